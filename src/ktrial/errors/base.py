@@ -1,0 +1,44 @@
+"""The root of the tree. The error's text is its class's docstring, filled in with the facts."""
+
+import inspect
+from typing import ClassVar
+
+
+class KtrialError(Exception):
+    """{what}"""
+
+    hint: ClassVar[str] = ""
+    """What to do next; a template like the docstring. Empty where there is nothing sensible to say."""
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, **facts: object) -> None:
+        self.facts = facts
+        super().__init__(self.message)
+
+    @property
+    def message(self) -> str:
+        """The class's docstring up to its first blank line, on one line, with the facts filled in."""
+        text = inspect.cleandoc(type(self).__doc__ or "").split("\n\n")[0].replace("\n", " ")
+        return text.format(**self.facts)
+
+    @property
+    def advice(self) -> str:
+        """The hint with the facts filled in; empty where there is none. A fact named `hint` replaces it."""
+        return str(self.facts["hint"]) if "hint" in self.facts else self.hint.format(**self.facts)
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.facts))
+
+
+def _rebuild(kind: type[KtrialError], facts: dict[str, object]) -> KtrialError:
+    return kind(**facts)
+
+
+class Interrupted(KtrialError):
+    """Interrupted: {what}"""
+
+    hint = "{resume}"
+    exit_code = 130

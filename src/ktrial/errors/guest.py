@@ -1,0 +1,27 @@
+"""Errors about what runs inside the guest, and how it talks to the host."""
+
+from ktrial.errors.base import KtrialError
+
+
+class GuestError(KtrialError):
+    """The guest {problem}"""
+
+
+class GuestEnded(GuestError):
+    """The guest ended early ({outcome}): {reason}
+
+    Facts: `outcome` (the value of a model.trial.Outcome), `reason` (one sentence), `console` (the end of its
+    console log), `results` (the tuple of StepResults that came before).
+    """
+
+    hint = "the trial's console log tells more: ktrial show STUDY --console"
+
+
+class FrameError(GuestError):
+    """A frame from the guest is damaged: {problem}."""
+
+
+class GuestProgramsMissing(GuestError):
+    """ktrial's guest programs for {architecture} are not there: {directory} lacks {missing}."""
+
+    hint = "from a checkout: make guest; from PyPI: reinstall the ktrial wheel"

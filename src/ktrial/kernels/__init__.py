@@ -1,0 +1,1 @@
+"""Obtain kernels: providers, cache, vmlinux, modules, symbols."""

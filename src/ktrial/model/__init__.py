@@ -1,0 +1,1 @@
+"""Plain data: factors, levels, designs, trials, samples, kernels, verdicts. No input or output."""

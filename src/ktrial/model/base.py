@@ -1,0 +1,19 @@
+"""What all plain data has in common: frozen, strict about unknown keys, to and from JSON."""
+
+import hashlib
+import json
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Model(BaseModel):
+    """Immutable plain data."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+
+def digest(data: object) -> str:
+    """SHA-256, in hexadecimal, of the canonical JSON of `data` (sorted keys, no spaces)."""
+    plain = data.model_dump(mode="json") if isinstance(data, BaseModel) else data
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

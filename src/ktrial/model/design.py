@@ -1,0 +1,93 @@
+"""Factors, levels, treatments, perturbations and the trials planned from them."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from ktrial.model.base import Model, digest
+
+LevelValue = int | float | str
+
+
+class FactorKind(StrEnum):
+    """What a factor changes."""
+
+    KERNEL = "kernel"
+    BOOT = "boot"
+    SETTING = "setting"
+    MEMORY = "memory"
+    PARAMETER = "parameter"
+
+
+class Factor(Model):
+    """One thing that is changed, and the levels it takes."""
+
+    name: str
+    kind: FactorKind
+    levels: tuple[LevelValue, ...]
+    baseline: LevelValue
+    target: str = ""
+    """What is changed: the boot parameter's name, the setting's name or path, `workload.parameter`."""
+
+
+class Treatment(Model):
+    """One level of every factor."""
+
+    levels: dict[str, LevelValue]
+    """Factor name → level."""
+
+    @property
+    def label(self) -> str:
+        """The levels, in the study's order of factors, joined by ` · `."""
+        return " · ".join(_shown(name, level) for name, level in self.levels.items()) or "as it is"
+
+    @property
+    def key(self) -> str:
+        """The same for the same levels, whatever their order."""
+        return digest(self.levels)[:16]
+
+
+def _shown(name: str, level: LevelValue) -> str:
+    return str(level) if name in {"kernel", "memory"} else f"{name}={level}"
+
+
+class Perturbation(Model):
+    """A seeded change that must not matter. Number 0 changes nothing."""
+
+    number: int
+    environment_bytes: int = 0
+    """Bytes added to the environment of the workload's process."""
+    start_offset: int = 0
+    """Guest nanoseconds waited before the workload starts."""
+    layout_seed: int = 0
+    """Seed of the workload's address-space layout; 0 is the fixed layout."""
+
+
+class PlannedTrial(Model):
+    """One treatment under one perturbation, in one block: what the runner hands to a machine."""
+
+    order: int
+    """Position in the study's run order, from 0."""
+    block: int
+    treatment: Treatment
+    perturbation: Perturbation
+
+    @property
+    def key(self) -> str:
+        """Identifies the trial within its study: a finished trial with this key is not run again."""
+        return f"{self.treatment.key}:{self.block}:{self.perturbation.number}"
+
+
+class Design(StrEnum):
+    """Which combinations of levels become treatments."""
+
+    FULL = "full-factorial"
+    ONE_AT_A_TIME = "one-factor-at-a-time"
+
+
+class Plan(Model):
+    """All trials of a study, in the order in which they run."""
+
+    treatments: tuple[Treatment, ...]
+    baseline: Treatment
+    trials: tuple[PlannedTrial, ...] = Field(default=())

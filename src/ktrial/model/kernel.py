@@ -1,0 +1,41 @@
+"""A kernel: image, modules, configuration, symbols and where they came from."""
+
+from pathlib import Path
+
+from ktrial.model.base import Model
+
+
+class Origin(Model):
+    """Where a kernel came from."""
+
+    provider: str
+    """`debian`, `path` or `host`."""
+    source: str
+    """Package name, or the path that was given."""
+    version: str = ""
+    """Package version; empty where there is none."""
+
+
+class Kernel(Model):
+    """A kernel in the cache. Paths are absolute; a missing part is None."""
+
+    name: str
+    """What the user calls it and studies name it by: `debian:6.1`, `debian:6.12:generic`."""
+    release: str
+    """`uname -r`: `6.1.0-50-cloud-amd64`."""
+    flavour: str = ""
+    architecture: str = "x86_64"
+    origin: Origin
+    digest: str
+    """SHA-256 over image, modules and configuration: two kernels with one digest are one kernel."""
+    config_digest: str = ""
+    """SHA-256 of the configuration; empty where it is unknown."""
+    size: int = 0
+    """Bytes on disk."""
+    image: Path
+    """The bzImage as it was shipped."""
+    vmlinux: Path | None = None
+    """The ELF image taken out of `image`, bootable through its PVH note; None where there is none."""
+    config: Path | None = None
+    modules: Path | None = None
+    """The directory that holds `modules.dep` and the modules (`…/lib/modules/<release>`)."""

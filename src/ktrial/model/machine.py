@@ -1,0 +1,52 @@
+"""What a machine is asked to boot, and how it says what it is."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from ktrial.model.base import Model
+from ktrial.model.kernel import Kernel
+from ktrial.model.workload import Mode
+
+
+class CarriedFile(Model):
+    """A host file that the guest finds at `guest`."""
+
+    host: Path
+    guest: str
+    mode: int = 0o644
+
+
+class Boot(Model):
+    """One system to boot: with the machine, all that decides the state in which a trial starts."""
+
+    kernel: Kernel
+    parameters: tuple[str, ...] = ()
+    """Boot parameters added to the machine's own."""
+    memory_mib: int = Field(default=512, ge=64)
+    cpus: int = Field(default=1, ge=1)
+    modules: tuple[Path, ...] = ()
+    """Module files in the order in which they are loaded, dependencies first."""
+    files: tuple[CarriedFile, ...] = ()
+    settle_ns: int = 3_000_000_000
+    limit_instructions: int = 200_000_000_000
+    limit_seconds: float = 300.0
+    initrd_padding: int = 0
+    """Bytes of ballast in the initial RAM disk: an irrelevant change, for tests of robustness."""
+
+
+class MachineIdentity(Model):
+    """What of a machine can change a result."""
+
+    machine: str
+    mode: Mode
+    qemu: str = ""
+    cpu_model: str = ""
+    arguments: tuple[str, ...] = ()
+    command_line: str = ""
+    agent_digest: str = ""
+    seed: int = 0
+    snapshot: str = ""
+    """The snapshot's key; empty where the system was booted plainly."""
+    plain_boot_reason: str = ""
+    """Why no snapshot was used; empty where one was."""

@@ -1,0 +1,75 @@
+"""Trials: what came out of one treatment under one perturbation."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from pydantic import Field
+
+from ktrial.model.advice import DataWarning
+from ktrial.model.base import Model
+from ktrial.model.design import PlannedTrial
+from ktrial.model.workload import Sample
+
+
+class Outcome(StrEnum):
+    """How a trial ended. All but `completed` are results too: they are stored, and never retried away."""
+
+    COMPLETED = "completed"
+    PANICKED = "panicked"
+    HUNG = "hung"
+    NO_INIT = "no-init"
+    NOT_A_KERNEL = "not-a-kernel"
+    OUT_OF_MEMORY = "out-of-memory"
+    REFUSED = "refused"
+    """A setting was refused, or changed on the way: the trial is invalid."""
+    WORKLOAD_FAILED = "workload-failed"
+    MACHINE_FAILED = "machine-failed"
+    """QEMU itself failed."""
+
+
+class Provenance(Model):
+    """Everything that can change a result."""
+
+    kernel: str = ""
+    kernel_digest: str = ""
+    config_digest: str = ""
+    machine: str = ""
+    qemu: str = ""
+    """QEMU's version, package version and the hash of its program."""
+    cpu_model: str = ""
+    command_line: str = ""
+    """The kernel's command line."""
+    machine_arguments: tuple[str, ...] = ()
+    agent_digest: str = ""
+    seed: int = 0
+    snapshot: str = ""
+    """The snapshot's key, or `plain boot` with the reason."""
+    ktrial: str = ""
+
+
+class CounterDelta(Model):
+    """How much an event counter rose while a workload ran: `vmstat.pgfault`, `stat.ctxt`, `rusage.minflt`."""
+
+    workload: str
+    name: str
+    delta: float
+
+
+class Trial(Model):
+    """A trial that ended."""
+
+    planned: PlannedTrial
+    outcome: Outcome
+    reason: str = ""
+    """Why, in one sentence, where the outcome is not `completed`."""
+    samples: tuple[Sample, ...] = ()
+    counters: tuple[CounterDelta, ...] = ()
+    settings: dict[str, str] = Field(default_factory=dict)
+    """Settings in force while the workloads ran, read back."""
+    warnings: tuple[DataWarning, ...] = ()
+    console: str = ""
+    """The end of the console log."""
+    provenance: Provenance = Provenance()
+    started: datetime
+    seconds: float
+    """Host seconds from start to end."""

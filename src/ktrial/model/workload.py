@@ -1,0 +1,119 @@
+"""Workloads, metrics and samples."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from ktrial.model.base import Model
+
+
+class Direction(StrEnum):
+    """Which way is better."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+
+
+class Mode(StrEnum):
+    """What a number means. Numbers of different modes are never compared with each other."""
+
+    EXACT_CLOCK = "exact-clock"
+    """Guest instructions, read from the guest's clock (one nanosecond is one instruction)."""
+    EXACT_PLUGIN = "exact-plugin"
+    """Guest instructions, counted by the QEMU plugin."""
+    TIMED = "timed"
+    """Real time on real hardware."""
+    EMULATED_TIME = "emulated-time"
+    """Host time under emulation: says little about any hardware."""
+
+
+class Metric(Model):
+    """A name, a unit and a direction."""
+
+    name: str
+    unit: str
+    direction: Direction
+
+
+class Parameter(Model):
+    """One parameter of a workload, with what it may be."""
+
+    name: str
+    summary: str
+    default: int | float | str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+
+class WorkloadDescription(Model):
+    """What `ktrial workload show` prints."""
+
+    name: str
+    summary: str
+    does: str
+    """A paragraph: one operation, step by step, and what is checked."""
+    system_calls: tuple[str, ...] = ()
+    metrics: tuple[Metric, ...]
+    parameters: tuple[Parameter, ...] = ()
+    source: str = ""
+    """Where the operation comes from: UnixBench, lmbench, hackbench…"""
+    group: str = "built-in"
+
+
+class WorkloadUse(Model):
+    """One workload with its parameters, as a study names it."""
+
+    name: str
+    """The workload in the catalogue, or the name the user gave to a command."""
+    parameters: dict[str, int | float | str] = Field(default_factory=dict)
+    command: "Command | None" = None
+
+    @property
+    def label(self) -> str:
+        """`hackbench(groups=2)`: the name, with the parameters that were set."""
+        inside = ", ".join(f"{key}={value}" for key, value in sorted(self.parameters.items()))
+        return f"{self.name}({inside})" if inside else self.name
+
+
+class MetricRule(Model):
+    """How a metric is found in what a command printed: by regular expression, by JSON, or by the clock."""
+
+    name: str
+    unit: str = ""
+    direction: Direction = Direction.LOWER
+    regex: str = ""
+    """One group, a number; every match is a sample, their median is the value."""
+    json_path: str = Field(default="", alias="json")
+    """Keys joined by dots (`results.0.rps`) in the JSON that the command printed."""
+
+
+class Command(Model):
+    """A command of the user's as a workload."""
+
+    argv: tuple[str, ...]
+    files: tuple[str, ...] = ()
+    """Host files to carry into the guest; a program brings its shared libraries."""
+    metrics: tuple[MetricRule, ...] = ()
+    """Empty: wall clock."""
+    repeats: int = Field(default=3, ge=1)
+    """Runs that count; one more runs first and is discarded."""
+
+
+class Sample(Model):
+    """One workload, one metric, in one trial: the statistics over its operations.
+
+    `value` is what is compared: the per-operation median, or what a MetricRule found.
+    """
+
+    workload: str
+    """The label of the workload's use (WorkloadUse.label)."""
+    metric: str
+    unit: str
+    direction: Direction
+    mode: Mode
+    value: float
+    operations: int = 1
+    minimum: float | None = None
+    median: float | None = None
+    mean: float | None = None

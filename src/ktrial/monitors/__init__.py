@@ -1,0 +1,1 @@
+"""What is watched while a workload runs: counters read before and after."""

@@ -1,0 +1,1 @@
+"""Plans blocks, runs trials, resumes: the only layer that knows all siblings."""

@@ -1,0 +1,125 @@
+"""The narrow waist: a target is a running system, and does steps.
+
+The five verbs (read, write, run, push, collect) are data, handed over together: while a guest runs in exact
+mode, nothing may be typed into it, so that a conversation step by step is impossible there. A target that can
+talk (a host) does the same steps one after another.
+"""
+
+from typing import Literal, Protocol
+
+from pydantic import Field
+
+from ktrial.model.base import Model
+
+
+class Write(Model):
+    """Write `value` to a kernel's file, and read it back."""
+
+    do: Literal["write"] = "write"
+    path: str
+    value: str
+
+
+class Read(Model):
+    """Read a kernel's file (at most 1 MiB)."""
+
+    do: Literal["read"] = "read"
+    path: str
+
+
+class Run(Model):
+    """Run a program to its end. Its event counters are read before and after."""
+
+    do: Literal["run"] = "run"
+    argv: tuple[str, ...]
+    environment: dict[str, str] = Field(default_factory=dict)
+    directory: str = "/"
+    limit_ns: int = 0
+    """Guest nanoseconds after which the program is killed; 0: no limit."""
+    layout_seed: int = 0
+    """0: fixed address-space layout; otherwise address-space randomization on, seeded with this."""
+    start_offset_ns: int = 0
+    """Guest nanoseconds waited before the program starts."""
+
+
+class Push(Model):
+    """Put a file into the target."""
+
+    do: Literal["push"] = "push"
+    path: str
+    base64: str
+    mode: int = 0o644
+
+
+class Collect(Model):
+    """Bring a file back (at most 64 MiB)."""
+
+    do: Literal["collect"] = "collect"
+    path: str
+
+
+class Mount(Model):
+    """Mount a file system; the mount point is made."""
+
+    do: Literal["mount"] = "mount"
+    fstype: str
+    source: str
+    path: str
+    options: str = ""
+
+
+class LoadModule(Model):
+    """Load a module (a file in the guest) with parameters; one that is loaded already is no error."""
+
+    do: Literal["module"] = "module"
+    path: str
+    parameters: str = ""
+
+
+Step = Write | Read | Run | Push | Collect | Mount | LoadModule
+
+
+class Failure(Model):
+    """Why a step failed: the kernel's own answer."""
+
+    errno: int = 0
+    name: str = ""
+    """`EINVAL`, `EPERM`, `ENOENT`…; empty where no system call failed."""
+    text: str
+
+
+class StepResult(Model):
+    """What came of one step. Fields that the step does not have are left at their defaults."""
+
+    step: int
+    """Index into the steps that were handed over."""
+    do: str
+    failure: Failure | None = None
+    before: str = ""
+    """Write: the value that was there."""
+    after: str = ""
+    """Write: the value read back."""
+    content: str = ""
+    """Read: the text. Collect: base64."""
+    exit: int | None = None
+    """Run: the exit status; None where a signal ended it."""
+    signal: int | None = None
+    timed_out: bool = False
+    stdout: str = ""
+    stderr: str = ""
+    wall_ns: int = 0
+    """Run: nanoseconds by the target's monotonic clock."""
+    counters: dict[str, float] = Field(default_factory=dict)
+    """Run: by how much each event counter rose."""
+
+
+class Target(Protocol):
+    """A running system that a machine yields."""
+
+    def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
+        """Do the steps in order and return one result for each that was reached.
+
+        A step that fails does not stop the ones after it. Raises GuestEnded where the system itself fails
+        (its fact `results` holds what came before), MachineError where the machine does.
+        """
+        ...

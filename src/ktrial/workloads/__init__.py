@@ -1,0 +1,1 @@
+"""What trials run: built-in operations and the user's own commands."""
