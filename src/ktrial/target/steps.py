@@ -1,11 +1,6 @@
-"""The narrow waist: a target is a running system, and does steps.
+"""The five verbs of a target, as data, and what comes of them. The guest's agent reads and writes the same JSON."""
 
-The five verbs (read, write, run, push, collect) are data, handed over together: while a guest runs in exact
-mode, nothing may be typed into it, so that a conversation step by step is impossible there. A target that can
-talk (a host) does the same steps one after another.
-"""
-
-from typing import Literal, Protocol
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -76,7 +71,7 @@ class LoadModule(Model):
     parameters: str = ""
 
 
-Step = Write | Read | Run | Push | Collect | Mount | LoadModule
+Step = Annotated[Write | Read | Run | Push | Collect | Mount | LoadModule, Field(discriminator="do")]
 
 
 class Failure(Model):
@@ -111,15 +106,3 @@ class StepResult(Model):
     """Run: nanoseconds by the target's monotonic clock."""
     counters: dict[str, float] = Field(default_factory=dict)
     """Run: by how much each event counter rose."""
-
-
-class Target(Protocol):
-    """A running system that a machine yields."""
-
-    def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
-        """Do the steps in order and return one result for each that was reached.
-
-        A step that fails does not stop the ones after it. Raises GuestEnded where the system itself fails
-        (its fact `results` holds what came before), MachineError where the machine does.
-        """
-        ...
