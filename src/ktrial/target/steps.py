@@ -1,4 +1,4 @@
-"""The five verbs of a target, as data, and what comes of them. The guest's agent reads and writes the same JSON."""
+"""The verbs of a target, as data, and what comes of them. The guest's agent speaks the same JSON."""
 
 from typing import Annotated, Literal
 
@@ -23,7 +23,7 @@ class Read(Model):
 
 
 class Run(Model):
-    """Run a program to its end. Its event counters are read before and after."""
+    """Run a program to its end. The files in `watch` are read before and after."""
 
     do: Literal["run"] = "run"
     argv: tuple[str, ...]
@@ -35,6 +35,8 @@ class Run(Model):
     """0: fixed address-space layout; otherwise address-space randomization on, seeded with this."""
     start_offset_ns: int = 0
     """Guest nanoseconds waited before the program starts."""
+    watch: tuple[str, ...] = ()
+    """Kernel files of counters (`/proc/vmstat`); one that is not there is left out of the result."""
 
 
 class Push(Model):
@@ -104,5 +106,9 @@ class StepResult(Model):
     stderr: str = ""
     wall_ns: int = 0
     """Run: nanoseconds by the target's monotonic clock."""
-    counters: dict[str, float] = Field(default_factory=dict)
-    """Run: by how much each event counter rose."""
+    rusage: dict[str, float] = Field(default_factory=dict)
+    """Run: wait4's struct rusage of the program and its children: `utime_ns`, `stime_ns`, `minflt`, `majflt`,
+    `nvcsw`, `nivcsw`, `inblock`, `oublock`, `maxrss_kib`."""
+    watched: dict[str, dict[str, tuple[float, ...]]] = Field(default_factory=dict)
+    """Run: file → line's first word → by how much each number on that line rose. Lines without change are
+    left out; a colon after the first word is dropped."""

@@ -1,0 +1,22 @@
+"""A study with everything that it measured: what the store yields and reports are made from."""
+
+from datetime import datetime
+
+from ktrial.model.base import Model
+from ktrial.model.study import Study
+from ktrial.model.trial import Trial
+from ktrial.model.verdict import Result
+
+
+class StudyRecord(Model):
+    """One study in the store."""
+
+    id: int
+    study: Study
+    study_digest: str
+    created: datetime
+    planned: int
+    """How many trials the study plans."""
+    trials: tuple[Trial, ...]
+    """Those that ended, in run order."""
+    result: Result
