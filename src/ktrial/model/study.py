@@ -11,6 +11,8 @@ class MachineSettings(Model):
     """The machine that a study asks for. Same for all treatments, except where a factor changes it."""
 
     kind: str = "exact"
+    kernel: str = ""
+    """The kernel of every treatment; empty where a factor of kind `kernel` names it."""
     memory_mib: int = Field(default=512, ge=64)
     cpus: int = Field(default=1, ge=1)
     boot: tuple[str, ...] = ()

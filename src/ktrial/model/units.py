@@ -1,0 +1,29 @@
+"""Quantities as people write them: memory sizes and margins."""
+
+import re
+
+_MEBIBYTES = {"M": 1, "MiB": 1, "G": 1024, "GiB": 1024}
+SMALLEST_MEMORY_MIB = 64
+LARGEST_MEMORY_MIB = 1024 * 1024
+
+
+def memory_mib(text: str) -> int:
+    """Mebibytes in `512M`, `512 MiB`, `1G` or `1 GiB`. Raises ValueError, which says what is allowed."""
+    match = re.fullmatch(r"([0-9]{1,9}) ?([A-Za-z]*)", text)
+    if not match or match[2] not in _MEBIBYTES:
+        raise ValueError("a memory size is a whole number with M or G: 512M, 1G")
+    size = int(match[1]) * _MEBIBYTES[match[2]]
+    if not SMALLEST_MEMORY_MIB <= size <= LARGEST_MEMORY_MIB:
+        raise ValueError(f"a memory size lies between {SMALLEST_MEMORY_MIB}M and {LARGEST_MEMORY_MIB // 1024}G")
+    return size
+
+
+def margin(value: str | float) -> float:
+    """The fraction that `1 %`, `1%` or `0.01` means. Raises ValueError, which says what is allowed."""
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?(%?)", value.strip()) if isinstance(value, str) else None
+    if isinstance(value, str) and not match:
+        raise ValueError('a margin is a percentage or a fraction: "1 %" or 0.01')
+    fraction = float(match[1]) / (100 if match[2] else 1) if match else float(value)
+    if not 0 < fraction < 1:
+        raise ValueError("a margin lies above 0 and below 100 % (below 1, as a fraction)")
+    return fraction
