@@ -31,6 +31,10 @@ class Provenance(Model):
     """Everything that can change a result."""
 
     kernel: str = ""
+    kernel_release: str = ""
+    """`uname -r`: `6.1.0-50-cloud-amd64`."""
+    kernel_package: str = ""
+    """Where the kernel came from: the package and its version, or the path."""
     kernel_digest: str = ""
     config_digest: str = ""
     machine: str = ""
