@@ -4,7 +4,17 @@ from ktrial.errors.base import Interrupted, KtrialError
 from ktrial.errors.guest import FrameError, GuestEnded, GuestError, GuestProgramsMissing
 from ktrial.errors.kernels import KernelError, KernelNotFound
 from ktrial.errors.machines import MachineError
-from ktrial.errors.store import StoreError
+from ktrial.errors.store import (
+    NewerStore,
+    NoSuchBackend,
+    NotAStore,
+    StoreDamaged,
+    StoreError,
+    StoreForbidden,
+    StoreFull,
+    StoreLocked,
+    StudyNotStored,
+)
 from ktrial.errors.study import StudyError
 from ktrial.errors.workloads import WorkloadError
 
@@ -18,7 +28,15 @@ __all__ = [
     "KernelNotFound",
     "KtrialError",
     "MachineError",
+    "NewerStore",
+    "NoSuchBackend",
+    "NotAStore",
+    "StoreDamaged",
     "StoreError",
+    "StoreForbidden",
+    "StoreFull",
+    "StoreLocked",
     "StudyError",
+    "StudyNotStored",
     "WorkloadError",
 ]

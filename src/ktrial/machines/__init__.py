@@ -41,3 +41,11 @@ class Machine(Protocol):
         Raises MachineError where the machine itself fails, GuestEnded where the guest does.
         """
         ...
+
+    def stop(self) -> None:
+        """End at once every boot, preparation and trial under way, from whatever thread they were started.
+
+        What is ended raises MachineError where it was waiting, and so does all that is asked of this machine
+        afterwards. Called on Ctrl-C and SIGTERM.
+        """
+        ...

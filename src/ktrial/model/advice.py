@@ -11,7 +11,11 @@ class WarningKind(StrEnum):
     FAILED_TRIALS = "failed-trials"
     PLAIN_BOOT = "plain-boot"
     DIFFERENT_MACHINES = "different-machines"
+    DIFFERENT_KERNELS = "different-kernels"
+    """One treatment's trials ran on kernels that differ, under one name."""
     WIDE_SPREAD = "wide-spread"
+    NO_SPREAD = "no-spread"
+    """One perturbation only: nothing tells an effect from an accident of layout."""
     MISSING_WORKLOAD = "missing-workload"
     COUNTERS_MISSING = "counters-missing"
 

@@ -24,7 +24,9 @@ class Outcome(StrEnum):
     """A setting was refused, or changed on the way: the trial is invalid."""
     WORKLOAD_FAILED = "workload-failed"
     MACHINE_FAILED = "machine-failed"
-    """QEMU itself failed."""
+    """QEMU itself failed. Says nothing about the treatment: the next run tries again."""
+    KERNEL_MISSING = "kernel-missing"
+    """The kernel could not be had, so that nothing ran: the next run tries again."""
 
 
 class Provenance(Model):
