@@ -14,6 +14,10 @@ class Origin(Model):
     """Package name, or the path that was given."""
     version: str = ""
     """Package version; empty where there is none."""
+    suite: str = ""
+    """The distribution's suite that held it: `bookworm`, `trixie-backports`."""
+    packages: tuple[str, ...] = ()
+    """Every package that a part was taken from, as `name=version`."""
 
 
 class Kernel(Model):
@@ -36,6 +40,8 @@ class Kernel(Model):
     """The bzImage as it was shipped."""
     vmlinux: Path | None = None
     """The ELF image taken out of `image`, bootable through its PVH note; None where there is none."""
+    vmlinux_reason: str = ""
+    """Why there is no `vmlinux`, in a few words; empty where there is one."""
     config: Path | None = None
     modules: Path | None = None
     """The directory that holds `modules.dep` and the modules (`…/lib/modules/<release>`)."""
