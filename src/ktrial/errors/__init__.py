@@ -2,7 +2,30 @@
 
 from ktrial.errors.base import Interrupted, KtrialError
 from ktrial.errors.guest import FrameError, GuestEnded, GuestError, GuestProgramsMissing
-from ktrial.errors.kernels import KernelError, KernelNotFound
+from ktrial.errors.kernels import (
+    BadKernelName,
+    CacheDamaged,
+    CacheFull,
+    CacheUnusable,
+    ConfigUnusable,
+    FetchFailed,
+    ImageError,
+    ImageTruncated,
+    ImageUnreadable,
+    KernelError,
+    KernelNotFound,
+    ModulesUnusable,
+    NoDebianSource,
+    NoHostKernel,
+    NoSuchRelease,
+    NotAKernel,
+    SymbolsUnknown,
+    ToolFailed,
+    ToolMissing,
+    UnknownModule,
+    UnknownOption,
+    WrongArchitecture,
+)
 from ktrial.errors.machines import MachineError
 from ktrial.errors.store import (
     NewerStore,
@@ -19,17 +42,31 @@ from ktrial.errors.study import StudyError
 from ktrial.errors.workloads import WorkloadError
 
 __all__ = [
+    "BadKernelName",
+    "CacheDamaged",
+    "CacheFull",
+    "CacheUnusable",
+    "ConfigUnusable",
+    "FetchFailed",
     "FrameError",
     "GuestEnded",
     "GuestError",
     "GuestProgramsMissing",
+    "ImageError",
+    "ImageTruncated",
+    "ImageUnreadable",
     "Interrupted",
     "KernelError",
     "KernelNotFound",
     "KtrialError",
     "MachineError",
+    "ModulesUnusable",
     "NewerStore",
+    "NoDebianSource",
+    "NoHostKernel",
     "NoSuchBackend",
+    "NoSuchRelease",
+    "NotAKernel",
     "NotAStore",
     "StoreDamaged",
     "StoreError",
@@ -38,5 +75,11 @@ __all__ = [
     "StoreLocked",
     "StudyError",
     "StudyNotStored",
+    "SymbolsUnknown",
+    "ToolFailed",
+    "ToolMissing",
+    "UnknownModule",
+    "UnknownOption",
     "WorkloadError",
+    "WrongArchitecture",
 ]
