@@ -1,0 +1,94 @@
+"""Open a store: look before touching, make it if it is not there, refuse what is not ours or too new."""
+
+import sqlite3
+from pathlib import Path
+
+from sqlalchemy import URL, Engine, create_engine, insert, inspect, select
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+
+from ktrial.errors import NewerStore, NoSuchBackend, NotAStore, StoreDamaged, StoreForbidden
+from ktrial.store import sqlite
+from ktrial.store.location import default_location, file_of, shown, url_of
+from ktrial.store.schema import SCHEMA_VERSION, metadata, schema
+from ktrial.store.store import Store, failure
+
+
+def open_store(location: str | Path | None = None, *, read_only: bool = False) -> Store:
+    """The store at a path or a database's URL; None: `KTRIAL_STORE`, else the user's own.
+
+    A file that is not there is made, with its directory; with `read_only` it is an error, and nothing is ever
+    written, so that a store on a read-only file system can be shown.
+    Raises NewerStore (the file is left as it is), NotAStore, StoreForbidden, StoreLocked, StoreFull,
+    NoSuchBackend.
+    """
+    url = url_of(location if location is not None else default_location())
+    file = file_of(url)
+    if file is None:
+        return _on_server(url)
+    version = sqlite.look(file)
+    _check_version(version, str(file))
+    if read_only:
+        if version is None:
+            raise NotAStore(store=file, problem="there is nothing in it", hint="run a study first")
+        return Store(_sqlite_engine(file, read_only=True), str(file), file)
+    _make_directory(file)
+    engine = _sqlite_engine(file, read_only=False)
+    try:
+        sqlite.enter_wal(engine)
+        if version is None:
+            _create(engine)
+    except (SQLAlchemyError, sqlite3.Error) as error:
+        engine.dispose()
+        raise failure(error, str(file), file) from error
+    return Store(engine, str(file), file)
+
+
+def _sqlite_engine(file: Path, *, read_only: bool) -> Engine:
+    if read_only:
+        engine = create_engine(f"sqlite:///{sqlite.read_only_uri(file)}&uri=true")
+    else:
+        engine = create_engine(URL.create("sqlite", database=str(file)))
+    sqlite.prepare_engine(engine)
+    return engine
+
+
+def _on_server(url: URL) -> Store:
+    name = shown(url)
+    try:
+        engine = create_engine(url)
+    except (NoSuchModuleError, ArgumentError) as error:
+        raise NoSuchBackend(store=name, problem=f"SQLAlchemy knows no {url.drivername}") from error
+    except ModuleNotFoundError as error:
+        raise NoSuchBackend(store=name, problem=f"its driver is not installed ({error.name})") from error
+    try:
+        there = inspect(engine).has_table(schema.name)
+        with engine.begin() as connection:
+            version = connection.scalar(select(schema.c.version)) if there else None
+        _check_version(version, name)
+        if version is None:
+            _create(engine)
+    except SQLAlchemyError as error:
+        raise failure(error, name, None) from error
+    return Store(engine, name, None)
+
+
+def _check_version(version: int | None, name: str) -> None:
+    if version is not None and version > SCHEMA_VERSION:
+        raise NewerStore(store=name, found=version, known=SCHEMA_VERSION)
+    if version is not None and version < 1:
+        raise StoreDamaged(store=name, problem=f"its schema version is {version}")
+
+
+def _create(engine: Engine) -> None:
+    """Make the tables, once: another process may be at it too."""
+    with engine.execution_options(ktrial_writes=True).begin() as connection:
+        metadata.create_all(connection)
+        if connection.scalar(select(schema.c.version)) is None:
+            connection.execute(insert(schema).values(version=SCHEMA_VERSION))
+
+
+def _make_directory(file: Path) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreForbidden(store=file, action="made", problem=error.strerror) from error

@@ -1,0 +1,60 @@
+"""Rows of the store's tables to and from the model."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import RowMapping
+
+from ktrial.model.trial import CounterDelta, Trial
+from ktrial.model.workload import Sample
+
+Row = dict[str, Any]
+
+
+def trial_row(study_id: int, trial: Trial) -> Row:
+    """The row in `trials`, without samples and counters."""
+    plain = trial.model_dump(mode="json", exclude={"samples", "counters", "started"})
+    provenance = trial.provenance
+    return plain | {
+        "study_id": study_id,
+        "key": trial.planned.key,
+        "run_order": trial.planned.order,
+        "kernel": provenance.kernel,
+        "kernel_digest": provenance.kernel_digest,
+        "started": to_utc(trial.started),
+    }
+
+
+def sample_rows(trial_id: int, trial: Trial) -> list[Row]:
+    """The rows in `samples`."""
+    return [{"trial_id": trial_id, **sample.model_dump()} for sample in trial.samples]
+
+
+def counter_rows(trial_id: int, trial: Trial) -> list[Row]:
+    """The rows in `counters`."""
+    return [{"trial_id": trial_id, **counter.model_dump()} for counter in trial.counters]
+
+
+def trial_of(row: RowMapping, samples: Iterable[RowMapping], counters: Iterable[RowMapping]) -> Trial:
+    """The trial in a row of `trials` and its rows in the other tables. Raises pydantic.ValidationError."""
+    fields = ("planned", "outcome", "reason", "settings", "warnings", "console", "provenance", "seconds")
+    parts = {name: row[name] for name in fields}
+    parts["started"] = from_utc(row["started"])
+    parts["samples"] = [_fields(row, set(Sample.model_fields)) for row in samples]
+    parts["counters"] = [_fields(row, set(CounterDelta.model_fields)) for row in counters]
+    return Trial.model_validate(parts)
+
+
+def _fields(row: Mapping[Any, Any], names: set[str]) -> Row:
+    return {name: row[name] for name in names}
+
+
+def to_utc(moment: datetime) -> datetime:
+    """`moment` as the store keeps it: UTC, without saying so (SQLite has no time zones)."""
+    return moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def from_utc(moment: datetime) -> datetime:
+    """A moment from the store, with its time zone."""
+    return moment.replace(tzinfo=UTC)

@@ -1,0 +1,86 @@
+"""The store's tables, in SQLAlchemy Core: no SQL of one database's own."""
+
+from sqlalchemy import (
+    JSON,
+    Column,
+    DateTime,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+SCHEMA_VERSION = 1
+"""Raise it with every change to a table, and with every field added to a model that is stored as JSON (Study,
+PlannedTrial, Provenance, DataWarning): an older ktrial must refuse what it cannot read."""
+
+metadata = MetaData()
+
+schema = Table("ktrial_schema", metadata, Column("version", Integer, nullable=False))
+
+studies = Table(
+    "studies",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(255), nullable=False, index=True),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("spec", JSON, nullable=False),
+    Column("created", DateTime, nullable=False),
+)
+"""`created` is in UTC; `spec` is model.study.Study."""
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
+    Column("key", String(255), nullable=False),
+    Column("run_order", Integer, nullable=False),
+    Column("planned", JSON, nullable=False),
+    Column("outcome", String(32), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("settings", JSON, nullable=False),
+    Column("warnings", JSON, nullable=False),
+    Column("console", Text, nullable=False),
+    Column("kernel", String(255), nullable=False),
+    Column("kernel_digest", String(64), nullable=False),
+    Column("provenance", JSON, nullable=False),
+    Column("started", DateTime, nullable=False),
+    Column("seconds", Float, nullable=False),
+    UniqueConstraint("study_id", "key"),
+)
+"""`key` is PlannedTrial.key; `kernel` and `kernel_digest` repeat two fields of `provenance`, for queries."""
+
+samples = Table(
+    "samples",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("trial_id", ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
+    Column("workload", Text, nullable=False),
+    Column("metric", String(255), nullable=False),
+    Column("unit", String(64), nullable=False),
+    Column("direction", String(16), nullable=False),
+    Column("mode", String(32), nullable=False),
+    Column("value", Float, nullable=False),
+    Column("operations", Integer, nullable=False),
+    Column("minimum", Float),
+    Column("median", Float),
+    Column("mean", Float),
+    Index("samples_of_trial", "trial_id"),
+)
+
+counters = Table(
+    "counters",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("trial_id", ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
+    Column("workload", Text, nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("delta", Float, nullable=False),
+    Index("counters_of_trial", "trial_id"),
+)

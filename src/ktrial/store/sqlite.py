@@ -1,0 +1,141 @@
+"""All that only SQLite has: pragmas, locks, result codes, and a look at a file that does not change it."""
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from ktrial.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreFull, StoreLocked
+from ktrial.store.holders import holder_of
+
+BUSY_SECONDS = 10
+_MAGIC = b"SQLite format 3\0"
+_PRIMARY_CODE = 0xFF
+"""The low byte of SQLite's extended result codes (https://www.sqlite.org/rescode.html)."""
+_ALMOST_FULL_BYTES = 1 << 20
+
+
+def prepare_engine(engine: Engine) -> None:
+    """Set up every connection for safety against SIGKILL and power loss, and for two processes at once."""
+    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
+
+
+def _on_connect(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    assert isinstance(connection, sqlite3.Connection)
+    # The driver is not to begin transactions by itself: _on_begin does.
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    # In WAL mode NORMAL survives SIGKILL, but not power loss: a commit could be undone.
+    connection.execute("PRAGMA synchronous = FULL")
+
+
+def _on_begin(connection: Connection) -> None:
+    # A writer takes the lock at once: a reader that becomes a writer is refused without waiting.
+    writes = connection.get_execution_options().get("ktrial_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def enter_wal(engine: Engine) -> None:
+    """Switch the file to write-ahead logging. The switch ignores busy_timeout, so it is tried for as long."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    connection = engine.raw_connection()
+    try:
+        while True:
+            try:
+                connection.cursor().execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+    finally:
+        connection.close()
+
+
+def read_only_uri(file: Path) -> str:
+    """A file: URI that opens the database without changing it or its directory."""
+    log = file.with_name(file.name + "-wal")
+    # Without a log nobody writes: `immutable` then also keeps SQLite from making its two files beside it.
+    immutable = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    return f"file:{quote(str(file))}?mode=ro{immutable}"
+
+
+def look(file: Path) -> int | None:
+    """The schema version of the store in `file`; None where the file is empty or not there.
+
+    Raises NotAStore for anything else than a ktrial store, StoreForbidden where it cannot be read.
+    """
+    if file.is_dir():
+        raise NotAStore(
+            store=file, problem="it is a directory", hint=f"name a file in it: {file / 'ktrial.db'}"
+        )
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(len(_MAGIC))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreForbidden(store=file, action="read", problem=error.strerror) from error
+    if not head:
+        return None
+    if head != _MAGIC:
+        raise NotAStore(store=file, problem="it is not an SQLite database")
+    return _stored_version(file)
+
+
+def _stored_version(file: Path) -> int | None:
+    try:
+        connection = sqlite3.connect(read_only_uri(file), uri=True, timeout=BUSY_SECONDS)
+    except sqlite3.Error as error:
+        raise failure(error, str(file), file) from error
+    try:
+        tables = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        if not tables:
+            return None
+        if "ktrial_schema" not in tables:
+            raise NotAStore(store=file, problem="it is another program's SQLite database")
+        row = connection.execute("SELECT version FROM ktrial_schema").fetchone()
+    except sqlite3.Error as error:
+        raise failure(error, str(file), file) from error
+    finally:
+        connection.close()
+    if not row:
+        raise StoreDamaged(store=file, problem="it says no schema version")
+    return int(row[0])
+
+
+def failure(error: sqlite3.Error, store: str, file: Path) -> StoreError:
+    """The StoreError that says what SQLite's error means."""
+    code = _code(error)
+    free = _free_bytes(file)
+    if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and free < _ALMOST_FULL_BYTES):
+        return StoreFull(store=store, free=free)
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return StoreLocked(store=store, holder=holder_of(file), seconds=BUSY_SECONDS)
+    if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
+        return StoreForbidden(store=store, action="written", problem=str(error))
+    if code == sqlite3.SQLITE_NOTADB:
+        return NotAStore(store=store, problem="it is not an SQLite database")
+    if code == sqlite3.SQLITE_CORRUPT:
+        return StoreDamaged(store=store, problem=str(error))
+    return StoreError(store=store, problem=f"SQLite says: {error}")
+
+
+def _code(error: sqlite3.Error) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & _PRIMARY_CODE
+
+
+def _free_bytes(file: Path) -> int:
+
+    place = next(path for path in (file, *file.parents) if path.exists())
+    status = os.statvfs(place)
+    return status.f_bavail * status.f_frsize

@@ -1,0 +1,223 @@
+"""The store: studies and the trials that ended. Every trial is written in one transaction as it ends."""
+
+import difflib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, Engine, RowMapping, Select, delete, func, insert, select
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+
+from ktrial.errors import StoreDamaged, StoreError, StudyNotStored
+from ktrial.model.base import digest
+from ktrial.model.study import Study
+from ktrial.model.trial import Outcome, Trial
+from ktrial.store import rows, sqlite
+from ktrial.store.schema import counters, samples, studies, trials
+
+NOTHING_REPLACED: frozenset[Outcome] = frozenset()
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """A study in the store, without its trials."""
+
+    id: int
+    study: Study
+    digest: str
+    created: datetime
+    finished: int
+    """How many of its trials ended."""
+    failed: int
+    """How many of those ended with another outcome than `completed`."""
+
+
+class Store:
+    """An open store. Safe to use from several threads and from several processes at once.
+
+    Every method raises a StoreError: StoreLocked, StoreFull, StoreForbidden, StoreDamaged.
+    """
+
+    def __init__(self, engine: Engine, name: str, file: Path | None) -> None:
+        self.name = name
+        """The path, or the URL without its password: for messages."""
+        self._engine = engine
+        self._file = file
+
+    def study(self, study: Study) -> int:
+        """The study's id; a new one is stored. The same study (by digest) has the same id: resumption."""
+        key = digest(study)
+        values = {
+            "name": study.name,
+            "digest": key,
+            "spec": study.model_dump(mode="json", by_alias=True),
+            "created": rows.to_utc(datetime.now(UTC)),
+        }
+        try:
+            with self._writing() as connection:
+                found = connection.scalar(select(studies.c.id).where(studies.c.digest == key))
+                return int(found) if found is not None else _insert(connection, studies, values)
+        except _Conflict:
+            # On a server another process can come in between; then the study is there.
+            with self._reading() as connection:
+                return int(
+                    connection.execute(select(studies.c.id).where(studies.c.digest == key)).scalar_one()
+                )
+
+    def finished_keys(self, study_id: int, *, apart_from: frozenset[Outcome] = NOTHING_REPLACED) -> set[str]:
+        """PlannedTrial.key of every stored trial, apart from those with one of the outcomes."""
+        query = select(trials.c.key).where(
+            trials.c.study_id == study_id, trials.c.outcome.not_in([outcome.value for outcome in apart_from])
+        )
+        with self._reading() as connection:
+            return set(connection.scalars(query))
+
+    def add_trial(
+        self, study_id: int, trial: Trial, *, replaces: frozenset[Outcome] = NOTHING_REPLACED
+    ) -> bool:
+        """Store a trial that ended, with all that belongs to it, in one transaction.
+
+        A stored trial of the same key is kept (False is returned), unless its outcome is in `replaces`.
+        """
+        same = (trials.c.study_id == study_id, trials.c.key == trial.planned.key)
+        try:
+            with self._writing() as connection:
+                if replaces:
+                    old = trials.c.outcome.in_([outcome.value for outcome in replaces])
+                    connection.execute(delete(trials).where(*same, old))
+                if connection.scalar(select(trials.c.id).where(*same)) is not None:
+                    return False
+                _insert_trial(connection, study_id, trial)
+        except _Conflict:
+            return False
+        return True
+
+    def studies(self) -> tuple[StoredStudy, ...]:
+        """Every study, the newest last."""
+        ended = func.count(trials.c.id)
+        completed = func.count(trials.c.id).filter(trials.c.outcome == Outcome.COMPLETED.value)
+        query = (
+            select(studies, ended.label("finished"), (ended - completed).label("failed"))
+            .outerjoin(trials, trials.c.study_id == studies.c.id)
+            .group_by(studies.c.id)
+            .order_by(studies.c.id)
+        )
+        with self._reading() as connection:
+            return tuple(self._stored(row) for row in connection.execute(query).mappings())
+
+    def find(self, study: int | str) -> StoredStudy:
+        """The study with this id, or the newest with this name. Raises StudyNotStored."""
+        known = self.studies()
+        text = str(study)
+        by_name = [one for one in known if one.study.name == study]
+        by_id = [one for one in known if text.isascii() and text.isdigit() and one.id == int(text)]
+        if found := by_name or by_id:
+            return found[-1]
+        near = difflib.get_close_matches(text, {one.study.name for one in known}, n=1)
+        raise StudyNotStored(
+            store=self.name, study=study, similar=f": did you mean {near[0]}?" if near else ""
+        )
+
+    def trials(self, study_id: int) -> tuple[Trial, ...]:
+        """The study's trials that ended, in run order."""
+        of_study = select(trials.c.id).where(trials.c.study_id == study_id)
+        with self._reading() as connection:
+            query = select(trials).where(trials.c.study_id == study_id)
+            found = connection.execute(query.order_by(trials.c.run_order, trials.c.id)).mappings().all()
+            sampled = _by_trial(connection, select(samples).where(samples.c.trial_id.in_(of_study)))
+            counted = _by_trial(connection, select(counters).where(counters.c.trial_id.in_(of_study)))
+            return tuple(
+                rows.trial_of(row, sampled.get(row["id"], []), counted.get(row["id"], [])) for row in found
+            )
+
+    def delete(self, study_id: int) -> None:
+        """Remove the study and its trials. Raises StudyNotStored."""
+        with self._writing() as connection:
+            gone = connection.execute(delete(studies).where(studies.c.id == study_id)).rowcount
+        if not gone:
+            raise StudyNotStored(store=self.name, study=study_id, similar="")
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _stored(self, row: RowMapping) -> StoredStudy:
+        return StoredStudy(
+            id=row["id"],
+            study=Study.model_validate(row["spec"]),
+            digest=row["digest"],
+            created=rows.from_utc(row["created"]),
+            finished=row["finished"],
+            failed=row["failed"],
+        )
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        options = {"ktrial_writes": True}
+        with self._told(), self._engine.execution_options(**options).begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        with self._told(), self._engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turn what a database's driver raises into a StoreError."""
+        try:
+            yield
+        except IntegrityError as error:
+            raise _Conflict(store=self.name, problem=str(error.orig)) from error
+        except ValidationError as error:
+            raise StoreDamaged(store=self.name, problem=f"a row cannot be read ({error.title})") from error
+        except SQLAlchemyError as error:
+            raise failure(error, self.name, self._file) from error
+
+
+class _Conflict(StoreError):
+    """Store {store}: {problem}"""
+
+
+def failure(error: SQLAlchemyError | sqlite3.Error, name: str, file: Path | None) -> StoreError:
+    """The StoreError for an error of SQLAlchemy's, or of SQLite's driver."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if file and isinstance(cause, sqlite3.Error):
+        return sqlite.failure(cause, name, file)
+    return StoreError(store=name, problem=str(cause))
+
+
+def _insert(connection: Connection, table: Any, values: rows.Row) -> int:
+    key = connection.execute(insert(table).values(**values)).inserted_primary_key
+    assert key is not None, "every table has one integer as its key"
+    return int(key[0])
+
+
+def _insert_trial(connection: Connection, study_id: int, trial: Trial) -> None:
+    trial_id = _insert(connection, trials, rows.trial_row(study_id, trial))
+    if trial.samples:
+        connection.execute(insert(samples), rows.sample_rows(trial_id, trial))
+    if trial.counters:
+        connection.execute(insert(counters), rows.counter_rows(trial_id, trial))
+
+
+def _by_trial(connection: Connection, query: Select[Any]) -> dict[int, list[RowMapping]]:
+    """The rows of a table that belongs to trials, by trial, in the order in which they were stored."""
+    grouped: dict[int, list[RowMapping]] = {}
+    for row in connection.execute(query.order_by("id")).mappings():
+        grouped.setdefault(row["trial_id"], []).append(row)
+    return grouped
