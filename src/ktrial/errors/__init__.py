@@ -38,7 +38,14 @@ from ktrial.errors.store import (
     StoreLocked,
     StudyNotStored,
 )
-from ktrial.errors.study import StudyError
+from ktrial.errors.study import (
+    StudyEmpty,
+    StudyError,
+    StudyMistake,
+    StudyMistakes,
+    StudySyntaxError,
+    StudyUnreadable,
+)
 from ktrial.errors.workloads import WorkloadError
 
 __all__ = [
@@ -73,8 +80,13 @@ __all__ = [
     "StoreForbidden",
     "StoreFull",
     "StoreLocked",
+    "StudyEmpty",
     "StudyError",
+    "StudyMistake",
+    "StudyMistakes",
     "StudyNotStored",
+    "StudySyntaxError",
+    "StudyUnreadable",
     "SymbolsUnknown",
     "ToolFailed",
     "ToolMissing",

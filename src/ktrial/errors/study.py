@@ -7,3 +7,34 @@ class StudyError(KtrialError):
     """{where}: {problem}"""
 
     exit_code = 2
+
+
+class StudyUnreadable(StudyError):
+    """Study {where} cannot be read: {problem}."""
+
+
+class StudySyntaxError(StudyError):
+    """{where}: this is not TOML: {problem}."""
+
+    hint = "how a study file is written: docs/studies.md; the language: https://toml.io"
+
+
+class StudyEmpty(StudyError):
+    """{where}: the study is empty."""
+
+    hint = (
+        'the smallest study: workloads = ["syscall"] and, below it, [factors.kernel] with '
+        'levels = ["debian:6.1", "debian:6.12"]'
+    )
+
+
+class StudyMistake(StudyError):
+    """{where}: {problem}"""
+
+    hint = "what each key means and may be: docs/studies.md"
+
+
+class StudyMistakes(StudyError):
+    """{where}: {count} mistakes:{problem}"""
+
+    hint = "what each key means and may be: docs/studies.md"

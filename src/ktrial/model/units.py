@@ -14,7 +14,8 @@ def memory_mib(text: str) -> int:
         raise ValueError("a memory size is a whole number with M or G: 512M, 1G")
     size = int(match[1]) * _MEBIBYTES[match[2]]
     if not SMALLEST_MEMORY_MIB <= size <= LARGEST_MEMORY_MIB:
-        raise ValueError(f"a memory size lies between {SMALLEST_MEMORY_MIB}M and {LARGEST_MEMORY_MIB // 1024}G")
+        largest = f"{LARGEST_MEMORY_MIB // 1024}G"
+        raise ValueError(f"a memory size lies between {SMALLEST_MEMORY_MIB}M and {largest}")
     return size
 
 
@@ -23,7 +24,7 @@ def margin(value: str | float) -> float:
     match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?(%?)", value.strip()) if isinstance(value, str) else None
     if isinstance(value, str) and not match:
         raise ValueError('a margin is a percentage or a fraction: "1 %" or 0.01')
-    fraction = float(match[1]) / (100 if match[2] else 1) if match else float(value)
+    fraction = float(match[1]) / (100 if match[2] else 1) if match else value
     if not 0 < fraction < 1:
         raise ValueError("a margin lies above 0 and below 100 % (below 1, as a fraction)")
-    return fraction
+    return float(fraction)

@@ -1,0 +1,137 @@
+"""Study files: TOML in, a checked Study out, and every mistake with its line, its key and what is allowed."""
+
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ktrial.errors import StudyEmpty, StudySyntaxError, StudyUnreadable
+from ktrial.model.design import Design, Factor, FactorKind
+from ktrial.model.study import Study
+from ktrial.runner.study_file.factors import FactorReader
+from ktrial.runner.study_file.kernels import absolute_kernel
+from ktrial.runner.study_file.known import Known
+from ktrial.runner.study_file.machine import check_against_factors, machine_settings
+from ktrial.runner.study_file.mistakes import Mistakes, Source
+from ktrial.runner.study_file.shape import read_tables
+from ktrial.runner.study_file.tables import StudyTable
+from ktrial.runner.study_file.workloads import workload_uses
+
+__all__ = ["Known", "Source", "load", "study_from"]
+
+_LARGEST_FILE = 1024 * 1024
+_MOST_TRIALS = 100_000
+
+
+def load(path: Path, known: Known) -> Study:
+    """The study in the file at `path`. Relative files in it are looked for beside it.
+
+    Raises StudyUnreadable, StudySyntaxError, StudyEmpty; StudyMistake or StudyMistakes otherwise.
+    """
+    text = _text(path)
+    data = _toml(text, path)
+    return study_from(data, Source(str(path), text), _name_of(path), path.absolute().parent, known)
+
+
+def study_from(data: Mapping[str, Any], source: Source, name: str, directory: Path, known: Known) -> Study:
+    """The study that `data` describes, in a study file's shape.
+
+    `name` is used where the data has none; relative files are looked for in `directory`.
+    Raises StudyEmpty, StudyMistake, StudyMistakes.
+    """
+    if not data:
+        raise StudyEmpty(where=source.name)
+    mistakes = Mistakes(source)
+    tables = read_tables(dict(data), mistakes)
+    study = _study(tables, name, directory, known, mistakes) if tables else None
+    mistakes.raise_any()
+    if study is None:
+        raise AssertionError("the study's tables were refused without a mistake")
+    return study
+
+
+def _study(tables: StudyTable, name: str, directory: Path, known: Known, mistakes: Mistakes) -> Study:
+    uses = workload_uses(tables.workloads, known, directory, mistakes)
+    factors = FactorReader(known, uses, mistakes).read(tables.factors)
+    machine = machine_settings(tables.machine, known, directory, mistakes)
+    check_against_factors(tables.machine, factors, mistakes)
+    design = Design(tables.design)
+    _check_size(factors, design, tables.perturbations, mistakes)
+    return Study(
+        name=tables.name or name,
+        question=tables.question,
+        machine=machine,
+        factors=tuple(_with_absolute_kernels(factor, directory) for factor in factors),
+        workloads=uses,
+        margin=tables.margin,
+        perturbations=tables.perturbations,
+        design=design,
+        seed=tables.seed,
+    )
+
+
+def _with_absolute_kernels(factor: Factor, directory: Path) -> Factor:
+    if factor.kind is not FactorKind.KERNEL:
+        return factor
+    levels = tuple(absolute_kernel(str(level), directory) for level in factor.levels)
+    baseline = absolute_kernel(str(factor.baseline), directory)
+    return factor.model_copy(update={"levels": levels, "baseline": baseline})
+
+
+def _check_size(factors: tuple[Factor, ...], design: Design, perturbations: int, mistakes: Mistakes) -> None:
+    counts = [len(factor.levels) for factor in factors]
+    full = design is Design.FULL
+    treatments = math.prod(counts) if full else 1 + sum(count - 1 for count in counts)
+    trials = treatments * perturbations
+    if trials > _MOST_TRIALS:
+        mistakes.add(
+            ("factors",),
+            f"{treatments} treatments under {perturbations} perturbations are {trials} trials; "
+            f'a study has at most {_MOST_TRIALS} (design = "one-factor-at-a-time" needs fewer)',
+        )
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise StudyUnreadable(where=path, problem=error.strerror) from error
+    except ValueError as error:  # a NUL in the name
+        raise StudyUnreadable(where=repr(str(path)), problem=error) from error
+    if len(content) > _LARGEST_FILE:
+        raise StudyUnreadable(where=path, problem="it is larger than 1 MiB: is it a study file?")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise StudyUnreadable(where=f"{path}:{line}", problem="it is not UTF-8 text") from error
+
+
+def _toml(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        # Python 3.14 has attributes for the position; until then it is in the message only.
+        match = re.fullmatch(
+            r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL
+        )
+        problem, line, column = match.groups() if match else (str(error), None, None)
+        end = text.count("\n") + 1
+        where = f"{path}:{line}:{column}" if line else f"{path}:{end}"
+        raise StudySyntaxError(where=where, problem=_sentence(problem)) from error
+    except RecursionError as error:
+        raise StudySyntaxError(where=path, problem="it is nested too deeply") from error
+    except ValueError as error:  # a decimal number of more digits than Python converts
+        raise StudySyntaxError(where=path, problem=_sentence(str(error))) from error
+
+
+def _sentence(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _name_of(path: Path) -> str:
+    """A study without a name is called as its file is, with what a name cannot hold replaced."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:64] or "study"

@@ -1,0 +1,39 @@
+"""What names a study may use: those that are installed here, unless a test says otherwise."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from ktrial.model.design import LevelValue
+from ktrial.model.workload import Parameter, WorkloadDescription
+
+
+@dataclass(frozen=True)
+class Known:
+    """The names that a study may use."""
+
+    workloads: Mapping[str, WorkloadDescription]
+    machines: Collection[str]
+    providers: Collection[str]
+    """Of kernels: what stands before the colon in `debian:6.1`."""
+
+
+def parameter_problem(parameter: Parameter, value: LevelValue) -> str:
+    """Why the parameter cannot have this value, as what is allowed; empty where it can."""
+    if parameter.choices:
+        return "" if value in parameter.choices else f"one of {', '.join(parameter.choices)}"
+    if isinstance(parameter.default, str):
+        return "" if isinstance(value, str) else 'text: "…"'
+    number = "a whole number" if isinstance(parameter.default, int) else "a number"
+    wrong_kind = isinstance(value, str) or (isinstance(parameter.default, int) and isinstance(value, float))
+    return f"{number}{_bounds(parameter)}" if wrong_kind or not _inside(parameter, float(value)) else ""
+
+
+def _inside(parameter: Parameter, value: float) -> bool:
+    low = parameter.minimum is None or value >= parameter.minimum
+    return low and (parameter.maximum is None or value <= parameter.maximum)
+
+
+def _bounds(parameter: Parameter) -> str:
+    low = "" if parameter.minimum is None else f" from {parameter.minimum:g}"
+    high = "" if parameter.maximum is None else f" up to {parameter.maximum:g}"
+    return low + high

@@ -1,0 +1,169 @@
+"""The tables of a study file. Each field's description says what it may be; messages and docs quote it."""
+
+import math
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+
+from ktrial.model import units
+from ktrial.model.design import LevelValue
+
+_LARGEST_INTEGER = 2**63 - 1
+
+
+def plain_text(text: str) -> str:
+    """Text of one line. Raises ValueError where it is empty or holds control characters."""
+    if not text.strip():
+        raise ValueError("it is empty")
+    if any(ord(character) < 32 or ord(character) == 127 for character in text):
+        raise ValueError("it holds control characters")
+    return text
+
+
+def level(value: object) -> LevelValue:
+    """A level of a factor, or a parameter's value. Raises ValueError, which says what is allowed."""
+    if isinstance(value, bool):
+        raise ValueError('levels are numbers and text: write 0 and 1, or "on" and "off"')
+    if isinstance(value, str):
+        return plain_text(value)
+    if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
+        raise ValueError("whole numbers have at most 64 bits")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("it is not a finite number")
+    if not isinstance(value, int | float):
+        raise ValueError('levels are numbers and text: 60, 0.5, "madvise"')
+    return value
+
+
+def _memory(text: str) -> str:
+    units.memory_mib(text)
+    return text
+
+
+def _margin(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError('a margin is a percentage or a fraction: "1 %" or 0.01')
+    return units.margin(value)
+
+
+def _boot_parameter(text: str) -> str:
+    # A quoted value may hold spaces: dyndbg="file sched.c +p".
+    if not re.fullmatch(r'(?:[^\s"]|"[^"]*")+', text):
+        raise ValueError("one element of the list is one boot parameter; a value with spaces is quoted")
+    return text
+
+
+def _regex(text: str) -> str:
+    try:
+        groups = re.compile(text).groups
+    except re.error as error:
+        raise ValueError(f"it is not a regular expression: {error}") from error
+    if groups != 1:
+        raise ValueError(f"it has {groups} groups, and needs one, around the number: ([0-9.]+)")
+    return text
+
+
+def _by_name(value: object) -> object:
+    return {"name": value} if isinstance(value, str) else value
+
+
+def _by_kind(value: object) -> object:
+    return {"kind": value} if isinstance(value, str) else value
+
+
+Text = Annotated[str, AfterValidator(plain_text)]
+Prose = Annotated[str, AfterValidator(lambda text: plain_text(" ".join(text.split())) if text else text)]
+Memory = Annotated[Text, AfterValidator(_memory)]
+Margin = Annotated[float, PlainValidator(_margin)]
+Level = Annotated[LevelValue, PlainValidator(level)]
+Regex = Annotated[str, AfterValidator(_regex)]
+BootParameter = Annotated[Text, AfterValidator(_boot_parameter)]
+Name = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+
+
+class Table(BaseModel):
+    """A table of the file."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class MachineTable(Table):
+    """`[machine]`."""
+
+    kind: Text = Field("exact", description="a machine's name")
+    kernel: Text = Field("", description='a kernel, where no factor is the kernel: "debian:6.12"')
+    memory: Memory = Field("512M", description='a whole number with M or G, as text: "512M", "1G"')
+    cpus: int = Field(1, ge=1, le=256, description="a whole number from 1 to 256")
+    boot: list[BootParameter] = Field([], description='a list of boot parameters: ["mitigations=off"]')
+    modules: list[Name] = Field([], description='a list of names of kernel modules: ["loop"]')
+    files: list[Text] = Field([], description='a list of files to carry into the guest: ["/usr/bin/fio"]')
+    settle_seconds: float = Field(
+        3, ge=0, le=3600, allow_inf_nan=False, description="seconds of guest time from 0 to 3600"
+    )
+    limit_seconds: float = Field(
+        300, gt=0, le=86400, allow_inf_nan=False, description="seconds of host time above 0, up to 86400"
+    )
+    limit_instructions: int = Field(
+        200_000_000_000, ge=1_000_000, le=_LARGEST_INTEGER, description="a whole number from 1000000"
+    )
+
+
+class FactorTable(Table):
+    """`[factors.NAME]`."""
+
+    kind: Literal["kernel", "boot", "setting", "memory", "parameter"] | None = Field(
+        None, description="kernel, boot, setting, memory or parameter"
+    )
+    levels: list[Level] = Field(description="a list of at least two numbers, or two texts")
+    baseline: Level | None = Field(None, description="one of the levels; the first where it is not given")
+    target: Text = Field(
+        "", description="the boot parameter, the setting or workload.parameter that is changed"
+    )
+
+
+class MetricTable(Table):
+    """One of a command's `metrics`."""
+
+    name: Name = Field(description='a name of letters, digits, ".", "_" and "-"')
+    unit: Prose = Field("", description='text: "requests/s"')
+    direction: Literal["higher", "lower"] = Field("lower", description="higher or lower: which is better")
+    regex: Regex | None = Field(None, description="a regular expression with one group, around the number")
+    json_path: Text | None = Field(None, alias="json", description='keys joined by dots: "results.0.rps"')
+
+
+class WorkloadTable(Table):
+    """One of `workloads`; what is not named here is a parameter of the workload."""
+
+    model_config = ConfigDict(strict=True, extra="allow", frozen=True)
+
+    name: Name = Field(description='a workload\'s name: letters, digits, ".", "_" and "-"')
+    command: Text | list[Text] | None = Field(None, description='a command: "./bench.sh 10"')
+    files: list[Text] = Field([], description='a list of the command\'s files: ["bench.sh"]')
+    metrics: list[MetricTable] = Field([], description="a list of tables; wall clock where it is not given")
+    repeats: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the table sets beside the keys that every workload has."""
+        return self.model_extra or {}
+
+
+class StudyTable(Table):
+    """The whole file."""
+
+    name: Name | None = Field(None, description='letters, digits, ".", "_" and "-"; else the file\'s name')
+    question: Prose = Field("", description="a sentence")
+    margin: Margin = Field(0.01, description='a percentage or a fraction: "1 %", 0.01')
+    perturbations: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
+    design: Literal["full-factorial", "one-factor-at-a-time"] = Field(
+        "full-factorial", description="full-factorial or one-factor-at-a-time"
+    )
+    seed: int = Field(1, ge=0, le=2**31 - 1, description="a whole number from 0 to 2147483647")
+    machine: Annotated[MachineTable, BeforeValidator(_by_kind)] = Field(
+        MachineTable(), description='a machine\'s name or a table: "exact"'
+    )
+    factors: dict[str, FactorTable] = Field(description="tables: [factors.kernel]")
+    workloads: list[Annotated[WorkloadTable, BeforeValidator(_by_name)]] = Field(
+        description='a list of names and tables: ["syscall", { name = "hackbench", groups = 2 }]'
+    )
