@@ -5,3 +5,53 @@ from ktrial.errors.base import KtrialError
 
 class MachineError(KtrialError):
     """Machine {machine}: {problem}"""
+
+
+class UnknownMachine(MachineError):
+    """There is no machine {machine}{similar}; there are: {known}."""
+
+    exit_code = 2
+
+
+class MachineStopped(MachineError):
+    """Machine {machine} was stopped."""
+
+
+class MachineToolMissing(MachineError):
+    """Machine {machine} needs {program}, which is not {where}."""
+
+    hint = "install it: sudo apt-get install {package}"
+
+
+class QemuTooOld(MachineError):
+    """Machine {machine} needs QEMU {needed} or later; {program} is {found}."""
+
+    hint = "install a later one; one that is not the first in PATH is named with KTRIAL_QEMU=/path/to/program"
+
+
+class QemuUnusable(MachineError):
+    """Machine {machine}: {program} {problem}"""
+
+    hint = "sudo apt-get install --reinstall qemu-system-x86; another program can be named with KTRIAL_QEMU"
+
+
+class TooManyCpus(MachineError):
+    """Machine {machine} runs {cpus} CPUs only with QEMU {needed} or later: {program} is {found}, which hangs
+    with more than one CPU when it counts instructions.
+    """
+
+
+class FileToCarry(MachineError):
+    """Machine {machine} cannot carry {path} into the guest: {problem}."""
+
+
+class NoSpaceForSnapshot(MachineError):
+    """Machine {machine} cannot write the snapshot below {directory}: {problem}."""
+
+    hint = "free about {mib} MiB there, or put the cache elsewhere: KTRIAL_CACHE=/some/directory"
+
+
+class BadSetting(MachineError):
+    """The environment variable {variable} is {value!r}: {problem}."""
+
+    exit_code = 2
