@@ -1,0 +1,89 @@
+"""From a study to its trials: treatments, perturbations, and the order in which they run.
+
+Everything here follows from the study alone, through SHA-256: the same on every host and every Python.
+"""
+
+import itertools
+
+from ktrial.model.base import digest
+from ktrial.model.design import Design, Factor, LevelValue, Perturbation, Plan, PlannedTrial, Treatment
+from ktrial.model.study import Study
+
+_LONGEST_ENVIRONMENT = 4096
+"""One page: moves the stack's start through every alignment that matters (Mytkowicz et al., ASPLOS 2009)."""
+_LONGEST_OFFSET_NS = 10_000_000
+"""More than two timer ticks at 250 Hz: every phase between the tick and the workload."""
+_LARGEST_SEED = 2**31 - 1
+
+
+def plan(study: Study) -> Plan:
+    """All trials of the study, in run order: one block a perturbation, each treatment once in a block.
+
+    The order inside a block is random, drawn from the study's seed.
+    """
+    chosen = treatments(study)
+    in_order = [
+        (block, treatment)
+        for block in range(study.perturbations)
+        for treatment in _shuffled(chosen, study.seed, block)
+    ]
+    return Plan(
+        treatments=chosen,
+        baseline=chosen[0],
+        trials=tuple(
+            PlannedTrial(
+                order=order,
+                block=block,
+                treatment=treatment,
+                perturbation=perturbation(study.seed, block),
+            )
+            for order, (block, treatment) in enumerate(in_order)
+        ),
+    )
+
+
+def treatments(study: Study) -> tuple[Treatment, ...]:
+    """The study's treatments, the baseline first, the others in the order of factors and levels."""
+    baseline = _treatment(study.factors, tuple(factor.baseline for factor in study.factors))
+    others = _one_at_a_time(study) if study.design is Design.ONE_AT_A_TIME else _combinations(study)
+    by_key = {one.key: one for one in (baseline, *others)}
+    return tuple(by_key.values())
+
+
+def _combinations(study: Study) -> list[Treatment]:
+    rows = itertools.product(*(factor.levels for factor in study.factors))
+    return [_treatment(study.factors, row) for row in rows]
+
+
+def _one_at_a_time(study: Study) -> list[Treatment]:
+    baseline = tuple(factor.baseline for factor in study.factors)
+    return [
+        _treatment(study.factors, (*baseline[:place], level, *baseline[place + 1 :]))
+        for place, factor in enumerate(study.factors)
+        for level in factor.levels
+    ]
+
+
+def _treatment(factors: tuple[Factor, ...], levels: tuple[LevelValue, ...]) -> Treatment:
+    return Treatment(levels=dict(zip((factor.name for factor in factors), levels, strict=True)))
+
+
+def _shuffled(chosen: tuple[Treatment, ...], seed: int, block: int) -> list[Treatment]:
+    return sorted(chosen, key=lambda treatment: digest(["order", seed, block, treatment.key]))
+
+
+def perturbation(seed: int, number: int) -> Perturbation:
+    """Perturbation `number` of a study with this seed; the same for every treatment. 0 changes nothing."""
+    if number == 0:
+        return Perturbation(number=0)
+    return Perturbation(
+        number=number,
+        environment_bytes=_drawn("environment", seed, number, _LONGEST_ENVIRONMENT),
+        start_offset=_drawn("offset", seed, number, _LONGEST_OFFSET_NS),
+        layout_seed=_drawn("layout", seed, number, _LARGEST_SEED),
+    )
+
+
+def _drawn(what: str, seed: int, number: int, largest: int) -> int:
+    """A whole number from 1 to `largest`, drawn from the seed."""
+    return 1 + int(digest([what, seed, number])[:16], 16) % largest
