@@ -1,0 +1,114 @@
+"""The documentation's commands work, and print what the documentation says that they print.
+
+A ```console block is a session: lines that begin with `$ ` are run one after another, in a directory that all
+blocks of one page share; the lines below a command must appear in its output, in this order, where `…` stands
+for anything. `# exit 2` after a command is the exit status that is expected (0 where nothing is said).
+A ```toml block whose first line is `# file: NAME` is written into that directory first.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_EXIT = re.compile(r"\s+# exit (\d+)$")
+_LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """One command of a page and what it should print."""
+
+    command: str
+    status: int
+    output: tuple[str, ...]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return [body for kind, body in _BLOCK.findall(text) if kind == language]
+
+
+def session(block: str) -> list[Spoken]:
+    found: list[Spoken] = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            status = _EXIT.search(line)
+            command = _EXIT.sub("", line[2:])
+            found.append(Spoken(command, int(status[1]) if status else 0, ()))
+        elif found and line.strip():
+            last = found[-1]
+            found[-1] = Spoken(last.command, last.status, (*last.output, line))
+    return found
+
+
+def pattern(line: str) -> re.Pattern[str]:
+    """The line with runs of spaces and `…` standing for whatever is there."""
+    pieces = [r"\s+".join(re.escape(word) for word in part.split()) for part in line.split("…")]
+    return re.compile(r".*?".join(pieces))
+
+
+def missing(expected: tuple[str, ...], output: str) -> list[str]:
+    lines = iter(output.splitlines())
+    return [line for line in expected if not any(pattern(line).search(printed) for printed in lines)]
+
+
+def prepare(page: Path, directory: Path) -> None:
+    for block in blocks(page.read_text(), "toml"):
+        first, _, rest = block.partition("\n")
+        if name := re.match(r"# file: (\S+)", first):
+            (directory / name[1]).write_text(rest)
+    shutil.copytree(ROOT / "studies", directory / "studies")
+
+
+def environment(directory: Path) -> dict[str, str]:
+    binaries = f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"
+    return {
+        **os.environ,
+        "PATH": binaries,
+        "KTRIAL_STORE": str(directory / "ktrial.db"),
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+    }
+
+
+def spoken_pages() -> list[Path]:
+    return [page for page in PAGES if page.exists() and blocks(page.read_text(), "console")]
+
+
+@pytest.mark.guest
+@pytest.mark.parametrize("page", spoken_pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_of_a_page_works_and_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    prepare(page, tmp_path)
+    for block in blocks(page.read_text(), "console"):
+        for spoken in session(block):
+            ended = subprocess.run(
+                ["sh", "-c", spoken.command],
+                cwd=tmp_path,
+                env=environment(tmp_path),
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=540,
+                check=False,
+            )
+            assert ended.returncode == spoken.status, f"$ {spoken.command}\n{ended.stdout}"
+            assert not missing(spoken.output, ended.stdout), f"$ {spoken.command}\n{ended.stdout}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.exists()], ids=lambda page: page.name)
+def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
+    targets = [link for link in _LINK.findall(page.read_text()) if "://" not in link]
+    assert [link for link in targets if not (page.parent / link).exists()] == []
+
+
+def test_a_page_that_promises_what_is_not_printed_is_found_out() -> None:
+    (spoken,) = session("$ ktrial list  # exit 3\nname  …  trials\nnever printed\n")
+    assert spoken == Spoken("ktrial list", 3, ("name  …  trials", "never printed"))
+    assert missing(spoken.output, "name   created  trials\nquick") == ["never printed"]
