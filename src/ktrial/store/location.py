@@ -25,7 +25,7 @@ def url_of(location: str | Path) -> URL:
         return URL.create("sqlite", database=str(Path(text).expanduser().absolute()))
     try:
         url = make_url(text)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:
         raise NoSuchBackend(store=text, problem="the URL cannot be understood") from error
     if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
         raise NoSuchBackend(store=text, problem="a store in memory would lose every trial")

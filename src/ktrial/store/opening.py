@@ -44,10 +44,12 @@ def open_store(location: str | Path | None = None, *, read_only: bool = False) -
 
 
 def _sqlite_engine(file: Path, *, read_only: bool) -> Engine:
-    if read_only:
-        engine = create_engine(f"sqlite:///{sqlite.read_only_uri(file)}&uri=true")
-    else:
-        engine = create_engine(URL.create("sqlite", database=str(file)))
+    url = URL.create("sqlite", database=str(file))
+    engine = (
+        create_engine(url, creator=lambda: sqlite.connect_read_only(file))
+        if read_only
+        else create_engine(url)
+    )
     sqlite.prepare_engine(engine)
     return engine
 

@@ -59,12 +59,13 @@ def enter_wal(engine: Engine) -> None:
         connection.close()
 
 
-def read_only_uri(file: Path) -> str:
-    """A file: URI that opens the database without changing it or its directory."""
+def connect_read_only(file: Path) -> sqlite3.Connection:
+    """Open the database without ever changing it or its directory."""
     log = file.with_name(file.name + "-wal")
     # Without a log nobody writes: `immutable` then also keeps SQLite from making its two files beside it.
     immutable = "" if log.exists() and log.stat().st_size else "&immutable=1"
-    return f"file:{quote(str(file))}?mode=ro{immutable}"
+    uri = f"file:{quote(str(file))}?mode=ro{immutable}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
 
 
 def look(file: Path) -> int | None:
@@ -92,7 +93,7 @@ def look(file: Path) -> int | None:
 
 def _stored_version(file: Path) -> int | None:
     try:
-        connection = sqlite3.connect(read_only_uri(file), uri=True, timeout=BUSY_SECONDS)
+        connection = connect_read_only(file)
     except sqlite3.Error as error:
         raise failure(error, str(file), file) from error
     try:
