@@ -14,9 +14,12 @@ class StudyUnreadable(StudyError):
 
 
 class StudySyntaxError(StudyError):
-    """{where}: this is not TOML: {problem}."""
+    """{where}: this is not TOML: {problem}"""
 
-    hint = "how a study file is written: docs/studies.md; the language: https://toml.io"
+    hint = (
+        "text stands in quotes, and a table in braces stays on one line; "
+        "how a study file is written: docs/studies.md"
+    )
 
 
 class StudyEmpty(StudyError):

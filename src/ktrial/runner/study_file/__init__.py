@@ -43,7 +43,7 @@ def study_from(data: Mapping[str, Any], source: Source, name: str, directory: Pa
     """
     if not data:
         raise StudyEmpty(where=source.name)
-    mistakes = Mistakes(source)
+    mistakes = Mistakes(source, data)
     tables = read_tables(dict(data), mistakes)
     study = _study(tables, name, directory, known, mistakes) if tables else None
     mistakes.raise_any()
@@ -119,9 +119,10 @@ def _toml(text: str, path: Path) -> dict[str, Any]:
             r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL
         )
         problem, line, column = match.groups() if match else (str(error), None, None)
-        end = text.count("\n") + 1
-        where = f"{path}:{line}:{column}" if line else f"{path}:{end}"
-        raise StudySyntaxError(where=where, problem=_sentence(problem)) from error
+        if not line:
+            problem += " at the end of the file: is a bracket or a quote left open?"
+            line, column = text.count("\n") + 1, 1
+        raise StudySyntaxError(where=f"{path}:{line}:{column}", problem=_sentence(problem)) from error
     except RecursionError as error:
         raise StudySyntaxError(where=path, problem="it is nested too deeply") from error
     except ValueError as error:  # a decimal number of more digits than Python converts

@@ -40,8 +40,9 @@ class Source:
 class Mistakes:
     """The mistakes found so far in one study."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, data: Mapping[str, Any]) -> None:
         self._source = source
+        self._data = data
         self._found: list[tuple[int, str, str]] = []
 
     def __bool__(self) -> bool:
@@ -49,7 +50,7 @@ class Mistakes:
 
     def add(self, path: KeyPath, problem: str) -> None:
         """Note one mistake."""
-        line, place = self._source.describe(path)
+        line, place = self._source.describe(_path_in(path, self._data))
         entry = (line, place, problem)
         if entry not in self._found:
             self._found.append(entry)
@@ -77,6 +78,20 @@ class Mistakes:
     def _where(self, line: int, place: str) -> str:
         name = f"{self._source.name}:{line}" if line else self._source.name
         return ": ".join(part for part in (name, place) if part)
+
+
+def _path_in(path: KeyPath, data: Any) -> KeyPath:
+    """As much of the path as the file has: a shorthand has no keys, and pydantic adds names for unions."""
+    there: KeyPath = ()
+    for part in path:
+        known = (
+            part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))
+        )
+        if not known:
+            break
+        data = data[part]
+        there = (*there, part)
+    return there
 
 
 def key_of(path: KeyPath) -> str:

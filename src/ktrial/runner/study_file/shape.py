@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from ktrial.runner.study_file.mistakes import KeyPath, Mistakes, shown
+from ktrial.runner.study_file.mistakes import Mistakes, shown
 from ktrial.runner.study_file.tables import (
     FactorTable,
     MachineTable,
@@ -32,7 +32,7 @@ def read_tables(data: dict[str, Any], mistakes: Mistakes) -> StudyTable | None:
         return StudyTable.model_validate(data)
     except ValidationError as error:
         for details in error.errors():
-            _note(details, data, mistakes)
+            _note(details, mistakes)
         return None
 
 
@@ -41,8 +41,8 @@ def keys_of(table: type[Table]) -> list[str]:
     return [field.alias or name for name, field in table.model_fields.items()]
 
 
-def _note(details: ErrorDetails, data: dict[str, Any], mistakes: Mistakes) -> None:
-    path = _path_in(details["loc"], data)
+def _note(details: ErrorDetails, mistakes: Mistakes) -> None:
+    path = details["loc"]
     table, field = _place(details["loc"])
     allowed = (field.description or "") if field else f"a table with {', '.join(keys_of(table))}"
     found = details["input"]
@@ -57,20 +57,6 @@ def _note(details: ErrorDetails, data: dict[str, Any], mistakes: Mistakes) -> No
             mistakes.unknown(path, str(details["loc"][-1]), found, _choices(field.annotation))
         case _:
             mistakes.wrong(path, found, allowed)
-
-
-def _path_in(loc: tuple[int | str, ...], data: Any) -> KeyPath:
-    """As much of pydantic's location as the file has: it adds names of its own for unions and shorthands."""
-    path: KeyPath = ()
-    for part in loc:
-        if isinstance(data, dict) and part in data:
-            data = data[str(part)]
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
-        else:
-            break
-        path = (*path, part)
-    return path
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[type[Table], FieldInfo | None]:
