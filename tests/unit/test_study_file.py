@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.errors import (
+    BadKernelName,
     StudyEmpty,
     StudyError,
     StudyMistake,
@@ -27,6 +28,13 @@ def _workload(name: str, *parameters: Parameter) -> WorkloadDescription:
     )
 
 
+def _kernel_name(name: str) -> str:
+    provider, _, wanted = name.partition(":")
+    if provider not in {"debian", "path", "host"}:
+        raise BadKernelName(name=name, problem=f"there is no provider '{provider}'", allowed="debian:VERSION")
+    return f"{name}:cloud" if provider == "debian" and ":" not in wanted else name
+
+
 KNOWN = Known(
     workloads={
         "syscall": _workload("syscall"),
@@ -39,7 +47,7 @@ KNOWN = Known(
         ),
     },
     machines=("exact", "fake"),
-    providers=("debian", "path", "host"),
+    kernel_name=_kernel_name,
 )
 
 KERNELS = '[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]\n'
@@ -218,6 +226,14 @@ def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
     assert "docs/studies.md" in caught.value.advice
 
 
+def test_every_kernel_that_is_a_number_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StudyMistakes) as caught:
+        _load(tmp_path, 'workloads = ["fork"]\n[factors.kernel]\nlevels = [6.1, 6.12]\n')
+    allowed = 'allowed: a kernel\'s name, as text: "debian:6.12"'
+    assert f"line 3: factors.kernel.levels[0]: found 6.1; {allowed}" in str(caught.value)
+    assert f"line 3: factors.kernel.levels[1]: found 6.12; {allowed}" in str(caught.value)
+
+
 def test_all_mistakes_are_named_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(StudyMistakes) as caught:
         _load(tmp_path, f'seed = -1\nworkloads = ["frok"]\nmargin = 2\n[machine]\ncpus = 0\n{KERNELS}')
@@ -283,8 +299,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, path: str, message:
     ("text", "line"),
     [
         (
-            'workloads = ["fork"]\n[factors]\n  [factors.kernel]\n levels = [\n "debian:6.1", # 1\n # 2\n "x:1" ]',
-            7,
+            'workloads = ["fork"]\n[factors]\n  [factors.kernel]\n levels = [\n "debian:6.1", #\n "x:1" ]',
+            6,
         ),
         ('workloads = ["fork"]\nfactors.kernel.levels = ["debian:6.1",\n "x:1"]', 3),
         ('workloads = ["fork"]\nfactors = { kernel = { levels = ["debian:6.1", "x:1"] } }', 2),

@@ -18,6 +18,7 @@ class FactorReader:
         self._known = known
         self._uses = {use.name: use for use in uses}
         self._mistakes = mistakes
+        self._kernels: dict[str, str] = {}
         self._checks: dict[FactorKind, Callable[[KeyPath, str, LevelValue], None]] = {
             FactorKind.KERNEL: self._kernel_level,
             FactorKind.MEMORY: self._memory_level,
@@ -117,8 +118,17 @@ class FactorReader:
     def _kernel_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
         if not isinstance(level, str):
             self._mistakes.wrong(path, level, 'a kernel\'s name, as text: "debian:6.12"')
-        elif problem := kernel_problem(level, self._known.providers):
+        elif problem := kernel_problem(level, self._known):
             self._mistakes.add(path, problem)
+        else:
+            self._same_kernel(path, level)
+
+    def _same_kernel(self, path: KeyPath, name: str) -> None:
+        """`debian:6.1` and `debian:6.1:cloud` are one kernel: a comparison of the two says nothing."""
+        canonical = self._known.kernel_name(name)
+        other = self._kernels.setdefault(canonical, name)
+        if other != name:
+            self._mistakes.add(path, f"{shown(name)} and {shown(other)} are the same kernel")
 
     def _memory_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
         if not isinstance(level, str):

@@ -1,6 +1,6 @@
-"""What names a study may use: those that are installed here, unless a test says otherwise."""
+"""What names a study may use."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from ktrial.model.design import LevelValue
@@ -13,8 +13,8 @@ class Known:
 
     workloads: Mapping[str, WorkloadDescription]
     machines: Collection[str]
-    providers: Collection[str]
-    """Of kernels: what stands before the colon in `debian:6.1`."""
+    kernel_name: Callable[[str], str]
+    """A kernel's name, written in one way. Raises BadKernelName; looks at nothing but the name."""
 
 
 def parameter_problem(parameter: Parameter, value: LevelValue) -> str:

@@ -19,7 +19,7 @@ def machine_settings(
     """The machine's settings; `directory` is where relative files are looked for."""
     if table.kind not in known.machines:
         mistakes.unknown(("machine", "kind"), "machine", table.kind, sorted(known.machines))
-    if table.kernel and (problem := kernel_problem(table.kernel, known.providers)):
+    if table.kernel and (problem := kernel_problem(table.kernel, known)):
         mistakes.add(("machine", "kernel"), problem)
     return MachineSettings(
         kind=table.kind,

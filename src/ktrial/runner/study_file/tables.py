@@ -64,6 +64,14 @@ def _regex(text: str) -> str:
     return text
 
 
+def _command(value: object) -> str | list[str]:
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        raise ValueError('a command is text, or a list of words: "./bench.sh 10", ["./bench.sh", "10"]')
+    plain_text(words[0])
+    return value if isinstance(value, str) else words
+
+
 def _by_name(value: object) -> object:
     return {"name": value} if isinstance(value, str) else value
 
@@ -77,6 +85,7 @@ Prose = Annotated[str, AfterValidator(lambda text: plain_text(" ".join(text.spli
 Memory = Annotated[Text, AfterValidator(_memory)]
 Margin = Annotated[float, PlainValidator(_margin)]
 Level = Annotated[LevelValue, PlainValidator(level)]
+CommandText = Annotated[str | list[str], PlainValidator(_command)]
 Regex = Annotated[str, AfterValidator(_regex)]
 BootParameter = Annotated[Text, AfterValidator(_boot_parameter)]
 Name = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -138,7 +147,7 @@ class WorkloadTable(Table):
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
 
     name: Name = Field(description='a workload\'s name: letters, digits, ".", "_" and "-"')
-    command: Text | list[Text] | None = Field(None, description='a command: "./bench.sh 10"')
+    command: CommandText | None = Field(None, description='a command: "./bench.sh 10"')
     files: list[Text] = Field([], description='a list of the command\'s files: ["bench.sh"]')
     metrics: list[MetricTable] = Field([], description="a list of tables; wall clock where it is not given")
     repeats: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
