@@ -108,7 +108,7 @@ class NoDebianSource(KernelError):
     """This system's apt knows no Debian archive, so kernel {name} cannot be fetched."""
 
     hint = (
-        "add a Debian source to apt (a file in /etc/apt/sources.list.d with Signed-By: debian-archive-keyring.gpg; "
+        "add a Debian source to apt (in /etc/apt/sources.list.d, with Signed-By: debian-archive-keyring.gpg; "
         "on Ubuntu: sudo apt-get install debian-archive-keyring), or use path: or host:"
     )
 

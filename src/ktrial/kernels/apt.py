@@ -1,0 +1,250 @@
+"""apt with a state directory of its own: the system's mirrors, proxies and keys, but none of its state.
+
+Nothing here writes outside its directory: lists, cache and dpkg status are private, and the system's hooks
+(APT::Update::Post-Invoke and the like, which delete or refresh the system's own caches) are left out. apt itself
+checks the signatures of the Release files and, through them, every package.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from debian.deb822 import Deb822
+from filelock import FileLock
+
+from ktrial.errors import CacheFull, FetchFailed, ToolMissing
+from ktrial.kernels.apt_sources import Archive
+from ktrial.kernels.progress import Progress
+from ktrial.kernels.space import cache_full
+from ktrial.kernels.sync import write_atomically
+
+_LEFT_OUT = re.compile(
+    r"^(Dir|DPkg|APT::Update|APT::Architectures?|APT::Periodic|Unattended-Upgrade|Acquire::GzipIndexes"
+    r"|quiet|APT::Get|APT::Install.*)\b"
+)
+"""What of the system's configuration must not reach the private apt; proxies and TLS settings stay."""
+_HELPER = Path("/usr/lib/apt/apt-helper")
+_POLL_SECONDS = 0.1
+_OLD_SECONDS = 6 * 3600
+
+
+@dataclass(frozen=True)
+class Package:
+    """One version of a package in a suite."""
+
+    name: str
+    version: str
+    suite: str
+    depends: str
+    size: int
+    """Bytes to download."""
+    installed: int
+    """Bytes when unpacked."""
+
+
+class PrivateApt:
+    """apt-get with its whole state below `directory`, for packages of `architecture` whose names match."""
+
+    def __init__(self, directory: Path, distribution: str, architecture: str, names: str) -> None:
+        self.directory = directory
+        self.distribution = distribution
+        self.architecture = architecture
+        self.names = re.compile(names)
+
+    def packages(
+        self, archives: tuple[Archive, ...], kernel: str, progress: Progress, oldest: float = _OLD_SECONDS
+    ) -> tuple[Package, ...]:
+        """All versions of the packages, in all suites that the archives hold.
+
+        Lists older than `oldest` seconds, or made from other archives, are fetched anew.
+        Raises FetchFailed, CacheFull or ToolMissing.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.directory / "lock"):
+            sources = "\n".join(archive.stanza(self.architecture) for archive in archives)
+            if not self._is_fresh(sources, oldest):
+                self._configure(kernel, sources)
+                self._update(kernel, progress)
+            return tuple(Package(**one) for one in json.loads(self._index.read_text(encoding="utf-8")))
+
+    def age(self) -> float:
+        """Seconds since the lists were fetched."""
+        return time.time() - self._index.stat().st_mtime if self._index.exists() else float("inf")
+
+    def download(self, wanted: list[Package], into: Path, kernel: str, progress: Progress) -> list[Path]:
+        """Fetch packages into the empty directory `into`; apt checks their hashes. Returns the files."""
+        what = f"fetching {len(wanted)} packages" if len(wanted) > 1 else "fetching the package"
+        total = sum(package.size for package in wanted)
+        arguments = ["download", *(f"{package.name}={package.version}" for package in wanted)]
+        with FileLock(self.directory / "lock"):
+            done = self._run(kernel, arguments, into, progress, what, total)
+        files = sorted(into.glob("*.deb"))
+        if done.returncode or len(files) != len(wanted):
+            raise self._failure(kernel, done.stderr, into, total)
+        return files
+
+    @property
+    def _index(self) -> Path:
+        return self.directory / "index.json"
+
+    @property
+    def _sources(self) -> Path:
+        return self.directory / "ktrial.sources"
+
+    def _is_fresh(self, sources: str, oldest: float) -> bool:
+        same = self._sources.exists() and self._sources.read_text(encoding="utf-8") == sources
+        return same and self.age() < oldest
+
+    def _configure(self, kernel: str, sources: str) -> None:
+        for part in ("state/lists/partial", "cache/archives/partial", "log"):
+            (self.directory / part).mkdir(parents=True, exist_ok=True)
+        (self.directory / "status").write_text("", encoding="utf-8")
+        self._index.unlink(missing_ok=True)
+        write_atomically(self._sources, sources)
+        write_atomically(self.directory / "apt.conf", self._configuration(kernel))
+
+    def _configuration(self, kernel: str) -> str:
+        dump = run_tool(kernel, ["apt-config", "dump", "--format", '%F "%v";%n'], "apt").stdout
+        kept = [line for line in dump.splitlines() if not _LEFT_OUT.match(line)]
+        own = {
+            "Dir": "/",
+            "Dir::Etc::main": "/dev/null",
+            "Dir::Etc::parts": "/dev/null",
+            "Dir::Etc::sourcelist": self._sources,
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::Etc::preferences": "/dev/null",
+            "Dir::Etc::preferencesparts": "/dev/null",
+            "Dir::State": self.directory / "state",
+            "Dir::State::status": self.directory / "status",
+            "Dir::Cache": self.directory / "cache",
+            # The binary caches would take 230 MB to save three seconds.
+            "Dir::Cache::pkgcache": "",
+            "Dir::Cache::srcpkgcache": "",
+            "Dir::Log": self.directory / "log",
+            "APT::Architecture": self.architecture,
+            "APT::Architectures::": self.architecture,
+            # The user _apt, to whom root's apt steps down, may not enter another user's cache directory.
+            "APT::Sandbox::User": "root",
+            "Acquire::GzipIndexes": "true",
+        }
+        return "\n".join([*kept, *(f'{key} "{value}";' for key, value in own.items()), ""])
+
+    def _update(self, kernel: str, progress: Progress) -> None:
+        """A suite that is not there makes apt-get fail, but not the other suites: what came is what counts."""
+        lists = self.directory / "state" / "lists"
+        done = self._run(kernel, ["update"], lists, progress, "fetching package lists", 0)
+        found = [package for target in self._targets(kernel) for package in self._read(kernel, target)]
+        if not found:
+            raise self._failure(kernel, done.stderr, lists, 0)
+        write_atomically(self._index, json.dumps([vars(package) for package in found]))
+
+    def _targets(self, kernel: str) -> Iterator[Mapping[str, str]]:
+        text = run_tool(kernel, ["apt-get", "indextargets"], "apt", self._environment()).stdout
+        for target in Deb822.iter_paragraphs(text, use_apt_pkg=False):
+            if target.get("Identifier", "Packages") == "Packages" and Path(target["Filename"]).exists():
+                yield target
+
+    def _read(self, kernel: str, target: Mapping[str, str]) -> Iterator[Package]:
+        text = run_tool(
+            kernel, [str(_HELPER), "cat-file", target["Filename"]], "apt", self._environment()
+        ).stdout
+        for match in re.finditer(r"^Package: (\S+)\n(?:.+\n)*", text, re.MULTILINE):
+            if self.names.fullmatch(match[1]):
+                fields = Deb822(match[0])
+                yield Package(
+                    name=match[1],
+                    version=fields["Version"],
+                    suite=target.get("Codename") or target["Release"],
+                    depends=fields.get("Depends", ""),
+                    size=int(fields["Size"]),
+                    installed=int(fields.get("Installed-Size", "0")) * 1024,
+                )
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "APT_CONFIG": str(self.directory / "apt.conf"), "LC_ALL": "C.UTF-8"}
+
+    def _run(
+        self, kernel: str, arguments: list[str], watched: Path, progress: Progress, what: str, total: int
+    ) -> subprocess.CompletedProcess[str]:
+        """Run apt-get in `watched`, and tell how many bytes came into it."""
+        command = ["apt-get", "-q=2", *arguments]
+        require_tool(kernel, command[0], "apt")
+        if setpriv := shutil.which("setpriv"):
+            # If ktrial is killed, apt-get must not go on alone in a directory that the next ktrial uses.
+            command = [setpriv, "--pdeathsig", "TERM", *command]
+        before = _bytes_in(watched)
+        progress(what, 0, total)
+        process = subprocess.Popen(
+            command,
+            cwd=watched,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        try:
+            while True:
+                try:
+                    _, errors = process.communicate(timeout=_POLL_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    progress(what, max(0, _bytes_in(watched) - before), total)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+        progress(what, total, total)
+        return subprocess.CompletedProcess(command, process.returncode, "", errors)
+
+    def _failure(self, kernel: str, output: str, directory: Path, needed: int) -> FetchFailed | CacheFull:
+        if "No space left on device" in output or "enough free space" in output:
+            return cache_full(directory, needed)
+        lines = [line for line in output.splitlines() if line.startswith(("E:", "W:"))] or [
+            "apt gave no reason"
+        ]
+        return FetchFailed(name=kernel, distribution=self.distribution, problem="; ".join(lines[:4]))
+
+
+def run_tool(
+    kernel: str, command: list[str], package: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run one of apt's programs to its end. Raises ToolMissing, FetchFailed."""
+    require_tool(kernel, command[0], package)
+    plain = environment or {**os.environ, "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        command,
+        env=plain,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    if done.returncode:
+        problem = f"{' '.join(command[:2])}: {done.stderr.strip()}"
+        raise FetchFailed(name=kernel, distribution="Debian", problem=problem)
+    return done
+
+
+def require_tool(kernel: str, program: str, package: str) -> None:
+    """Raise ToolMissing unless `program` can be run."""
+    if shutil.which(program) is None:
+        raise ToolMissing(name=kernel, tool=program, purpose="fetch distribution kernels", package=package)
+
+
+def _bytes_in(directory: Path) -> int:
+    total = 0
+    for path in directory.rglob("*"):
+        try:
+            total += path.stat().st_size
+        except OSError:
+            continue  # apt moved it between the two calls
+    return total

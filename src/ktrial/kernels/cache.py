@@ -1,0 +1,201 @@
+"""The cache: one directory for each content, named by its digest, and names that lead to them.
+
+    <root>/by-digest/<sha256>/      kernel.json, vmlinuz, vmlinux, config, System.map, lib/modules/<release>/
+    <root>/names/<name>.json        which content a name stands for, where it came from, when it was added
+    <root>/work/<random>/           being put together; its lock file tells whether its maker still lives
+    <root>/locks/                   one for each name while it is added, one for the directory itself
+    <root>/providers/<prefix>/      what a provider keeps, such as apt's lists
+
+A content appears by one rename of a directory that was written and synced before, so that whatever is below
+by-digest is whole. Locks are the kernel's (flock): they go with their process, also after SIGKILL.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
+
+import platformdirs
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from ktrial.errors import CacheDamaged, KernelNotFound
+from ktrial.kernels.entry import build_entry
+from ktrial.kernels.nearest import nearest
+from ktrial.kernels.progress import Progress
+from ktrial.kernels.provider import Parts
+from ktrial.kernels.records import ENTRY_FILE, EntryRecord, NameRecord, kernel_of
+from ktrial.kernels.space import file_system_errors
+from ktrial.kernels.sync import sync_directory, write_atomically
+from ktrial.model.kernel import Kernel
+
+_SHORTEST_DIGEST = 6
+_LONGEST_FILE_NAME = 180
+
+
+def cache_directory() -> Path:
+    """Where ktrial keeps what it can fetch again: KTRIAL_CACHE, else the user's cache directory."""
+    return Path(os.environ.get("KTRIAL_CACHE") or platformdirs.user_cache_dir("ktrial")).absolute()
+
+
+class Cache:
+    """The kernels below one directory. Safe for several processes at once."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self.root = (directory or cache_directory()) / "kernels"
+
+    def names(self) -> tuple[NameRecord, ...]:
+        """Every name that was added, sorted. Raises CacheDamaged."""
+        files = sorted((self.root / "names").glob("*.json"))
+        return tuple(sorted((self._read_name(path) for path in files), key=lambda record: record.name))
+
+    def record(self, name: str) -> NameRecord:
+        """Return the record of a name, or of the content whose digest starts so. Raises KernelNotFound."""
+        path = self._name_file(name)
+        if path.exists():
+            return self._read_name(path)
+        known = self.names()
+        by_digest = [record for record in known if record.digest.startswith(name)]
+        if len(name) >= _SHORTEST_DIGEST and len({record.digest for record in by_digest}) == 1:
+            return by_digest[0]
+        similar = nearest(name, [record.name for record in known])
+        raise KernelNotFound(name=name, similar=similar)
+
+    def kernel(self, name: str) -> Kernel:
+        """Return the kernel of a name or digest. Raises KernelNotFound, CacheDamaged."""
+        record = self.record(name)
+        return kernel_of(record, self.entry(record), self.entry_directory(record.digest))
+
+    def entry(self, record: NameRecord) -> EntryRecord:
+        """Return what is written down about the content of a name. Raises CacheDamaged."""
+        path = self.entry_directory(record.digest) / ENTRY_FILE
+        try:
+            return EntryRecord.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise CacheDamaged(name=record.name, path=path, problem=_first_line(error)) from error
+
+    def entry_directory(self, digest: str) -> Path:
+        """Return where a content is kept."""
+        return self.root / "by-digest" / digest
+
+    @contextmanager
+    def adding(self, name: str, progress: Progress) -> Iterator[None]:
+        """Hold the name: a second process that adds it waits here, and then finds it."""
+        with file_system_errors(self.root):
+            for part in ("by-digest", "names", "work", "locks", "providers"):
+                (self.root / part).mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.root / "locks" / self._name_file(name).with_suffix(".lock").name)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                progress("waiting for another ktrial that adds the same kernel")
+                lock.acquire()
+        try:
+            self._sweep()
+            yield
+        finally:
+            lock.release()
+
+    @contextmanager
+    def workspace(self) -> Iterator[Path]:
+        """Yield an empty directory on the cache's file system; it goes away whatever happens."""
+        with file_system_errors(self.root):
+            directory = Path(tempfile.mkdtemp(dir=self.root / "work"))
+            lock = FileLock(_work_lock(directory))
+            lock.acquire()
+        try:
+            yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+            _work_lock(directory).unlink(missing_ok=True)
+            lock.release()
+
+    def store(self, name: str, parts: Parts, workspace: Path, progress: Progress) -> Kernel:
+        """Put the parts together, and make them appear under `name`. Raises what reading an image raises."""
+        made = workspace / "entry"
+        entry = build_entry(name, parts, made, workspace, progress)
+        record = NameRecord(
+            name=name,
+            digest=entry.digest,
+            flavour=parts.flavour,
+            origin=parts.origin,
+            added=datetime.now(UTC).replace(microsecond=0),
+        )
+        home = self.entry_directory(entry.digest)
+        with self._locked():
+            if not home.exists():
+                made.rename(home)
+                sync_directory(home.parent)
+            write_atomically(self._name_file(name), record.model_dump_json(indent=2))
+        return kernel_of(record, entry, home)
+
+    def remove(self, name: str) -> tuple[NameRecord, int]:
+        """Take a name (or a digest's name) away, and its content unless another name shares it.
+
+        Returns the name's record and the bytes freed (0: shared). Raises KernelNotFound.
+        """
+        with file_system_errors(self.root):
+            record = self.record(name)
+            with self._locked():
+                self._name_file(record.name).unlink(missing_ok=True)
+            return record, self._sweep()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with FileLock(self.root / "locks" / "directory.lock"):
+            yield
+
+    def _sweep(self) -> int:
+        """Delete what dead processes left in work/, and contents without a name. Returns bytes of the latter."""
+        freed = 0
+        with self._locked():
+            named = {record.digest for record in self.names()}
+            for directory in (self.root / "by-digest").iterdir():
+                if directory.name not in named:
+                    freed += disk_usage(directory)
+                    directory.rename(self.root / "work" / f"{directory.name}.{os.getpid()}")
+        for directory in (self.root / "work").iterdir():
+            if directory.is_dir():
+                _delete_unless_held(directory)
+        return freed
+
+    def _name_file(self, name: str) -> Path:
+        plain = quote(name, safe=":+")
+        if len(plain) > _LONGEST_FILE_NAME:
+            plain = f"{plain[:100]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+        return self.root / "names" / f"{plain}.json"
+
+    def _read_name(self, path: Path) -> NameRecord:
+        try:
+            return NameRecord.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise CacheDamaged(name=path.stem, path=path, problem=_first_line(error)) from error
+
+
+def disk_usage(directory: Path) -> int:
+    """Bytes of all files below `directory`."""
+    return sum(path.lstat().st_size for path in directory.rglob("*") if not path.is_dir())
+
+
+def _work_lock(directory: Path) -> Path:
+    return directory.with_name(directory.name + ".lock")
+
+
+def _delete_unless_held(directory: Path) -> None:
+    lock = FileLock(_work_lock(directory))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return
+    shutil.rmtree(directory, ignore_errors=True)
+    _work_lock(directory).unlink(missing_ok=True)
+    lock.release()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,84 @@
+"""Obtain kernels by name, and find those that were obtained."""
+
+from pathlib import Path
+
+from ktrial.errors import BadKernelName
+from ktrial.kernels.cache import Cache
+from ktrial.kernels.progress import Progress, silent
+from ktrial.kernels.provider import Request, provider_of
+from ktrial.kernels.records import NameRecord
+from ktrial.kernels.space import file_system_errors
+from ktrial.model.kernel import Kernel
+
+
+def add(
+    name: str,
+    *,
+    modules: Path | None = None,
+    config: Path | None = None,
+    progress: Progress = silent,
+    refresh: bool = False,
+) -> Kernel:
+    """Obtain the kernel `name` and keep it in the cache.
+
+    A distribution's kernel that is there already comes back as it is, unless `refresh` asks for a newer one; files
+    and the host's kernel are read each time. Raises KernelError and its kind, first of all BadKernelName,
+    NoSuchRelease, FetchFailed, ImageError, ModulesUnusable, ConfigUnusable, CacheFull.
+    """
+    provider, wanted = provider_of(name)
+    canonical = provider.canonical(name, wanted)
+    if (modules or config) and not provider.takes_files:
+        problem = f"modules and configuration come with {provider.prefix}: kernels"
+        raise BadKernelName(name=name, problem=problem, allowed="give --modules and --config with path: only")
+    cache = Cache()
+    with cache.adding(canonical, progress):
+        if provider.remembers and not refresh and any(one.name == canonical for one in cache.names()):
+            return cache.kernel(canonical)
+        with cache.workspace() as workspace, file_system_errors(cache.root):
+            request = Request(
+                name=name,
+                wanted=wanted,
+                workspace=workspace,
+                state=cache.root / "providers" / provider.prefix,
+                progress=progress,
+                modules=modules,
+                config=config,
+                refresh=refresh,
+            )
+            return cache.store(canonical, provider.fetch(request), workspace, progress)
+
+
+def get(name: str) -> Kernel:
+    """Return a kernel from the cache, by name or by the start of its digest.
+
+    Raises KernelNotFound, which names near ones, and CacheDamaged.
+    """
+    return Cache().kernel(canonical_name(name))
+
+
+def all_kernels() -> tuple[Kernel, ...]:
+    """Every kernel in the cache, by name."""
+    cache = Cache()
+    return tuple(cache.kernel(record.name) for record in cache.names())
+
+
+def record(name: str) -> NameRecord:
+    """Return when and whence a kernel came. Raises KernelNotFound."""
+    return Cache().record(canonical_name(name))
+
+
+def remove(name: str) -> tuple[NameRecord, int]:
+    """Take a name, or a digest, out of the cache; content that another name shares stays.
+
+    Returns the name's record and the bytes freed. Raises KernelNotFound.
+    """
+    return Cache().remove(canonical_name(name))
+
+
+def canonical_name(name: str) -> str:
+    """Write a kernel's name in the way the cache does; what no provider knows is left as it is."""
+    try:
+        provider, wanted = provider_of(name)
+        return provider.canonical(name, wanted)
+    except BadKernelName:
+        return name

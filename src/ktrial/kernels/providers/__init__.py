@@ -1,0 +1,1 @@
+"""Providers of kernels: one file each, found by its object `PROVIDER`."""

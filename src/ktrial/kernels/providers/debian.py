@@ -1,0 +1,248 @@
+"""Debian's kernels, from the mirror that this system's apt is set up with.
+
+Up to Linux 6.19 one package, linux-image-<release>, holds image, configuration and modules. From 7.0 it is empty
+and depends on linux-binary-<release> (image), linux-modules-<release> and linux-base-<release> (configuration).
+"""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from debian.debian_support import Version
+
+from ktrial.errors import BadKernelName, NoDebianSource, NoSuchRelease, ToolFailed
+from ktrial.kernels.apt import Package, PrivateApt, require_tool, run_tool
+from ktrial.kernels.apt_sources import Archive, ConfiguredSource, configured_sources
+from ktrial.kernels.nearest import nearest
+from ktrial.kernels.provider import Parts, Request
+from ktrial.kernels.space import require_space
+from ktrial.model.kernel import Origin
+
+RELEASES = ("bullseye", "bookworm", "trixie", "forky", "duke")
+"""Code names whose suites are looked for; one that an archive does not hold is skipped."""
+_MAIN_SUITES = (
+    *(name + kind for name in RELEASES for kind in ("", "-updates", "-backports")),
+    "sid",
+    "experimental",
+)
+_SECURITY_SUITES = tuple(name + "-security" for name in RELEASES)
+_KNOWN_SUITE = re.compile(
+    rf"({'|'.join(RELEASES)}|sid|(old)*stable|testing|unstable|experimental)(-[a-z-]+)?(/updates)?/?"
+)
+_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_ARCHITECTURE = "amd64"
+_PACKAGES = r"linux-(image|binary|modules|base)-\d\S*-amd64"
+_PART = re.compile(r"linux-(binary|modules|base)-\d")
+_RELEASE = re.compile(r"linux-image-(?P<release>(?P<abi>\d\S*?)(-(?P<flavour>cloud|rt))?-amd64)")
+_WANTED = re.compile(r"(?P<version>\d[\w.+~-]*)(:(?P<flavour>\w+))?")
+_DEFAULT_FLAVOUR, _FLAVOURS = "cloud", ("cloud", "generic", "rt")
+_RECENT_SECONDS = 600
+"""Lists younger than this are not fetched again for a name that they lack."""
+_VMLINUX_BYTES = 80 << 20
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    package: Package
+    release: str
+    """`uname -r`."""
+    abi: str
+    """The release without flavour and architecture: `6.1.0-50`, `6.12.90+deb12`."""
+    flavour: str
+
+    @property
+    def upstream(self) -> str:
+        """Linux's own version: `6.1.176`, `7.3~rc7`."""
+        return Version(self.package.version).upstream_version or ""
+
+    def answers(self, version: str) -> bool:
+        """Whether it is what a user calls `version`."""
+        longer = self.upstream.startswith((version + ".", version + "~"))
+        return longer or version in {self.upstream, self.abi, self.release}
+
+
+class Debian:
+    """Names like `debian:6.1`, `debian:6.12:rt`, `debian:6.12.90`, `debian:6.12.90+deb12-cloud-amd64`."""
+
+    prefix = "debian"
+    summary = "debian:VERSION[:cloud|generic|rt], such as debian:6.12 or debian:6.12.90+deb12-cloud-amd64"
+    takes_files = False
+    remembers = True
+
+    def canonical(self, name: str, wanted: str) -> str:
+        """Leave the default flavour out: `debian:6.1:cloud` is `debian:6.1`."""
+        version, flavour = _parse(name, wanted)
+        given_whole = version.endswith("-" + _ARCHITECTURE)
+        return (
+            f"debian:{version}"
+            if given_whole or flavour == _DEFAULT_FLAVOUR
+            else f"debian:{version}:{flavour}"
+        )
+
+    def fetch(self, request: Request) -> Parts:
+        """Find the newest package that answers, fetch it and what it depends on, and unpack it."""
+        apt = PrivateApt(request.state, "Debian", _ARCHITECTURE, _PACKAGES)
+        archives = debian_archives(request.name, _system_sources(request.name))
+        oldest = _RECENT_SECONDS if request.refresh else None
+        packages = apt.packages(archives, request.name, request.progress, *([oldest] if oldest else []))
+        try:
+            chosen = choose(request.name, request.wanted, packages)
+        except NoSuchRelease:
+            if apt.age() < _RECENT_SECONDS:
+                raise
+            packages = apt.packages(archives, request.name, request.progress, _RECENT_SECONDS)
+            chosen = choose(request.name, request.wanted, packages)
+        wanted = needed_packages(chosen.package, packages)
+        size = sum(package.size + package.installed for package in wanted) + _VMLINUX_BYTES
+        require_space(request.workspace, size)
+        root = request.workspace / "root"
+        debs = request.workspace / "debs"
+        debs.mkdir()
+        for file in apt.download(wanted, debs, request.name, request.progress):
+            request.progress("unpacking the packages")
+            _unpack(request.name, file, root)
+            file.unlink()
+        return _parts(root, chosen, wanted)
+
+
+def debian_archives(name: str, sources: list[ConfiguredSource]) -> tuple[Archive, ...]:
+    """Debian's archives among the system's sources, each with all suites to look for. Raises NoDebianSource."""
+    found: dict[str, Archive] = {}
+    for source in sources:
+        known = _KNOWN_SUITE.fullmatch(source.suite) is not None
+        if source.origin == "Debian" or (not source.origin and known):
+            security = source.label == "Debian-Security" or "-security" in source.suite + source.uri
+            suites = _SECURITY_SUITES if security else _MAIN_SUITES
+            options = dict(source.options)
+            if "Signed-By" not in options and _KEYRING.exists():
+                options["Signed-By"] = str(_KEYRING)
+            found.setdefault(source.uri, Archive(source.uri, suites, tuple(options.items())))
+    if not found:
+        raise NoDebianSource(name=name)
+    return tuple(found.values())
+
+
+def choose(name: str, wanted: str, packages: tuple[Package, ...]) -> _Candidate:
+    """Return the newest kernel that answers `wanted`, by Debian's order of versions. Raises NoSuchRelease."""
+    version, flavour = _parse(name, wanted)
+    complete = [one for one in _candidates(packages) if _is_complete(one.package, packages)]
+    answering = [one for one in complete if one.answers(version)]
+    fitting = [one for one in answering if one.flavour == flavour or one.release == version]
+    if fitting:
+        return max(fitting, key=lambda one: Version(one.package.version))
+    if answering:
+        problem = f"there is {version}, but not with flavour {flavour}"
+        available = "flavours there: " + ", ".join(sorted({one.flavour for one in answering}))
+    else:
+        upstream = {one.upstream for one in complete}
+        near = nearest(version, upstream | {one.abi for one in complete})
+        problem = f"no suite of the configured mirrors holds version {version}{near}"
+        available = "versions there: " + ", ".join(_short(upstream))
+    raise NoSuchRelease(distribution="Debian", name=name, problem=problem, available=available)
+
+
+def needed_packages(package: Package, packages: tuple[Package, ...]) -> list[Package]:
+    """Return the package and what it depends on of the same kernel, in the same version."""
+    by_name = {one.name: one for one in packages if one.version == package.version}
+    found = {package.name: package}
+    waiting = [package]
+    while waiting:
+        for name in _dependencies(waiting.pop()):
+            if name in by_name and name not in found:
+                found[name] = by_name[name]
+                waiting.append(by_name[name])
+    return list(found.values())
+
+
+def _parse(name: str, wanted: str) -> tuple[str, str]:
+    match = _WANTED.fullmatch(wanted)
+    flavour = (match["flavour"] if match else None) or _DEFAULT_FLAVOUR
+    if match is None:
+        problem = "a version is missing" if not wanted else f"'{wanted}' is not a version with a flavour"
+    elif flavour not in _FLAVOURS:
+        problem = f"Debian builds no flavour '{flavour}'{nearest(flavour, _FLAVOURS)}"
+    else:
+        return match["version"], flavour
+    raise BadKernelName(name=name, problem=problem, allowed=Debian.summary)
+
+
+def _candidates(packages: tuple[Package, ...]) -> list[_Candidate]:
+    matches = ((package, _RELEASE.fullmatch(package.name)) for package in packages)
+    return [
+        _Candidate(package, match["release"], match["abi"], match["flavour"] or "generic")
+        for package, match in matches
+        if match
+    ]
+
+
+def _dependencies(package: Package) -> list[str]:
+    return [name for name in re.findall(r"linux-[^\s,|(]+", package.depends) if _PART.match(name)]
+
+
+def _is_complete(package: Package, packages: tuple[Package, ...]) -> bool:
+    """A suite may hold the image's package before the others are built."""
+    names = {one.name for one in packages if one.version == package.version}
+    return all(name in names for name in _dependencies(package))
+
+
+def _short(versions: set[str]) -> list[str]:
+    """`6.1`, `6.12`, …: each series once, in order."""
+    series = {".".join(re.split(r"[.~]", version)[:2]) for version in versions}
+    return sorted(series, key=lambda one: [int(part) for part in one.split(".")])
+
+
+def _system_sources(name: str) -> list[ConfiguredSource]:
+    return configured_sources(run_tool(name, ["apt-get", "indextargets"], "apt").stdout)
+
+
+def _unpack(name: str, file: Path, root: Path) -> None:
+    require_tool(name, "dpkg-deb", "dpkg")
+    done = subprocess.run(
+        ["dpkg-deb", "-x", str(file), str(root)],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        output = done.stderr.strip()
+        if "No space left on device" in output:
+            # Whoever asked turns this into an error about the cache.
+            raise OSError(28, "No space left on device", str(root))
+        advice = "the package may be damaged: try again"
+        raise ToolFailed(name=name, tool="dpkg-deb", status=done.returncode, output=output, advice=advice)
+
+
+def _parts(root: Path, chosen: _Candidate, packages: list[Package]) -> Parts:
+    release = chosen.release
+    modules = _first(root, f"usr/lib/modules/{release}", f"lib/modules/{release}")
+    image = _first(root, f"boot/vmlinuz-{release}", f"usr/lib/modules/{release}/vmlinuz")
+    if image is None:
+        raise NoSuchRelease(
+            distribution="Debian",
+            name=release,
+            problem=f"the packages {', '.join(one.name for one in packages)} hold no image",
+            available="this layout is new to ktrial: please report it",
+        )
+    return Parts(
+        image=image,
+        modules=modules,
+        config=_first(root, f"boot/config-{release}", f"usr/lib/modules/{release}/config"),
+        system_map=_first(root, f"boot/System.map-{release}", f"usr/lib/modules/{release}/System.map"),
+        flavour=chosen.flavour,
+        origin=Origin(
+            provider="debian",
+            source=chosen.package.name,
+            version=chosen.package.version,
+            suite=chosen.package.suite,
+            packages=tuple(f"{one.name}={one.version}" for one in packages),
+        ),
+    )
+
+
+def _first(root: Path, *names: str) -> Path | None:
+    return next((root / name for name in names if (root / name).exists()), None)
+
+
+PROVIDER = Debian()

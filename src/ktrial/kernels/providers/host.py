@@ -1,0 +1,48 @@
+"""The kernel that this machine runs."""
+
+import platform
+from pathlib import Path
+
+from ktrial.errors import BadKernelName, NoHostKernel
+from ktrial.kernels.provider import Parts, Request
+from ktrial.model.kernel import Origin
+
+
+class Host:
+    """The name `host`."""
+
+    prefix = "host"
+    summary = "host, the running kernel's own image"
+    takes_files = True
+    remembers = False
+
+    def canonical(self, name: str, wanted: str) -> str:
+        """There is only one name."""
+        if wanted:
+            raise BadKernelName(name=name, problem="nothing can follow 'host'", allowed=self.summary)
+        return "host"
+
+    def fetch(self, request: Request) -> Parts:
+        """Look where distributions install the running kernel's parts. Raises NoHostKernel."""
+        release = platform.release()
+        return host_parts(release, Path("/"), request)
+
+
+def host_parts(release: str, root: Path, request: Request) -> Parts:
+    """Find the parts of kernel `release` below `root`. What the request brings goes first."""
+    modules = (root / "lib/modules" / release, root / "usr/lib/modules" / release)
+    images = (root / "boot" / f"vmlinuz-{release}", *(directory / "vmlinuz" for directory in modules))
+    configs = (root / "boot" / f"config-{release}", *(directory / "config" for directory in modules))
+    image = next((path for path in images if path.exists()), None)
+    if image is None:
+        raise NoHostKernel(name=request.name, release=release, places=", ".join(map(str, images)))
+    return Parts(
+        image=image,
+        modules=request.modules or next((path for path in modules if path.is_dir()), None),
+        config=request.config or next((path for path in configs if path.exists()), None),
+        system_map=next((path for path in [root / "boot" / f"System.map-{release}"] if path.exists()), None),
+        origin=Origin(provider="host", source=str(image)),
+    )
+
+
+PROVIDER = Host()
