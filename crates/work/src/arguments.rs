@@ -1,0 +1,285 @@
+//! The command line: `work NAME [--parameter value …]`, read against what the workload declares.
+
+use std::fmt;
+use std::path::Path;
+
+use lexopt::prelude::{Long, Value};
+use strsim::jaro_winkler;
+
+use crate::catalogue;
+use crate::clock::ClockKind;
+use crate::workload::{Domain, Parameter, Workload};
+
+/// What is wrong with the command line, and what is allowed. Exit status 2.
+#[derive(Debug)]
+pub struct Misuse(String);
+
+impl fmt::Display for Misuse {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl From<lexopt::Error> for Misuse {
+    fn from(error: lexopt::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// What the command line asks for.
+pub enum Request {
+    /// `--help`
+    Help,
+    /// `--list`
+    List,
+    /// `--noop`: end at once, successfully (the program that `exec` executes is this one).
+    Nothing,
+    /// A workload.
+    Run(Box<Arguments>),
+}
+
+/// A workload with the values of all its parameters.
+pub struct Arguments {
+    /// The workload.
+    pub workload: &'static Workload,
+    /// The clock that operations are timed with.
+    pub clock: ClockKind,
+    /// Whether the time of every operation is reported.
+    pub vector: bool,
+    values: Vec<(&'static str, Setting)>,
+}
+
+enum Setting {
+    Number(i64),
+    Text(String),
+}
+
+impl Arguments {
+    /// The value of a parameter that the workload declares as a number.
+    pub fn number(&self, name: &str) -> i64 {
+        match self.setting(name) {
+            Setting::Number(number) => *number,
+            Setting::Text(_) => unreachable!("{name} is declared as a text"),
+        }
+    }
+
+    /// A number that is a size or a count, and declared to be at least 0.
+    pub fn size(&self, name: &str) -> usize {
+        usize::try_from(self.number(name)).expect("declared with a minimum of at least 0")
+    }
+
+    /// The value of a parameter that the workload declares as a choice or a directory.
+    pub fn text(&self, name: &str) -> &str {
+        match self.setting(name) {
+            Setting::Text(text) => text,
+            Setting::Number(_) => unreachable!("{name} is declared as a number"),
+        }
+    }
+
+    fn setting(&self, name: &str) -> &Setting {
+        let found = self.values.iter().find(|(known, _)| *known == name);
+        &found
+            .expect("a workload reads only parameters that it declares")
+            .1
+    }
+}
+
+/// Read the whole command line, without the program's name.
+pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Request, Misuse> {
+    let mut parser = lexopt::Parser::from_args(arguments);
+    match parser.next()? {
+        None | Some(Long("help") | lexopt::Arg::Short('h')) => Ok(Request::Help),
+        Some(Long("list")) => Ok(Request::List),
+        Some(Long("noop")) => Ok(Request::Nothing),
+        Some(Value(name)) => {
+            run(&name.to_string_lossy(), &mut parser).map(|run| Request::Run(Box::new(run)))
+        }
+        Some(other) => Err(Misuse(format!(
+            "{}; name a workload first",
+            other.unexpected()
+        ))),
+    }
+}
+
+fn run(name: &str, parser: &mut lexopt::Parser) -> Result<Arguments, Misuse> {
+    let workload = catalogue::find(name).ok_or_else(|| unknown_workload(name))?;
+    let parameters = workload.all_parameters();
+    let values = parameters
+        .iter()
+        .map(|parameter| (parameter.name, default(parameter.domain)))
+        .collect();
+    let mut arguments = Arguments {
+        workload,
+        clock: ClockKind::Tsc,
+        vector: false,
+        values,
+    };
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("vector") => arguments.vector = true,
+            Long("clock") => arguments.clock = clock(&text(parser)?)?,
+            Long(name) => {
+                let at = position(&parameters, name, workload)?;
+                arguments.values[at].1 = read(&parameters[at], &text(parser)?)?;
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    Ok(arguments)
+}
+
+fn text(parser: &mut lexopt::Parser) -> Result<String, Misuse> {
+    Ok(parser.value()?.to_string_lossy().into_owned())
+}
+
+fn clock(name: &str) -> Result<ClockKind, Misuse> {
+    ClockKind::find(name).ok_or_else(|| Misuse(format!("--clock {name}: give tsc or monotonic")))
+}
+
+fn default(domain: Domain) -> Setting {
+    match domain {
+        Domain::Number { default, .. } => Setting::Number(default),
+        Domain::Choice { default, .. } | Domain::Directory { default } => {
+            Setting::Text(default.to_owned())
+        }
+    }
+}
+
+fn read(parameter: &Parameter, text: &str) -> Result<Setting, Misuse> {
+    let misuse = |allowed: String| Misuse(format!("--{} {text}: give {allowed}", parameter.name));
+    match parameter.domain {
+        Domain::Number {
+            minimum, maximum, ..
+        } => match text.parse() {
+            Ok(number) if (minimum..=maximum).contains(&number) => Ok(Setting::Number(number)),
+            _ => Err(misuse(format!(
+                "a whole number from {minimum} to {maximum}"
+            ))),
+        },
+        Domain::Choice { choices, .. } if choices.contains(&text) => {
+            Ok(Setting::Text(text.to_owned()))
+        }
+        Domain::Choice { choices, .. } => Err(misuse(choices.join(" or "))),
+        Domain::Directory { .. } if Path::new(text).is_dir() => Ok(Setting::Text(text.to_owned())),
+        Domain::Directory { .. } => Err(misuse("a directory that exists".to_owned())),
+    }
+}
+
+fn position(parameters: &[Parameter], name: &str, workload: &Workload) -> Result<usize, Misuse> {
+    parameters
+        .iter()
+        .position(|parameter| parameter.name == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = parameters
+                .iter()
+                .map(|parameter| parameter.name)
+                .chain(["clock", "vector"])
+                .collect();
+            let near = nearest(name, &names)
+                .map(|near| format!(" (nearest: --{near})"))
+                .unwrap_or_default();
+            Misuse(format!(
+                "{} has no parameter --{name}{near}; it has --{}",
+                workload.name,
+                names.join(", --")
+            ))
+        })
+}
+
+fn unknown_workload(name: &str) -> Misuse {
+    let names: Vec<&str> = catalogue::ALL
+        .iter()
+        .map(|workload| workload.name)
+        .collect();
+    let near = nearest(name, &names)
+        .map(|near| format!(" (nearest: {near})"))
+        .unwrap_or_default();
+    Misuse(format!(
+        "there is no workload {name}{near}; there are {}",
+        names.join(", ")
+    ))
+}
+
+fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    let likeness = |other: &&str| jaro_winkler(name, other);
+    let best = names
+        .iter()
+        .copied()
+        .max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
+    (likeness(&best) > 0.7).then_some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Request, Misuse> {
+        parse(line.split_whitespace().map(Into::into))
+    }
+
+    fn arguments(line: &str) -> Box<Arguments> {
+        match parsed(line) {
+            Ok(Request::Run(arguments)) => arguments,
+            Ok(_) => panic!("{line} runs no workload"),
+            Err(misuse) => panic!("{line}: {misuse}"),
+        }
+    }
+
+    fn misuse(line: &str) -> String {
+        match parsed(line) {
+            Ok(_) => panic!("{line} is accepted"),
+            Err(misuse) => misuse.to_string(),
+        }
+    }
+
+    #[test]
+    fn parameters_have_their_defaults() {
+        let found = arguments("hackbench");
+        assert_eq!(found.number("fds"), 20);
+        assert_eq!(found.text("workers"), "processes");
+        assert_eq!(found.clock, ClockKind::Tsc);
+        assert!(!found.vector);
+    }
+
+    #[test]
+    fn parameters_are_set() {
+        let found = arguments(
+            "hackbench --groups 3 --workers threads --passes=2 --clock monotonic --vector",
+        );
+        assert_eq!((found.number("groups"), found.size("passes")), (3, 2));
+        assert_eq!(found.text("workers"), "threads");
+        assert_eq!(found.clock, ClockKind::Monotonic);
+        assert!(found.vector);
+    }
+
+    #[test]
+    fn misuse_says_what_is_allowed() {
+        for (line, part) in [
+            ("forkk", "there is no workload forkk (nearest: fork)"),
+            (
+                "hackbench --group 3",
+                "no parameter --group (nearest: --groups)",
+            ),
+            (
+                "hackbench --groups 0",
+                "--groups 0: give a whole number from 1 to",
+            ),
+            (
+                "hackbench --groups two",
+                "--groups two: give a whole number",
+            ),
+            ("hackbench --workers fibres", "give processes or threads"),
+            ("open --path /no/such/place", "give a directory that exists"),
+            (
+                "fork --clock sundial",
+                "--clock sundial: give tsc or monotonic",
+            ),
+            ("fork --operations", "operations"),
+            ("fork fork", "fork"),
+            ("--groups 3 hackbench", "name a workload first"),
+        ] {
+            let found = misuse(line);
+            assert!(found.contains(part), "{line}: {found}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Times operations one by one, and makes the report.
+
+use core::arch::asm;
+use std::hint::black_box;
+
+use serde_json::{json, Value};
+use wire::marks;
+
+use crate::arguments::Arguments;
+use crate::clock::{Clock, ClockKind, Monotonic, Tsc};
+use crate::failure::Failure;
+use crate::memory::Numbers;
+use crate::statistics::{median, Statistics};
+
+const EMPTY_OPERATIONS: usize = 101;
+
+/// What a workload hands its operations to. It runs them in passes: one that is discarded (after boot and after a
+/// restore the kernel has deferred work to do and caches to fill), then those that count.
+///
+/// An operation's time is the difference between two readings of the clock, less the median difference with nothing
+/// in between. Marks surround what counts: a region's begin, one mark after each operation, the region's end.
+pub struct Meter {
+    clock: ClockKind,
+    passes: usize,
+    per_pass: usize,
+    times: Numbers,
+    filled: usize,
+    overhead: u64,
+}
+
+impl Meter {
+    /// A meter for as many passes and operations as the arguments say.
+    pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
+        let (passes, per_pass) = (arguments.size("passes"), arguments.size("operations"));
+        let times = Numbers::new((passes * per_pass).max(EMPTY_OPERATIONS))?;
+        Ok(Self {
+            clock: arguments.clock,
+            passes,
+            per_pass,
+            times,
+            filled: 0,
+            overhead: 0,
+        })
+    }
+
+    /// Run `operation` back to back, as often as every pass needs, and time each.
+    pub fn repeat(
+        &mut self,
+        operation: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        match self.clock {
+            ClockKind::Tsc => self.repeat_by::<Tsc, _>(operation),
+            ClockKind::Monotonic => self.repeat_by::<Monotonic, _>(operation),
+        }
+    }
+
+    /// Like `repeat`, with something before each operation that is not timed, and that yields what it works on.
+    pub fn repeat_prepared<T>(
+        &mut self,
+        prepare: impl FnMut() -> Result<T, Failure>,
+        operation: impl FnMut(T) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        match self.clock {
+            ClockKind::Tsc => self.repeat_prepared_by::<Tsc, T, _, _>(prepare, operation),
+            ClockKind::Monotonic => {
+                self.repeat_prepared_by::<Monotonic, T, _, _>(prepare, operation)
+            }
+        }
+    }
+
+    fn repeat_by<C: Clock, F: FnMut() -> Result<(), Failure>>(
+        &mut self,
+        mut operation: F,
+    ) -> Result<(), Failure> {
+        let mut nothing = || {
+            black_box(());
+            Ok(())
+        };
+        pass::<C, false, _>(&mut self.times[..EMPTY_OPERATIONS], &mut nothing)?;
+        self.calibrated();
+        pass::<C, false, _>(&mut self.times[..self.per_pass], &mut operation)?;
+        for number in 0..self.passes {
+            let from = number * self.per_pass;
+            pass::<C, true, _>(&mut self.times[from..from + self.per_pass], &mut operation)?;
+            self.filled += self.per_pass;
+        }
+        Ok(())
+    }
+
+    fn repeat_prepared_by<C: Clock, T, P, F>(
+        &mut self,
+        mut prepare: P,
+        mut operation: F,
+    ) -> Result<(), Failure>
+    where
+        P: FnMut() -> Result<T, Failure>,
+        F: FnMut(T) -> Result<(), Failure>,
+    {
+        for number in 0..EMPTY_OPERATIONS {
+            let nothing = |()| {
+                black_box(());
+                Ok(())
+            };
+            self.times[number] = single::<C, false, _, _>((), nothing)?;
+        }
+        self.calibrated();
+        for _ in 0..self.per_pass {
+            single::<C, false, _, _>(prepare()?, &mut operation)?;
+        }
+        for number in 0..self.passes * self.per_pass {
+            self.times[number] = single::<C, true, _, _>(prepare()?, &mut operation)?;
+            self.filled += 1;
+        }
+        Ok(())
+    }
+
+    fn calibrated(&mut self) {
+        let empty = &mut self.times[..EMPTY_OPERATIONS];
+        empty.sort_unstable();
+        self.overhead = median(empty) as u64;
+    }
+
+    /// Take `cost` more off each time measured: the operation did something that is not its own work.
+    pub fn subtract(&mut self, cost: u64) {
+        self.overhead += cost;
+    }
+
+    /// The times measured so far, in order, less the overhead.
+    pub fn times(&self) -> Vec<u64> {
+        self.times[..self.filled]
+            .iter()
+            .map(|time| time.saturating_sub(self.overhead))
+            .collect()
+    }
+
+    /// The report that `work` prints.
+    pub fn report(&self, arguments: &Arguments) -> Value {
+        let times = self.times();
+        let statistics = Statistics::of(&times);
+        let mut metric = json!({
+            "name": arguments.workload.metric,
+            "unit": self.clock.unit(),
+            "direction": "lower",
+            "operations": statistics.operations,
+            "minimum": statistics.minimum,
+            "median": statistics.median,
+            "mean": statistics.mean,
+        });
+        if arguments.vector {
+            metric["vector"] = json!(times);
+        }
+        json!({
+            "workload": arguments.workload.name,
+            "clock": self.clock.name(),
+            "overhead": self.overhead,
+            "metrics": [metric],
+            "checks": (self.passes + 1) * self.per_pass,
+        })
+    }
+}
+
+/// One reading of the clock between two operations: the fewest instructions that are not the operation's.
+#[inline(never)]
+fn pass<C: Clock, const MARKED: bool, F>(
+    times: &mut [u64],
+    operation: &mut F,
+) -> Result<(), Failure>
+where
+    F: FnMut() -> Result<(), Failure>,
+{
+    if MARKED {
+        marks::region_begin();
+    }
+    let mut last = C::now();
+    for time in times {
+        operation()?;
+        if MARKED {
+            marks::operation();
+        } else {
+            no_mark();
+        }
+        let now = C::now();
+        *time = now - last;
+        last = now;
+    }
+    if MARKED {
+        marks::region_end();
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn single<C: Clock, const MARKED: bool, T, F>(subject: T, mut operation: F) -> Result<u64, Failure>
+where
+    F: FnMut(T) -> Result<(), Failure>,
+{
+    if MARKED {
+        marks::region_begin();
+    }
+    let start = C::now();
+    operation(subject)?;
+    if MARKED {
+        marks::operation();
+    } else {
+        no_mark();
+    }
+    let time = C::now() - start;
+    if MARKED {
+        marks::region_end();
+    }
+    Ok(time)
+}
+
+/// Costs what a mark costs, and means nothing.
+#[inline(always)]
+fn no_mark() {
+    // SAFETY: a NOP.
+    unsafe { asm!("nop", options(nostack, preserves_flags)) }
+}

@@ -1,0 +1,29 @@
+//! Two processes and two pipes.
+
+use crate::arguments::Arguments;
+use crate::echo;
+use crate::failure::Failure;
+use crate::files;
+use crate::meter::Meter;
+use crate::workload::Workload;
+
+pub const WORKLOAD: Workload = Workload {
+    name: "context-switch",
+    summary: "a token between two processes, through two pipes",
+    does: "Two processes on one CPU. One operation writes an 8-byte number to the other process's pipe and waits for \
+           the answer on a second pipe: two context switches. The number must come back increased by one.",
+    system_calls: &["write", "read", "read (the other process)", "write (the other process)"],
+    metric: "round trip",
+    parameters: &[],
+    source: "UnixBench context1; lmbench lat_ctx",
+    operations: 301,
+    passes: 3,
+    spreads: false,
+    run,
+};
+
+fn run(_: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    let (there, question) = files::pipe()?;
+    let (answer, back) = files::pipe()?;
+    echo::measure(meter, 8, (answer, question), (there, back))
+}

@@ -1,0 +1,20 @@
+//! Copying a file in the page cache, 256 bytes at a time.
+
+use crate::page_cache_copy;
+use crate::workload::{Workload, DIRECTORY};
+
+pub const WORKLOAD: Workload = Workload {
+    name: "copy-256",
+    summary: "copy a file within the page cache, 256 bytes at a time",
+    does: "One operation reads a block of 256 bytes from one file and writes it to the same place in another. All pages \
+           of both files are in the page cache (500 blocks, as in UnixBench). A short read or write is an error, and in \
+           the end the files are compared.",
+    system_calls: &["read", "write"],
+    metric: "block",
+    parameters: &[page_cache_copy::blocks(500), DIRECTORY],
+    source: "UnixBench fsbuffer",
+    operations: 501,
+    passes: 3,
+    spreads: false,
+    run: |arguments, meter| page_cache_copy::run(arguments, meter, 256),
+};

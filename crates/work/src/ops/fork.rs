@@ -1,0 +1,27 @@
+//! A child by fork.
+
+use crate::arguments::Arguments;
+use crate::children::{self, STATUS};
+use crate::failure::Failure;
+use crate::meter::Meter;
+use crate::processes::wait;
+use crate::workload::Workload;
+
+pub const WORKLOAD: Workload = Workload {
+    name: "fork",
+    summary: "a child by fork, its exit, the wait for it",
+    does: "One operation forks a child, which exits at once with status 42 and touches no memory, and waits for it. \
+           The status must be that one.",
+    system_calls: &["fork", "exit_group (child)", "wait4"],
+    metric: "fork, exit, wait",
+    parameters: &[],
+    source: "UnixBench spawn; lmbench lat_proc fork",
+    operations: 51,
+    passes: 3,
+    spreads: false,
+    run,
+};
+
+fn run(_: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    meter.repeat(|| wait(children::born(libc::SYS_fork, 0, 0)?, STATUS))
+}

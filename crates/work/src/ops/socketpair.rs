@@ -1,0 +1,29 @@
+//! Two processes and a pair of local sockets.
+
+use crate::arguments::Arguments;
+use crate::echo;
+use crate::failure::Failure;
+use crate::files;
+use crate::meter::Meter;
+use crate::workload::Workload;
+
+pub const WORKLOAD: Workload = Workload {
+    name: "socketpair",
+    summary: "a round trip between two processes, through a pair of local sockets",
+    does: "Two processes on one CPU with the two ends of a local stream socket pair. One operation sends 64 bytes and \
+           waits for the answer. The answer must be complete, and the number in it increased by one.",
+    system_calls: &["write", "read", "read (the other process)", "write (the other process)"],
+    metric: "round trip",
+    parameters: &[echo::BYTES],
+    source: "lmbench lat_unix",
+    operations: 301,
+    passes: 3,
+    spreads: false,
+    run,
+};
+
+fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    let (ours, theirs) = files::socketpair()?;
+    let (our_copy, their_copy) = (echo::duplicate(&ours)?, echo::duplicate(&theirs)?);
+    echo::measure(meter, arguments.size("bytes"), (ours, our_copy), (theirs, their_copy))
+}

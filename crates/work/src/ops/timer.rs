@@ -1,0 +1,79 @@
+//! A timer's expiry.
+
+use std::hint::black_box;
+use std::os::fd::AsRawFd;
+
+use crate::arguments::Arguments;
+use crate::clock::{Clock, ClockKind, Monotonic, Tsc};
+use crate::failure::Failure;
+use crate::files::{descriptor, read_whole};
+use crate::meter::Meter;
+use crate::workload::{Domain, Parameter, Workload};
+
+pub const WORKLOAD: Workload = Workload {
+    name: "timer",
+    summary: "arm a timer, take its interrupt, read its expiry",
+    does: "One operation arms a timerfd with a time that has passed, computes for a while (a loop of fixed length, \
+           whose own cost is taken off), in which the timer's interrupt comes, and reads the timerfd without waiting. \
+           What is left is the kernel's work of arming, expiring and reading, and no idle time. The timer must have \
+           expired exactly once.",
+    system_calls: &["timerfd_settime", "read"],
+    metric: "arm, expire, read",
+    parameters: &[Parameter {
+        name: "spin",
+        summary: "turns of the loop in which the interrupt must come (two instructions each)",
+        domain: Domain::Number { default: 20_000, minimum: 1_000, maximum: 10_000_000 },
+    }],
+    source: "cyclictest's wake-up, without the waiting",
+    operations: 51,
+    passes: 3,
+    spreads: false,
+    run,
+};
+
+fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    let spin = arguments.number("spin");
+    // SAFETY: a system call without pointers.
+    let timer = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK) };
+    let timer = descriptor(timer, "timerfd_create")?;
+    // SAFETY: an all-zero itimerspec is valid: no interval.
+    let mut past: libc::itimerspec = unsafe { std::mem::zeroed() };
+    past.it_value.tv_nsec = 1;
+    meter.repeat(|| {
+        let none = std::ptr::null_mut();
+        // SAFETY: `past` outlives the call; the old value is not asked for.
+        if unsafe { libc::timerfd_settime(timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &past, none) } != 0 {
+            return Err(Failure::system("timerfd_settime"));
+        }
+        turn(spin);
+        let mut expired = [0; 8];
+        read_whole(&timer, &mut expired)?;
+        match u64::from_ne_bytes(expired) {
+            1 => Ok(()),
+            times => Err(Failure::wrong(format!("the timer expired {times} times"))),
+        }
+    })?;
+    meter.subtract(cost_of(spin, arguments.clock));
+    Ok(())
+}
+
+#[inline(never)]
+fn turn(times: i64) {
+    for time in 0..times {
+        black_box(time);
+    }
+}
+
+/// The cheapest of several loops: one without a tick of the kernel's own in it.
+fn cost_of(spin: i64, clock: ClockKind) -> u64 {
+    let now = match clock {
+        ClockKind::Tsc => Tsc::now,
+        ClockKind::Monotonic => Monotonic::now,
+    };
+    let once = || {
+        let start = now();
+        turn(spin);
+        now() - start
+    };
+    (0..11).map(|_| once()).min().unwrap_or(0)
+}

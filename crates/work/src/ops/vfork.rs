@@ -1,0 +1,27 @@
+//! A child by vfork.
+
+use crate::arguments::Arguments;
+use crate::children::{self, STATUS};
+use crate::failure::Failure;
+use crate::meter::Meter;
+use crate::processes::wait;
+use crate::workload::Workload;
+
+pub const WORKLOAD: Workload = Workload {
+    name: "vfork",
+    summary: "a child by vfork, its exit, the wait for it",
+    does: "One operation makes a child that borrows this process's memory (vfork) and exits at once with status 42, \
+           and waits for it. The status must be that one.",
+    system_calls: &["vfork", "exit_group (child)", "wait4"],
+    metric: "vfork, exit, wait",
+    parameters: &[],
+    source: "lmbench lat_proc; posix_spawn's way of making a child",
+    operations: 51,
+    passes: 3,
+    spreads: false,
+    run,
+};
+
+fn run(_: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    meter.repeat(|| wait(children::born(libc::SYS_vfork, 0, 0)?, STATUS))
+}

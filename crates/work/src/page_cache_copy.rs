@@ -1,0 +1,113 @@
+//! Copying a file within the page cache, one block at a time: what copy-256, copy-1024 and copy-4096 share.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+
+use crate::arguments::Arguments;
+use crate::failure::Failure;
+use crate::files::{read_whole, write_whole, Scratch};
+use crate::memory::Pages;
+use crate::meter::Meter;
+use crate::workload::{Domain, Parameter};
+
+/// How many blocks the files have.
+pub const fn blocks(default: i64) -> Parameter {
+    Parameter {
+        name: "blocks",
+        summary:
+            "blocks in each of the two files; after the last, the copy starts over at the first",
+        domain: Domain::Number {
+            default,
+            minimum: 1,
+            maximum: 1_000_000,
+        },
+    }
+}
+
+/// Two files whose pages are all in the page cache; one operation reads a block of the first and writes it to the
+/// second, at the same place. In the end both are compared.
+pub fn run(arguments: &Arguments, meter: &mut Meter, block: usize) -> Result<(), Failure> {
+    let blocks = arguments.size("blocks");
+    let scratch = Scratch::new(arguments.text("path"))?;
+    let mut source = filled(&scratch, "source", block * blocks, 1)?;
+    let mut target = filled(&scratch, "target", block * blocks, 2)?;
+    let mut buffer = Pages::new(block)?;
+    let buffer = &mut buffer[..block];
+    let (mut next, mut copied) = (0, 0);
+    meter.repeat(|| {
+        if next == blocks {
+            rewind(&mut source)?;
+            rewind(&mut target)?;
+            next = 0;
+        }
+        read_whole(&source, buffer)?;
+        write_whole(&target, buffer)?;
+        next += 1;
+        copied += 1;
+        Ok(())
+    })?;
+    rewind(&mut source)?;
+    rewind(&mut target)?;
+    compare(&mut source, &mut target, block * copied.min(blocks))
+}
+
+const PIECE: usize = 64 * 1024;
+
+fn filled(scratch: &Scratch, name: &str, bytes: usize, seed: u64) -> Result<File, Failure> {
+    let path = scratch.path(name);
+    let failed = |error: std::io::Error| Failure::io(&path.display().to_string(), &error);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .map_err(failed)?;
+    let mut piece = Pages::new(PIECE)?;
+    let mut written = 0;
+    while written < bytes {
+        let length = PIECE.min(bytes - written);
+        fill(&mut piece[..length], seed + written as u64);
+        file.write_all(&piece[..length]).map_err(failed)?;
+        written += length;
+    }
+    rewind(&mut file)?;
+    Ok(file)
+}
+
+/// A number of its own in every 256 bytes: a block that went to the wrong place is seen.
+fn fill(piece: &mut [u8], seed: u64) {
+    for (at, part) in piece.chunks_mut(256).enumerate() {
+        let number = (seed + at as u64)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .to_le_bytes();
+        let length = part.len().min(number.len());
+        part[..length].copy_from_slice(&number[..length]);
+    }
+}
+
+fn rewind(file: &mut File) -> Result<(), Failure> {
+    file.rewind().map_err(|error| Failure::io("lseek", &error))
+}
+
+fn compare(source: &mut File, target: &mut File, bytes: usize) -> Result<(), Failure> {
+    let (mut left, mut right) = (Pages::new(PIECE)?, Pages::new(PIECE)?);
+    let mut compared = 0;
+    while compared < bytes {
+        let length = PIECE.min(bytes - compared);
+        let both = [
+            (&mut *source, &mut left[..length]),
+            (&mut *target, &mut right[..length]),
+        ];
+        for (file, piece) in both {
+            file.read_exact(piece)
+                .map_err(|error| Failure::io("reading back", &error))?;
+        }
+        if left[..length] != right[..length] {
+            return Err(Failure::wrong(format!(
+                "the copy differs from its source after byte {compared}"
+            )));
+        }
+        compared += length;
+    }
+    Ok(())
+}

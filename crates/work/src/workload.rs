@@ -1,0 +1,111 @@
+//! What a workload declares about itself: one constant in one file of `src/ops`.
+
+use crate::arguments::Arguments;
+use crate::failure::Failure;
+use crate::meter::Meter;
+
+/// A built-in workload: its description, and the function that runs it.
+pub struct Workload {
+    /// What people type.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// One operation, step by step, and what is checked.
+    pub does: &'static str,
+    /// The system calls of one operation, in order.
+    pub system_calls: &'static [&'static str],
+    /// The metric's name: what one operation is.
+    pub metric: &'static str,
+    /// What can be set, apart from the number of operations and passes.
+    pub parameters: &'static [Parameter],
+    /// Where the operation comes from.
+    pub source: &'static str,
+    /// Operations in one pass, by default.
+    pub operations: i64,
+    /// Passes that count, by default.
+    pub passes: i64,
+    /// Whether it uses every CPU; all others are held on one.
+    pub spreads: bool,
+    /// Measures the operations with the meter.
+    pub run: fn(&Arguments, &mut Meter) -> Result<(), Failure>,
+}
+
+/// One thing that can be set.
+pub struct Parameter {
+    /// `--name`
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// What it may be, and what it is when it is not given.
+    pub domain: Domain,
+}
+
+/// What a parameter may be.
+#[derive(Clone, Copy)]
+pub enum Domain {
+    /// A whole number.
+    Number {
+        /// When it is not given.
+        default: i64,
+        /// The least.
+        minimum: i64,
+        /// The most.
+        maximum: i64,
+    },
+    /// One of a few words.
+    Choice {
+        /// When it is not given.
+        default: &'static str,
+        /// All of them.
+        choices: &'static [&'static str],
+    },
+    /// A directory's path.
+    Directory {
+        /// When it is not given.
+        default: &'static str,
+    },
+}
+
+/// The parameter of the workloads that need a file.
+pub const DIRECTORY: Parameter = Parameter {
+    name: "path",
+    summary: "directory in which the files are made, and removed at the end",
+    domain: Domain::Directory { default: "/tmp" },
+};
+
+impl Workload {
+    /// Its own parameters, then those that all workloads have.
+    pub fn all_parameters(&self) -> Vec<Parameter> {
+        let own = self
+            .parameters
+            .iter()
+            .map(|parameter| Parameter { ..*parameter });
+        own.chain([
+            count(
+                "operations",
+                "operations in one pass",
+                self.operations,
+                1_000_000,
+            ),
+            count(
+                "passes",
+                "passes that count; one more runs first and is discarded",
+                self.passes,
+                1_000,
+            ),
+        ])
+        .collect()
+    }
+}
+
+fn count(name: &'static str, summary: &'static str, default: i64, maximum: i64) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        domain: Domain::Number {
+            default,
+            minimum: 1,
+            maximum,
+        },
+    }
+}
