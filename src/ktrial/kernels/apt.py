@@ -1,8 +1,8 @@
 """apt with a state directory of its own: the system's mirrors, proxies and keys, but none of its state.
 
 Nothing here writes outside its directory: lists, cache and dpkg status are private, and the system's hooks
-(APT::Update::Post-Invoke and the like, which delete or refresh the system's own caches) are left out. apt itself
-checks the signatures of the Release files and, through them, every package.
+(APT::Update::Post-Invoke and the like, which delete or refresh the system's own caches) are left out. apt
+itself checks the signatures of the Release files and, through them, every package.
 """
 
 import json
@@ -136,7 +136,7 @@ class PrivateApt:
         return "\n".join([*kept, *(f'{key} "{value}";' for key, value in own.items()), ""])
 
     def _update(self, kernel: str, progress: Progress) -> None:
-        """A suite that is not there makes apt-get fail, but not the other suites: what came is what counts."""
+        """A suite that is not there makes apt-get fail, but the others come: what came is what counts."""
         lists = self.directory / "state" / "lists"
         done = self._run(kernel, ["update"], lists, progress, "fetching package lists", 0)
         found = [package for target in self._targets(kernel) for package in self._read(kernel, target)]
@@ -160,7 +160,7 @@ class PrivateApt:
                 yield Package(
                     name=match[1],
                     version=fields["Version"],
-                    suite=target.get("Codename") or target["Release"],
+                    suite=target["Release"],
                     depends=fields.get("Depends", ""),
                     size=int(fields["Size"]),
                     installed=int(fields.get("Installed-Size", "0")) * 1024,

@@ -1,4 +1,4 @@
-"""Which archives the system's apt is set up with: apt says where, the source's own file says with which key."""
+"""Which archives the system's apt is set up with: apt says where, the source's file says with which key."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 from debian.deb822 import Deb822
 
 _KEPT_OPTIONS = ("Signed-By", "Check-Valid-Until", "Check-Date", "By-Hash")
-"""Options of a system's source that hold for its other suites too. `Trusted` is not kept: signatures count."""
+"""Options of a system's source that hold for its other suites too; not `Trusted`: signatures count."""
 
 
 @dataclass(frozen=True)

@@ -151,7 +151,7 @@ class Cache:
             yield
 
     def _sweep(self) -> int:
-        """Delete what dead processes left in work/, and contents without a name. Returns bytes of the latter."""
+        """Delete what dead processes left in work/, and contents without a name; return these bytes."""
         freed = 0
         with self._locked():
             named = {record.digest for record in self.names()}

@@ -21,9 +21,9 @@ def add(
 ) -> Kernel:
     """Obtain the kernel `name` and keep it in the cache.
 
-    A distribution's kernel that is there already comes back as it is, unless `refresh` asks for a newer one; files
-    and the host's kernel are read each time. Raises KernelError and its kind, first of all BadKernelName,
-    NoSuchRelease, FetchFailed, ImageError, ModulesUnusable, ConfigUnusable, CacheFull.
+    A distribution's kernel that is there already comes back as it is, unless `refresh` asks for a newer one;
+    files and the host's kernel are read each time. Raises KernelError and its kind: BadKernelName,
+    NoSuchRelease, FetchFailed, ImageError, ModulesUnusable, ConfigUnusable, CacheFull and others.
     """
     provider, wanted = provider_of(name)
     canonical = provider.canonical(name, wanted)

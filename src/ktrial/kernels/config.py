@@ -35,6 +35,6 @@ def config_value(kernel: Kernel, option: str) -> str | None:
 
 
 def embedded_config(vmlinux: bytes) -> bytes:
-    """Return the configuration that CONFIG_IKCONFIG builds into the kernel (kernel/configs.c); else nothing."""
+    """Return the configuration that CONFIG_IKCONFIG builds in (kernel/configs.c); empty where it does not."""
     start = vmlinux.find(b"IKCFG_ST\x1f\x8b")
     return zlib.decompressobj(wbits=31).decompress(vmlinux[start + 8 :]) if start >= 0 else b""

@@ -11,8 +11,8 @@ SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 GENERATED = frozenset(
     "modules." + name
     for name in (
-        "alias", "alias.bin", "builtin.alias.bin", "builtin.bin", "dep", "dep.bin", "devname", "softdep", "symbols",
-        "symbols.bin", "weakdep",
+        "alias", "alias.bin", "builtin.alias.bin", "builtin.bin", "dep", "dep.bin", "devname", "softdep",
+        "symbols", "symbols.bin", "weakdep",
     )
 )  # fmt: skip
 """What depmod writes."""

@@ -9,6 +9,7 @@ from elftools.construct import ConstructError
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
+from elftools.elf.segments import NoteSegment
 
 from ktrial.errors import ImageTruncated, NotAKernel, WrongArchitecture
 
@@ -19,7 +20,7 @@ _KINDS = {"ET_REL": "an ELF object or kernel module", "ET_DYN": "an ELF program 
 
 
 def check_elf(path: Path, data: bytes) -> None:
-    """Raise NotAKernel, WrongArchitecture or ImageTruncated unless `data` is a whole x86-64 ELF executable."""
+    """Raise NotAKernel, WrongArchitecture or ImageTruncated unless `data` is a whole x86-64 executable."""
     elf = _open(path, data)
     if elf["e_type"] != "ET_EXEC":
         raise NotAKernel(
@@ -40,12 +41,13 @@ def has_pvh_entry(data: bytes) -> bool:
     return any(
         note["n_name"] == "Xen" and note["n_type"] in {_XEN_PHYS32_ENTRY, "XEN_ELFNOTE_PHYS32_ENTRY"}
         for segment in ELFFile(io.BytesIO(data)).iter_segments(type="PT_NOTE")
+        if isinstance(segment, NoteSegment)
         for note in segment.iter_notes()
     )
 
 
 def symbols_of(data: bytes) -> Iterator[tuple[int, str, str]]:
-    """Address, kind (`T`, `D`, …; lower case for local, as nm prints) and name from the symbol table, if any."""
+    """Address, kind (as nm prints it: `T`, `D`; lower case: local) and name, from the symbol table if any."""
     elf = ELFFile(io.BytesIO(data))
     for section in elf.iter_sections():
         if not isinstance(section, SymbolTableSection):

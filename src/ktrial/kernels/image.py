@@ -1,7 +1,7 @@
 """Read a kernel image: a bzImage by its setup header, or an ELF vmlinux.
 
-The setup header's fields are those of the kernel's Documentation/arch/x86/boot.rst, section 'Details of header
-fields'; offsets are from the start of the file.
+The setup header's fields are those of the kernel's Documentation/arch/x86/boot.rst, section 'Details of
+header fields'; offsets are from the start of the file.
 """
 
 import re

@@ -3,7 +3,7 @@
 import gzip
 import lzma
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -17,10 +17,15 @@ from ktrial.kernels.space import file_system_errors
 from ktrial.kernels.sync import write_atomically
 from ktrial.model.kernel import Kernel
 
-_UNPACK = {
+
+def _unzstd(data: bytes) -> bytes:
+    return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+
+
+_UNPACK: dict[str, Callable[[bytes], bytes]] = {
     ".xz": lzma.decompress,
     ".gz": gzip.decompress,
-    ".zst": lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
+    ".zst": _unzstd,
 }
 _LOADABLE = "loadable"
 
@@ -30,8 +35,8 @@ def resolve(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
 
     A name is a module's (`-` and `_` are one), or an alias (`fs-ext4`, `crypto-crc32c`). Dependencies
     (modules.dep) and soft dependencies (modules.softdep) are followed as modprobe does: an alias brings every
-    module that claims it, so that one of those brought by a soft dependency may refuse the CPU (ENODEV) without
-    harm. What is built into the kernel is left out. Compressed modules come as unpacked files.
+    module that claims it, so that one of those brought by a soft dependency may refuse the CPU (ENODEV)
+    without harm. What is built into the kernel is left out. Compressed modules come as unpacked files.
     Raises UnknownModule.
     """
     wanted = list(names)
@@ -90,7 +95,7 @@ class _Catalogue:
         found = [
             module
             for pattern, module in self.aliases
-            if pattern == name or pattern == plain or fnmatchcase(name, pattern)
+            if pattern in (name, plain) or fnmatchcase(name, pattern)
         ]
         if not found:
             return None

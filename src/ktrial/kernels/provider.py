@@ -1,4 +1,4 @@
-"""Providers: where kernels come from. One file each in `kernels/providers/`, or an entry point of another package."""
+"""Providers: where kernels come from. One file each in `providers/`, or an entry point of another package."""
 
 import importlib
 import pkgutil

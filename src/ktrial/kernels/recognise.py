@@ -16,7 +16,7 @@ _COMPRESSED = {
 def other_architecture(data: bytes) -> str:
     """Name the architecture of a kernel image that is not for x86; empty where it is no such thing."""
     if data[4:8] == b"zimg" and data[:2] == b"MZ":
-        # Documentation/arch/arm64/booting: 'MZ', 'zimg', offset and size of the payload, then its compression.
+        # drivers/firmware/efi/libstub/zboot-header.S: MZ, zimg, payload's offset and size, its compression.
         method = data[24:56].split(b"\0")[0].decode("ascii", "replace") or "unknown compression"
         return f"arm64, RISC-V or LoongArch (an EFI zboot image, {method})"
     if data[0x38:0x3C] == b"ARM\x64":

@@ -1,7 +1,7 @@
-"""The kernel's symbols: from a real System.map, from an ELF vmlinux that kept its table, or as the guest told.
+"""The kernel's symbols: from a real System.map, from a vmlinux that kept its table, or as the guest told.
 
-Distributions ship a stub for System.map, and strip vmlinux. There the symbols come from /proc/kallsyms of the
-booted kernel (nokaslr), which whoever boots it hands to `save_symbols`; they stay in the cache with the kernel.
+Distributions ship a stub for System.map, and strip vmlinux. There the symbols come from /proc/kallsyms of
+the booted kernel (nokaslr), which whoever boots it hands to `save_symbols`; they stay with the kernel.
 """
 
 from bisect import bisect_right
@@ -82,7 +82,7 @@ def save_symbols(kernel: Kernel, text: str) -> Path:
 
 
 def parse_symbols(text: str) -> tuple[Symbol, ...]:
-    """Read lines like `ffffffff81000000 T _text` and `ffffffffc0000000 t ext4_init\t[ext4]`, sorted by address."""
+    """Read lines like `ffffffff81000000 T _text` or `ffffffffc0000000 t init\t[ext4]`, sorted by address."""
     found = []
     for line in text.splitlines():
         words = line.split()

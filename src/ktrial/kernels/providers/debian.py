@@ -1,7 +1,9 @@
 """Debian's kernels, from the mirror that this system's apt is set up with.
 
-Up to Linux 6.19 one package, linux-image-<release>, holds image, configuration and modules. From 7.0 it is empty
-and depends on linux-binary-<release> (image), linux-modules-<release> and linux-base-<release> (configuration).
+Up to Linux 6.19 one package, linux-image-<release>, holds image, configuration and modules. From 7.0 it is
+empty and depends on linux-binary-<release> (image), linux-modules-<release> and linux-base-<release>
+(configuration). Both are unpacked in the same way: the package and those of its dependenc
+that belong to it.
 """
 
 import re
@@ -107,7 +109,7 @@ class Debian:
 
 
 def debian_archives(name: str, sources: list[ConfiguredSource]) -> tuple[Archive, ...]:
-    """Debian's archives among the system's sources, each with all suites to look for. Raises NoDebianSource."""
+    """Debian's archives among the system's sources, with all suites to look for. Raises NoDebianSource."""
     found: dict[str, Archive] = {}
     for source in sources:
         known = _KNOWN_SUITE.fullmatch(source.suite) is not None
@@ -126,12 +128,16 @@ def debian_archives(name: str, sources: list[ConfiguredSource]) -> tuple[Archive
 def choose(name: str, wanted: str, packages: tuple[Package, ...]) -> _Candidate:
     """Return the newest kernel that answers `wanted`, by Debian's order of versions. Raises NoSuchRelease."""
     version, flavour = _parse(name, wanted)
-    complete = [one for one in _candidates(packages) if _is_complete(one.package, packages)]
+    known = _candidates(packages)
+    complete = [one for one in known if not _missing(one.package, packages)]
     answering = [one for one in complete if one.answers(version)]
     fitting = [one for one in answering if one.flavour == flavour or one.release == version]
     if fitting:
         return max(fitting, key=lambda one: Version(one.package.version))
-    if answering:
+    if gone := [name for one in known if one.answers(version) for name in _missing(one.package, packages)]:
+        problem = f"the mirror has lost a part of every {version} ({gone[-1]})"
+        available = "versions there: " + ", ".join(_short({one.upstream for one in complete}))
+    elif answering:
         problem = f"there is {version}, but not with flavour {flavour}"
         available = "flavours there: " + ", ".join(sorted({one.flavour for one in answering}))
     else:
@@ -180,10 +186,14 @@ def _dependencies(package: Package) -> list[str]:
     return [name for name in re.findall(r"linux-[^\s,|(]+", package.depends) if _PART.match(name)]
 
 
-def _is_complete(package: Package, packages: tuple[Package, ...]) -> bool:
-    """A suite may hold the image's package before the others are built."""
+def _missing(package: Package, packages: tuple[Package, ...]) -> list[str]:
+    """Parts that no suite holds: backports keep signed images longer than what was built beside them.
+
+    linux-base is not among them: 6.18 depends on it, but has its configuration in the image's package.
+    """
     names = {one.name for one in packages if one.version == package.version}
-    return all(name in names for name in _dependencies(package))
+    parts = [name for name in _dependencies(package) if not name.startswith("linux-base-")]
+    return [name for name in parts if name not in names]
 
 
 def _short(versions: set[str]) -> list[str]:
