@@ -1,0 +1,141 @@
+"""The HTML page: one file, readable without ktrial, without a network and without scripts."""
+
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ktrial.model.record import StudyRecord
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.workload import Mode
+from ktrial.report import counters, environment, figures, repeat, summary, words
+from ktrial.report.charts import levels, palette, ratios
+from ktrial.report.printable import one_line, printable
+from ktrial.report.study_toml import study_toml
+
+_CONSOLE_CHARACTERS = 6000
+"""The console's last characters that a failed trial shows."""
+
+
+class OverviewChart(NamedTuple):
+    """The intervals of one treatment; the wide drawing is there where it is the only one."""
+
+    treatment: str
+    baseline: str
+    narrow: Markup
+    wide: Markup | None
+
+
+class WorkloadChart(NamedTuple):
+    """One metric's levels."""
+
+    metric: summary.MetricLevels
+    spread: str
+    """Largest spread of a level over its trials; empty where no level has more than one sample."""
+    drawing: Markup
+
+
+def page(record: StudyRecord) -> str:
+    """The page as text."""
+    template = _environment().get_template("page.html.j2")
+    return template.render(**_facts(record), **_pictures(record))
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("ktrial.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalized,
+    )
+    made.globals.update(figures=figures, words=words, one_line=one_line, console_end=console_end)
+    return made
+
+
+def _finalized(value: Any) -> Any:
+    """Plain text loses its control characters before it is escaped; markup of our own passes."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _facts(record: StudyRecord) -> dict[str, Any]:
+    return {
+        "record": record,
+        "result": record.result,
+        "study": record.study,
+        "groups": summary.groups(record),
+        "matrix": summary.matrix(record),
+        "verdicts": summary.verdict_counts(record),
+        "failed": summary.failed_trials(record),
+        "warnings": summary.warnings(record),
+        "modes": summary.modes(record),
+        "without_erms": _without_erms(record),
+        "counters": counters.most_different(record),
+        "kernels": environment.kernels(record),
+        "machine": environment.machine(record),
+        "recipe": repeat.recipe(record),
+        "study_file": study_toml(record.study),
+        "seconds": sum(trial.seconds for trial in record.trials),
+        "started": min((trial.started for trial in record.trials), default=None),
+        "ended": max((trial.started for trial in record.trials), default=None),
+        "completed": sum(trial.outcome is Outcome.COMPLETED for trial in record.trials),
+    }
+
+
+def _pictures(record: StudyRecord) -> dict[str, Any]:
+    style = files("ktrial.report").joinpath("templates", "page.css").read_text(encoding="utf-8")
+    return {
+        "style": Markup(style + "\n".join(_chart_colours())),
+        "overview": tuple(_overview(record)),
+        "workloads": tuple(_workloads(record)),
+    }
+
+
+def _chart_colours() -> Iterator[str]:
+    for colour, variable in palette.VARIABLES.items():
+        yield f'svg [fill="{colour}"]{{fill:var(--{variable})}}'
+        yield f'svg [stroke="{colour}"]{{stroke:var(--{variable})}}'
+
+
+def _overview(record: StudyRecord) -> Iterator[OverviewChart]:
+    every, margin = summary.groups(record), record.study.margin
+    for number, group in enumerate(every, 1):
+        narrow = ratios.draw(group, every, margin, ratios.NARROW, f"overview-{number}")
+        alone = len(every) == 1
+        wide = ratios.draw(group, every, margin, ratios.WIDE, "overview-wide") if alone else None
+        yield OverviewChart(
+            group.treatment, group.baseline, Markup(narrow), Markup(wide) if wide else None
+        )
+
+
+def _workloads(record: StudyRecord) -> Iterator[tuple[str, tuple[WorkloadChart, ...]]]:
+    number = 0
+    for workload, metrics in summary.by_workload(summary.metric_levels(record)).items():
+        charts = []
+        for metric in metrics:
+            number += 1
+            drawing = Markup(levels.draw(metric, f"levels-{number}"))
+            charts.append(WorkloadChart(metric, _spread(metric), drawing))
+        yield workload, tuple(charts)
+
+
+def _spread(metric: summary.MetricLevels) -> str:
+    spreads = [level.spread for level in metric.levels if level.spread is not None]
+    return figures.percentage(max(spreads)) if spreads else ""
+
+
+def _without_erms(record: StudyRecord) -> bool:
+    return any("-erms" in trial.provenance.cpu_model for trial in record.trials) and (
+        Mode.EXACT_CLOCK in summary.modes(record)
+    )
+
+
+def console_end(trial: Trial) -> str:
+    """The end of a trial's console log, from the start of a line."""
+    text = printable(trial.console).rstrip()
+    if len(text) <= _CONSOLE_CHARACTERS:
+        return text
+    return "…\n" + text[-_CONSOLE_CHARACTERS:].split("\n", 1)[-1]

@@ -1,0 +1,1 @@
+"""Charts as inline SVG, drawn by Altair and vl-convert."""

@@ -1,0 +1,125 @@
+"""One metric at every level: bars from zero, each with the samples of its trials."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ktrial.model.verdict import Verdict
+from ktrial.report import figures
+from ktrial.report.charts import palette, svg
+from ktrial.report.printable import shortened
+from ktrial.report.summary import Level, MetricLevels
+from ktrial.report.words import DIRECTIONS, VERDICTS
+
+if TYPE_CHECKING:
+    import altair
+
+WIDTH = 320
+_ROW = 42
+_TALL_ROW = 58
+"""Where a level's name and its result do not fit beside each other, the result goes below the name."""
+_CELLS = 46
+"""Character cells of text of 12 pixels in the width."""
+
+
+def draw(metric: MetricLevels, name: str) -> str:
+    """The chart as an SVG element."""
+    title = f"{metric.workload}, {metric.metric}: every level"
+    return svg.inline(_chart(metric), name, title, describe(metric))
+
+
+def describe(metric: MetricLevels) -> str:
+    """What the chart shows, in words."""
+    levels = "; ".join(f"{level.treatment}: {figures.number(level.value)}" for level in metric.levels)
+    return f"{metric.unit} ({DIRECTIONS[metric.direction]}). {levels}."
+
+
+def _chart(metric: MetricLevels) -> "altair.LayerChart":
+    import altair
+
+    rows = [_row(position, level) for position, level in enumerate(metric.levels)]
+    points = [
+        {"row": position, "value": value}
+        for position, level in enumerate(metric.levels)
+        for value in level.samples
+        if math.isfinite(value)
+    ]
+    tall = any(len(row["label"]) + len(row["result"]) + 2 > _CELLS for row in rows)
+    y = altair.Y("row:O", axis=None, scale=altair.Scale(paddingInner=0, paddingOuter=0))
+    lines = altair.Chart(altair.Data(values=rows)).encode(y=y)
+    marks = altair.Chart(altair.Data(values=points)).encode(y=y)
+    chart = altair.layer(*_bars(altair, lines, marks, _domain(rows, points), tall), *_labels(altair, lines, tall))
+    return styled(chart.properties(width=WIDTH, height=(_TALL_ROW if tall else _ROW) * len(rows)))
+
+
+def styled(chart: "altair.LayerChart") -> "altair.LayerChart":
+    """The chart without background, frame and ARIA noise, in the page's type."""
+    configured: altair.LayerChart = chart.configure(
+        aria=False, background="transparent", font="sans-serif"
+    ).configure_view(stroke=None)
+    return configured
+
+
+def _row(position: int, level: Level) -> dict[str, Any]:
+    verdict = level.comparison.verdict if level.comparison else None
+    return {
+        "row": position,
+        "value": level.value if level.value is not None and math.isfinite(level.value) else None,
+        "label": shortened(level.treatment, _CELLS),
+        "result": _result(level),
+        "least": min(filter(math.isfinite, level.samples), default=None),
+        "most": max(filter(math.isfinite, level.samples), default=None),
+        "colour": palette.VERDICTS[verdict] if verdict else palette.BASELINE,
+        "opacity": 0.5 if verdict is Verdict.INCONCLUSIVE else 1,
+        "ink": palette.VERDICTS[verdict] if verdict else palette.MUTED,
+    }
+
+
+def _result(level: Level) -> str:
+    if level.comparison is None:
+        return figures.number(level.value)
+    symbol, change = VERDICTS[level.comparison.verdict].symbol, figures.change(level.comparison.ratio)
+    return f"{figures.number(level.value)}{figures.SPACE * 3}{symbol}{figures.SPACE}{change}"
+
+
+def _domain(rows: list[dict[str, Any]], points: list[dict[str, Any]]) -> list[float]:
+    values = [row["value"] for row in (*rows, *points) if row["value"] is not None]
+    low, high = min([0.0, *values]), max([0.0, *values])
+    return [low, high * 1.02 if high > low else 1.0]
+
+
+def _x(altair: Any, field: str, domain: list[float]) -> Any:
+    axis = altair.Axis(
+        tickCount=3, format="~s" if domain[1] >= 10_000 else ",.4~r", labelExpr="datum.value ? datum.label : '0'",
+        grid=False, domainColor=palette.RULE, tickColor=palette.RULE, tickSize=4, title=None, labelPadding=3,
+        labelFlush=True, labelColor=palette.MUTED, labelFontSize=11,
+    )  # fmt: skip
+    return altair.X(f"{field}:Q", scale=altair.Scale(domain=domain, nice=False), axis=axis)
+
+
+def _bars(altair: Any, lines: Any, marks: Any, domain: list[float], tall: bool) -> tuple[Any, ...]:
+    down = 17 if tall else 9
+    bar = lines.transform_filter("isValid(datum.value)").mark_bar(height=8, yOffset=down)
+    reach = lines.mark_rule(strokeWidth=1.5, color=palette.INK, yOffset=down)
+    each = marks.mark_point(
+        filled=True, size=26, color=palette.INK, stroke=palette.PAPER, strokeWidth=1, opacity=1, yOffset=down
+    )
+    return (
+        bar.encode(
+            x=_x(altair, "value", domain),
+            color=altair.Color("colour:N", scale=None),
+            opacity=altair.Opacity("opacity:Q", scale=None),
+        ),
+        reach.encode(x=_x(altair, "least", domain), x2="most:Q"),
+        each.encode(x=_x(altair, "value", domain)),
+    )
+
+
+def _labels(altair: Any, lines: Any, tall: bool) -> tuple[Any, ...]:
+    left = lines.mark_text(align="left", dy=-17 if tall else -8, fontSize=12, color=palette.INK)
+    right = lines.mark_text(align="left" if tall else "right", dy=-1 if tall else -8, fontSize=12)
+    return (
+        left.encode(text="label:N", x=altair.value(0)),
+        right.encode(
+            text="result:N", x=altair.value(0 if tall else WIDTH), color=altair.Color("ink:N", scale=None)
+        ),
+    )

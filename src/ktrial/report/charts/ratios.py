@@ -1,0 +1,222 @@
+"""The overview: every ratio to the baseline with its interval, on a log axis, with the margin as a band."""
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ktrial.model.verdict import Comparison, Verdict
+from ktrial.report import figures
+from ktrial.report.charts import palette, svg
+from ktrial.report.charts.levels import styled
+from ktrial.report.printable import shortened
+from ktrial.report.summary import Group
+from ktrial.report.words import VERDICTS
+
+if TYPE_CHECKING:
+    import altair
+
+SHAPES = {
+    Verdict.BETTER: "circle",
+    Verdict.WORSE: "diamond",
+    Verdict.EQUIVALENT: "square",
+    Verdict.INCONCLUSIVE: "circle",
+}
+"""The inconclusive one is hollow."""
+_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 9.0, 99.0, 999.0)
+"""Relative changes that may be marked on the axis, upwards; downwards their reciprocals lie as far away."""
+_FARTHEST = 1000.0
+"""Ratios beyond this, or below its reciprocal, are drawn at the edge."""
+
+
+class Layout(NamedTuple):
+    """Where things go, in pixels."""
+
+    width: int
+    """Of the plot itself."""
+    left: int
+    right: int
+    row: int
+    cells: int
+    """Character cells for a row's name."""
+    name_above: bool
+    """Name and result above the interval, not beside it."""
+
+
+WIDE = Layout(width=440, left=220, right=220, row=26, cells=28, name_above=False)
+NARROW = Layout(width=320, left=5, right=5, row=38, cells=46, name_above=True)
+
+
+def draw(group: Group, every: tuple[Group, ...], margin: float, layout: Layout, name: str) -> str:
+    """The intervals of one treatment as an SVG element, on the axis that all of `every` fit on."""
+    domain = _domain(every, margin)
+    title = f"{group.treatment} compared with {group.baseline}: change of every metric"
+    return svg.inline(_chart(group, domain, margin, layout), name, title, describe(group))
+
+
+def describe(group: Group) -> str:
+    """What the chart shows, in words."""
+    return "; ".join(
+        f"{name}: {figures.change(comparison.ratio)}, {comparison.verdict}"
+        for name, comparison in zip(row_names(group), group.comparisons, strict=True)
+    )
+
+
+def row_names(group: Group) -> tuple[str, ...]:
+    """The workload's name; with the metric where the workload has several."""
+    workloads = [comparison.workload for comparison in group.comparisons]
+    return tuple(
+        f"{comparison.workload}, {comparison.metric}"
+        if workloads.count(comparison.workload) > 1
+        else comparison.workload
+        for comparison in group.comparisons
+    )
+
+
+def _domain(every: tuple[Group, ...], margin: float) -> tuple[float, float]:
+    ends = [
+        _clamped(end)
+        for group in every
+        for comparison in group.comparisons
+        for end in (comparison.ratio, comparison.low, comparison.high)
+        if end is not None and not math.isnan(end)
+    ]
+    low, high = min([1 / (1 + 2 * margin), *ends]), max([1 + 2 * margin, *ends])
+    low = max(low, 1 / _FARTHEST)
+    room = (high / low) ** 0.04
+    return low / room, high * room
+
+
+def _clamped(ratio: float) -> float:
+    return min(max(ratio, 1 / _FARTHEST), _FARTHEST)
+
+
+def _chart(
+    group: Group, domain: tuple[float, float], margin: float, layout: Layout
+) -> "altair.LayerChart":
+    import altair
+
+    rows = [
+        _row(position, name, comparison, layout)
+        for position, (name, comparison) in enumerate(zip(row_names(group), group.comparisons, strict=True))
+    ]
+    scale = altair.Scale(type="log", domain=list(domain), nice=False)
+    y = altair.Y("row:O", axis=None, scale=altair.Scale(paddingInner=0, paddingOuter=0))
+    lines = altair.Chart(altair.Data(values=rows)).encode(y=y)
+    chart = altair.layer(
+        *_ground(altair, scale, domain, margin, layout, len(rows)),
+        *_intervals(altair, lines, scale, layout),
+        *_texts(altair, lines, layout),
+    ).resolve_scale(y="independent").properties(
+        width=layout.width,
+        height=layout.row * len(rows),
+        autosize=altair.AutoSizeParams(type="none"),
+        padding={"left": layout.left, "right": layout.right, "top": 4, "bottom": 26},
+    )
+    return styled(chart)
+
+
+def _row(position: int, name: str, comparison: Comparison, layout: Layout) -> dict[str, Any]:
+    ends = [end for end in (comparison.low, comparison.high) if end is not None and not math.isnan(end)]
+    ratio = comparison.ratio
+    spread = figures.interval(comparison.low, comparison.high)
+    return {
+        "row": position,
+        "ratio": _clamped(ratio) if ratio is not None and not math.isnan(ratio) else None,
+        "low": _clamped(min(ends)) if ends else None,
+        "high": _clamped(max(ends)) if ends else None,
+        "name": shortened(name, layout.cells),
+        "result": f"{VERDICTS[comparison.verdict].symbol} {figures.change(ratio)}",
+        "spread": f"[{spread}]" if spread else "",
+        "colour": palette.VERDICTS[comparison.verdict],
+        "fill": palette.PAPER
+        if comparison.verdict is Verdict.INCONCLUSIVE
+        else palette.VERDICTS[comparison.verdict],
+        "shape": SHAPES[comparison.verdict],
+    }
+
+
+def _ground(
+    altair: Any, scale: Any, domain: tuple[float, float], margin: float, layout: Layout, rows: int
+) -> tuple[Any, ...]:
+    """The margin's band, the line of no change and the axis: behind the intervals, never behind text."""
+    x = altair.X("at:Q", scale=scale, axis=None)
+    every_row = range(rows) if layout.name_above else (0,)
+    top = {True: 18, False: 0}[layout.name_above]
+    tall = layout.row if layout.name_above else layout.row * rows
+    ends = [{"top": row * tall + top, "end": (row + 1) * tall} for row in every_row]
+    band = altair.Chart(altair.Data(values=[{"at": 1 / (1 + margin), "to": 1 + margin, **end} for end in ends]))
+    none = altair.Chart(altair.Data(values=[{"at": 1.0, **end} for end in ends]))
+    y = altair.Y("top:Q", scale=altair.Scale(domain=[0, layout.row * rows], reverse=True, nice=False), axis=None)
+    return (
+        band.mark_rect(color=palette.BAND, opacity=1).encode(x=x, x2="to:Q", y=y, y2="end:Q"),
+        *_axis(altair, x, domain, layout, rows),
+        none.mark_rule(color=palette.MUTED).encode(x=x, y=y, y2="end:Q"),
+    )
+
+
+def _axis(altair: Any, x: Any, domain: tuple[float, float], layout: Layout, rows: int) -> tuple[Any, ...]:
+    height = layout.row * rows
+    ticks = altair.Chart(altair.Data(values=ticks_within(domain)))
+    from_y = altair.value(height if layout.name_above else 0)
+    return (
+        ticks.mark_rule(color=palette.RULE, strokeDash=[] if layout.name_above else [1, 3]).encode(
+            x=x, y=from_y, y2=altair.value(height + 4)
+        ),
+        ticks.mark_text(fontSize=11, color=palette.MUTED, baseline="top", dy=8).encode(
+            x=x, y=altair.value(height), text="label:N"
+        ),
+    )
+
+
+def ticks_within(domain: tuple[float, float], most: int = 7) -> list[dict[str, Any]]:
+    """Ratios to mark on the axis with their labels: no change, and round changes at least a label apart."""
+    reach = math.log(domain[1] / domain[0])
+    placed = [1.0]
+    for step in reversed(_STEPS):
+        for ratio in (1 + step, 1 - step if step < 1 else 1 / (1 + step)):
+            apart = min(abs(math.log(ratio / other)) for other in placed)
+            if domain[0] <= ratio <= domain[1] and apart > reach / most:
+                placed.append(ratio)
+    return [{"at": ratio, "label": _tick_label(ratio)} for ratio in sorted(placed)]
+
+
+def _tick_label(ratio: float) -> str:
+    if ratio == 1:
+        return "0"
+    percent = (ratio - 1) * 100
+    text = f"{abs(percent):.3g}" if abs(percent) < 1000 else f"{abs(percent):.0f}"
+    return f"{'+' if percent > 0 else figures.MINUS}{text}{figures.SPACE}%"
+
+
+def _intervals(altair: Any, lines: Any, scale: Any, layout: Layout) -> tuple[Any, ...]:
+    down = 8 if layout.name_above else 0
+    colour = altair.Color("colour:N", scale=None)
+    reach = lines.mark_rule(strokeWidth=3, yOffset=down)
+    point = lines.mark_point(size=56, strokeWidth=1.75, opacity=1, yOffset=down)
+    return (
+        reach.encode(x=altair.X("low:Q", scale=scale, axis=None), x2="high:Q", color=colour),
+        point.encode(
+            x=altair.X("ratio:Q", scale=scale, axis=None),
+            stroke=altair.Stroke("colour:N", scale=None),
+            fill=altair.Fill("fill:N", scale=None),
+            shape=altair.Shape("shape:N", scale=None),
+        ),
+    )
+
+
+def _texts(altair: Any, lines: Any, layout: Layout) -> tuple[Any, ...]:
+    colour = altair.Color("colour:N", scale=None)
+    if layout.name_above:
+        name = lines.mark_text(align="left", dy=-8, fontSize=12, color=palette.INK)
+        result = lines.mark_text(align="right", dy=-8, fontSize=12)
+        return (
+            name.encode(text="name:N", x=altair.value(0)),
+            result.encode(text="result:N", x=altair.value(layout.width), color=colour),
+        )
+    name = lines.mark_text(align="right", fontSize=13, color=palette.INK)
+    result = lines.mark_text(align="left", fontSize=13)
+    spread = lines.mark_text(align="left", fontSize=12, color=palette.MUTED)
+    return (
+        name.encode(text="name:N", x=altair.value(-14)),
+        result.encode(text="result:N", x=altair.value(layout.width + 14), color=colour),
+        spread.encode(text="spread:N", x=altair.value(layout.width + 104)),
+    )

@@ -1,0 +1,47 @@
+"""From an Altair chart to an SVG element that sits in a page: small, named, the same every time."""
+
+import io
+import re
+from html import escape
+from typing import TYPE_CHECKING
+
+from ktrial.report.printable import one_line
+
+if TYPE_CHECKING:
+    import altair
+
+_TAG = re.compile(r"<[^<>]+>")
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_NOISE = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events|stroke-miterlimit|version|xmlns:xlink)="[^"]*"')
+_EMPTY = re.compile(r'<path d=""[^>]*/>|<path d="M0,0h0v0h0Z"[^>]*/>|<g></g>')
+_ID = re.compile(r'(\bid="|url\(#|href="#)')
+_SIZE = re.compile(r'<svg [^>]*viewBox="([^"]+)"[^>]*>')
+
+
+def inline(chart: "altair.LayerChart", name: str, title: str, description: str) -> str:
+    """The chart as `<svg>`, its ids prefixed with `name`, with a title and a description for screen readers.
+
+    No text in the chart may hold control characters (printable.one_line takes them out): vl-convert ends the
+    whole process on one.
+    """
+    text = io.StringIO()
+    chart.save(text, format="svg")
+    drawn = _TAG.sub(lambda tag: _cleaned(tag[0], name), text.getvalue())
+    while (emptied := _EMPTY.sub("", drawn)) != drawn:
+        drawn = emptied
+    return _SIZE.sub(lambda root: _opening(root[1], name, title, description), drawn, count=1)
+
+
+def _cleaned(tag: str, name: str) -> str:
+    short = _NUMBER.sub(lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), tag)
+    return _ID.sub(rf"\g<1>{name}-", _NOISE.sub("", short))
+
+
+def _opening(view_box: str, name: str, title: str, description: str) -> str:
+    width, height = view_box.split()[2:]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view_box}" width="{width}" height="{height}" role="img" '
+        f'aria-labelledby="{name}-title {name}-description">'
+        f'<title id="{name}-title">{escape(one_line(title))}</title>'
+        f'<desc id="{name}-description">{escape(one_line(description))}</desc>'
+    )

@@ -1,0 +1,83 @@
+"""Numbers, durations and moments as people read them."""
+
+import math
+from datetime import UTC, datetime
+
+NONE = "–"
+MINUS = "\u2212"
+SPACE = "\u00a0"
+"""Keeps a number and its unit on one line."""
+
+
+def number(value: float | None) -> str:
+    """`163,150`, `320.5`, `0.00214`; `–` where there is none. Five significant digits below 10 000."""
+    if value is None:
+        return NONE
+    if not math.isfinite(value):
+        return _infinite(value)
+    text = f"{value:,.0f}" if abs(value) >= 10_000 else _significant(value)
+    return text.replace("-", MINUS) if value < 0 and text.strip("-0.") else text.lstrip("-")
+
+
+def change(ratio: float | None, *, percent: bool = True) -> str:
+    """A ratio as relative change: `+35.80 %`, `−2.10 %`, `0.00 %`; `–` where there is none."""
+    if ratio is None:
+        return NONE
+    if not math.isfinite(ratio):
+        return _infinite(ratio)
+    value = (ratio - 1) * 100
+    text = f"{abs(value):,.0f}" if abs(value) >= 1000 else f"{abs(value):.2f}"
+    sign = ("+" if value > 0 else MINUS) if text != "0.00" else ""
+    return f"{sign}{text}{SPACE}%" if percent else f"{sign}{text}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """The interval of a ratio as relative changes, in %: `+35.72 … +35.91`; empty where there is none."""
+    if low is None or high is None:
+        return ""
+    return f"{change(low, percent=False)} … {change(high, percent=False)}"
+
+
+def percentage(fraction: float) -> str:
+    """`1 %`, `0.5 %`, `0.016 %`: at most two significant digits below 10 %."""
+    value = fraction * 100
+    text = f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+    return f"{text}{SPACE}%"
+
+
+def moment(when: datetime) -> str:
+    """`2026-11-21 09:30 UTC`; a moment without a time zone is taken for UTC."""
+    return (when if when.tzinfo is None else when.astimezone(UTC)).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def duration(seconds: float) -> str:
+    """`0.31 s`, `14 s`, `3 min 20 s`, `2 h 5 min`."""
+    if seconds < 10:
+        return f"{seconds:.2g}{SPACE}s"
+    if seconds < 60:
+        return f"{seconds:.0f}{SPACE}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}{SPACE}min {rest}{SPACE}s"
+    return f"{minutes // 60}{SPACE}h {minutes % 60}{SPACE}min"
+
+
+def counted(count: int, what: str) -> str:
+    """`1 trial`, `3 trials`."""
+    return f"{count}{SPACE}{what}" if count == 1 else f"{count}{SPACE}{what}s"
+
+
+def _significant(value: float) -> str:
+    if value == 0:
+        return "0"
+    decimals = max(0, 4 - math.floor(math.log10(abs(value))))
+    if decimals > 12:
+        return f"{value:.4g}"
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _infinite(value: float) -> str:
+    if math.isnan(value):
+        return NONE
+    return "∞" if value > 0 else f"{MINUS}∞"

@@ -1,0 +1,53 @@
+"""The commands that repeat a study."""
+
+import shlex
+from typing import NamedTuple
+
+from ktrial.model.design import FactorKind
+from ktrial.model.record import StudyRecord
+from ktrial.report.environment import kernels
+from ktrial.report.printable import one_line
+
+
+class Recipe(NamedTuple):
+    """How to repeat a study."""
+
+    file: str
+    """The name under which the study file is to be saved."""
+    commands: tuple[str, ...]
+    local: tuple[str, ...]
+    """Kernels that were files of the machine at hand: no command brings them."""
+
+
+def recipe(record: StudyRecord) -> Recipe:
+    """The commands, in order, for a shell."""
+    file = f"{record.study.name}.toml"
+    names = _kernel_names(record)
+    local = tuple(name for name in names if name.startswith("path:") or name == "host")
+    versions = dict.fromkeys(trial.provenance.ktrial for trial in record.trials if trial.provenance.ktrial)
+    return Recipe(
+        file,
+        (
+            *(f"pip install ktrial=={_quoted(version)}" for version in list(versions)[-1:]),
+            *(f"ktrial kernel add {_quoted(name)}" for name in names),
+            f"ktrial run {_quoted(file)}",
+            f"ktrial report {_quoted(record.study.name)} --html {_quoted(record.study.name + '.html')}",
+        ),
+        local,
+    )
+
+
+def _kernel_names(record: StudyRecord) -> tuple[str, ...]:
+    """As the study names them; kernels that only the trials know come last."""
+    levels = [
+        str(level)
+        for factor in record.study.factors
+        if factor.kind is FactorKind.KERNEL
+        for level in factor.levels
+    ]
+    fixed = [record.study.machine.kernel] if record.study.machine.kernel else []
+    return tuple(dict.fromkeys((*levels, *fixed))) or tuple(one.name for one in kernels(record))
+
+
+def _quoted(text: str) -> str:
+    return shlex.quote(one_line(text))

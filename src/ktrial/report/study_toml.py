@@ -1,0 +1,86 @@
+"""A study as the TOML file that repeats it: every setting written out, so that no later default changes it."""
+
+from typing import Any
+
+import tomli_w
+
+from ktrial.model.design import Factor, FactorKind
+from ktrial.model.study import MachineSettings, Study
+from ktrial.model.workload import Command, MetricRule, WorkloadUse
+
+
+def study_toml(study: Study) -> str:
+    """The study as `ktrial run` reads it."""
+    return tomli_w.dumps(_filled(_study(study)))
+
+
+def _study(study: Study) -> dict[str, Any]:
+    return {
+        "name": study.name,
+        "question": study.question,
+        "margin": study.margin,
+        "perturbations": study.perturbations,
+        "design": study.design.value,
+        "seed": study.seed,
+        "machine": _machine(study.machine),
+        "factors": {factor.name: _factor(factor) for factor in study.factors},
+        "workloads": [_workload(use) for use in study.workloads],
+    }
+
+
+def _machine(machine: MachineSettings) -> dict[str, Any]:
+    return {
+        "kind": machine.kind,
+        "kernel": machine.kernel,
+        "memory": f"{machine.memory_mib}M",
+        "cpus": machine.cpus,
+        "boot": machine.boot,
+        "modules": machine.modules,
+        "files": machine.files,
+        "settle_seconds": machine.settle_ns / 1e9,
+        "limit_instructions": machine.limit_instructions,
+        "limit_seconds": machine.limit_seconds,
+    }
+
+
+def _factor(factor: Factor) -> dict[str, Any]:
+    own_name = factor.kind in {FactorKind.KERNEL, FactorKind.MEMORY}
+    return {
+        "kind": factor.kind.value,
+        "target": "" if own_name else factor.target,
+        "levels": factor.levels,
+        "baseline": factor.baseline,
+    }
+
+
+def _workload(use: WorkloadUse) -> dict[str, Any] | str:
+    command = _command(use.command) if use.command else {}
+    return {"name": use.name, **command, **use.parameters} if command or use.parameters else use.name
+
+
+def _command(command: Command) -> dict[str, Any]:
+    return {
+        "command": command.argv,
+        "files": command.files,
+        "metrics": [_metric(rule) for rule in command.metrics],
+        "repeats": command.repeats,
+    }
+
+
+def _metric(rule: MetricRule) -> dict[str, Any]:
+    return {
+        "name": rule.name,
+        "unit": rule.unit,
+        "direction": rule.direction.value,
+        "regex": rule.regex,
+        "json": rule.json_path,
+    }
+
+
+def _filled(value: Any) -> Any:
+    """Without empty texts and lists, which TOML files leave out; tuples become lists."""
+    if isinstance(value, dict):
+        return {key: _filled(inner) for key, inner in value.items() if inner not in ("", (), [])}
+    if isinstance(value, list | tuple):
+        return [_filled(inner) for inner in value]
+    return value
