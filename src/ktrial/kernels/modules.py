@@ -34,9 +34,10 @@ def resolve(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
     """Return the files to load for `names`, in load order: what a module needs comes before it.
 
     A name is a module's (`-` and `_` are one), or an alias (`fs-ext4`, `crypto-crc32c`). Dependencies
-    (modules.dep) and soft dependencies (modules.softdep) are followed as modprobe does: an alias brings every
-    module that claims it, so that one of those brought by a soft dependency may refuse the CPU (ENODEV)
-    without harm. What is built into the kernel is left out. Compressed modules come as unpacked files.
+    (modules.dep) and soft dependencies (modules.softdep) are followed in modprobe's order, but all of them:
+    a guest has no modprobe that the kernel could call later for the rest. An alias brings every module that
+    claims it, so that one brought by a soft dependency may refuse the CPU (ENODEV) without harm. What is built
+    into the kernel is left out. Compressed modules come as unpacked files.
     Raises UnknownModule.
     """
     wanted = list(names)
@@ -107,11 +108,11 @@ class _Catalogue:
             return
         above |= {module}
         before, after = self.soft.get(module, ((), ()))
+        for needed in self.needs[module]:
+            self.collect(needed, order, above)
         for soft in before:
             for one in self.lookup(soft) or ():
                 self.collect(one, order, above)
-        for needed in self.needs[module]:
-            self.collect(needed, order, above)
         order[module] = None
         for soft in after:
             for one in self.lookup(soft) or ():

@@ -2,8 +2,8 @@
 
 Up to Linux 6.19 one package, linux-image-<release>, holds image, configuration and modules. From 7.0 it is
 empty and depends on linux-binary-<release> (image), linux-modules-<release> and linux-base-<release>
-(configuration). Both are unpacked in the same way: the package and those of its dependenc
-that belong to it.
+(configuration). Both are unpacked in the same way: the package and those of its dependencies that belong to
+the kernel.
 """
 
 import re

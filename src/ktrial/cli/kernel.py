@@ -1,0 +1,192 @@
+"""`ktrial kernel`: obtain kernels, look at them, remove them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from ktrial import kernels
+from ktrial.cli.terminal import messages, output, print_json
+from ktrial.errors import SymbolsUnknown
+from ktrial.kernels.provider import all_providers
+from ktrial.kernels.space import shown
+from ktrial.model.kernel import Kernel
+
+app = typer.Typer(
+    help="Obtain kernels, look at them, remove them.", no_args_is_help=True, rich_markup_mode=None
+)
+
+_SHORT_DIGEST = 12
+_TELLING_OPTIONS = (
+    "CONFIG_HZ",
+    "CONFIG_NR_CPUS",
+    "CONFIG_PREEMPT_NONE",
+    "CONFIG_PREEMPT_VOLUNTARY",
+    "CONFIG_PREEMPT",
+    "CONFIG_PREEMPT_LAZY",
+    "CONFIG_PREEMPT_RT",
+    "CONFIG_PREEMPT_DYNAMIC",
+    "CONFIG_SLUB",
+    "CONFIG_SLAB",
+    "CONFIG_TRANSPARENT_HUGEPAGE_ALWAYS",
+    "CONFIG_TRANSPARENT_HUGEPAGE_MADVISE",
+    "CONFIG_MITIGATION_PAGE_TABLE_ISOLATION",
+    "CONFIG_PAGE_TABLE_ISOLATION",
+    "CONFIG_INIT_ON_ALLOC_DEFAULT_ON",
+    "CONFIG_PVH",
+)
+"""Options of the configuration that move many workloads at once."""
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _names(incomplete: str) -> list[str]:
+    """Complete names for the shell."""
+    return [kernel.name for kernel in kernels.all_kernels() if kernel.name.startswith(incomplete)]
+
+
+Name = Annotated[
+    str, typer.Argument(help="A kernel's name, or the start of its digest.", autocompletion=_names)
+]
+
+
+@app.command("add")
+def add(
+    names: Annotated[
+        list[str], typer.Argument(help="debian:6.12, debian:6.1:rt, path:FILE, host", metavar="NAME…")
+    ],
+    modules: Annotated[Path | None, typer.Option(help="Directory with the modules (path: and host).")] = None,
+    config: Annotated[Path | None, typer.Option(help="The kernel's .config (path: and host).")] = None,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Look for a newer one of the same name.")
+    ] = False,
+) -> None:
+    """Obtain kernels and keep them in the cache; nothing is installed on this system."""
+    for name in names:
+        with _progress_bar(name) as progress:
+            kernel = kernels.add(name, modules=modules, config=config, progress=progress, refresh=refresh)
+        print(f"{kernel.name}  {kernel.release}  {shown(kernel.size)}  {kernel.digest[:_SHORT_DIGEST]}")
+        if kernel.vmlinux is None:
+            messages().print(f"note: {kernel.name} boots slowly: {kernel.vmlinux_reason}")
+
+
+@app.command("list")
+def list_kernels(json: Json = False) -> None:
+    """Show the kernels in the cache."""
+    found = kernels.all_kernels()
+    if json:
+        print_json([_data(kernel) for kernel in found])
+        return
+    if not found:
+        forms = "; ".join(provider.summary for provider in all_providers().values())
+        messages().print(f"there are no kernels yet; add one: ktrial kernel add NAME ({forms})")
+        return
+    table = Table("name", "release", "flavour", "size", "added", "digest", box=None, pad_edge=False)
+    for kernel in found:
+        added = f"{kernels.record(kernel.name).added:%Y-%m-%d}"
+        cells = (kernel.name, kernel.release, kernel.flavour, shown(kernel.size), added)
+        table.add_row(*cells, kernel.digest[:_SHORT_DIGEST])
+    output().print(table)
+
+
+@app.command("show")
+def show(name: Name, json: Json = False) -> None:
+    """Show all that is known about one kernel."""
+    kernel = kernels.get(name)
+    if json:
+        print_json({**_data(kernel), "config_options": kernels.config_of(kernel)})
+        return
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column("what")
+    table.add_column("value", overflow="fold")
+    for what, value in _facts(kernel).items():
+        table.add_row(what, value)
+    output().print(table)
+
+
+@app.command("remove")
+def remove(name: Name) -> None:
+    """Take a kernel out of the cache."""
+    record, freed = kernels.remove(name)
+    rest = f"{shown(freed)} freed" if freed else "nothing freed: another name has the same content"
+    print(f"removed {record.name}: {rest}")
+
+
+@contextmanager
+def _progress_bar(name: str) -> Iterator[kernels.Progress]:
+    """Draw a bar on a terminal; say nothing elsewhere."""
+    console = messages()
+    if not console.is_terminal:
+        yield kernels.silent
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        current = ""
+
+        def progress(what: str, done: int = 0, total: int = 0) -> None:
+            nonlocal current
+            if what != current:
+                # Without a reset, a step of unknown length would keep the total of the step before it.
+                bar.reset(task, description=f"{name}: {what}", total=total or None)
+                current = what
+            bar.update(task, completed=done, total=total or None)
+
+        yield progress
+
+
+def _facts(kernel: Kernel) -> dict[str, str]:
+    origin = kernel.origin
+    return {
+        "name": kernel.name,
+        "release": kernel.release,
+        "flavour": kernel.flavour or "-",
+        "architecture": kernel.architecture,
+        "from": " ".join(filter(None, (origin.provider, origin.source, origin.version, origin.suite))),
+        "packages": "\n".join(origin.packages) or "-",
+        "added": f"{kernels.record(kernel.name).added:%Y-%m-%d %H:%M} UTC",
+        "size": shown(kernel.size),
+        "digest": kernel.digest,
+        "directory": str(kernel.image.parent),
+        "vmlinux": "extracted" if kernel.vmlinux else f"none: {kernel.vmlinux_reason}",
+        "modules": _modules(kernel),
+        "symbols": _symbols(kernel),
+        "config": _config(kernel),
+    }
+
+
+def _modules(kernel: Kernel) -> str:
+    if kernel.modules is None:
+        return "none were given"
+    files, builtin = len(kernels.module_names(kernel)), len(kernels.builtin_names(kernel))
+    return f"{files} files, {builtin} built in"
+
+
+def _symbols(kernel: Kernel) -> str:
+    try:
+        found = kernels.symbols(kernel)
+    except SymbolsUnknown as error:
+        return f"unknown: {error.advice}"
+    return f"{len(found.all)} from {found.source}"
+
+
+def _config(kernel: Kernel) -> str:
+    options = kernels.config_of(kernel)
+    if not options:
+        return "not known"
+    built_in, modules = (sum(value == kind for value in options.values()) for kind in "ym")
+    telling = ", ".join(f"{name[7:]}={options[name]}" for name in _TELLING_OPTIONS if name in options)
+    return f"{built_in} built in, {modules} modules, digest {kernel.config_digest[:_SHORT_DIGEST]}\n{telling}"
+
+
+def _data(kernel: Kernel) -> dict[str, Any]:
+    return {
+        **kernel.model_dump(mode="json"),
+        "added": kernels.record(kernel.name).added.isoformat(),
+        "module_count": len(kernels.module_names(kernel)),
+    }
