@@ -169,6 +169,12 @@ def test_a_machine_may_be_just_its_name(tmp_path: Path) -> None:
     assert study.machine.kind == "fake"
 
 
+def test_an_empty_level_leaves_a_boot_parameter_out(tmp_path: Path) -> None:
+    factor = '[factors.nosmt]\nkind = "boot"\nlevels = ["", "nosmt", "force"]\n'
+    study = _load(tmp_path, f'workloads = ["fork"]\nmachine = {{ kernel = "host" }}\n{factor}')
+    assert study.factors[0].levels == ("", "nosmt", "force")
+
+
 def test_relative_paths_are_looked_for_beside_the_file(tmp_path: Path) -> None:
     levels = 'levels = ["path:old/vmlinuz", "path:/boot/vmlinuz"]'
     study = _load(tmp_path, f'workloads = ["fork"]\n[factors.kernel]\n{levels}\n')

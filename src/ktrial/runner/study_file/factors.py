@@ -8,7 +8,7 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.runner.study_file.kernels import kernel_problem
 from ktrial.runner.study_file.known import Known, parameter_problem
 from ktrial.runner.study_file.mistakes import KeyPath, Mistakes, shown, unknown
-from ktrial.runner.study_file.tables import FactorTable, plain_text
+from ktrial.runner.study_file.tables import FactorTable, boot_text, plain_text
 
 
 class FactorReader:
@@ -23,6 +23,8 @@ class FactorReader:
             FactorKind.KERNEL: self._kernel_level,
             FactorKind.MEMORY: self._memory_level,
             FactorKind.PARAMETER: self._parameter_level,
+            FactorKind.BOOT: self._boot_level,
+            FactorKind.SETTING: self._setting_level,
         }
 
     def read(self, tables: dict[str, FactorTable]) -> tuple[Factor, ...]:
@@ -48,8 +50,7 @@ class FactorReader:
         self._target(kind, target, path)
         self._levels(table.levels, path)
         for index, level in enumerate(table.levels):
-            if check := self._checks.get(kind):
-                check((*path, "levels", index), target, level)
+            self._checks[kind]((*path, "levels", index), target, level)
         baseline = self._baseline(table, path)
         plain = kind in {FactorKind.KERNEL, FactorKind.MEMORY}
         return Factor(
@@ -129,6 +130,17 @@ class FactorReader:
         other = self._kernels.setdefault(canonical, name)
         if other != name:
             self._mistakes.add(path, f"{shown(name)} and {shown(other)} are the same kernel")
+
+    def _boot_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
+        """An empty level leaves the parameter out."""
+        try:
+            boot_text(str(level))
+        except ValueError as error:
+            self._mistakes.add(path, f"found {shown(level)}: {error}")
+
+    def _setting_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
+        if level == "":
+            self._mistakes.add(path, 'found "": only a boot parameter can be left out')
 
     def _memory_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
         if not isinstance(level, str):

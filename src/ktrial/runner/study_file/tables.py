@@ -16,6 +16,10 @@ def plain_text(text: str) -> str:
     """Text of one line. Raises ValueError where it is empty or holds control characters."""
     if not text.strip():
         raise ValueError("it is empty")
+    return _one_line(text)
+
+
+def _one_line(text: str) -> str:
     if any(ord(character) < 32 or ord(character) == 127 for character in text):
         raise ValueError("it holds control characters")
     return text
@@ -26,7 +30,7 @@ def level(value: object) -> LevelValue:
     if isinstance(value, bool):
         raise ValueError('levels are numbers and text: write 0 and 1, or "on" and "off"')
     if isinstance(value, str):
-        return plain_text(value)
+        return _one_line(value)
     if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
         raise ValueError("whole numbers have at most 64 bits")
     if isinstance(value, float) and not math.isfinite(value):
@@ -47,10 +51,11 @@ def _margin(value: object) -> float:
     return units.margin(value)
 
 
-def _boot_parameter(text: str) -> str:
+def boot_text(text: str) -> str:
+    """A boot parameter, or its value. Raises ValueError where the kernel would read more than one."""
     # A quoted value may hold spaces: dyndbg="file sched.c +p".
-    if not re.fullmatch(r'(?:[^\s"]|"[^"]*")+', text):
-        raise ValueError("one element of the list is one boot parameter; a value with spaces is quoted")
+    if not re.fullmatch(r'(?:[^\s"]|"[^"]*")*', text):
+        raise ValueError("spaces separate boot parameters: give one at a time, or quote its value")
     return text
 
 
@@ -87,7 +92,7 @@ Margin = Annotated[float, PlainValidator(_margin)]
 Level = Annotated[LevelValue, PlainValidator(level)]
 CommandText = Annotated[str | list[str], PlainValidator(_command)]
 Regex = Annotated[str, AfterValidator(_regex)]
-BootParameter = Annotated[Text, AfterValidator(_boot_parameter)]
+BootParameter = Annotated[Text, AfterValidator(boot_text)]
 Name = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
