@@ -1,0 +1,39 @@
+//! A trial's steps: each is done, and told in one result, whatever comes of it.
+
+mod capture;
+mod files;
+mod layout;
+mod mount;
+mod orphans;
+mod process;
+mod run;
+mod settings;
+
+use std::io;
+
+use wire::steps::{Failure, Step, StepResult};
+
+use crate::{failure, modules};
+
+/// Do one step.
+pub fn perform(number: u32, step: Step) -> StepResult {
+    let mut result = StepResult { step: number, r#do: step.name().into(), ..StepResult::default() };
+    result.failure = dispatch(step, &mut result).err();
+    result
+}
+
+fn dispatch(step: Step, result: &mut StepResult) -> Result<(), Failure> {
+    match step {
+        Step::Write(write) => settings::write(&write, result),
+        Step::Read(read) => settings::read(&read, result),
+        Step::Run(run) => run::run(&run, result),
+        Step::Push(push) => told(&format!("push {}", push.path), files::push(&push)),
+        Step::Collect(collect) => files::collect(&collect, result),
+        Step::Mount(mount) => told(&format!("mount {}", mount.path), mount::mount(&mount)),
+        Step::Module(module) => told(&format!("module {}", module.path), modules::load(&module)),
+    }
+}
+
+fn told<T>(action: &str, answer: io::Result<T>) -> Result<T, Failure> {
+    answer.map_err(|error| failure::of(action, error))
+}

@@ -1,0 +1,182 @@
+//! One program from fork to wait, with its output, its limit and its use of resources.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use nix::errno::Errno;
+use nix::poll::{ppoll, PollFd, PollFlags};
+use nix::sys::signal::{killpg, SigSet, Signal};
+use nix::sys::time::TimeSpec;
+use nix::time::{clock_gettime, ClockId};
+use nix::unistd::{setsid, Pid};
+use wire::steps::Run;
+
+use super::capture::Capture;
+use super::layout;
+use super::orphans::Orphans;
+
+/// A program that runs, in a session and a process group of its own.
+#[derive(Debug)]
+pub struct Process {
+    pid: Pid,
+    end: OwnedFd,
+    started_ns: u64,
+    orphans: Orphans,
+    stdout: Capture,
+    stderr: Capture,
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// As waitpid gives it.
+    pub status: libc::c_int,
+    /// It was killed at its limit.
+    pub timed_out: bool,
+    /// From before the fork to after the wait.
+    pub wall_ns: u64,
+    /// Of the program and the children it waited for.
+    pub rusage: BTreeMap<String, f64>,
+}
+
+impl Process {
+    /// Start it.
+    pub fn start(step: &Run) -> io::Result<Self> {
+        let mut command = command(step)?;
+        let orphans = Orphans::watch()?;
+        let started_ns = now_ns()?;
+        let mut child = command.spawn()?;
+        let pid = Pid::from_raw(child.id() as i32);
+        let piped = "the command was given pipes";
+        let stdout = Capture::of(child.stdout.take().expect(piped));
+        let stderr = Capture::of(child.stderr.take().expect(piped));
+        Ok(Self { pid, end: pidfd(pid)?, started_ns, orphans, stdout, stderr })
+    }
+
+    /// Wait for its end; after `limit_ns` (0: never) kill it with its process group.
+    pub fn wait(&mut self, limit_ns: u64) -> io::Result<Ended> {
+        let mut timed_out = false;
+        while !self.has_ended(limit_ns, timed_out)? {
+            if !timed_out && limit_ns > 0 && now_ns()? >= self.started_ns + limit_ns {
+                timed_out = true;
+                killpg(self.pid, Signal::SIGKILL)?;
+            }
+        }
+        let (status, rusage) = wait4(self.pid)?;
+        Ok(Ended { status, timed_out, wall_ns: now_ns()? - self.started_ns, rusage })
+    }
+
+    /// End what it left behind, and take what is left of its output: (stdout, stderr), and whether output was dropped.
+    pub fn clean_up(mut self) -> io::Result<((String, String), bool)> {
+        self.orphans.end_all(self.pid)?;
+        self.stdout.read_rest()?;
+        self.stderr.read_rest()?;
+        let (stdout, stdout_cut) = self.stdout.into_text();
+        let (stderr, stderr_cut) = self.stderr.into_text();
+        Ok(((stdout, stderr), stdout_cut || stderr_cut))
+    }
+
+    /// Sleep until something happens, and deal with it, unless it is the program's end.
+    fn has_ended(&mut self, limit_ns: u64, timed_out: bool) -> io::Result<bool> {
+        let readable = self.poll(limit_ns, timed_out)?;
+        if readable.stdout {
+            self.stdout.read_some()?;
+        }
+        if readable.stderr {
+            self.stderr.read_some()?;
+        }
+        if readable.orphans {
+            self.orphans.reap(self.pid)?;
+        }
+        Ok(readable.end)
+    }
+
+    fn poll(&self, limit_ns: u64, timed_out: bool) -> io::Result<Readable> {
+        let sources = [Some(self.end.as_fd()), self.stdout.pipe(), self.stderr.pipe(), self.orphans.signal()];
+        let mut polled: Vec<PollFd<'_>> =
+            sources.iter().flatten().map(|source| PollFd::new(*source, PollFlags::POLLIN)).collect();
+        let left = match limit_ns {
+            0 => None,
+            _ if timed_out => None,
+            limit => Some(time_spec((self.started_ns + limit).saturating_sub(now_ns()?))),
+        };
+        ppoll(&mut polled, left, None)?;
+        let mut ready = polled.iter().map(|source| source.any().unwrap_or(true));
+        let mut is_ready = |source: Option<_>| source.is_some() && ready.next().unwrap_or(false);
+        let [end, stdout, stderr, orphans] = sources.map(&mut is_ready);
+        Ok(Readable { end, stdout, stderr, orphans })
+    }
+}
+
+struct Readable {
+    end: bool,
+    stdout: bool,
+    stderr: bool,
+    orphans: bool,
+}
+
+fn command(step: &Run) -> io::Result<Command> {
+    let (program, arguments) =
+        step.argv.split_first().ok_or_else(|| io::Error::other("its argv is empty"))?;
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(&step.environment).current_dir(&step.directory);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let random_layout = step.layout_seed != 0;
+    // SAFETY: the agent has one thread, so that the child may do between fork and exec whatever its parent may.
+    unsafe { command.pre_exec(move || become_ordinary(random_layout)) };
+    Ok(command)
+}
+
+/// In the child: not the agent's signal mask, protection from the OOM killer, session and layout.
+fn become_ordinary(random_layout: bool) -> io::Result<()> {
+    setsid()?;
+    SigSet::empty().thread_set_mask()?;
+    fs::write("/proc/self/oom_score_adj", "0")?;
+    layout::in_child(random_layout)
+}
+
+fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: takes two numbers, and answers with a new file descriptor that nobody else owns.
+    unsafe {
+        let answer = libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0);
+        Ok(OwnedFd::from_raw_fd(Errno::result(answer)? as i32))
+    }
+}
+
+fn wait4(pid: Pid) -> io::Result<(libc::c_int, BTreeMap<String, f64>)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: both pointers are to memory of the right type that outlives the call.
+    Errno::result(unsafe { libc::wait4(pid.as_raw(), &mut status, 0, usage.as_mut_ptr()) })?;
+    // SAFETY: wait4 succeeded, and has filled it in.
+    Ok((status, rusage(&unsafe { usage.assume_init() })))
+}
+
+fn rusage(usage: &libc::rusage) -> BTreeMap<String, f64> {
+    let nanoseconds = |time: libc::timeval| (time.tv_sec * 1_000_000_000 + time.tv_usec * 1000) as f64;
+    BTreeMap::from([
+        ("utime_ns".into(), nanoseconds(usage.ru_utime)),
+        ("stime_ns".into(), nanoseconds(usage.ru_stime)),
+        ("minflt".into(), usage.ru_minflt as f64),
+        ("majflt".into(), usage.ru_majflt as f64),
+        ("nvcsw".into(), usage.ru_nvcsw as f64),
+        ("nivcsw".into(), usage.ru_nivcsw as f64),
+        ("inblock".into(), usage.ru_inblock as f64),
+        ("oublock".into(), usage.ru_oublock as f64),
+        ("maxrss_kib".into(), usage.ru_maxrss as f64),
+    ])
+}
+
+fn now_ns() -> io::Result<u64> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
+    Ok(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+}
+
+fn time_spec(nanoseconds: u64) -> TimeSpec {
+    TimeSpec::new((nanoseconds / 1_000_000_000) as i64, (nanoseconds % 1_000_000_000) as i64)
+}

@@ -1,0 +1,209 @@
+//! The verbs of a target, as data, and what comes of them: `ktrial.target.steps` in Python, field by field.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "lowercase")]
+pub enum Step {
+    /// Write a kernel's file, and read it back.
+    Write(Write),
+    /// Read a kernel's file.
+    Read(Read),
+    /// Run a program to its end.
+    Run(Run),
+    /// Put a file into the target.
+    Push(Push),
+    /// Bring a file back.
+    Collect(Collect),
+    /// Mount a file system.
+    Mount(Mount),
+    /// Load a module.
+    Module(LoadModule),
+}
+
+impl Step {
+    /// The step's `do`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Write(_) => "write",
+            Self::Read(_) => "read",
+            Self::Run(_) => "run",
+            Self::Push(_) => "push",
+            Self::Collect(_) => "collect",
+            Self::Mount(_) => "mount",
+            Self::Module(_) => "module",
+        }
+    }
+}
+
+/// Write `value` to a kernel's file, and read it back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Write {
+    /// The file.
+    pub path: String,
+    /// Written as it is, in one system call.
+    pub value: String,
+}
+
+/// Read a kernel's file (at most 1 MiB).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Read {
+    /// The file.
+    pub path: String,
+}
+
+/// Run a program to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Its whole environment.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Where it starts.
+    #[serde(default = "root")]
+    pub directory: String,
+    /// Guest nanoseconds after which it is killed; 0: no limit.
+    #[serde(default)]
+    pub limit_ns: u64,
+    /// 0: fixed address-space layout; otherwise address-space randomization on, seeded with this.
+    #[serde(default)]
+    pub layout_seed: u64,
+    /// Guest nanoseconds waited before it starts.
+    #[serde(default)]
+    pub start_offset_ns: u64,
+    /// Files of counters, read before and after.
+    #[serde(default)]
+    pub watch: Vec<String>,
+}
+
+fn root() -> String {
+    "/".into()
+}
+
+/// Put a file into the target; directories above it are made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Push {
+    /// The file.
+    pub path: String,
+    /// Its content.
+    pub base64: String,
+    /// Its permissions.
+    #[serde(default = "ordinary_mode")]
+    pub mode: u32,
+}
+
+fn ordinary_mode() -> u32 {
+    0o644
+}
+
+/// Bring a file back (at most 64 MiB).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collect {
+    /// The file.
+    pub path: String,
+}
+
+/// Mount a file system; the mount point is made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mount {
+    /// `ext4`, `tmpfs`…
+    pub fstype: String,
+    /// The device, or any word where there is none.
+    pub source: String,
+    /// The mount point.
+    pub path: String,
+    /// As for `mount -o`.
+    #[serde(default)]
+    pub options: String,
+}
+
+/// Load a module (a file in the guest); one that is loaded already is no error.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadModule {
+    /// The file, not compressed.
+    pub path: String,
+    /// As on insmod's command line.
+    #[serde(default)]
+    pub parameters: String,
+}
+
+/// Why a step failed: the kernel's own answer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    /// 0 where no system call failed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub errno: i32,
+    /// `EINVAL`, `ENOENT`…; empty where no system call failed.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub name: String,
+    /// What was tried, and the answer.
+    pub text: String,
+}
+
+/// How much each number on each line of a file of counters rose: line's first word → rises.
+pub type Rises = BTreeMap<String, Vec<f64>>;
+
+/// What came of one step. Fields at their defaults are left out of the JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepResult {
+    /// Index into the plan's steps.
+    pub step: u32,
+    /// The step's `do`.
+    pub r#do: String,
+    /// None where the step succeeded. A program that ends with another status than 0 is no failure of its step.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub failure: Option<Failure>,
+    /// Write: the value that was there, without its last newline.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub before: String,
+    /// Write: the value read back, without its last newline.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub after: String,
+    /// Read: the text. Collect: base64.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub content: String,
+    /// Run: the exit status.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub exit: Option<i32>,
+    /// Run: the signal that ended the program.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub signal: Option<i32>,
+    /// Run: it was killed for running longer than its limit.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timed_out: bool,
+    /// Run: how many processes the kernel killed meanwhile because memory ran out.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub oom_kills: u64,
+    /// Run: what it wrote; bytes that are not UTF-8 are replaced.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stdout: String,
+    /// Run: the same for standard error.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stderr: String,
+    /// Run: nanoseconds by the monotonic clock, from before the fork to after the wait.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub wall_ns: u64,
+    /// Run: wait4's struct rusage.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rusage: BTreeMap<String, f64>,
+    /// Run: file → rises.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub watched: BTreeMap<String, Rises>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
