@@ -55,3 +55,19 @@ class BadSetting(MachineError):
     """The environment variable {variable} is {value!r}: {problem}."""
 
     exit_code = 2
+
+
+class QemuGone(MachineError):
+    """Machine {machine}: QEMU ended, or stopped answering, while ktrial waited for {command}."""
+
+
+class QemuRefused(MachineError):
+    """Machine {machine}: QEMU refused {command}: {problem}"""
+
+
+class CannotSaveState(MachineError):
+    """Machine {machine}: the guest's state cannot be saved: {problem}"""
+
+
+class CannotLoadState(MachineError):
+    """Machine {machine}: a snapshot cannot be loaded: {problem}"""

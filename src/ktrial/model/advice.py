@@ -18,6 +18,8 @@ class WarningKind(StrEnum):
     """One perturbation only: nothing tells an effect from an accident of layout."""
     MISSING_WORKLOAD = "missing-workload"
     COUNTERS_MISSING = "counters-missing"
+    PLUGIN_BROKEN = "plugin-broken"
+    """An outside machine, workload or importer that cannot be loaded."""
 
 
 class DataWarning(Model):

@@ -1,0 +1,89 @@
+"""The machine `exact`: QEMU's TCG with instruction counting. Two runs, the same numbers to the last digit.
+
+`docs/architecture/exact-machine.md` says how, and what can break it.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from ktrial.errors import CannotSaveState, MachineToolMissing
+from ktrial.machines.exact import cold, guest_programs, qemu
+from ktrial.machines.exact.cache_directory import snapshots_directory, snapshots_limit
+from ktrial.machines.exact.process import Children
+from ktrial.machines.exact.setup import Setup, prepare
+from ktrial.machines.exact.snapshot import SnapshotCache
+from ktrial.machines.exact.target import ExactTarget
+from ktrial.machines.protocol import Progress
+from ktrial.model.machine import Boot
+from ktrial.model.workload import Mode
+
+NAME = "exact"
+TOOLS = {"cpio": "cpio", "setpriv": "util-linux"}
+"""Program → package: what the machine needs beside QEMU."""
+
+
+class ExactMachine:
+    """Trials in QEMU, counted in instructions. Needs no privilege, no /dev/kvm and no quiet machine."""
+
+    name = NAME
+    mode = Mode.EXACT_CLOCK
+
+    def __init__(self, guest: Path | None = None, cache: Path | None = None) -> None:
+        """Other places than the usual: `guest` for the guest programs, `cache` for the snapshots."""
+        self._guest = guest or guest_programs.directory()
+        self._children = Children(NAME)
+        self._snapshots = SnapshotCache(cache or snapshots_directory(), snapshots_limit(), NAME)
+        self._plain_boot_reasons: dict[str, str] = {}
+
+    def check(self) -> None:
+        """Raise MachineError or GuestProgramsMissing where something is missing here."""
+        qemu.find(NAME)
+        for program, package in TOOLS.items():
+            if not shutil.which(program):
+                raise MachineToolMissing(machine=NAME, program=program, where="in PATH", package=package)
+        guest_programs.programs(self._guest)
+
+    def prepare(self, boot: Boot, progress: Progress) -> None:
+        """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
+        self._prepare(self._setup(boot), progress)
+
+    @contextmanager
+    def start(self, boot: Boot) -> Iterator[ExactTarget]:
+        """Yield a target whose every `perform` starts from the snapshot.
+
+        Raises MachineError or GuestEnded.
+        """
+        setup = self._setup(boot)
+        self._prepare(setup, _silent)
+        reason = self._plain_boot_reasons.get(setup.key, "")
+        yield ExactTarget(setup, self._children, self._snapshots, reason)
+
+    def stop(self) -> None:
+        """End all at once; this machine is of no more use."""
+        self._children.stop()
+
+    def _setup(self, boot: Boot) -> Setup:
+        self._children.check()
+        return prepare(boot, qemu.find(NAME), self._guest, NAME)
+
+    def _prepare(self, setup: Setup, progress: Progress) -> None:
+        if setup.key in self._plain_boot_reasons:
+            return
+        with self._snapshots.open(setup.key) as present:
+            if present:
+                return
+        contents = partial(cold.snapshot_contents, setup, self._children, progress)
+        try:
+            self._snapshots.make(setup.facts, contents, self._children.check)
+        except CannotSaveState as error:
+            self._plain_boot_reasons[setup.key] = str(error.facts["problem"])
+
+
+def _silent(_text: str) -> None:
+    pass
+
+
+MACHINE = ExactMachine

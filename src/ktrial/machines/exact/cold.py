@@ -1,0 +1,81 @@
+"""Booting from switched-off to the snapshot point, and finding out why a kernel does not get there."""
+
+import contextlib
+from collections.abc import Iterator
+
+from ktrial.errors import GuestEnded
+from ktrial.machines.exact import migration, outcome
+from ktrial.machines.exact.launch import Unstarted, switched_on
+from ktrial.machines.exact.process import Children, QemuProcess, memory_file
+from ktrial.machines.exact.report import Report, read_report
+from ktrial.machines.exact.setup import Setup
+from ktrial.machines.exact.snapshot import Contents
+from ktrial.machines.exact.watch import Ending, Limits, Stop, Watcher
+from ktrial.machines.protocol import Progress
+
+_SECONDS_TO_EXPLAIN = 60.0
+
+
+@contextlib.contextmanager
+def booted(
+    setup: Setup, children: Children, ram: int, progress: Progress, plan: bytes | None = None
+) -> Iterator[QemuProcess]:
+    """A guest that has reported `ready` and is stopped at the snapshot point. Raises GuestEnded."""
+    progress("booting")
+    with contextlib.ExitStack() as kept:
+        try:
+            process = kept.enter_context(switched_on(setup, children, ram, plan))
+        except Unstarted as error:
+            raise _refused(error) from None
+        watcher = Watcher(process, setup.limits)
+        watcher.resume()
+        ending = watcher.watch()
+        report = read_report(process)
+        if ending.stop is not Stop.PAUSED or report.ready is None:
+            raise _not_booted(setup, children, process, ending, report)
+        yield process
+
+
+@contextlib.contextmanager
+def snapshot_contents(setup: Setup, children: Children, progress: Progress) -> Iterator[Contents]:
+    """Boot, and yield what a snapshot is made from. Raises GuestEnded or CannotSaveState."""
+    with memory_file("ktrial-ram") as ram:
+        with booted(setup, children, ram, progress) as process:
+            progress("saving the snapshot")
+            state = migration.save(process, setup.machine)
+        yield Contents(ram, state)
+
+
+def _refused(error: Unstarted) -> GuestEnded:
+    found = outcome.judge_unstarted(error.status, error.said)
+    return GuestEnded(outcome=found.outcome.value, reason=found.reason, console="", results=())
+
+
+def _not_booted(
+    setup: Setup, children: Children, process: QemuProcess, ending: Ending, report: Report
+) -> GuestEnded:
+    """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but talkative."""
+    console, said = process.console_text(), process.said()
+    process.kill()
+    if report.failed:
+        found = outcome.agent_failed(report.failed)
+    else:
+        talkative = _talkative_console(setup, children)
+        console = talkative if len(talkative) > len(console) else console
+        found = outcome.judge(ending, setup.limits, console=console, said=said, ready=False)
+    end = outcome.console_end(console)
+    return GuestEnded(outcome=found.outcome.value, reason=found.reason, console=end, results=())
+
+
+def _talkative_console(setup: Setup, children: Children) -> str:
+    limits = Limits(setup.limits.instructions, min(setup.limits.seconds, _SECONDS_TO_EXPLAIN))
+    with (
+        contextlib.suppress(Unstarted),  # it started a moment ago: the first console is all there is
+        memory_file("ktrial-ram") as ram,
+        switched_on(setup, children, ram, None, quiet=False) as process,
+    ):
+        watcher = Watcher(process, limits)
+        watcher.resume()
+        watcher.watch()
+        return process.console_text()
+    return ""

@@ -1,0 +1,96 @@
+"""The command lines, QEMU's and the kernel's, that make a boot the same to the last instruction."""
+
+from datetime import UTC, datetime
+
+from ktrial.errors import TooManyCpus
+from ktrial.machines.exact.qemu import Qemu
+from ktrial.model.machine import Boot
+
+CPU_MODEL = "max,-erms,-fsrm"
+"""TCG counts every iteration of a REP instruction; without ERMS and FSRM kernels copy in plain loops."""
+
+SEED = 1
+"""Seeds RDRAND and what else QEMU draws; without it no two boots are alike."""
+
+CLOCK_BASE = datetime(2024, 1, 1, tzinfo=UTC)
+"""The guest's date when it is switched on."""
+
+OLDEST_FOR_CPUS = (10, 0)
+"""7.2 hangs with `-icount` and more than one CPU; 10.0 gives the same numbers at 1, 2 and 4 CPUs."""
+
+_PARAMETERS = (
+    "console=ttyS0",
+    "panic=-1",
+    "quiet",
+    "nokaslr",
+    "norandmaps",
+    "randomize_kstack_offset=off",
+    "cryptomgr.notests",
+    "tsc_early_khz=1000000",
+    "lpj=4000000",
+    "tsc=reliable",
+    "no_timer_check",
+    "rodata=off",
+)
+_ONE_CPU_ONLY = ("noapictimer",)
+
+
+def kernel_parameters(boot: Boot, *, quiet: bool = True) -> str:
+    """The kernel's command line: the machine's own parameters, then those of the boot.
+
+    Of a parameter that is there twice the kernel takes the last, so that a study can override any.
+    Without `quiet` the kernel tells all on its console: slower, and only for finding out why it ended.
+    """
+    own = _PARAMETERS + (_ONE_CPU_ONLY if boot.cpus == 1 else ())
+    return " ".join([word for word in own if quiet or word != "quiet"] + list(boot.parameters))
+
+
+def machine_arguments(boot: Boot) -> tuple[str, ...]:
+    """QEMU's arguments that decide what the guest sees, without those that name files."""
+    return (
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-accel",
+        "tcg",
+        "-machine",
+        "pc,hpet=off,memory-backend=ram",
+        "-cpu",
+        CPU_MODEL,
+        "-smp",
+        str(boot.cpus),
+        "-m",
+        f"{boot.memory_mib}M",
+        "-seed",
+        str(SEED),
+        "-icount",
+        "shift=0,sleep=off",
+        "-rtc",
+        f"clock=vm,base={CLOCK_BASE:%Y-%m-%dT%H:%M:%S}",
+        "-device",
+        "pvpanic,ioport=0x505",
+        "-device",
+        "isa-debug-exit,iobase=0xf4,iosize=4",
+        "-action",
+        "panic=pause",
+    )
+
+
+def memory_arguments(boot: Boot, path: str, *, shared: bool) -> tuple[str, ...]:
+    """RAM in the file at `path`: shared where it is to be kept, else private to this guest."""
+    share = "on" if shared else "off"
+    return (
+        "-object",
+        f"memory-backend-file,id=ram,size={boot.memory_mib}M,mem-path={path},share={share}",
+    )
+
+
+def check_cpus(boot: Boot, qemu: Qemu, machine: str) -> None:
+    """Raise TooManyCpus where this QEMU cannot count the instructions of so many CPUs."""
+    if boot.cpus > 1 and qemu.version[:2] < OLDEST_FOR_CPUS:
+        needed = ".".join(str(part) for part in OLDEST_FOR_CPUS)
+        raise TooManyCpus(
+            machine=machine, cpus=boot.cpus, needed=needed, program=qemu.program, found=qemu.text
+        )

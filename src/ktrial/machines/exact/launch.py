@@ -1,0 +1,96 @@
+"""QEMU started for a setup: from switched-off, or with a snapshot's state."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from ktrial.errors import QemuGone
+from ktrial.machines.exact import initramfs, migration
+from ktrial.machines.exact.command_line import kernel_parameters, machine_arguments, memory_arguments
+from ktrial.machines.exact.process import Children, QemuProcess, inherited_path, memory_file
+from ktrial.machines.exact.setup import Setup
+from ktrial.machines.exact.snapshot import OpenSnapshot
+
+PLAN = "opt/ktrial/plan"
+
+
+class Unstarted(Exception):
+    """QEMU ended before the guest's first instruction."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
+        self.said = said
+
+
+@contextlib.contextmanager
+def switched_on(
+    setup: Setup, children: Children, ram: int, plan: bytes | None, *, quiet: bool = True
+) -> Iterator[QemuProcess]:
+    """A guest at its first instruction, stopped. Its RAM is the file `ram`; `plan` is for later, if at all.
+
+    Raises Unstarted.
+    """
+    with contextlib.ExitStack() as kept:
+        initrd = kept.enter_context(memory_file("ktrial-initrd"))
+        initramfs.write(setup.entries, initrd, setup.machine)
+        os.ftruncate(ram, setup.boot.memory_mib << 20)
+        arguments = [
+            *_common(setup, quiet=quiet),
+            *memory_arguments(setup.boot, inherited_path(ram), shared=True),
+            *("-initrd", inherited_path(initrd)),
+        ]
+        inherited = [ram, initrd]
+        _add_plan(arguments, inherited, plan, kept)
+        process = kept.enter_context(QemuProcess(setup.qemu, tuple(arguments), tuple(inherited), children))
+        _negotiate(process)
+        yield process
+
+
+@contextlib.contextmanager
+def restored(setup: Setup, children: Children, snapshot: OpenSnapshot, plan: bytes) -> Iterator[QemuProcess]:
+    """A guest at the snapshot point, stopped. It needs no initial RAM disk any more.
+
+    Raises Unstarted or CannotLoadState.
+    """
+    with contextlib.ExitStack() as kept:
+        stream = migration.Stream(snapshot.state)
+        arguments = [
+            *_common(setup, quiet=True),
+            *memory_arguments(setup.boot, inherited_path(snapshot.ram), shared=False),
+            *("-incoming", "defer"),
+        ]
+        inherited = [snapshot.ram, stream.reading]
+        _add_plan(arguments, inherited, plan, kept)
+        try:
+            process = kept.enter_context(
+                QemuProcess(setup.qemu, tuple(arguments), tuple(inherited), children)
+            )
+        finally:
+            stream.start()
+        _negotiate(process)
+        migration.load(process, stream.reading, setup.machine)
+        yield process
+
+
+def _common(setup: Setup, *, quiet: bool) -> list[str]:
+    parameters = kernel_parameters(setup.boot, quiet=quiet)
+    return [*machine_arguments(setup.boot), "-S", "-kernel", str(setup.kernel), "-append", parameters]
+
+
+def _add_plan(
+    arguments: list[str], inherited: list[int], plan: bytes | None, kept: contextlib.ExitStack
+) -> None:
+    if plan is not None:
+        file = kept.enter_context(memory_file("ktrial-plan", plan))
+        arguments += ["-fw_cfg", f"name={PLAN},file={inherited_path(file)}"]
+        inherited.append(file)
+
+
+def _negotiate(process: QemuProcess) -> None:
+    try:
+        process.negotiate()
+    except QemuGone:
+        process.check_stopped()
+        process.kill()
+        raise Unstarted(process.wait(), process.said()) from None

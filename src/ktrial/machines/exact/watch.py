@@ -1,0 +1,145 @@
+"""Watching a guest until it stops at the snapshot point, ends, or passes a limit.
+
+The guest's time is read from its clock chip (`rtc-time`), which runs on the virtual clock: one nanosecond is
+one instruction. Asking for it makes QEMU look at the clock, and changes nothing that the guest can see.
+"""
+
+import select
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+
+from ktrial.errors import QemuGone, QemuRefused
+from ktrial.machines.exact.command_line import CLOCK_BASE
+from ktrial.machines.exact.process import QemuProcess
+
+POLL_SECONDS = 0.05
+OUTPUT_LIMIT = 512 << 20
+"""Bytes of console and frames, kept in memory, after which a guest is ended."""
+
+_CLOCK = ("/machine", "rtc-time")
+
+
+class Stop(Enum):
+    """Why watching ended."""
+
+    PAUSED = "paused"
+    """At the snapshot point, or because the kernel's own pvpanic driver told of a panic."""
+    EXITED = "exited"
+    """QEMU ended: the agent left, the guest was reset, or QEMU itself failed."""
+    INSTRUCTIONS = "instructions"
+    SECONDS = "seconds"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How it ended."""
+
+    stop: Stop
+    status: int = 0
+    """QEMU's exit status, or minus a signal's number."""
+    reset: bool = False
+    """The guest asked for a reset (a kernel does after a panic, and a triple fault is one)."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a guest may use."""
+
+    instructions: int
+    """From the moment when watching starts."""
+    seconds: float
+
+
+def guest_time(process: QemuProcess) -> int:
+    """Nanoseconds of guest time since it was switched on, in whole seconds."""
+    path, name = _CLOCK
+    return _nanoseconds(process.qmp.execute("qom-get", path=path, property=name))
+
+
+class Watcher:
+    """Watches one process."""
+
+    def __init__(self, process: QemuProcess, limits: Limits) -> None:
+        self._process = process
+        self._limits = limits
+        self._panicked = False
+        self._halted = False
+        self._reset = False
+        self._asked: int | None = None
+        self._start = guest_time(process)
+        self._deadline = time.monotonic() + limits.seconds
+
+    def resume(self) -> None:
+        """Let the guest run (on)."""
+        self._panicked = self._halted = False
+        self._process.qmp.execute("cont")
+
+    def watch(self) -> Ending:
+        """Wait for the end or the next pause. Raises MachineStopped where it was stopped meanwhile."""
+        while True:
+            ending = self._step()
+            if ending:
+                self._process.check_stopped()
+                return ending
+
+    def _step(self) -> Ending | None:
+        qmp, pidfd = self._process.qmp, self._process.pidfd
+        ready, _, _ = select.select([qmp.fileno(), pidfd], [], [], POLL_SECONDS)
+        if qmp.fileno() in ready:
+            try:
+                qmp.receive()
+            except QemuGone:
+                return self._exited()
+        elif pidfd in ready:
+            return self._exited()
+        self._take_events()
+        if self._panicked and self._halted:
+            return Ending(Stop.PAUSED)
+        return self._past_limit() or self._ask_for_time(timed_out=not ready)
+
+    def _exited(self) -> Ending:
+        # The connection closes a little before the process ends; what is left of it takes no time.
+        status = self._process.wait()
+        return Ending(Stop.EXITED, status, self._reset)
+
+    def _take_events(self) -> None:
+        events = self._process.qmp.events
+        while events:
+            event = events.popleft()
+            name, data = event["event"], event.get("data", {})
+            self._panicked |= name == "GUEST_PANICKED"
+            self._halted |= name == "STOP"
+            self._reset |= name == "SHUTDOWN" and data.get("reason") == "guest-reset"
+
+    def _past_limit(self) -> Ending | None:
+        if time.monotonic() > self._deadline:
+            return Ending(Stop.SECONDS)
+        return Ending(Stop.OUTPUT) if self._process.output_bytes() > OUTPUT_LIMIT else None
+
+    def _ask_for_time(self, *, timed_out: bool) -> Ending | None:
+        qmp = self._process.qmp
+        path, name = _CLOCK
+        if self._asked is None:
+            if timed_out:
+                try:
+                    self._asked = qmp.send("qom-get", path=path, property=name)
+                except QemuGone:
+                    return self._exited()
+        elif qmp.answered(self._asked):
+            now = _nanoseconds(qmp.answer(self._asked, "qom-get"))
+            self._asked = None
+            if now - self._start > self._limits.instructions:
+                return Ending(Stop.INSTRUCTIONS)
+        return None
+
+
+def _nanoseconds(clock: object) -> int:
+    if not isinstance(clock, dict):
+        raise QemuRefused(machine="exact", command="qom-get rtc-time", problem=f"an odd answer: {clock!r}")
+    year, month, *rest = (int(clock[f"tm_{part}"]) for part in ("year", "mon", "mday", "hour", "min", "sec"))
+    day, hour, minute, second = rest
+    now = datetime(year + 1900, month + 1, day, hour, minute, second, tzinfo=UTC)
+    return int((now - CLOCK_BASE).total_seconds()) * 1_000_000_000
