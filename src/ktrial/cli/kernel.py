@@ -112,9 +112,9 @@ def show(name: Name, json: Json = False) -> None:
 @app.command("remove")
 def remove(name: Name) -> None:
     """Take a kernel out of the cache."""
-    record, freed = kernels.remove(name)
+    removed, freed = kernels.remove(name)
     rest = f"{shown(freed)} freed" if freed else "nothing freed: another name has the same content"
-    print(f"removed {record.name}: {rest}")
+    print(f"removed {removed}: {rest}")
 
 
 @contextmanager

@@ -14,12 +14,13 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from debian.deb822 import Deb822
-from filelock import FileLock
 
 from ktrial.errors import CacheFull, FetchFailed, ToolMissing
 from ktrial.kernels.apt_sources import Archive
+from ktrial.kernels.locks import held
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.space import cache_full
 from ktrial.kernels.sync import write_atomically
@@ -30,6 +31,8 @@ _LEFT_OUT = re.compile(
 )
 """What of the system's configuration must not reach the private apt; proxies and TLS settings stay."""
 _HELPER = Path("/usr/lib/apt/apt-helper")
+_WAITING = "waiting for another ktrial that uses apt"
+_ABSENT_SUITE = re.compile(r"does not have a Release file|no longer has a Release file|404 ")
 _POLL_SECONDS = 0.1
 _OLD_SECONDS = 6 * 3600
 
@@ -66,12 +69,16 @@ class PrivateApt:
         Raises FetchFailed, CacheFull or ToolMissing.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
-        with FileLock(self.directory / "lock"):
+        with held(self.directory / "lock", progress, _WAITING):
             sources = "\n".join(archive.stanza(self.architecture) for archive in archives)
             if not self._is_fresh(sources, oldest):
                 self._configure(kernel, sources)
                 self._update(kernel, progress)
-            return tuple(Package(**one) for one in json.loads(self._index.read_text(encoding="utf-8")))
+            return tuple(Package(**one) for one in self._read_index()["packages"])
+
+    def problems(self) -> list[str]:
+        """What apt said about lists that it could not fetch, other than that a suite is not there."""
+        return [str(one) for one in self._read_index()["problems"]]
 
     def age(self) -> float:
         """Seconds since the lists were fetched."""
@@ -82,12 +89,15 @@ class PrivateApt:
         what = f"fetching {len(wanted)} packages" if len(wanted) > 1 else "fetching the package"
         total = sum(package.size for package in wanted)
         arguments = ["download", *(f"{package.name}={package.version}" for package in wanted)]
-        with FileLock(self.directory / "lock"):
+        with held(self.directory / "lock", progress, _WAITING):
             done = self._run(kernel, arguments, into, progress, what, total)
         files = sorted(into.glob("*.deb"))
         if done.returncode or len(files) != len(wanted):
             raise self._failure(kernel, done.stderr, into, total)
         return files
+
+    def _read_index(self) -> dict[str, Any]:
+        return dict(json.loads(self._index.read_text(encoding="utf-8")))
 
     @property
     def _index(self) -> Path:
@@ -99,7 +109,7 @@ class PrivateApt:
 
     def _is_fresh(self, sources: str, oldest: float) -> bool:
         same = self._sources.exists() and self._sources.read_text(encoding="utf-8") == sources
-        return same and self.age() < oldest
+        return same and self.age() < oldest and not self.problems()
 
     def _configure(self, kernel: str, sources: str) -> None:
         for part in ("state/lists/partial", "cache/archives/partial", "log"):
@@ -132,6 +142,9 @@ class PrivateApt:
             # The user _apt, to whom root's apt steps down, may not enter another user's cache directory.
             "APT::Sandbox::User": "root",
             "Acquire::GzipIndexes": "true",
+            "Acquire::AllowInsecureRepositories": "false",
+            "Acquire::AllowWeakRepositories": "false",
+            "Acquire::AllowDowngradeToInsecureRepositories": "false",
         }
         return "\n".join([*kept, *(f'{key} "{value}";' for key, value in own.items()), ""])
 
@@ -142,7 +155,9 @@ class PrivateApt:
         found = [package for target in self._targets(kernel) for package in self._read(kernel, target)]
         if not found:
             raise self._failure(kernel, done.stderr, lists, 0)
-        write_atomically(self._index, json.dumps([vars(package) for package in found]))
+        problems = [line for line in _complaints(done.stderr) if not _ABSENT_SUITE.search(line)]
+        index = {"problems": problems, "packages": [vars(package) for package in found]}
+        write_atomically(self._index, json.dumps(index))
 
     def _targets(self, kernel: str) -> Iterator[Mapping[str, str]]:
         text = run_tool(kernel, ["apt-get", "indextargets"], "apt", self._environment()).stdout
@@ -207,10 +222,14 @@ class PrivateApt:
     def _failure(self, kernel: str, output: str, directory: Path, needed: int) -> FetchFailed | CacheFull:
         if "No space left on device" in output or "enough free space" in output:
             return cache_full(directory, needed)
-        lines = [line for line in output.splitlines() if line.startswith(("E:", "W:"))] or [
-            "apt gave no reason"
-        ]
-        return FetchFailed(name=kernel, distribution=self.distribution, problem="; ".join(lines[:4]))
+        complaints = _complaints(output) or ["apt gave no reason"]
+        # Suites that are not there matter only where nothing else went wrong.
+        telling = [line for line in complaints if not _ABSENT_SUITE.search(line)] or complaints
+        return FetchFailed(name=kernel, distribution=self.distribution, problem="; ".join(telling[:4]))
+
+
+def _complaints(output: str) -> list[str]:
+    return [line[3:] for line in output.splitlines() if line.startswith(("E: ", "W: "))]
 
 
 def run_tool(

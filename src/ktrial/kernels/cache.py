@@ -13,7 +13,7 @@ by-digest is whole. Locks are the kernel's (flock): they go with their process, 
 import hashlib
 import os
 import shutil
-import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,16 +21,16 @@ from pathlib import Path
 from urllib.parse import quote
 
 import platformdirs
-from filelock import FileLock, Timeout
+from filelock import FileLock
 from pydantic import ValidationError
 
 from ktrial.errors import CacheDamaged, KernelNotFound
 from ktrial.kernels.entry import build_entry
+from ktrial.kernels.locks import held, held_if_free
 from ktrial.kernels.nearest import nearest
-from ktrial.kernels.progress import Progress
+from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.provider import Parts
-from ktrial.kernels.records import ENTRY_FILE, EntryRecord, NameRecord, kernel_of
-from ktrial.kernels.space import file_system_errors
+from ktrial.kernels.records import ENTRY_FILE, IMAGE, EntryRecord, NameRecord, kernel_of
 from ktrial.kernels.sync import sync_directory, write_atomically
 from ktrial.model.kernel import Kernel
 
@@ -74,6 +74,8 @@ class Cache:
     def entry(self, record: NameRecord) -> EntryRecord:
         """Return what is written down about the content of a name. Raises CacheDamaged."""
         path = self.entry_directory(record.digest) / ENTRY_FILE
+        if not _is_whole(path.parent):
+            raise CacheDamaged(name=record.name, path=path.parent, problem="parts of it are missing")
         try:
             return EntryRecord.model_validate_json(path.read_bytes())
         except (OSError, ValidationError) as error:
@@ -86,34 +88,25 @@ class Cache:
     @contextmanager
     def adding(self, name: str, progress: Progress) -> Iterator[None]:
         """Hold the name: a second process that adds it waits here, and then finds it."""
-        with file_system_errors(self.root):
-            for part in ("by-digest", "names", "work", "locks", "providers"):
-                (self.root / part).mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.root / "locks" / self._name_file(name).with_suffix(".lock").name)
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                progress("waiting for another ktrial that adds the same kernel")
-                lock.acquire()
-        try:
+        for part in ("by-digest", "names", "work", "locks", "providers"):
+            (self.root / part).mkdir(parents=True, exist_ok=True)
+        lock = self.root / "locks" / self._name_file(name).with_suffix(".lock").name
+        with held(lock, progress, "waiting for another ktrial that adds the same kernel"):
             self._sweep()
             yield
-        finally:
-            lock.release()
 
     @contextmanager
     def workspace(self) -> Iterator[Path]:
         """Yield an empty directory on the cache's file system; it goes away whatever happens."""
-        with file_system_errors(self.root):
-            directory = Path(tempfile.mkdtemp(dir=self.root / "work"))
-            lock = FileLock(_work_lock(directory))
-            lock.acquire()
-        try:
-            yield directory
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-            _work_lock(directory).unlink(missing_ok=True)
-            lock.release()
+        directory = self.root / "work" / uuid.uuid4().hex
+        # Locked before it exists: no other process's sweep may take it for left over.
+        with held(_work_lock(directory), silent, ""):
+            directory.mkdir()
+            try:
+                yield directory
+            finally:
+                shutil.rmtree(directory, ignore_errors=True)
+                _work_lock(directory).unlink(missing_ok=True)
 
     def store(self, name: str, parts: Parts, workspace: Path, progress: Progress) -> Kernel:
         """Put the parts together, and make them appear under `name`. Raises what reading an image raises."""
@@ -128,22 +121,24 @@ class Cache:
         )
         home = self.entry_directory(entry.digest)
         with self._locked():
+            if home.exists() and not _is_whole(home):
+                home.rename(workspace / "damaged")
             if not home.exists():
                 made.rename(home)
                 sync_directory(home.parent)
             write_atomically(self._name_file(name), record.model_dump_json(indent=2))
         return kernel_of(record, entry, home)
 
-    def remove(self, name: str) -> tuple[NameRecord, int]:
+    def remove(self, name: str) -> tuple[str, int]:
         """Take a name (or a digest's name) away, and its content unless another name shares it.
 
-        Returns the name's record and the bytes freed (0: shared). Raises KernelNotFound.
+        Returns the name and the bytes freed (0: shared). Raises KernelNotFound.
         """
-        with file_system_errors(self.root):
-            record = self.record(name)
-            with self._locked():
-                self._name_file(record.name).unlink(missing_ok=True)
-            return record, self._sweep()
+        # A record that cannot be read is taken away all the same.
+        found = name if self._name_file(name).exists() else self.record(name).name
+        with self._locked():
+            self._name_file(found).unlink(missing_ok=True)
+        return found, self._sweep()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -154,15 +149,24 @@ class Cache:
         """Delete what dead processes left in work/, and contents without a name; return these bytes."""
         freed = 0
         with self._locked():
-            named = {record.digest for record in self.names()}
-            for directory in (self.root / "by-digest").iterdir():
-                if directory.name not in named:
-                    freed += disk_usage(directory)
-                    directory.rename(self.root / "work" / f"{directory.name}.{os.getpid()}")
+            for directory in self._nameless():
+                freed += disk_usage(directory)
+                directory.rename(self.root / "work" / uuid.uuid4().hex)
         for directory in (self.root / "work").iterdir():
             if directory.is_dir():
-                _delete_unless_held(directory)
+                with held_if_free(_work_lock(directory)) as free:
+                    if free:
+                        shutil.rmtree(directory, ignore_errors=True)
+                        _work_lock(directory).unlink(missing_ok=True)
         return freed
+
+    def _nameless(self) -> list[Path]:
+        """Contents that no name leads to; none while a name cannot be read, for it might be its."""
+        try:
+            named = {record.digest for record in self.names()}
+        except CacheDamaged:
+            return []
+        return [path for path in (self.root / "by-digest").iterdir() if path.name not in named]
 
     def _name_file(self, name: str) -> Path:
         plain = quote(name, safe=":+")
@@ -186,15 +190,8 @@ def _work_lock(directory: Path) -> Path:
     return directory.with_name(directory.name + ".lock")
 
 
-def _delete_unless_held(directory: Path) -> None:
-    lock = FileLock(_work_lock(directory))
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return
-    shutil.rmtree(directory, ignore_errors=True)
-    _work_lock(directory).unlink(missing_ok=True)
-    lock.release()
+def _is_whole(directory: Path) -> bool:
+    return (directory / ENTRY_FILE).exists() and (directory / IMAGE).exists()
 
 
 def _first_line(error: Exception) -> str:

@@ -1,8 +1,9 @@
 """Obtain kernels by name, and find those that were obtained."""
 
+from contextlib import suppress
 from pathlib import Path
 
-from ktrial.errors import BadKernelName
+from ktrial.errors import BadKernelName, CacheDamaged, KernelNotFound
 from ktrial.kernels.cache import Cache
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.provider import Request, provider_of
@@ -31,10 +32,12 @@ def add(
         problem = f"modules and configuration come with {provider.prefix}: kernels"
         raise BadKernelName(name=name, problem=problem, allowed="give --modules and --config with path: only")
     cache = Cache()
-    with cache.adding(canonical, progress):
-        if provider.remembers and not refresh and any(one.name == canonical for one in cache.names()):
-            return cache.kernel(canonical)
-        with cache.workspace() as workspace, file_system_errors(cache.root):
+    with file_system_errors(cache.root), cache.adding(canonical, progress):
+        if provider.remembers and not refresh:
+            # A damaged entry is fetched again.
+            with suppress(KernelNotFound, CacheDamaged):
+                return cache.kernel(canonical)
+        with cache.workspace() as workspace:
             request = Request(
                 name=name,
                 wanted=wanted,
@@ -53,26 +56,33 @@ def get(name: str) -> Kernel:
 
     Raises KernelNotFound, which names near ones, and CacheDamaged.
     """
-    return Cache().kernel(canonical_name(name))
+    cache = Cache()
+    with file_system_errors(cache.root):
+        return cache.kernel(canonical_name(name))
 
 
 def all_kernels() -> tuple[Kernel, ...]:
     """Every kernel in the cache, by name."""
     cache = Cache()
-    return tuple(cache.kernel(record.name) for record in cache.names())
+    with file_system_errors(cache.root):
+        return tuple(cache.kernel(record.name) for record in cache.names())
 
 
 def record(name: str) -> NameRecord:
     """Return when and whence a kernel came. Raises KernelNotFound."""
-    return Cache().record(canonical_name(name))
+    cache = Cache()
+    with file_system_errors(cache.root):
+        return cache.record(canonical_name(name))
 
 
-def remove(name: str) -> tuple[NameRecord, int]:
+def remove(name: str) -> tuple[str, int]:
     """Take a name, or a digest, out of the cache; content that another name shares stays.
 
-    Returns the name's record and the bytes freed. Raises KernelNotFound.
+    Returns the name and the bytes freed. Raises KernelNotFound.
     """
-    return Cache().remove(canonical_name(name))
+    cache = Cache()
+    with file_system_errors(cache.root):
+        return cache.remove(canonical_name(name))
 
 
 def canonical_name(name: str) -> str:

@@ -1,9 +1,16 @@
 """Put a kernel's modules into the cache, and let depmod (kmod) write down how they depend on each other."""
 
+import gzip
+import lzma
 import os
+import re
 import shutil
 import subprocess
+import zlib
+from collections.abc import Callable
 from pathlib import Path
+
+import zstandard
 
 from ktrial.errors import ModulesUnusable, ToolFailed, ToolMissing
 
@@ -16,36 +23,71 @@ GENERATED = frozenset(
     )
 )  # fmt: skip
 """What depmod writes."""
+_VERMAGIC = re.compile(rb"vermagic=(\S+) ")
+
+
+def _unzstd(data: bytes) -> bytes:
+    return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+
+
+UNPACK: dict[str, Callable[[bytes], bytes]] = {
+    ".xz": lzma.decompress,
+    ".gz": gzip.decompress,
+    ".zst": _unzstd,
+}
+"""How module files with a second suffix are unpacked."""
 
 
 def place_modules(name: str, given: Path, release: str, made: Path, workspace: Path) -> None:
     """Move or copy the modules below `given` to `made`/lib/modules/`release`. Raises ModulesUnusable."""
-    source = find_modules(name, given, release)
     target = made / "lib" / "modules" / release
-    if source.is_relative_to(workspace):
-        target.parent.mkdir(parents=True)
-        source.rename(target)
-    else:
-        _copy(source, target)
+    try:
+        source = find_modules(name, given, release)
+        if source.is_relative_to(workspace):
+            target.parent.mkdir(parents=True)
+            source.rename(target)
+        else:
+            _copy(source, target)
+    except OSError as error:
+        if error.filename is None or Path(error.filename).is_relative_to(workspace):
+            raise
+        problem = f"{error.filename}: {error.strerror}"
+        raise ModulesUnusable(name=name, directory=given, release=release, problem=problem) from error
     for link in ("build", "source"):
         (target / link).unlink(missing_ok=True)
 
 
 def find_modules(name: str, given: Path, release: str) -> Path:
-    """Return `given` itself, or the lib/modules/`release` below it. Raises ModulesUnusable."""
+    """Return `given`, or the directory of `release` below it. Raises ModulesUnusable, OSError."""
 
     def unusable(problem: str) -> ModulesUnusable:
         return ModulesUnusable(name=name, directory=given, release=release, problem=problem)
 
     if not given.is_dir():
         raise unusable("it is not a directory" if given.exists() else "there is no such directory")
-    for place in (given, *(given / base / release for base in ("lib/modules", "usr/lib/modules", ""))):
-        if place.is_dir() and module_files(place) and place.resolve().name == release:
+    for place in (*(given / base / release for base in ("lib/modules", "usr/lib/modules", "")), given):
+        if files := module_files(place):
+            built_for = built_for_release(files[0])
+            if built_for != release:
+                raise unusable(f"its modules are of {built_for or 'unknown release'}, the image is {release}")
             return place
-    if found := next(iter(module_files(given)), None):
-        other = _release_in(given, found)
-        raise unusable(f"its modules are of {other}, the image is {release}")
     raise unusable("there is no module (*.ko, *.ko.xz, *.ko.zst, *.ko.gz) in it")
+
+
+def built_for_release(module: Path) -> str:
+    """The release that a module file says it was built for (its `vermagic`); empty where it says none."""
+    found = _VERMAGIC.search(unpacked(module))
+    return found[1].decode("ascii", "replace") if found else ""
+
+
+def unpacked(module: Path) -> bytes:
+    """A module file's content, decompressed. Raises ValueError where it is damaged."""
+    unpack = UNPACK.get(module.suffix)
+    data = module.read_bytes()
+    try:
+        return unpack(data) if unpack else data
+    except (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError, zstandard.ZstdError) as error:
+        raise ValueError(f"{module.name} is damaged: {error}") from error
 
 
 def module_files(directory: Path) -> list[Path]:
@@ -84,10 +126,3 @@ def _copy(source: Path, target: Path) -> None:
         for one in names:
             if not Path(parent, one).is_symlink():
                 shutil.copyfile(Path(parent, one), into / one)
-
-
-def _release_in(given: Path, module: Path) -> str:
-    """The directory named like a release on the way from `given` to one of its modules."""
-    parts = [given.resolve().name, *module.relative_to(given).parts]
-    inside = [part for part in parts if part[:1].isdigit()]
-    return inside[0] if inside else f"unknown release (directory {given.resolve().name})"

@@ -5,10 +5,12 @@ header fields'; offsets are from the start of the file.
 """
 
 import re
+import stat
 import struct
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import NoReturn
 
 from ktrial.errors import ImageTruncated, ImageUnreadable, NotAKernel, WrongArchitecture
 from ktrial.kernels.elf import ELF_MAGIC, check_elf
@@ -21,6 +23,8 @@ _VERSION_2_08 = 0x208
 _VERSION_2_12 = 0x20C
 """The first protocol with xloadflags (Linux 3.8)."""
 _XLF_KERNEL_64 = 1
+_LARGEST = 4 << 30
+"""A vmlinux with full debugging information has about 1 GiB."""
 _LINUX_VERSION = re.compile(rb"Linux version (\S{3,64}) ")
 
 
@@ -60,16 +64,20 @@ def read_image(path: Path) -> Image:
 
 def _contents(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST:
+            return path.read_bytes() or _refuse(path, "an empty file")
     except FileNotFoundError as error:
         raise ImageUnreadable(name=path, path=path, problem="there is no such file") from error
-    except IsADirectoryError as error:
-        raise NotAKernel(name=path, path=path, found="a directory") from error
     except OSError as error:
         raise ImageUnreadable(name=path, path=path, problem=error.strerror or error) from error
-    if not data:
-        raise NotAKernel(name=path, path=path, found="an empty file")
-    return data
+    if stat.S_ISREG(status.st_mode):
+        return _refuse(path, f"a file of {status.st_size >> 30} GiB")
+    return _refuse(path, "a directory" if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket")
+
+
+def _refuse(path: Path, found: str) -> NoReturn:
+    raise NotAKernel(name=path, path=path, found=found)
 
 
 def _vmlinux(path: Path, data: bytes) -> Image:

@@ -1,32 +1,18 @@
 """Which module files must be loaded, and in which order."""
 
-import gzip
-import lzma
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
-import zstandard
-
 from ktrial.errors import UnknownModule
-from ktrial.kernels.depmod import SUFFIXES
+from ktrial.kernels.depmod import SUFFIXES, UNPACK, unpacked
 from ktrial.kernels.nearest import nearest
 from ktrial.kernels.space import file_system_errors
 from ktrial.kernels.sync import write_atomically
 from ktrial.model.kernel import Kernel
 
-
-def _unzstd(data: bytes) -> bytes:
-    return zstandard.ZstdDecompressor().decompressobj().decompress(data)
-
-
-_UNPACK: dict[str, Callable[[bytes], bytes]] = {
-    ".xz": lzma.decompress,
-    ".gz": gzip.decompress,
-    ".zst": _unzstd,
-}
 _LOADABLE = "loadable"
 
 
@@ -36,8 +22,8 @@ def resolve(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
     A name is a module's (`-` and `_` are one), or an alias (`fs-ext4`, `crypto-crc32c`). Dependencies
     (modules.dep) and soft dependencies (modules.softdep) are followed in modprobe's order, but all of them:
     a guest has no modprobe that the kernel could call later for the rest. An alias brings every module that
-    claims it, so that one brought by a soft dependency may refuse the CPU (ENODEV) without harm. What is built
-    into the kernel is left out. Compressed modules come as unpacked files.
+    claims it, so that one brought by a soft dependency may refuse the CPU (ENODEV) without harm. What is
+    built into the kernel is left out. Compressed modules come as unpacked files.
     Raises UnknownModule.
     """
     wanted = list(names)
@@ -177,13 +163,12 @@ def _plain(name: str) -> str:
 def _loadable(directory: Path, file: Path) -> Path:
     """The file itself, or its unpacked copy, made on first use beside the entry's other parts."""
     packed = directory / file
-    unpack = _UNPACK.get(packed.suffix)
-    if unpack is None:
+    if packed.suffix not in UNPACK:
         return packed
     entry = directory.parents[2]
     target = entry / _LOADABLE / file.with_suffix("")
     if not target.exists():
         with file_system_errors(entry):
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(target, unpack(packed.read_bytes()))
+            write_atomically(target, unpacked(packed))
     return target

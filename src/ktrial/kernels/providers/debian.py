@@ -8,12 +8,12 @@ the kernel.
 
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from debian.debian_support import Version
 
-from ktrial.errors import BadKernelName, NoDebianSource, NoSuchRelease, ToolFailed
+from ktrial.errors import BadKernelName, FetchFailed, NoDebianSource, NoSuchRelease, ToolFailed
 from ktrial.kernels.apt import Package, PrivateApt, require_tool, run_tool
 from ktrial.kernels.apt_sources import Archive, ConfiguredSource, configured_sources
 from ktrial.kernels.nearest import nearest
@@ -90,7 +90,10 @@ class Debian:
         packages = apt.packages(archives, request.name, request.progress, *([oldest] if oldest else []))
         try:
             chosen = choose(request.name, request.wanted, packages)
-        except NoSuchRelease:
+        except NoSuchRelease as error:
+            if problems := apt.problems():
+                problem = f"some package lists are missing: {'; '.join(problems[:3])}"
+                raise FetchFailed(name=request.name, distribution="Debian", problem=problem) from error
             if apt.age() < _RECENT_SECONDS:
                 raise
             packages = apt.packages(archives, request.name, request.progress, _RECENT_SECONDS)
@@ -119,7 +122,8 @@ def debian_archives(name: str, sources: list[ConfiguredSource]) -> tuple[Archive
             options = dict(source.options)
             if "Signed-By" not in options and _KEYRING.exists():
                 options["Signed-By"] = str(_KEYRING)
-            found.setdefault(source.uri, Archive(source.uri, suites, tuple(options.items())))
+            before = found.get(source.uri, Archive(source.uri, (), tuple(options.items())))
+            found[source.uri] = replace(before, suites=tuple(dict.fromkeys(before.suites + suites)))
     if not found:
         raise NoDebianSource(name=name)
     return tuple(found.values())

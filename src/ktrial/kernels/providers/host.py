@@ -1,5 +1,6 @@
 """The kernel that this machine runs."""
 
+import os
 import platform
 from pathlib import Path
 
@@ -33,6 +34,8 @@ def host_parts(release: str, root: Path, request: Request) -> Parts:
     modules = (root / "lib/modules" / release, root / "usr/lib/modules" / release)
     images = (root / "boot" / f"vmlinuz-{release}", *(directory / "vmlinuz" for directory in modules))
     configs = (root / "boot" / f"config-{release}", *(directory / "config" for directory in modules))
+    # Ubuntu lets only root read it; then the symbols come from the guest.
+    system_map = root / "boot" / f"System.map-{release}"
     image = next((path for path in images if path.exists()), None)
     if image is None:
         raise NoHostKernel(name=request.name, release=release, places=", ".join(map(str, images)))
@@ -40,7 +43,7 @@ def host_parts(release: str, root: Path, request: Request) -> Parts:
         image=image,
         modules=request.modules or next((path for path in modules if path.is_dir()), None),
         config=request.config or next((path for path in configs if path.exists()), None),
-        system_map=next((path for path in [root / "boot" / f"System.map-{release}"] if path.exists()), None),
+        system_map=system_map if os.access(system_map, os.R_OK) else None,
         origin=Origin(provider="host", source=str(image)),
     )
 
