@@ -93,15 +93,17 @@ class StepResult(Model):
     do: str
     failure: Failure | None = None
     before: str = ""
-    """Write: the value that was there."""
+    """Write: the value that was there, without its last newline; empty where the file cannot be read."""
     after: str = ""
-    """Write: the value read back."""
+    """Write: the value read back, without its last newline."""
     content: str = ""
     """Read: the text. Collect: base64."""
     exit: int | None = None
     """Run: the exit status; None where a signal ended it."""
     signal: int | None = None
     timed_out: bool = False
+    oom_kills: int = 0
+    """Run: how many processes the kernel killed meanwhile because memory ran out."""
     stdout: str = ""
     stderr: str = ""
     wall_ns: int = 0
