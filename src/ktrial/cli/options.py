@@ -1,0 +1,69 @@
+"""Options that several commands share, and what the shell completes."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def workload_names(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the last of `w1,w2,…` with the built-in workloads."""
+    from ktrial.workloads import catalogue
+
+    before, comma, last = incomplete.rpartition(",")
+    return [
+        (f"{before}{comma}{name}", description.summary)
+        for name, description in catalogue().items()
+        if name.startswith(last)
+    ]
+
+
+def kernel_names(incomplete: str) -> list[str]:
+    """Complete the kernels in the cache."""
+    from ktrial.kernels import all_kernels
+
+    return [kernel.name for kernel in all_kernels() if kernel.name.startswith(incomplete)]
+
+
+def study_names(incomplete: str) -> list[str]:
+    """Complete the studies in the default store."""
+    from ktrial.store import default_location, open_store
+
+    if not Path(default_location()).is_file():
+        return []
+    with open_store(default_location()) as store:
+        return sorted({one.study.name for one in store.studies() if one.study.name.startswith(incomplete)})
+
+
+def study_files(incomplete: str) -> list[str]:
+    """Complete study files, and directories that may hold them."""
+    start = Path(incomplete or ".")
+    directory = start if not incomplete or incomplete.endswith("/") else start.parent
+    found = [path for path in directory.glob("*") if path.is_dir() or path.suffix == ".toml"]
+    names = [f"{path}/" if path.is_dir() else str(path) for path in sorted(found)]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", metavar="FILE", help="The store; else KTRIAL_STORE, else the user's own."),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Where to write the report; else reports/ beside the store."),
+]
+NoHtml = Annotated[bool, typer.Option("--no-html", help="Write no report.")]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, max=1024, metavar="N", help="Trials at once; else one a core."),
+]
+Perturbations = Annotated[
+    int | None, typer.Option(min=1, max=1000, metavar="N", help="Perturbations of each treatment.")
+]
+StoredStudyName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[STUDY]", help="A study's name, number or file; else the latest.", autocompletion=study_names
+    ),
+]

@@ -1,0 +1,144 @@
+"""How far a run is, on standard error: a moving bar on a terminal, a few plain lines elsewhere."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
+
+from ktrial.cli.terminal import messages
+from ktrial.cli.verdicts import failure
+from ktrial.errors import KtrialError
+from ktrial.model.design import Plan
+from ktrial.model.machine import Boot
+from ktrial.model.trial import Outcome, Trial
+from ktrial.report import figures
+from ktrial.runner.observer import Observer, Silent
+
+_SECONDS_BETWEEN_LINES = 5.0
+_MIB = 1 << 20
+
+
+@contextmanager
+def progress(console: Console | None = None) -> Iterator[Observer]:
+    """An observer that shows the run while the block is executed."""
+    console = console or messages()
+    if not console.is_terminal:
+        yield _Lines(console)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        yield _Bar(bar)
+
+
+class _Shown(Silent):
+    """What both ways of showing progress have in common."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def study_planned(self, plan: Plan, finished: int) -> None:
+        total = len(plan.trials)
+        what = figures.counted(total, "trial")
+        again = f", {finished} of them stored before" if finished else ""
+        self.console.print(f"{what}{again}")
+
+    def kernel_failed(self, name: str, error: KtrialError) -> None:
+        self.console.print(f"kernel {name} cannot be had: {error.message}")
+        if error.advice:
+            self.console.print(f"  {error.advice}")
+
+    def stopping(self) -> None:
+        self.console.print("stopping: what is finished is being stored")
+
+    def tell_failure(self, trial: Trial) -> None:
+        """A trial that failed is told at once."""
+        if trial.outcome is not Outcome.COMPLETED:
+            self.console.print(f"failed: {failure(trial)}")
+
+
+class _Bar(_Shown):
+    """One bar for the kernels, one for the trials."""
+
+    def __init__(self, bar: Progress) -> None:
+        super().__init__(bar.console)
+        self._bar = bar
+        self._kernels: dict[str, TaskID] = {}
+        self._trials: TaskID | None = None
+
+    def study_planned(self, plan: Plan, finished: int) -> None:
+        super().study_planned(plan, finished)
+        total = len(plan.trials)
+        self._trials = self._bar.add_task(
+            "trials", total=total, completed=finished, note=_note(finished, total)
+        )
+
+    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+        if name not in self._kernels:
+            self._kernels[name] = self._bar.add_task(name, total=None, note="")
+        note = f"{done / _MIB:.0f} of {total / _MIB:.0f} MiB" if total else ""
+        self._bar.update(
+            self._kernels[name], description=f"{name}: {what}", completed=done, total=total or None, note=note
+        )
+
+    def preparing(self, boot: Boot, what: str) -> None:
+        self._end_kernels()
+        self._describe(f"{boot.kernel.name}: {what}")
+
+    def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
+        self._end_kernels()
+        self.tell_failure(trial)
+        self._describe(trial.planned.treatment.label)
+        if self._trials is not None:
+            self._bar.update(self._trials, completed=finished, note=_note(finished, total, seconds_left))
+
+    def stopping(self) -> None:
+        super().stopping()
+        self._describe("stopping")
+
+    def _describe(self, what: str) -> None:
+        if self._trials is not None:
+            self._bar.update(self._trials, description=what)
+
+    def _end_kernels(self) -> None:
+        for task in self._kernels.values():
+            self._bar.remove_task(task)
+        self._kernels.clear()
+
+
+class _Lines(_Shown):
+    """Lines for a log: each new step, each failure, and how far it is every few seconds."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._step = ""
+        self._told = 0.0
+
+    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+        self._tell_step(f"{name}: {what}")
+
+    def preparing(self, boot: Boot, what: str) -> None:
+        self._tell_step(f"{boot.kernel.name}: {what}")
+
+    def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
+        self.tell_failure(trial)
+        now = time.monotonic()
+        if finished == total or now - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told = now
+            self.console.print(f"trials: {_note(finished, total, seconds_left)}")
+
+    def _tell_step(self, step: str) -> None:
+        if step != self._step:
+            self._step = step
+            self.console.print(step)
+
+
+def _note(finished: int, total: int, seconds_left: float | None = None) -> str:
+    left = seconds_left is not None and finished < total
+    return f"{finished}/{total}" + (f", about {figures.duration(seconds_left or 0)} left" if left else "")

@@ -1,0 +1,38 @@
+"""The whole result of a study as JSON, for other programs."""
+
+from pathlib import Path
+from typing import Any
+
+from ktrial.model.record import StudyRecord
+from ktrial.model.trial import Trial
+from ktrial.report import summary
+
+
+def as_json(record: StudyRecord, store: str, report: Path | None = None) -> dict[str, Any]:
+    """What `run`, `compare` and `show` print with --json; docs/commands.md names every field."""
+    return {
+        "study": record.study.name,
+        "question": record.study.question,
+        "answer": record.result.answer,
+        "comparisons": [comparison.model_dump(mode="json") for comparison in record.result.comparisons],
+        "warnings": [warning.model_dump(mode="json") for warning in summary.warnings(record)],
+        "trials": [_trial(trial) for trial in record.trials],
+        "planned": record.planned,
+        "settings": record.study.model_dump(mode="json", by_alias=True),
+        "created": record.created.isoformat(),
+        "store": store,
+        "report": str(report) if report else None,
+        "id": record.id,
+    }
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    data = trial.model_dump(mode="json", exclude={"planned", "console", "warnings"})
+    planned = trial.planned
+    return {
+        "treatment": planned.treatment.label,
+        "levels": planned.treatment.levels,
+        "perturbation": planned.perturbation.number,
+        "block": planned.block,
+        **data,
+    }

@@ -1,0 +1,88 @@
+"""Runs a study and prints its result: what `run` and `compare` have in common."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+import typer
+
+from ktrial.cli.progress import progress
+from ktrial.cli.result_json import as_json
+from ktrial.cli.terminal import output, print_json
+from ktrial.cli.verdicts import print_result
+from ktrial.errors import KtrialError
+from ktrial.model.record import StudyRecord
+from ktrial.model.study import Study
+from ktrial.report import html, summary
+from ktrial.runner.session import run
+from ktrial.store import default_location, open_store
+
+SOME_TRIALS_FAILED = 3
+"""Exit code: the study ended, there are verdicts, but not from all trials."""
+
+
+class ReportNotWritten(KtrialError):
+    """The report {path} cannot be written: {problem}."""
+
+    hint = "name another place (--html FILE), or write it later: ktrial report {study} --html FILE"
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a study is run and shown: the options that `run` and `compare` share."""
+
+    json: bool = False
+    store: str | None = None
+    html: Path | None = None
+    no_html: bool = False
+    jobs: int | None = None
+    retry_failed: bool = False
+
+
+def run_and_print(study: Study, ways: Ways) -> None:
+    """Run the study and print its result. Raises typer.Exit with 3 where trials failed."""
+    location = ways.store or default_location()
+    with open_store(location) as store:
+        with progress() as observer:
+            record = run(
+                study, store=store, observer=observer, jobs=ways.jobs, retry_failed=ways.retry_failed
+            )
+        name = store.name
+    if not ways.json:
+        print_result(record, output())
+    problem = None
+    report = None
+    if not ways.no_html:
+        try:
+            report = _write_report(record, ways.html or _default_report(record, location))
+        except ReportNotWritten as error:
+            problem = error
+    if ways.json:
+        print_json(as_json(record, name, report))
+    elif report:
+        print(f"report: {report}")
+    if problem:
+        raise problem
+    if summary.failed_trials(record):
+        raise typer.Exit(SOME_TRIALS_FAILED)
+
+
+def _default_report(record: StudyRecord, location: str) -> Path:
+    """Beside the store, or in the user's data directory where the store is on a server."""
+    directory = platformdirs.user_data_dir("ktrial") if "://" in location else Path(location).parent
+    return Path(directory) / "reports" / f"{record.study.name}-{record.id}.html"
+
+
+def _write_report(record: StudyRecord, path: Path) -> Path:
+    """Write the report; a half-written one is never left where a whole one was."""
+    absolute = path.expanduser().absolute()
+    partial = absolute.with_name(f".{absolute.name}.partial")
+    page = html(record)
+    try:
+        absolute.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(page, encoding="utf-8")
+        partial.replace(absolute)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise ReportNotWritten(path=absolute, problem=error.strerror, study=record.study.name) from error
+    return absolute

@@ -1,0 +1,48 @@
+"""`ktrial show`: what a study in the store has measured."""
+
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.options import Json, StoredStudyName, StoreOption
+from ktrial.cli.terminal import output, print_json
+from ktrial.model.record import StudyRecord
+
+
+def show(
+    study: StoredStudyName = None,
+    console: Annotated[
+        bool, typer.Option("--console", help="Show the consoles of trials that failed, instead.")
+    ] = False,
+    json: Json = False,
+    store: StoreOption = None,
+) -> None:
+    """Show a study's verdicts again; nothing is run."""
+    from ktrial.cli.result_json import as_json
+    from ktrial.cli.stored import find
+    from ktrial.cli.verdicts import print_result
+    from ktrial.runner.result import record as record_of
+    from ktrial.store import default_location, open_store
+
+    with open_store(store or default_location()) as opened:
+        record = record_of(opened, find(opened, study).id)
+        name = opened.name
+    if json:
+        print_json(as_json(record, name))
+    elif console:
+        _print_consoles(record)
+    else:
+        print_result(record, output())
+
+
+def _print_consoles(record: StudyRecord) -> None:
+    from ktrial.cli.verdicts import failure
+    from ktrial.report import summary
+    from ktrial.report.printable import printable
+
+    failed = summary.failed_trials(record)
+    if not failed:
+        print(f"no trial of {record.study.name} failed")
+    for trial in failed:
+        print(f"--- {failure(trial)}")
+        print(printable(trial.console).rstrip() or "(the console is empty)")

@@ -1,0 +1,32 @@
+"""What goes to the terminal: results on standard output, all else on standard error."""
+
+import json
+import os
+import sys
+from typing import Any
+
+from rich.console import Console
+
+_PIPE_COLUMNS = 100
+"""The width of tables that do not go to a terminal; COLUMNS changes it."""
+
+
+def output() -> Console:
+    """Standard output. Text is printed as it is: no markup, no emoji, no guessed colours."""
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_COLUMNS
+    return Console(markup=False, emoji=False, highlight=False, width=width)
+
+
+def messages() -> Console:
+    """Standard error, for progress and messages."""
+    return Console(stderr=True, markup=False, emoji=False, highlight=False)
+
+
+def print_json(data: Any) -> None:
+    """The only thing on standard output where a command was given --json."""
+    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def say(text: str) -> None:
+    """One message for a person, on standard error."""
+    sys.stderr.write(f"{text}\n")

@@ -1,0 +1,73 @@
+"""`ktrial workload`: the built-in workloads, and what each does."""
+
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.options import Json, workload_names
+from ktrial.cli.terminal import output, print_json
+from ktrial.model.workload import Parameter
+
+app = typer.Typer(help="List and show the built-in workloads.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("list")
+def list_workloads(json: Json = False) -> None:
+    """List the built-in workloads."""
+    from rich.table import Table
+
+    from ktrial.workloads import catalogue
+
+    known = catalogue()
+    if json:
+        print_json([description.model_dump(mode="json") for description in known.values()])
+        return
+    table = Table("workload", "parameters", "one operation", box=None, pad_edge=False, header_style="bold")
+    for name, description in known.items():
+        parameters = ", ".join(parameter.name for parameter in description.parameters)
+        table.add_row(name, parameters, description.summary)
+    output().print(table)
+
+
+@app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(help="A workload's name.", autocompletion=workload_names)],
+    json: Json = False,
+) -> None:
+    """Show what a workload does, counts and can be told."""
+    from ktrial.runner.study_file.mistakes import unknown
+    from ktrial.workloads import catalogue
+
+    known = catalogue()
+    if name not in known:
+        raise typer.BadParameter(unknown("workload", name, known))
+    description = known[name]
+    if json:
+        print_json(description.model_dump(mode="json"))
+        return
+    console = output()
+    console.print(f"{description.name}: {description.summary}\n", style="bold")
+    console.print(f"{description.does}\n")
+    facts = {
+        "system calls": ", ".join(description.system_calls) or "none",
+        "metrics": "; ".join(
+            f"{metric.name} ({metric.unit}), {metric.direction} is better" for metric in description.metrics
+        ),
+        "source": description.source or "ktrial",
+        "group": description.group,
+    }
+    for what, value in facts.items():
+        console.print(f"{what}: {value}")
+    for parameter in description.parameters:
+        console.print(f"parameter {parameter.name}: {parameter.summary} ({_allowed(parameter)})")
+
+
+def _allowed(parameter: Parameter) -> str:
+    """`from 1 to 64, else 1`, `pipe or socket, else pipe`."""
+    bounds = [
+        f"{word} {bound:g}"
+        for word, bound in (("from", parameter.minimum), ("to", parameter.maximum))
+        if bound is not None
+    ]
+    allowed = " or ".join(parameter.choices) or " ".join(bounds)
+    return ", ".join(part for part in (allowed, f"else {parameter.default}") if part)

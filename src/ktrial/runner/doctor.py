@@ -1,0 +1,172 @@
+"""Examines this machine: what ktrial needs, what is there, and the command that brings what is missing."""
+
+import getpass
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+
+from ktrial.errors import KernelError, KtrialError, NoSuchRelease
+from ktrial.model.base import Model
+
+Progress = Callable[[str], None]
+
+_GIB = 1 << 30
+_CACHE_ROOM = 2 * _GIB
+"""Two kernels with their modules, and their snapshots."""
+_STORE_ROOM = _GIB // 4
+_MEMORY_ROOM = _GIB
+"""One guest of 512 MiB, QEMU, and ktrial itself."""
+_NO_SUCH_VERSION = "0"
+
+
+class State(StrEnum):
+    """What a check found."""
+
+    FINE = "fine"
+    LIMITED = "limited"
+    """Something does not work, but exact mode does."""
+    MISSING = "missing"
+    """Exact mode cannot run."""
+
+
+class Check(Model):
+    """One thing that was looked at."""
+
+    name: str
+    state: State
+    found: str
+    remedy: str = ""
+    """The command that brings what is missing, or what to do; empty where all is fine."""
+
+
+def examine(progress: Progress) -> Iterator[Check]:
+    """Look at everything, one check after another. `progress` is told what takes long."""
+    yield _python()
+    yield from _qemu()
+    yield _guest_programs()
+    yield _program("cpio", "cpio", "builds the guest's initial RAM disk", State.MISSING)
+    yield _program("depmod", "kmod", "resolves the dependencies of kernel modules", State.MISSING)
+    yield _program("apt-get", "apt", "fetches distribution kernels", State.LIMITED)
+    yield _program("dpkg-deb", "dpkg", "unpacks distribution kernels", State.LIMITED)
+    progress("asking the mirrors for their kernels")
+    yield _debian_kernels()
+    progress("trying KVM")
+    yield _kvm()
+    yield _room("cache", _cache_directory(), _CACHE_ROOM, "KTRIAL_CACHE")
+    yield _room("store", _store_directory(), _STORE_ROOM, "KTRIAL_STORE")
+    yield _memory()
+
+
+def _python() -> Check:
+    return Check(name="Python", state=State.FINE, found=f"{platform.python_version()} ({sys.executable})")
+
+
+def _qemu() -> Iterator[Check]:
+    from ktrial.machines.exact import qemu
+
+    try:
+        found = qemu.find()
+        plugins = qemu.has_plugins(found)
+    except KtrialError as error:
+        yield Check(name="QEMU", state=State.MISSING, found=error.message, remedy=error.advice)
+        return
+    yield Check(name="QEMU", state=State.FINE, found=f"{found.text} ({found.program})")
+    yield Check(
+        name="QEMU plugins",
+        state=State.FINE if plugins else State.LIMITED,
+        found="this build loads plugins" if plugins else "this build loads no plugins",
+        remedy="" if plugins else "a build with --enable-plugins; Debian's has it since 12",
+    )
+
+
+def _guest_programs() -> Check:
+    from ktrial.machines.exact import guest_programs
+
+    where = guest_programs.directory()
+    try:
+        guest_programs.programs(where)
+    except KtrialError as error:
+        return Check(name="guest programs", state=State.MISSING, found=error.message, remedy=error.advice)
+    return Check(name="guest programs", state=State.FINE, found=str(where))
+
+
+def _program(program: str, package: str, purpose: str, otherwise: State) -> Check:
+    # Without sbin, as most users have it, depmod would not be found.
+    found = shutil.which(program, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
+    if found:
+        return Check(name=program, state=State.FINE, found=found)
+    remedy = f"sudo apt-get install {package}"
+    return Check(name=program, state=otherwise, found=f"not installed; it {purpose}", remedy=remedy)
+
+
+def _debian_kernels() -> Check:
+    """Ask for a version that no mirror has: the answer names those that there are."""
+    from ktrial import kernels
+
+    name = "Debian kernels"
+    try:
+        kernels.add(f"debian:{_NO_SUCH_VERSION}")
+    except NoSuchRelease as error:
+        return Check(name=name, state=State.FINE, found=error.advice)
+    except KernelError as error:
+        return Check(name=name, state=State.LIMITED, found=error.message, remedy=error.advice)
+    raise AssertionError(f"there is a kernel {_NO_SUCH_VERSION}")
+
+
+def _kvm() -> Check:
+    device = Path("/dev/kvm")
+    if not device.exists():
+        return Check(name="KVM", state=State.LIMITED, found="not here (no /dev/kvm); exact mode needs none")
+    if not os.access(device, os.R_OK | os.W_OK):
+        remedy = f"sudo adduser {getpass.getuser()} kvm, then log in again"
+        found = "/dev/kvm is not for this user; exact mode needs none"
+        return Check(name="KVM", state=State.LIMITED, found=found, remedy=remedy)
+    return Check(name="KVM", state=State.FINE, found="/dev/kvm opens")
+
+
+def _cache_directory() -> Path:
+    from ktrial import kernels
+
+    return kernels.cache_directory()
+
+
+def _store_directory() -> Path | None:
+    from ktrial.store import default_location
+
+    where = default_location()
+    return None if "://" in where else Path(where).expanduser().absolute().parent
+
+
+def _room(name: str, directory: Path | None, needed: int, variable: str) -> Check:
+    """Whether the directory, or what it will be made in, can be written and has room."""
+    if directory is None:
+        return Check(name=f"{name} directory", state=State.FINE, found="on a server")
+    there = next(path for path in (directory, *directory.parents) if path.exists())
+    if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
+        problem = f"{directory} cannot be written"
+        return Check(name=f"{name} directory", state=State.MISSING, found=problem, remedy=f"set {variable}")
+    free = shutil.disk_usage(there).free
+    enough = free >= needed
+    return Check(
+        name=f"{name} directory",
+        state=State.FINE if enough else State.LIMITED,
+        found=f"{directory}, {free / _GIB:.1f} GiB free",
+        remedy="" if enough else f"free {needed / _GIB:.2g} GiB there, or set {variable}",
+    )
+
+
+def _memory() -> Check:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    facts = dict(line.split(":", 1) for line in lines)
+    available = int(facts["MemAvailable"].split()[0]) * 1024
+    enough = available >= _MEMORY_ROOM
+    return Check(
+        name="memory",
+        state=State.FINE if enough else State.LIMITED,
+        found=f"{available / _GIB:.1f} GiB available",
+        remedy="" if enough else "end other programs, or run one trial at a time: --jobs 1",
+    )
