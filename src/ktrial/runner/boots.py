@@ -1,0 +1,123 @@
+"""From a study and a treatment to the systems that are booted for it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ktrial.errors import FileToCarry
+from ktrial.model import units
+from ktrial.model.design import FactorKind, LevelValue, Treatment
+from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot, CarriedFile
+from ktrial.model.study import Study
+from ktrial.model.workload import WorkloadUse
+from ktrial.runner.settings import Setting, level_text, settings_of
+from ktrial.runner.sources import Sources, Workload
+
+
+@dataclass(frozen=True)
+class Job:
+    """One workload of a trial: all that is done from one restored state."""
+
+    label: str
+    """What the study calls it: its samples are stored under this name, whatever a factor makes of it."""
+    use: WorkloadUse
+    """With the parameters that the treatment gives it."""
+    workload: Workload
+    boot: Boot
+    settings: tuple[Setting, ...]
+
+
+def kernel_name(study: Study, treatment: Treatment) -> str:
+    """The kernel that the treatment names, or the study's one kernel."""
+    for factor in study.factors:
+        if factor.kind is FactorKind.KERNEL:
+            return str(treatment.levels[factor.name])
+    return study.machine.kernel
+
+
+def kernel_names(study: Study, treatments: Iterable[Treatment]) -> tuple[str, ...]:
+    """Every kernel that the treatments need, once, in their order."""
+    return tuple(dict.fromkeys(kernel_name(study, treatment) for treatment in treatments))
+
+
+def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) -> tuple[Job, ...]:
+    """What a trial of the treatment does, one job a workload, in the study's order.
+
+    A workload that brings files gets a system of its own to boot: then no number depends on which other
+    workloads the study names.
+    Raises KernelError (a module that the kernel lacks), WorkloadError, FileToCarry.
+    """
+    settings = settings_of(study.factors, treatment)
+    common = _boot(study, treatment, kernel, sources)
+    made = []
+    for use in study.workloads:
+        workload = sources.workload(use)
+        with_levels = _with_parameters(study, treatment, use)
+        files = workload.files(with_levels)
+        boot = common.model_copy(update={"files": _once((*common.files, *files))}) if files else common
+        made.append(Job(use.label, with_levels, workload, boot, settings))
+    return tuple(made)
+
+
+def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) -> Boot:
+    """The system that the treatment boots, apart from what single workloads bring."""
+    machine = study.machine
+    return Boot(
+        kernel=kernel,
+        parameters=(*machine.boot, *_boot_parameters(study, treatment)),
+        memory_mib=_memory_mib(study, treatment),
+        cpus=machine.cpus,
+        modules=sources.modules(kernel, machine.modules) if machine.modules else (),
+        files=_once(_carried(Path(file)) for file in machine.files),
+        settle_ns=machine.settle_ns,
+        limit_instructions=machine.limit_instructions,
+        limit_seconds=machine.limit_seconds,
+    )
+
+
+def _boot_parameters(study: Study, treatment: Treatment) -> list[str]:
+    found = [
+        boot_parameter(factor.target, treatment.levels[factor.name])
+        for factor in study.factors
+        if factor.kind is FactorKind.BOOT
+    ]
+    return [parameter for parameter in found if parameter]
+
+
+def boot_parameter(name: str, level: LevelValue) -> str:
+    """`name=level`; the level `""` leaves the parameter out, the level `name` gives it without a value."""
+    text = level_text(level)
+    if text == name:
+        return name
+    return f"{name}={text}" if text else ""
+
+
+def _memory_mib(study: Study, treatment: Treatment) -> int:
+    for factor in study.factors:
+        if factor.kind is FactorKind.MEMORY:
+            level = treatment.levels[factor.name]
+            return units.memory_mib(level) if isinstance(level, str) else int(level)
+    return study.machine.memory_mib
+
+
+def _with_parameters(study: Study, treatment: Treatment, use: WorkloadUse) -> WorkloadUse:
+    """The use, with the parameters that are factors set to the treatment's levels."""
+    levels = {}
+    for factor in study.factors:
+        workload, _, parameter = factor.target.partition(".")
+        if factor.kind is FactorKind.PARAMETER and workload == use.name:
+            levels[parameter] = treatment.levels[factor.name]
+    return use.model_copy(update={"parameters": use.parameters | levels}) if levels else use
+
+
+def _carried(file: Path) -> CarriedFile:
+    try:
+        mode = file.stat().st_mode & 0o777
+    except OSError as error:
+        raise FileToCarry(machine="of the study", path=file, problem=error.strerror) from error
+    return CarriedFile(host=file, guest=str(file), mode=mode)
+
+
+def _once(files: Iterable[CarriedFile]) -> tuple[CarriedFile, ...]:
+    return tuple(dict.fromkeys(files))

@@ -1,0 +1,47 @@
+"""Why a number that was planned is not there, in one sentence."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ktrial.model.trial import Outcome, Trial
+
+OUTCOME_WORDS = {
+    Outcome.COMPLETED: "completed",
+    Outcome.PANICKED: "panicked",
+    Outcome.HUNG: "hung",
+    Outcome.NO_INIT: "found no init",
+    Outcome.NOT_A_KERNEL: "had no kernel to boot (the file is none)",
+    Outcome.OUT_OF_MEMORY: "ran out of memory",
+    Outcome.REFUSED: "had a setting refused",
+    Outcome.WORKLOAD_FAILED: "had a workload that failed",
+    Outcome.MACHINE_FAILED: "ended with the machine's failure",
+    Outcome.KERNEL_MISSING: "had no kernel (it could not be had)",
+}
+
+
+def why_missing(treatment: str, workload: str, trials: Sequence[Trial], found: set[int], planned: int) -> str:
+    """Why `workload` has no number under some of the perturbations; empty where it has one under each.
+
+    `found` are the perturbations with a number, `planned` is how many there should be.
+    """
+    if len(found) >= planned:
+        return ""
+    without = [trial for trial in trials if trial.planned.perturbation.number not in found]
+    if failed := [trial for trial in without if trial.outcome is not Outcome.COMPLETED]:
+        return f"{treatment}: {failures(failed, planned)}"
+    if without:
+        return f"{treatment}: {workload} gave no number in {len(without)} of {planned} trials"
+    return f"{treatment}: {planned - len(found)} of {planned} trials have not run yet"
+
+
+def failures(failed: Sequence[Trial], planned: int) -> str:
+    """`2 of 3 trials panicked (Kernel panic - not syncing: …)`, the most frequent outcome first."""
+    counts = Counter(trial.outcome for trial in failed)
+    outcome, number = min(counts.items(), key=lambda item: (-item[1], item[0].value))
+    reason = next((trial.reason for trial in failed if trial.outcome is outcome), "")
+    others = len(failed) - number
+    return (
+        f"{number} of {planned} trials {OUTCOME_WORDS[outcome]}"
+        + (f" ({reason.rstrip('.')})" if reason else "")
+        + (f", {others} more failed otherwise" if others else "")
+    )

@@ -1,0 +1,149 @@
+"""A study's result, worked out anew from its trials each time: the same trials, the same result."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ktrial.errors import WorkloadError
+from ktrial.model.advice import DataWarning
+from ktrial.model.design import Treatment
+from ktrial.model.record import StudyRecord
+from ktrial.model.study import Study
+from ktrial.model.trial import Trial
+from ktrial.model.verdict import Comparison, Result
+from ktrial.model.workload import Metric, Mode, Sample, WorkloadUse
+from ktrial.runner.data_warnings import warnings_of
+from ktrial.runner.missing import why_missing
+from ktrial.runner.planning import plan
+from ktrial.runner.sources import workload_of
+from ktrial.stats import Arm, answer, compare
+from ktrial.stats.comparable import kernel_difference, machine_difference, mode_difference
+from ktrial.store import Store
+
+Described = Callable[[WorkloadUse], tuple[Metric, ...]]
+
+
+def record(store: Store, study: int | str) -> StudyRecord:
+    """A study in the store, by its id or its name (the newest), with its trials and result.
+
+    Raises StudyNotStored and other StoreErrors.
+    """
+    stored = store.find(study)
+    trials = store.trials(stored.id)
+    return StudyRecord(
+        id=stored.id,
+        study=stored.study,
+        study_digest=stored.digest,
+        created=stored.created,
+        planned=len(plan(stored.study).trials),
+        trials=trials,
+        result=result(stored.study, trials),
+    )
+
+
+def metrics_in_catalogue(use: WorkloadUse) -> tuple[Metric, ...]:
+    """The metrics that the workload promises; none where the catalogue does not know it any more."""
+    try:
+        return workload_of(use).description.metrics
+    except WorkloadError:
+        return ()
+
+
+def result(study: Study, trials: Iterable[Trial], described: Described = metrics_in_catalogue) -> Result:
+    """The study's answer: every treatment against the baseline, for every metric of every workload.
+
+    Comparisons are ordered as the study has its workloads, then as a workload has its metrics, then as the
+    plan has its treatments. Nothing depends on time, on the host or on the order in which trials ended.
+    """
+    in_order = sorted(trials, key=lambda trial: trial.planned.order)
+    arms = [_TreatmentTrials.of(study, treatment, in_order) for treatment in plan(study).treatments]
+    comparisons = tuple(
+        _comparison(study, label, metric, arms[0], arm)
+        for label, metric in _measured(study, in_order, described)
+        for arm in arms[1:]
+    )
+    return Result(
+        study=study.name,
+        question=study.question,
+        answer=answer(comparisons, study.margin),
+        comparisons=comparisons,
+        warnings=_all_warnings(study, arms, comparisons),
+    )
+
+
+@dataclass(frozen=True)
+class _TreatmentTrials:
+    """The trials of one treatment that ended, in run order."""
+
+    treatment: Treatment
+    trials: tuple[Trial, ...]
+    planned: int
+
+    @classmethod
+    def of(cls, study: Study, treatment: Treatment, trials: Sequence[Trial]) -> "_TreatmentTrials":
+        own = tuple(trial for trial in trials if trial.planned.treatment.key == treatment.key)
+        return cls(treatment, own, study.perturbations)
+
+    def samples(self, label: str, metric: str) -> dict[int, Sample]:
+        """Perturbation's number → sample."""
+        return {
+            trial.planned.perturbation.number: sample
+            for trial in self.trials
+            for sample in trial.samples
+            if (sample.workload, sample.metric) == (label, metric)
+        }
+
+    def arm(self, label: str, metric: str) -> Arm:
+        """The treatment's numbers for one metric, with what is missing of them."""
+        found = self.samples(label, metric)
+        return Arm(
+            label=self.treatment.label,
+            values={number: sample.value for number, sample in sorted(found.items())},
+            missing=why_missing(self.treatment.label, label, self.trials, set(found), self.planned),
+        )
+
+
+def _measured(study: Study, trials: Sequence[Trial], described: Described) -> list[tuple[str, Metric]]:
+    """Every workload's label with each of its metrics, as sampled, or as described where nothing was."""
+    found: dict[tuple[str, str], Metric] = {}
+    for use in study.workloads:
+        samples = [sample for trial in trials for sample in trial.samples if sample.workload == use.label]
+        metrics = [Metric(name=one.metric, unit=one.unit, direction=one.direction) for one in samples]
+        for metric in metrics or described(use):
+            found.setdefault((use.label, metric.name), metric)
+    return [(label, metric) for (label, _), metric in found.items()]
+
+
+def _comparison(
+    study: Study, label: str, metric: Metric, baseline: _TreatmentTrials, treatment: _TreatmentTrials
+) -> Comparison:
+    sides = (baseline, treatment)
+    modes = [sample.mode for side in sides for sample in side.samples(label, metric.name).values()]
+    return compare(
+        label,
+        metric,
+        modes[-1] if modes else Mode.EXACT_CLOCK,
+        baseline.arm(label, metric.name),
+        treatment.arm(label, metric.name),
+        margin=study.margin,
+        incomparable=mode_difference(modes) or _difference(baseline, treatment),
+    )
+
+
+def _difference(baseline: _TreatmentTrials, treatment: _TreatmentTrials) -> str:
+    """Why the two treatments' trials must not be compared; empty where they may."""
+    for side in (baseline, treatment):
+        if reason := kernel_difference(side.trials):
+            return f"{side.treatment.label}: {reason}"
+    return machine_difference(baseline.trials, treatment.trials)
+
+
+def _all_warnings(
+    study: Study, arms: Sequence[_TreatmentTrials], comparisons: tuple[Comparison, ...]
+) -> tuple[DataWarning, ...]:
+    by_label = {arm.treatment.label: arm.trials for arm in arms}
+    measured = {
+        (arm.treatment.label, one.workload, one.metric): arm.arm(one.workload, one.metric)
+        for one in comparisons
+        for arm in arms
+    }
+    return warnings_of(study, by_label, measured)

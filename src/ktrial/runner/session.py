@@ -1,0 +1,209 @@
+"""Run a study: plan, skip what is finished, obtain kernels, prepare, run trials at once, store, resume."""
+
+from dataclasses import dataclass, field
+
+from ktrial import machines
+from ktrial.errors import ImageError, Interrupted, KernelError, KtrialError
+from ktrial.machines import Machine
+from ktrial.model.design import Plan, PlannedTrial, Treatment
+from ktrial.model.kernel import Kernel
+from ktrial.model.record import StudyRecord
+from ktrial.model.study import Study
+from ktrial.model.trial import Outcome, Trial
+from ktrial.runner.boots import Job, jobs_of, kernel_name, kernel_names
+from ktrial.runner.host_problems import HOST_PROBLEMS
+from ktrial.runner.interruption import Interruption
+from ktrial.runner.observer import Observer, Silent
+from ktrial.runner.planning import plan as plan_of
+from ktrial.runner.result import record
+from ktrial.runner.sources import Sources, the_real_ones
+from ktrial.runner.trial import without_running
+from ktrial.runner.workers import (
+    Broken,
+    Ended,
+    Event,
+    Prepared,
+    Preparing,
+    Started,
+    StopAsked,
+    Workers,
+    trials_at_once,
+)
+from ktrial.store import Store
+
+TRIED_AGAIN = frozenset({Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL, Outcome.MACHINE_FAILED})
+"""Outcomes that tell of this host or of a file, not of a treatment: the next run tries those trials again."""
+
+
+def run(
+    study: Study,
+    *,
+    store: Store,
+    machine: Machine | None = None,
+    observer: Observer | None = None,
+    jobs: int | None = None,
+    retry_failed: bool = False,
+    sources: Sources | None = None,
+) -> StudyRecord:
+    """Run all trials of the study that are not in the store yet, and return the study with its result.
+
+    `machine`: what to run them on, instead of the one that the study names. `jobs`: how many trials at once;
+    as many as there are cores where load does not change the numbers, and one elsewhere, whatever is asked.
+    `retry_failed`: run trials again that ended with another outcome than `completed`.
+
+    A kernel that cannot be had, or that fails, is the outcome of its trials; the study goes on. If none of
+    the kernels can be had, the first one's KernelError is raised. Raises Interrupted after Ctrl-C, SIGTERM
+    and SIGHUP (what is finished is stored), StoreError, MachineError and others that say something about this
+    host (a missing QEMU, a full disk), WorkloadError.
+    """
+    machine = machine or machines.find(study.machine.kind)
+    observer = observer or Silent()
+    session = _Session(study, store, machine, observer, sources or the_real_ones(), retry_failed)
+    with Interruption() as interruption:
+        try:
+            machine.check()
+            session.run(interruption, trials_at_once(machine, jobs))
+        except KeyboardInterrupt:
+            raise session.interrupted() from None
+    return record(store, session.study_id)
+
+
+@dataclass
+class _Session:
+    study: Study
+    store: Store
+    machine: Machine
+    observer: Observer
+    sources: Sources
+    retry_failed: bool
+    study_id: int = 0
+    plan: Plan = field(init=False)
+    finished: int = 0
+    seconds: list[float] = field(default_factory=list)
+    at_once: int = 1
+
+    def __post_init__(self) -> None:
+        self.plan = plan_of(self.study)
+
+    @property
+    def replaced(self) -> frozenset[Outcome]:
+        """Outcomes of stored trials that are run again."""
+        return frozenset(Outcome) - {Outcome.COMPLETED} if self.retry_failed else TRIED_AGAIN
+
+    def run(self, interruption: Interruption, at_once: int) -> None:
+        """Run what is missing."""
+        self.at_once = at_once
+        self.study_id = self.store.study(self.study)
+        done = self.store.finished_keys(self.study_id, apart_from=self.replaced)
+        missing = [planned for planned in self.plan.trials if planned.key not in done]
+        self.finished = len(self.plan.trials) - len(missing)
+        self.observer.study_planned(self.plan, self.finished)
+        if missing:
+            ready, jobs = self._ready(missing)
+            self._run_trials(interruption, ready, jobs)
+
+    def interrupted(self) -> Interrupted:
+        """The error that ends an interrupted run."""
+        total = len(self.plan.trials)
+        what = f"{self.finished} of {total} trials are stored, nothing of them is lost"
+        return Interrupted(what=what, resume="run the same command again: it goes on from there")
+
+    def _ready(self, missing: list[PlannedTrial]) -> tuple[list[PlannedTrial], dict[str, tuple[Job, ...]]]:
+        """The trials that can be run, with what each treatment does; the others are stored with why not."""
+        kernels = self._kernels(missing)
+        jobs: dict[str, tuple[Job, ...]] = {}
+        failed: dict[str, KtrialError] = {}
+        for treatment in _treatments(missing):
+            name = kernel_name(self.study, treatment)
+            try:
+                found = kernels[name]
+                if isinstance(found, KernelError):
+                    raise found
+                jobs[treatment.key] = jobs_of(self.study, treatment, found, self.sources)
+            except KernelError as error:
+                _raise_host_problem(error)
+                failed[treatment.key] = error
+        for planned in missing:
+            if reason := failed.get(planned.treatment.key):
+                self._store(_not_had(planned, reason, kernel_name(self.study, planned.treatment)))
+        return [planned for planned in missing if planned.treatment.key in jobs], jobs
+
+    def _kernels(self, missing: list[PlannedTrial]) -> dict[str, Kernel | KernelError]:
+        """Every kernel that is needed, by name, or why it cannot be had. Raises where none can."""
+        found: dict[str, Kernel | KernelError] = {}
+        for name in kernel_names(self.study, (planned.treatment for planned in missing)):
+
+            def progress(what: str, done: int = 0, total: int = 0, name: str = name) -> None:
+                self.observer.kernel_progress(name, what, done, total)
+
+            try:
+                found[name] = self.sources.obtain(name, progress)
+            except KernelError as error:
+                _raise_host_problem(error)
+                found[name] = error
+                self.observer.kernel_failed(name, error)
+        errors = [one for one in found.values() if isinstance(one, KernelError)]
+        if errors and len(errors) == len(found) and not self.finished:
+            raise errors[0]
+        return found
+
+    def _run_trials(
+        self, interruption: Interruption, trials: list[PlannedTrial], jobs: dict[str, tuple[Job, ...]]
+    ) -> None:
+        workers = Workers(self.machine, self.at_once)
+        interruption.tell(lambda: workers.events.put(StopAsked()))
+        awaited = len(trials)
+        try:
+            workers.begin(trials, jobs)
+            while awaited:
+                event = workers.events.get()
+                self._handle(event)
+                awaited -= isinstance(event, Ended)
+        except BaseException:
+            self.observer.stopping()
+            for trial in workers.stop():
+                self._store(trial)
+            raise
+        workers.close()
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case Preparing(boot, what):
+                self.observer.preparing(boot, what)
+            case Prepared(boot):
+                self.observer.prepared(boot)
+            case Started(planned):
+                self.observer.trial_started(planned)
+            case Ended(trial):
+                self.seconds.append(trial.seconds)
+                self._store(trial)
+            case Broken(error):
+                raise error
+            case StopAsked():
+                raise KeyboardInterrupt
+
+    def _store(self, trial: Trial) -> None:
+        self.store.add_trial(self.study_id, trial, replaces=self.replaced)
+        self.finished += 1
+        total = len(self.plan.trials)
+        self.observer.trial_finished(trial, self.finished, total, self._seconds_left(total))
+
+    def _seconds_left(self, total: int) -> float | None:
+        if not self.seconds:
+            return None
+        mean = sum(self.seconds) / len(self.seconds)
+        return mean * (total - self.finished) / self.at_once
+
+
+def _treatments(trials: list[PlannedTrial]) -> list[Treatment]:
+    return list({planned.treatment.key: planned.treatment for planned in trials}.values())
+
+
+def _not_had(planned: PlannedTrial, error: KtrialError, kernel: str) -> Trial:
+    outcome = Outcome.NOT_A_KERNEL if isinstance(error, ImageError) else Outcome.KERNEL_MISSING
+    return without_running(planned, outcome, str(error), kernel)
+
+
+def _raise_host_problem(error: KtrialError) -> None:
+    if isinstance(error, HOST_PROBLEMS):
+        raise error

@@ -1,0 +1,239 @@
+"""One trial: boot or restore, make the settings, run each workload from the same state, keep what came of it.
+
+Whatever goes wrong inside the guest is an outcome of the trial, with the end of the console log.
+"""
+
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+from ktrial import __version__, monitors
+from ktrial.errors import GuestEnded, GuestError, KtrialError, MachineError, MachineStopped, WorkloadError
+from ktrial.machines import BootedTarget, Machine
+from ktrial.model.advice import DataWarning, WarningKind
+from ktrial.model.design import PlannedTrial
+from ktrial.model.kernel import Kernel
+from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
+from ktrial.model.workload import Sample
+from ktrial.runner.boots import Job
+from ktrial.runner.host_problems import HOST_PROBLEMS
+from ktrial.runner.settings import SettingRefused, read_back
+from ktrial.target import Run, Step, StepResult
+
+_LONGEST_CONSOLE = 64 * 1024
+
+
+def run_trial(
+    machine: Machine,
+    planned: PlannedTrial,
+    jobs: Iterable[Job],
+    failed_boots: Mapping[Boot, KtrialError] = MappingProxyType({}),
+) -> Trial:
+    """Run the trial to its end, whatever its outcome.
+
+    A workload that fails, or brings the guest down, does not keep the others from running: each starts from
+    the restored state. A refused setting makes the whole trial invalid: it has no samples then. What failed
+    while it was prepared is not booted again: `failed_boots` says how it failed.
+    Raises what says nothing about the treatment: HOST_PROBLEMS and MachineStopped.
+    """
+    notes = _Notes(planned)
+    for boot, of_boot in _by_boot(jobs).items():
+        notes.kernel = boot.kernel
+        try:
+            if boot in failed_boots:
+                raise failed_boots[boot]
+            _in_one_boot(machine, boot, of_boot, notes)
+        except _FAILURES as error:
+            notes.failed(error)
+        if notes.outcome is Outcome.REFUSED:
+            break
+    return notes.trial()
+
+
+def _by_boot(jobs: Iterable[Job]) -> dict[Boot, list[Job]]:
+    grouped: dict[Boot, list[Job]] = {}
+    for job in jobs:
+        grouped.setdefault(job.boot, []).append(job)
+    return grouped
+
+
+def without_running(planned: PlannedTrial, outcome: Outcome, reason: str, kernel: str) -> Trial:
+    """The trial of a treatment that could not even be tried, because its kernel could not be had."""
+    return Trial(
+        planned=planned,
+        outcome=outcome,
+        reason=reason,
+        provenance=Provenance(kernel=kernel, ktrial=__version__),
+        started=datetime.now(UTC),
+        seconds=0.0,
+    )
+
+
+_FAILURES = (GuestError, MachineError, WorkloadError)
+
+
+@dataclass
+class _Notes:
+    """What is known so far about the trial under way."""
+
+    planned: PlannedTrial
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    clock: float = field(default_factory=time.monotonic)
+    kernel: Kernel | None = None
+    identity: MachineIdentity | None = None
+    outcome: Outcome = Outcome.COMPLETED
+    reason: str = ""
+    console: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    samples: list[Sample] = field(default_factory=list)
+    counters: list[CounterDelta] = field(default_factory=list)
+
+    def failed(self, error: KtrialError | SettingRefused, workload: str = "") -> None:
+        """Note the first failure; host problems and the end of the machine are raised instead."""
+        if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
+            raise error
+        if self.outcome is not Outcome.COMPLETED:
+            return
+        self.outcome = _outcome(error)
+        self.reason = f"{workload}: {_reason(error)}" if workload else _reason(error)
+        if isinstance(error, KtrialError):
+            self.console = str(error.facts.get("console", ""))[-_LONGEST_CONSOLE:]
+
+    def trial(self) -> Trial:
+        """The trial, ended now."""
+        valid = self.outcome is not Outcome.REFUSED
+        return Trial(
+            planned=self.planned,
+            outcome=self.outcome,
+            reason=self.reason,
+            samples=tuple(self.samples) if valid else (),
+            counters=tuple(self.counters) if valid else (),
+            settings=self.settings,
+            warnings=_warnings(self.identity),
+            console=self.console,
+            provenance=_provenance(self.kernel, self.identity),
+            started=self.started,
+            seconds=time.monotonic() - self.clock,
+        )
+
+
+def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: _Notes) -> None:
+    with machine.start(boot) as target:
+        for job in jobs:
+            try:
+                _do(target, machine, job, notes)
+            except (*_FAILURES, SettingRefused) as error:
+                notes.failed(error, job.label if isinstance(error, GuestError) else "")
+            finally:
+                notes.identity = target.identity
+            if notes.outcome is Outcome.REFUSED:
+                return
+
+
+def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None:
+    """One job: settings first, then the workload's steps; their samples and counters go into the notes."""
+    writes = tuple(setting.step for setting in job.settings)
+    steps = job.workload.steps(job.use, machine.mode, notes.planned.perturbation)
+    try:
+        results = target.perform((*writes, *_watched(steps)))
+    except GuestEnded as ended:
+        # A setting that brought the guest down was still taken or refused: the kernel's answer goes first.
+        before = ended.facts.get("results", ())
+        if isinstance(before, tuple) and len(before) >= len(writes):
+            notes.settings |= read_back(job.settings, before)
+        raise
+    notes.settings |= read_back(job.settings, results)
+    own = _own(results, len(writes))
+    samples = job.workload.samples(job.use, machine.mode, own)
+    notes.samples += [_checked(sample, job) for sample in samples]
+    notes.counters += _counters(job.label, own)
+
+
+def _watched(steps: Iterable[Step]) -> tuple[Step, ...]:
+    """The steps, with the monitors' files watched around every program."""
+    files = monitors.watched_files()
+    return tuple(
+        step.model_copy(update={"watch": tuple(dict.fromkeys((*step.watch, *files)))})
+        if isinstance(step, Run)
+        else step
+        for step in steps
+    )
+
+
+def _own(results: tuple[StepResult, ...], before: int) -> tuple[StepResult, ...]:
+    """The results of the workload's own steps, numbered as the workload numbered them."""
+    own = [result for result in results if result.step >= before]
+    return tuple(result.model_copy(update={"step": result.step - before}) for result in own)
+
+
+def _checked(sample: Sample, job: Job) -> Sample:
+    if not math.isfinite(sample.value):
+        problem = f"its {sample.metric} is no number ({sample.value})"
+        raise WorkloadError(workload=job.label, problem=problem)
+    return sample.model_copy(update={"workload": job.label})
+
+
+def _counters(label: str, results: tuple[StepResult, ...]) -> list[CounterDelta]:
+    """Every counter, summed over the programs that the workload ran."""
+    totals: dict[str, float] = {}
+    for result in results:
+        if result.do == "run":
+            for name, rise in monitors.counters(result.watched, result.rusage).items():
+                totals[name] = totals.get(name, 0.0) + rise
+    return [CounterDelta(workload=label, name=name, delta=totals[name]) for name in sorted(totals)]
+
+
+def _outcome(error: Exception) -> Outcome:
+    if isinstance(error, SettingRefused):
+        return Outcome.REFUSED
+    if isinstance(error, GuestEnded):
+        return Outcome(str(error.facts["outcome"]))
+    if isinstance(error, WorkloadError):
+        return Outcome.WORKLOAD_FAILED
+    return Outcome.MACHINE_FAILED
+
+
+def _reason(error: Exception) -> str:
+    return str(error.facts["reason"]) if isinstance(error, GuestEnded) else str(error)
+
+
+def _warnings(identity: MachineIdentity | None) -> tuple[DataWarning, ...]:
+    _, broken_monitors = monitors.found()
+    if identity is None or not identity.plain_boot_reason:
+        return broken_monitors
+    return (
+        *broken_monitors,
+        DataWarning(
+            kind=WarningKind.PLAIN_BOOT,
+            text=f"booted without a snapshot: {identity.plain_boot_reason}",
+            advice="the numbers are the same; each trial takes a whole boot longer",
+        ),
+    )
+
+
+def _provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Provenance:
+    known: dict[str, object] = {"ktrial": __version__}
+    if kernel:
+        known |= {
+            "kernel": kernel.name,
+            "kernel_release": kernel.release,
+            "kernel_package": f"{kernel.origin.source} {kernel.origin.version}".strip(),
+            "kernel_digest": kernel.digest,
+            "config_digest": kernel.config_digest,
+        }
+    if identity:
+        known |= {
+            "machine": identity.machine,
+            "qemu": identity.qemu,
+            "cpu_model": identity.cpu_model,
+            "command_line": identity.command_line,
+            "machine_arguments": identity.arguments,
+            "agent_digest": identity.agent_digest,
+            "seed": identity.seed,
+            "snapshot": identity.snapshot or f"plain boot: {identity.plain_boot_reason}",
+        }
+    return Provenance.model_validate(known)

@@ -1,0 +1,139 @@
+"""Prepares systems and runs trials, several at once; tells what happens as events, read by one thread."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+
+from ktrial.errors import KtrialError, MachineStopped
+from ktrial.machines import Machine
+from ktrial.model.design import PlannedTrial
+from ktrial.model.machine import Boot
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.workload import Mode
+from ktrial.runner.boots import Job
+from ktrial.runner.host_problems import HOST_PROBLEMS
+from ktrial.runner.trial import run_trial
+
+_LOAD_DOES_NOT_MATTER = {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """A system is being prepared; `what` says what is being done."""
+
+    boot: Boot
+    what: str
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A system is ready, or will fail all its trials."""
+
+    boot: Boot
+
+
+@dataclass(frozen=True)
+class Started:
+    """A trial started."""
+
+    planned: PlannedTrial
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A trial ended."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Something went wrong that is no trial's outcome: the run cannot go on."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class StopAsked:
+    """Ctrl-C or SIGTERM."""
+
+
+Event = Preparing | Prepared | Started | Ended | Broken | StopAsked
+
+
+def trials_at_once(machine: Machine, asked: int | None) -> int:
+    """As many as there are cores where load does not change the numbers, else one."""
+    if machine.mode not in _LOAD_DOES_NOT_MATTER:
+        return 1
+    return max(1, asked or len(os.sched_getaffinity(0)))
+
+
+class Workers:
+    """Threads that wait for the machine's guests. `events` is read by the thread that owns the store."""
+
+    def __init__(self, machine: Machine, at_once: int) -> None:
+        self.events: SimpleQueue[Event] = SimpleQueue()
+        self._machine = machine
+        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="trial")
+        self._preparations: dict[Boot, Future[KtrialError | None]] = {}
+        self._stopped = False
+
+    def begin(self, trials: Sequence[PlannedTrial], jobs: Mapping[str, Sequence[Job]]) -> None:
+        """Hand everything over. `jobs` is by the treatments' keys.
+
+        Preparations come first in the pool's queue, so that a trial that waits for one waits for a thread
+        that works.
+        """
+        of_trials = [(planned, tuple(jobs[planned.treatment.key])) for planned in trials]
+        for boot in dict.fromkeys(job.boot for _, of_trial in of_trials for job in of_trial):
+            self._preparations[boot] = self._pool.submit(self._prepare, boot)
+        for planned, of_trial in of_trials:
+            self._pool.submit(self._trial, planned, of_trial)
+
+    def stop(self) -> Iterator[Trial]:
+        """End everything that is under way; yield the trials that had ended before."""
+        self._stopped = True
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._machine.stop()
+        self._pool.shutdown(wait=True)
+        while not self.events.empty():
+            event = self.events.get()
+            if isinstance(event, Ended):
+                yield event.trial
+
+    def close(self) -> None:
+        """Wait for the threads, which have nothing left to do."""
+        self._pool.shutdown(wait=True)
+
+    def _prepare(self, boot: Boot) -> KtrialError | None:
+        """Return why the system fails, where that is an outcome of its trials."""
+        try:
+            self._machine.prepare(boot, lambda what: self.events.put(Preparing(boot, what)))
+        except KtrialError as error:
+            if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
+                self._broken(error)
+            return error
+        except BaseException as error:
+            self._broken(error)
+            raise
+        finally:
+            self.events.put(Prepared(boot))
+        return None
+
+    def _trial(self, planned: PlannedTrial, jobs: tuple[Job, ...]) -> None:
+        try:
+            boots = {job.boot for job in jobs}
+            failed = {boot: error for boot in boots if (error := self._preparations[boot].result())}
+            self.events.put(Started(planned))
+            trial = run_trial(self._machine, planned, jobs, failed)
+        except BaseException as error:
+            self._broken(error)
+            raise
+        # A guest that was ended by `stop` looks like a machine that failed.
+        if not (self._stopped and trial.outcome is Outcome.MACHINE_FAILED):
+            self.events.put(Ended(trial))
+
+    def _broken(self, error: BaseException) -> None:
+        self.events.put(Broken(error))
