@@ -33,6 +33,8 @@ def booted(
         report = read_report(process)
         if ending.stop is not Stop.PAUSED or report.ready is None:
             raise _not_booted(setup, children, process, ending, report)
+        if report.module_refused:
+            raise _ended(outcome.module_refused(report.module_refused), process.console_text())
         yield process
 
 
@@ -47,8 +49,7 @@ def snapshot_contents(setup: Setup, children: Children, progress: Progress) -> I
 
 
 def _refused(error: Unstarted) -> GuestEnded:
-    found = outcome.judge_unstarted(error.status, error.said)
-    return GuestEnded(outcome=found.outcome.value, reason=found.reason, console="", results=())
+    return _ended(outcome.judge_unstarted(error.status, error.said), "")
 
 
 def _not_booted(
@@ -63,6 +64,10 @@ def _not_booted(
         talkative = _talkative_console(setup, children)
         console = talkative if len(talkative) > len(console) else console
         found = outcome.judge(ending, setup.limits, console=console, said=said, ready=False)
+    return _ended(found, console)
+
+
+def _ended(found: outcome.Verdict, console: str) -> GuestEnded:
     end = outcome.console_end(console)
     return GuestEnded(outcome=found.outcome.value, reason=found.reason, console=end, results=())
 

@@ -15,12 +15,11 @@ from ktrial.errors import FileToCarry, MachineError, MachineToolMissing
 from ktrial.machines.exact.digests import digest_of_bytes, digest_of_file
 from ktrial.model.base import digest
 from ktrial.model.machine import Boot
+from ktrial.target.plan import BOOT_PLAN_PATH
 
-PROTOCOL = 1
 FORMAT = 1
 """Raised when the same entries make other bytes: a snapshot's key holds it."""
 
-BOOT_FILE = "/ktrial/boot.json"
 BALLAST = "/ktrial/ballast"
 _OURS = ("/init", "/ktrial")
 _DIRECTORIES = ("/dev", "/proc", "/sys", "/tmp")
@@ -44,7 +43,7 @@ class Entry:
 def entries(boot: Boot, programs: dict[str, Path], boot_file: bytes, machine: str) -> tuple[Entry, ...]:
     """Every file of the archive, in its order. Raises FileToCarry."""
     found = {guest: Entry(guest, 0o755, host) for guest, host in programs.items()}
-    found[BOOT_FILE] = Entry(BOOT_FILE, 0o644, boot_file)
+    found[BOOT_PLAN_PATH] = Entry(BOOT_PLAN_PATH, 0o644, boot_file)
     if boot.initrd_padding:
         found[BALLAST] = Entry(BALLAST, 0o644, bytes(boot.initrd_padding))
     for host, guest in zip(boot.modules, module_paths(boot), strict=True):

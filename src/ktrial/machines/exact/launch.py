@@ -10,8 +10,7 @@ from ktrial.machines.exact.command_line import kernel_parameters, machine_argume
 from ktrial.machines.exact.process import Children, QemuProcess, inherited_path, memory_file
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot import OpenSnapshot
-
-PLAN = "opt/ktrial/plan"
+from ktrial.target.plan import PLAN_FW_CFG_NAME
 
 
 class Unstarted(Exception):
@@ -83,7 +82,7 @@ def _add_plan(
 ) -> None:
     if plan is not None:
         file = kept.enter_context(memory_file("ktrial-plan", plan))
-        arguments += ["-fw_cfg", f"name={PLAN},file={inherited_path(file)}"]
+        arguments += ["-fw_cfg", f"name={PLAN_FW_CFG_NAME},file={inherited_path(file)}"]
         inherited.append(file)
 
 

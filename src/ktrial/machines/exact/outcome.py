@@ -84,6 +84,11 @@ def agent_failed(text: str) -> Verdict:
     return Verdict(Outcome.MACHINE_FAILED, f"the agent could not go on: {text}")
 
 
+def module_refused(text: str) -> Verdict:
+    """What became of a guest whose kernel does not take a module of the study."""
+    return Verdict(Outcome.REFUSED, f"the kernel refused a {text}")
+
+
 def frames_damaged(damage: str) -> Verdict:
     """What became of a guest whose frames cannot be read."""
     return Verdict(Outcome.MACHINE_FAILED, f"what the agent reported is damaged: {damage}")

@@ -33,7 +33,7 @@ class Qmp:
         return self._socket.fileno()
 
     def negotiate(self, seconds: float) -> None:
-        """Wait for the greeting, leave the negotiation mode. From here on nothing waits longer than `seconds`."""
+        """Wait for the greeting, and leave the negotiation mode. Nothing waits longer than `seconds` then."""
         self._socket.settimeout(seconds)
         while not self._greeted:
             self.receive("its greeting")

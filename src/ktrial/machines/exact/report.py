@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ktrial.errors import FrameError
 from ktrial.machines.exact.process import QemuProcess
-from ktrial.target.frames import Decoder, Done, Failed, Ready
+from ktrial.target.frames import Decoder, Done, Failed, Payload, Ready, payload_of
 from ktrial.target.steps import StepResult
 
 
@@ -20,24 +20,32 @@ class Report:
     damage: str = ""
     """What is wrong with the first damaged frame; those before it count."""
 
+    @property
+    def module_refused(self) -> str:
+        """The first module that the kernel did not take at boot, and its answer; empty where it took all."""
+        failures = self.ready.failures if self.ready else ()
+        refused = (f"{f.what}: {f.failure.text}" for f in failures if f.what.startswith("module "))
+        return next(refused, "")
+
 
 def read_report(process: QemuProcess) -> Report:
     """Decode what there is. A frame that is not complete yet is left out."""
-    ready: Ready | None = None
-    results: list[StepResult] = []
-    done, failed, damage = False, "", ""
+    payloads, damage = _payloads(process.frame_bytes())
+    return Report(
+        ready=next((payload for payload in payloads if isinstance(payload, Ready)), None),
+        results=tuple(payload for payload in payloads if isinstance(payload, StepResult)),
+        done=any(isinstance(payload, Done) for payload in payloads),
+        failed=next((payload.text for payload in payloads if isinstance(payload, Failed)), ""),
+        damage=damage,
+    )
+
+
+def _payloads(data: bytes) -> tuple[list[Payload], str]:
+    payloads: list[Payload] = []
     decoder = Decoder()
     try:
-        for message in decoder.feed(process.frame_bytes()):
-            match message:
-                case Ready():
-                    ready = message
-                case StepResult():
-                    results.append(message)
-                case Done():
-                    done = True
-                case Failed():
-                    failed = message.text
+        payloads += [payload_of(frame) for frame in decoder.feed(data)]
+        decoder.feed(b"")  # a damaged frame after good ones is told by the next call
     except FrameError as error:
-        damage = str(error.facts["problem"])
-    return Report(ready, tuple(results), done, failed, damage)
+        return payloads, str(error.facts["problem"])
+    return payloads, ""

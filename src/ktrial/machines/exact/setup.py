@@ -20,7 +20,7 @@ from ktrial.machines.exact.watch import Limits
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
-from ktrial.target.plan import BootModule, BootPlan
+from ktrial.target.plan import PROTOCOL, BootModule, BootPlan
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> Setup:
     found = initramfs.entries(boot, programs(guest), _boot_file(boot), machine)
     agent = next(entry.digest for entry in found if entry.guest == "/init")
     facts = {
-        "protocol": str(initramfs.PROTOCOL),
+        "protocol": str(PROTOCOL),
         "qemu": qemu.build,
         "firmware": qemu.firmware,
         "cpu model": CPU_MODEL,

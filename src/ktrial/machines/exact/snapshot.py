@@ -88,7 +88,7 @@ class SnapshotCache:
         contents: Callable[[], contextlib.AbstractContextManager[Contents]],
         check: Callable[[], None],
     ) -> None:
-        """Make a snapshot, unless another process makes it meanwhile; `check` is called while waiting for that.
+        """Make a snapshot, unless another process makes it meanwhile: then `check` is called now and then.
 
         Raises NoSpaceForSnapshot or MachineError, and what `contents` and `check` raise; nothing half-made
         stays.
