@@ -9,6 +9,7 @@
 mod arguments;
 mod catalogue;
 mod children;
+mod clean_room;
 mod clock;
 mod echo;
 mod failure;
@@ -43,17 +44,23 @@ pub unsafe extern "C" fn main(
     values: *const *const libc::c_char,
 ) -> libc::c_int {
     // SAFETY: the C library hands over `count` C strings that live as long as the process.
-    let words = (1..count as usize).map(|at| unsafe { CStr::from_ptr(*values.add(at)) });
+    let words: Vec<&CStr> = (0..count as usize)
+        .map(|at| unsafe { CStr::from_ptr(*values.add(at)) })
+        .collect();
     // A partner that is gone is an error to report, not a signal to die from.
     // SAFETY: ignoring a signal installs no handler.
     let ignore = || unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-    match arguments::parse(words.map(|word| OsStr::from_bytes(word.to_bytes()).to_owned())) {
+    let given = words
+        .iter()
+        .skip(1)
+        .map(|word| OsStr::from_bytes(word.to_bytes()).to_owned());
+    match arguments::parse(given) {
         Ok(Request::Nothing) => 0,
         Ok(Request::Help) => print(HELP),
         Ok(Request::List) => print(&format!("{:#}", catalogue::list())),
         Ok(Request::Run(arguments)) => {
             ignore();
-            match run(&arguments) {
+            match run(&arguments, &words) {
                 Ok(report) => print(&report),
                 Err(failure) => complain(1, &format!("{}: {failure}", arguments.workload.name)),
             }
@@ -62,7 +69,10 @@ pub unsafe extern "C" fn main(
     }
 }
 
-fn run(arguments: &Arguments) -> Result<String, Failure> {
+fn run(arguments: &Arguments, words: &[&CStr]) -> Result<String, Failure> {
+    if arguments.workload.fixed_layout {
+        clean_room::enter(words)?;
+    }
     if !arguments.workload.spreads {
         processes::pin()?;
     }

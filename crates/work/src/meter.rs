@@ -2,6 +2,8 @@
 
 use core::arch::asm;
 use std::hint::black_box;
+use std::thread;
+use std::time::Duration;
 
 use serde_json::{json, Value};
 use wire::marks;
@@ -13,6 +15,8 @@ use crate::memory::Numbers;
 use crate::statistics::{median, Statistics};
 
 const EMPTY_OPERATIONS: usize = 101;
+/// Several of RCU's grace periods, at the 250 ticks a second of most distributions.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a workload hands its operations to. It runs them in passes: one that is discarded (after boot and after a
 /// restore the kernel has deferred work to do and caches to fill), then those that count.
@@ -54,12 +58,32 @@ impl Meter {
         }
     }
 
-    /// Like `repeat`, with something before each operation that is not timed, and that yields what it works on.
+    /// Like `repeat`, with a pause before each operation in exact mode.
+    pub fn repeat_settled(
+        &mut self,
+        mut operation: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.repeat_prepared(|| Ok(()), |()| operation())
+    }
+
+    /// Like `repeat_settled`, with something before the pause that is not timed, and that yields what is worked on.
+    ///
+    /// In the pause the kernel finishes what it has put off (memory freed after an RCU grace period, above all).
+    /// Without it the same operation costs more or less by what happens to be in the allocator's caches. In exact mode
+    /// idle time is skipped and costs next to nothing; on hardware a pause would cool the caches, and there is none.
     pub fn repeat_prepared<T>(
         &mut self,
-        prepare: impl FnMut() -> Result<T, Failure>,
+        mut prepare: impl FnMut() -> Result<T, Failure>,
         operation: impl FnMut(T) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
+        let pause = self.clock == ClockKind::Tsc;
+        let prepare = || {
+            let prepared = prepare();
+            if pause {
+                thread::sleep(PAUSE);
+            }
+            prepared
+        };
         match self.clock {
             ClockKind::Tsc => self.repeat_prepared_by::<Tsc, T, _, _>(prepare, operation),
             ClockKind::Monotonic => {

@@ -6,7 +6,7 @@ use std::io::{Read, Seek, Write};
 use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::files::{read_whole, write_whole, Scratch};
-use crate::memory::Pages;
+use crate::memory::{Pages, PAGE};
 use crate::meter::Meter;
 use crate::workload::{Domain, Parameter};
 
@@ -24,8 +24,11 @@ pub const fn blocks(default: i64) -> Parameter {
     }
 }
 
-/// Two files whose pages are all in the page cache; one operation reads a block of the first and writes it to the
-/// second, at the same place. In the end both are compared.
+/// Two files whose pages are all in the page cache; one operation reads as many blocks of the first as fill a page, and
+/// writes each to the same place of the second. In the end both are compared.
+///
+/// A page's worth of blocks, because a block's cost depends on where in its page it lies: by single blocks the median
+/// would be the cost of one of the places, and jump between two.
 pub fn run(arguments: &Arguments, meter: &mut Meter, block: usize) -> Result<(), Failure> {
     let blocks = arguments.size("blocks");
     let scratch = Scratch::new(arguments.text("path"))?;
@@ -35,15 +38,17 @@ pub fn run(arguments: &Arguments, meter: &mut Meter, block: usize) -> Result<(),
     let buffer = &mut buffer[..block];
     let (mut next, mut copied) = (0, 0);
     meter.repeat(|| {
-        if next == blocks {
-            rewind(&mut source)?;
-            rewind(&mut target)?;
-            next = 0;
+        for _ in 0..PAGE / block {
+            if next == blocks {
+                rewind(&mut source)?;
+                rewind(&mut target)?;
+                next = 0;
+            }
+            read_whole(&source, buffer)?;
+            write_whole(&target, buffer)?;
+            next += 1;
+            copied += 1;
         }
-        read_whole(&source, buffer)?;
-        write_whole(&target, buffer)?;
-        next += 1;
-        copied += 1;
         Ok(())
     })?;
     rewind(&mut source)?;

@@ -26,6 +26,8 @@ pub struct Workload {
     pub passes: i64,
     /// Whether it uses every CPU; all others are held on one.
     pub spreads: bool,
+    /// Whether the layout of its address space is a part of its work: then it runs in the clean room.
+    pub fixed_layout: bool,
     /// Measures the operations with the meter.
     pub run: fn(&Arguments, &mut Meter) -> Result<(), Failure>,
 }

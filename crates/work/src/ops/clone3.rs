@@ -20,6 +20,7 @@ pub const WORKLOAD: Workload = Workload {
     operations: 51,
     passes: 3,
     spreads: false,
+    fixed_layout: true,
     run,
 };
 
@@ -31,7 +32,7 @@ fn run(_: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
     asked.pidfd = &raw mut pidfd as u64;
     asked.exit_signal = libc::SIGCHLD as u64;
     let asked = &raw const asked as usize;
-    meter.repeat(|| {
+    meter.repeat_settled(|| {
         let pid = children::born(libc::SYS_clone3, asked, size_of::<libc::clone_args>())?;
         // SAFETY: the kernel has written the new descriptor, which nobody else owns.
         let held = unsafe { OwnedFd::from_raw_fd((&raw const pidfd).read_volatile()) };

@@ -23,6 +23,7 @@ pub const WORKLOAD: Workload = Workload {
     operations: 31,
     passes: 3,
     spreads: false,
+    fixed_layout: true,
     run,
 };
 
@@ -31,7 +32,7 @@ fn run(_: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
     let program = CString::new(program.into_os_string().into_vec()).map_err(|_| Failure::wrong("a NUL in the path"))?;
     let argv = [c"work".as_ptr(), c"--noop".as_ptr(), ptr::null()];
     let environment = [ptr::null()];
-    meter.repeat(|| {
+    meter.repeat_settled(|| {
         // SAFETY: C strings, and arrays that end with a null pointer; they outlive the loop.
         let child = unsafe { children::executed(program.as_ptr(), argv.as_ptr(), environment.as_ptr()) }?;
         wait(child, 0)

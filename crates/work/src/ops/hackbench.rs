@@ -34,6 +34,7 @@ pub const WORKLOAD: Workload = Workload {
     operations: 1,
     passes: 5,
     spreads: true,
+    fixed_layout: true,
     run,
 };
 

@@ -25,6 +25,7 @@ pub const WORKLOAD: Workload = Workload {
     operations: 101,
     passes: 3,
     spreads: false,
+    fixed_layout: true,
     run,
 };
 
@@ -38,7 +39,7 @@ fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
     let length = arguments.size("pages") * PAGE;
     // SAFETY: a fresh mapping of our own.
     unsafe { map(ANCHOR, PAGE)?.write_volatile(1) };
-    meter.repeat(|| {
+    meter.repeat_settled(|| {
         let start = map(PLACE, length)?;
         let mut sum = 0_u8;
         for at in (0..length).step_by(PAGE) {

@@ -23,6 +23,7 @@ pub const WORKLOAD: Workload = Workload {
     operations: 51,
     passes: 3,
     spreads: false,
+    fixed_layout: false,
     run,
 };
 

@@ -19,6 +19,7 @@ pub const WORKLOAD: Workload = Workload {
     operations: 301,
     passes: 3,
     spreads: false,
+    fixed_layout: false,
     run,
 };
 

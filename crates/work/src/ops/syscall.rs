@@ -17,6 +17,7 @@ pub const WORKLOAD: Workload = Workload {
     operations: 501,
     passes: 3,
     spreads: false,
+    fixed_layout: false,
     run,
 };
 

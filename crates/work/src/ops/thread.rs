@@ -20,6 +20,7 @@ pub const WORKLOAD: Workload = Workload {
     operations: 101,
     passes: 3,
     spreads: false,
+    fixed_layout: true,
     run,
 };
 
@@ -39,7 +40,7 @@ fn run(_: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
     };
     checked("pthread_attr_setstacksize", status)?;
     let mut number = 0;
-    meter.repeat(|| {
+    meter.repeat_settled(|| {
         number += 1;
         let given = ptr::without_provenance_mut(number);
         let (mut thread, mut returned) = (0, ptr::null_mut());
