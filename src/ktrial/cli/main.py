@@ -14,6 +14,7 @@ from ktrial.cli.compare import compare
 from ktrial.cli.doctor import doctor
 from ktrial.cli.list import list_studies
 from ktrial.cli.problems import INTERRUPTED, Ending, tell
+from ktrial.cli.report import report
 from ktrial.cli.run import run
 from ktrial.cli.show import show
 
@@ -44,6 +45,7 @@ def _ktrial(
 app.command("run")(run)
 app.command("compare")(compare)
 app.command("show")(show)
+app.command("report")(report)
 app.command("list")(list_studies)
 app.add_typer(kernel.app, name="kernel")
 app.add_typer(workload.app, name="workload")

@@ -24,7 +24,8 @@ def run(
 ) -> None:
     """Run a study, and print the verdicts.
 
-    Trials that the store has already are not run again. Interrupted (Ctrl-C) or killed, the same command goes on where it stopped.
+    Trials that the store has already are not run again: interrupted (Ctrl-C) or killed, the same command
+    goes on where it stopped.
     """
     from ktrial.cli.known import known
     from ktrial.cli.running import Ways, run_and_print

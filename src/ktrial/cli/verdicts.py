@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ktrial.model.advice import WarningKind
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Comparison, Verdict
@@ -17,31 +18,36 @@ _STYLES = {
     Verdict.EQUIVALENT: "",
     Verdict.INCONCLUSIVE: "yellow",
 }
-_NAME_COLUMNS = 24
+_NAME_COLUMNS = 60
+_QUESTION_COLUMNS = 400
+_MOST_FAILURES = 20
 
 
 def print_result(record: StudyRecord, console: Console) -> None:
     """The question, the table of verdicts, what went wrong, and the answer."""
-    console.print(Text(f"{record.study.name}: {one_line(record.study.question)}".rstrip(": "), style="bold"))
+    name, question = one_line(record.study.name), shortened(record.study.question, _QUESTION_COLUMNS)
+    console.print(Text(f"{name}: {question}" if question else name, style="bold"))
     groups = summary.groups(record)
     if groups:
         console.print(_what_is_shown(record))
+        console.print()
         console.print(_pair(groups[0]) if len(groups) == 1 else _many(record))
+        console.print()
     _print_reasons(record, console)
     _print_failures(record, console)
     _print_warnings(record, console)
-    console.print(Text(one_line(record.result.answer), style="bold"))
+    answer = record.result.answer or "There are no numbers yet."
+    console.print(Text(one_line(answer), style="bold"))
 
 
 def _what_is_shown(record: StudyRecord) -> Text:
-    """Unit, direction and mode, where they are the same for all rows."""
+    """Metric, unit, direction and mode, where they are the same for all rows."""
     rows = record.result.comparisons
-    unit = {(row.metric, row.unit) for row in rows}
-    direction = {row.direction for row in rows}
-    parts = [one_line(f"{metric} ({unit})" if unit else metric) for metric, unit in unit if len(unit) == 1]
-    parts += [DIRECTIONS[one] for one in direction if len(direction) == 1]
+    metrics = {row.unit if row.metric in row.unit else f"{row.metric}, {row.unit}" for row in rows}
+    directions = {DIRECTIONS[row.direction] for row in rows}
+    parts = [text for texts in (metrics, directions) if len(texts) == 1 for text in texts]
     parts += [MODE_NAMES[mode] for mode in summary.modes(record)]
-    return Text("; ".join(parts), style="dim")
+    return Text(one_line("; ".join(parts)), style="dim")
 
 
 def _pair(group: summary.Group) -> Table:
@@ -92,15 +98,13 @@ def _table() -> Table:
 
 
 def _names(rows: tuple[Comparison, ...]) -> dict[tuple[str, str], str]:
-    """Workload and metric → what the row is called: the metric where one workload has several."""
-    keys = list(dict.fromkeys((row.workload, row.metric) for row in rows))
+    """Workload and metric → what the row is called: with the metric where they are not all the same."""
     units = {(row.workload, row.metric): row.unit for row in rows}
-    same = len({(metric, units[workload, metric]) for workload, metric in keys}) == 1
+    same = len({(metric, unit) for (_, metric), unit in units.items()}) == 1
     return {
-        (workload, metric): shortened(
-            workload if same else f"{workload} {metric} {units[workload, metric]}", _NAME_COLUMNS * 2
-        )
-        for workload, metric in keys
+        # A space lets long parameters go to the next line.
+        key: shortened((key[0] if same else f"{key[0]} {key[1]} {unit}").replace("(", " ("), _NAME_COLUMNS)
+        for key, unit in units.items()
     }
 
 
@@ -110,21 +114,30 @@ def _verdict(row: Comparison) -> Text:
 
 
 def _print_reasons(record: StudyRecord, console: Console) -> None:
+    """Each reason once, with the rows that it holds for."""
     several = len(summary.groups(record)) > 1
+    found: dict[tuple[str, str, str], list[str]] = {}
     for row in record.result.comparisons:
         if row.reason:
-            name = f"{row.workload}, {row.treatment}" if several else row.workload
-            console.print(one_line(f"{VERDICTS[row.verdict].word}: {name}: {row.reason}"))
+            key = (VERDICTS[row.verdict].word, row.treatment if several else "", row.reason)
+            found.setdefault(key, []).append(row.workload)
+    for (verdict, treatment, reason), workloads in found.items():
+        names = ", ".join(dict.fromkeys(workloads))
+        where = f"{treatment}: {names}" if treatment else names
+        console.print(one_line(f"{verdict}: {where}: {reason}"))
 
 
 def _print_failures(record: StudyRecord, console: Console) -> None:
     failed = summary.failed_trials(record)
     if not failed:
         return
-    console.print(Text(f"{figures.counted(len(failed), 'trial')} of {record.planned} failed:", style="red"))
-    for trial in failed:
+    count = figures.counted(len(failed), "trial")
+    console.print(Text(f"{count} of {record.planned} failed:", style="red"))
+    for trial in failed[:_MOST_FAILURES]:
         console.print(f"  {failure(trial)}")
-    console.print(f"  their consoles: ktrial show {record.study.name} --console")
+    if len(failed) > _MOST_FAILURES:
+        console.print(f"  and {len(failed) - _MOST_FAILURES} more")
+    console.print(f"  their consoles: ktrial show {record.id} --console")
 
 
 def failure(trial: Trial) -> str:
@@ -136,6 +149,8 @@ def failure(trial: Trial) -> str:
 
 def _print_warnings(record: StudyRecord, console: Console) -> None:
     for warning in summary.warnings(record):
+        if warning.kind is WarningKind.FAILED_TRIALS:
+            continue  # _print_failures has said more
         console.print(Text(one_line(f"warning: {warning.text}"), style="yellow"))
         if warning.advice:
             console.print(f"  {one_line(warning.advice)}")

@@ -118,14 +118,25 @@ def _debian_kernels() -> Check:
 
 
 def _kvm() -> Check:
-    device = Path("/dev/kvm")
+    from ktrial.machines import kvm_probe
+
+    found = kvm_probe.probe()
+    if found.usable:
+        return Check(name="KVM", state=State.FINE, found=f"usable: {found.reason}")
+    return Check(
+        name="KVM",
+        state=State.LIMITED,
+        found=f"not usable: {found.reason}",
+        remedy=f"exact mode needs none; for the others: {_kvm_remedy(kvm_probe.DEVICE)}",
+    )
+
+
+def _kvm_remedy(device: Path) -> str:
     if not device.exists():
-        return Check(name="KVM", state=State.LIMITED, found="not here (no /dev/kvm); exact mode needs none")
+        return "switch virtualization on in the firmware, then sudo modprobe kvm_intel (or kvm_amd)"
     if not os.access(device, os.R_OK | os.W_OK):
-        remedy = f"sudo adduser {getpass.getuser()} kvm, then log in again"
-        found = "/dev/kvm is not for this user; exact mode needs none"
-        return Check(name="KVM", state=State.LIMITED, found=found, remedy=remedy)
-    return Check(name="KVM", state=State.FINE, found="/dev/kvm opens")
+        return f"sudo adduser {getpass.getuser()} kvm, then log in again"
+    return "a host whose KVM runs guests (nested virtualization often does not)"
 
 
 def _cache_directory() -> Path:
