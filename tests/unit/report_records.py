@@ -1,20 +1,21 @@
 """Studies with results for tests of the report, made by the same statistics that judge real ones.
 
-`fork`, `pipe` and `getppid` have the figures that FACTS gives for Debian's cloud kernels; the other workloads'
+`fork`, `pipe` and `getppid` have figures that were measured on Debian's cloud kernels; the other workloads'
 are made up in their proportion.
 """
 
 from datetime import UTC, datetime, timedelta
+
+from tests.unit.making import a_sample, a_study
 
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.design import PlannedTrial, Treatment
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.verdict import Comparison, Result
-from ktrial.model.workload import Direction, Metric, Mode
+from ktrial.model.workload import Direction, Metric, Mode, WorkloadUse
 from ktrial.runner.planning import perturbation
 from ktrial.stats import Arm, answer, compare
-from tests.unit.making import a_sample, a_study
 
 RELEASES = {
     "debian:5.10": "5.10.0-35-cloud-amd64",
@@ -67,8 +68,17 @@ def provenance(kernel: str) -> Provenance:
         qemu="7.2.22 (Debian 1:7.2+dfsg-7+deb12u18) sha256:" + "4f" * 32,
         cpu_model="max,-erms,-fsrm",
         command_line="console=ttyS0 panic=-1 quiet nokaslr norandmaps randomize_kstack_offset=off "
-        "cryptomgr.notests tsc_early_khz=1000000 lpj=4000000 tsc=reliable no_timer_check noapictimer rodata=off",
-        machine_arguments=("-accel", "tcg", "-M", "pc,hpet=off", "-icount", "shift=0,sleep=off", "-m", "512M"),
+        "cryptomgr.notests tsc_early_khz=1000000 lpj=4000000 tsc=reliable no_timer_check noapictimer",
+        machine_arguments=(
+            "-accel",
+            "tcg",
+            "-M",
+            "pc,hpet=off",
+            "-icount",
+            "shift=0,sleep=off",
+            "-m",
+            "512M",
+        ),
         agent_digest="a7" * 32,
         seed=1,
         snapshot=f"{place + 1:x}d" * 32,
@@ -144,7 +154,11 @@ def a_record(
     **changes: object,
 ) -> StudyRecord:
     """A finished study in exact mode."""
-    study = a_study("quick", kernels, workloads, perturbations, question=question, margin=MARGIN)
+    uses = tuple(WorkloadUse(name=name) for name in workloads if "(" not in name)
+    if any("(" in name for name in workloads):
+        uses += (WorkloadUse(name="hackbench", parameters={"groups": 2, "processes": 1, "sockets": 1}),)
+    settings = {"workloads": uses, "question": question, "margin": MARGIN}
+    study = a_study("quick", kernels, perturbations=perturbations).model_copy(update=settings)
     orders = [(kernel, number) for number in range(perturbations) for kernel in kernels]
     trials = tuple(a_trial(kernel, workloads, number, order) for order, (kernel, number) in enumerate(orders))
     found = comparisons(trials, kernels)
@@ -155,7 +169,9 @@ def a_record(
         "created": datetime(2026, 11, 21, 9, 29, tzinfo=UTC),
         "planned": len(trials),
         "trials": trials,
-        "result": Result(study=study.name, question=question, answer=answer(found, MARGIN), comparisons=found),
+        "result": Result(
+            study=study.name, question=question, answer=answer(found, MARGIN), comparisons=found
+        ),
     }
     return StudyRecord.model_validate(plain | changes)
 
@@ -195,10 +211,14 @@ CONSOLE = "\n".join(
 
 
 def a_study_with_failures() -> StudyRecord:
-    """All trials of one kernel failed, each in its own way; a warning says so, and two trials have not run."""
+    """All trials of one kernel failed, each in its own way; two trials have not run."""
     record = a_record(("debian:6.1", "debian:6.12", "debian:7.2"))
     outcomes = [Outcome.PANICKED, Outcome.HUNG, Outcome.OUT_OF_MEMORY]
-    reasons = ["Unable to mount root fs", "no end after 200,000,000,000 instructions", "killed process 71 (fork)"]
+    reasons = [
+        "Unable to mount root fs",
+        "no end after 200,000,000,000 instructions",
+        "killed process 71 (fork)",
+    ]
     trials = tuple(
         trial.model_copy(
             update={
@@ -232,10 +252,15 @@ def a_study_with_failures() -> StudyRecord:
 
 def an_endless_question() -> StudyRecord:
     """A question that nobody should ask, with a word that no line can hold."""
-    return a_record(question="Does it matter, and if it does, for whom, since when, and how much? " * 30 + "a" * 400)
+    return a_record(
+        question="Does it matter, and if it does, for whom, since when, and how much? " * 30 + "a" * 400
+    )
 
 
-HOSTILE = "<script>alert('1')</script>\"&\x00\x1b[31m\x07\u202egnp\u202c مرحبا | `x` @everyone [a](b) " + "long" * 60
+HOSTILE = (
+    "<script>alert('1')</script>\"&\x00\x1b[31m\x07\u202egnp\u202c مرحبا | `x` @everyone [a](b) "
+    + "long" * 60
+)
 
 
 def a_hostile_record() -> StudyRecord:

@@ -54,7 +54,7 @@ def run_and_print(study: Study, ways: Ways) -> None:
     report = None
     if not ways.no_html:
         try:
-            report = _write_report(record, ways.html or _default_report(record, location))
+            report = write_report(record, ways.html or default_report(record, location))
         except ReportNotWritten as error:
             problem = error
     if ways.json:
@@ -67,13 +67,13 @@ def run_and_print(study: Study, ways: Ways) -> None:
         raise typer.Exit(SOME_TRIALS_FAILED)
 
 
-def _default_report(record: StudyRecord, location: str) -> Path:
+def default_report(record: StudyRecord, location: str) -> Path:
     """Beside the store, or in the user's data directory where the store is on a server."""
     directory = platformdirs.user_data_dir("ktrial") if "://" in location else Path(location).parent
     return Path(directory) / "reports" / f"{record.study.name}-{record.id}.html"
 
 
-def _write_report(record: StudyRecord, path: Path) -> Path:
+def write_report(record: StudyRecord, path: Path) -> Path:
     """Write the report; a half-written one is never left where a whole one was."""
     absolute = path.expanduser().absolute()
     partial = absolute.with_name(f".{absolute.name}.partial")

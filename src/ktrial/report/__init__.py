@@ -1,6 +1,6 @@
 """Pictures and tables of a study: HTML for people, Markdown for pull requests, CSV for other programs.
 
-Importing this package costs next to nothing: what draws and formats is imported by the function that needs it.
+Importing this package costs next to nothing: a function imports what it needs to draw and format.
 """
 
 from ktrial.model.record import StudyRecord

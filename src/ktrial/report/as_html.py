@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
@@ -19,13 +19,21 @@ _CONSOLE_CHARACTERS = 6000
 """The console's last characters that a failed trial shows."""
 
 
-class OverviewChart(NamedTuple):
-    """The intervals of one treatment; the wide drawing is there where it is the only one."""
+class Overview(NamedTuple):
+    """All ratios, drawn twice: the page shows what fits on the screen."""
+
+    wide: tuple[tuple["Panel", ...], ...]
+    """Rows of panels that stand beside each other."""
+    narrow: tuple["Panel", ...]
+
+
+class Panel(NamedTuple):
+    """The intervals of one treatment."""
 
     treatment: str
-    baseline: str
-    narrow: Markup
-    wide: Markup | None
+    width: int
+    """In pixels, as drawn."""
+    drawing: Markup
 
 
 class WorkloadChart(NamedTuple):
@@ -33,7 +41,7 @@ class WorkloadChart(NamedTuple):
 
     metric: summary.MetricLevels
     spread: str
-    """Largest spread of a level over its trials; empty where no level has more than one sample."""
+    """The largest spread of a level over its trials, in words; empty where no level has two samples."""
     drawing: Markup
 
 
@@ -53,12 +61,19 @@ def _environment() -> Environment:
         finalize=_finalized,
     )
     made.globals.update(figures=figures, words=words, one_line=one_line, console_end=console_end)
+    made.globals.update(metric_name=summary.metric_name)
+    made.filters["breakable"] = _breakable
     return made
 
 
 def _finalized(value: Any) -> Any:
     """Plain text loses its control characters before it is escaped; markup of our own passes."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _breakable(text: str) -> Markup:
+    """Escaped text that may go on in a new line after a slash."""
+    return escape(printable(text)).replace("/", Markup("/<wbr>"))
 
 
 def _facts(record: StudyRecord) -> dict[str, Any]:
@@ -89,7 +104,7 @@ def _pictures(record: StudyRecord) -> dict[str, Any]:
     style = files("ktrial.report").joinpath("templates", "page.css").read_text(encoding="utf-8")
     return {
         "style": Markup(style + "\n".join(_chart_colours())),
-        "overview": tuple(_overview(record)),
+        "overview": _overview(record),
         "workloads": tuple(_workloads(record)),
     }
 
@@ -100,15 +115,20 @@ def _chart_colours() -> Iterator[str]:
         yield f'svg [stroke="{colour}"]{{stroke:var(--{variable})}}'
 
 
-def _overview(record: StudyRecord) -> Iterator[OverviewChart]:
+def _overview(record: StudyRecord) -> Overview:
     every, margin = summary.groups(record), record.study.margin
-    for number, group in enumerate(every, 1):
-        narrow = ratios.draw(group, every, margin, ratios.NARROW, f"overview-{number}")
-        alone = len(every) == 1
-        wide = ratios.draw(group, every, margin, ratios.WIDE, "overview-wide") if alone else None
-        yield OverviewChart(
-            group.treatment, group.baseline, Markup(narrow), Markup(wide) if wide else None
-        )
+
+    def panel(number: int, layout: ratios.Layout, name: str) -> Panel:
+        group = every[number]
+        drawing = ratios.draw(group, every, margin, layout, f"{name}-{number + 1}")
+        return Panel(group.treatment, layout.left + layout.width + layout.right, Markup(drawing))
+
+    rows = [[ratios.ALONE]] if len(every) == 1 else ratios.rows_of_panels(len(every)) if every else []
+    numbers = iter(range(len(every)))
+    return Overview(
+        tuple(tuple(panel(next(numbers), layout, "wide") for layout in row) for row in rows),
+        tuple(panel(number, ratios.NARROW, "narrow") for number in range(len(every))),
+    )
 
 
 def _workloads(record: StudyRecord) -> Iterator[tuple[str, tuple[WorkloadChart, ...]]]:
@@ -124,7 +144,9 @@ def _workloads(record: StudyRecord) -> Iterator[tuple[str, tuple[WorkloadChart, 
 
 def _spread(metric: summary.MetricLevels) -> str:
     spreads = [level.spread for level in metric.levels if level.spread is not None]
-    return figures.percentage(max(spreads)) if spreads else ""
+    if not spreads:
+        return ""
+    return f"spread at most {figures.percentage(max(spreads))}" if max(spreads) else "no spread"
 
 
 def _without_erms(record: StudyRecord) -> bool:

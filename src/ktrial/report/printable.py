@@ -1,4 +1,4 @@
-"""Text from a guest or a file, made fit to show: nothing in it can move the cursor or turn the text around."""
+"""Text from a guest or a file, made fit to show: it cannot move the cursor or turn the text around."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""A study as the TOML file that repeats it: every setting written out, so that no later default changes it."""
+"""A study as the TOML file that repeats it: all settings written out, so that no later default changes it."""
 
 from typing import Any
 

@@ -58,6 +58,13 @@ class MetricLevels(NamedTuple):
     levels: tuple[Level, ...]
 
 
+def metric_name(metric: str, unit: str) -> str:
+    """`instructions/operation`, `rate (requests/s)`: metric and unit, without saying a word twice."""
+    if not unit or unit == metric:
+        return metric
+    return unit if unit.startswith(metric) else f"{metric} ({unit})"
+
+
 def groups(record: StudyRecord) -> tuple[Group, ...]:
     """The comparisons by treatment, both in the order in which they first appear."""
     found: dict[tuple[str, str], list[Comparison]] = {}
@@ -100,7 +107,7 @@ def treatments(record: StudyRecord) -> tuple[str, ...]:
 
 
 def verdict_counts(record: StudyRecord) -> tuple[tuple[Verdict, int], ...]:
-    """How often each verdict was reached, in the order of words.VERDICTS; those never reached are left out."""
+    """How often each verdict was reached, in the order of words.VERDICTS; without those never reached."""
     counts = Counter(comparison.verdict for comparison in record.result.comparisons)
     return tuple((verdict, counts[verdict]) for verdict in VERDICTS if counts[verdict])
 
@@ -167,9 +174,7 @@ def _compared(comparisons: list[Comparison], samples: _Samples) -> MetricLevels:
     baselines = {comparison.baseline: comparison.baseline_value for comparison in comparisons}
     levels = [level(label, value, None) for label, value in baselines.items()]
     levels += [level(comparison.treatment, comparison.value, comparison) for comparison in comparisons]
-    return MetricLevels(
-        first.workload, first.metric, first.unit, first.direction, first.mode, tuple(levels)
-    )
+    return MetricLevels(first.workload, first.metric, first.unit, first.direction, first.mode, tuple(levels))
 
 
 def _only_measured(

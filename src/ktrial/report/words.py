@@ -16,10 +16,16 @@ class VerdictWords(NamedTuple):
 
 
 VERDICTS = {
-    Verdict.WORSE: VerdictWords("✗", "worse", "the change is for the worse, beyond the margin and the spread"),
-    Verdict.BETTER: VerdictWords("✓", "better", "the change is for the better, beyond the margin and the spread"),
+    Verdict.WORSE: VerdictWords(
+        "✗", "worse", "the change is for the worse, beyond the margin and the spread"
+    ),
+    Verdict.BETTER: VerdictWords(
+        "✓", "better", "the change is for the better, beyond the margin and the spread"
+    ),
     Verdict.INCONCLUSIVE: VerdictWords("?", "inconclusive", "the data do not decide"),
-    Verdict.EQUIVALENT: VerdictWords("≈", "equivalent", "the change, with its spread, lies inside the margin"),
+    Verdict.EQUIVALENT: VerdictWords(
+        "≈", "equivalent", "the change, with its spread, lies inside the margin"
+    ),
 }
 """In the order in which they are counted: what needs attention first."""
 
@@ -34,11 +40,11 @@ MODE_NAMES = {
 
 _EXACT = (
     "Instructions, not time.",
-    "Exact mode measures the work the kernel does (instructions, and events such as faults, context switches, "
-    "pages read), not the time a given CPU takes for it. The kernel runs in QEMU with instruction counting: "
-    "nothing from outside reaches it, so that two runs give the same numbers to the last digit. The interval is "
-    "not noise: it is the spread over perturbations, changes that must not matter (layout of the address space, "
-    "size of the environment, start offset).",
+    "Exact mode measures the work the kernel does (instructions, and events such as faults, context "
+    "switches, pages read), not the time a given CPU takes for it. The kernel runs in QEMU with instruction "
+    "counting: nothing from outside reaches it, so that two runs give the same numbers to the last digit. "
+    "The interval is not noise: it is the spread over perturbations, changes that must not matter (layout of "
+    "the address space, size of the environment, start offset).",
 )
 
 MODES: dict[Mode, tuple[str, ...]] = {
@@ -59,8 +65,8 @@ MODES: dict[Mode, tuple[str, ...]] = {
     ),
     Mode.EMULATED_TIME: (
         "Host time under emulation.",
-        "The workload was timed while an emulator ran it. Such times say little about any hardware, and change "
-        "with whatever else the host does.",
+        "The workload was timed while an emulator ran it. Such times say little about any hardware, and "
+        "change with whatever else the host does.",
     ),
 }
 """Mode → a headline and paragraphs."""

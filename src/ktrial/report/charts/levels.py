@@ -1,7 +1,7 @@
 """One metric at every level: bars from zero, each with the samples of its trials."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ktrial.model.verdict import Verdict
 from ktrial.report import figures
@@ -9,9 +9,6 @@ from ktrial.report.charts import palette, svg
 from ktrial.report.printable import shortened
 from ktrial.report.summary import Level, MetricLevels
 from ktrial.report.words import DIRECTIONS, VERDICTS
-
-if TYPE_CHECKING:
-    import altair
 
 WIDTH = 320
 _ROW = 42
@@ -33,7 +30,7 @@ def describe(metric: MetricLevels) -> str:
     return f"{metric.unit} ({DIRECTIONS[metric.direction]}). {levels}."
 
 
-def _chart(metric: MetricLevels) -> "altair.LayerChart":
+def _chart(metric: MetricLevels) -> svg.Drawing:
     import altair
 
     rows = [_row(position, level) for position, level in enumerate(metric.levels)]
@@ -45,15 +42,25 @@ def _chart(metric: MetricLevels) -> "altair.LayerChart":
     ]
     tall = any(len(row["label"]) + len(row["result"]) + 2 > _CELLS for row in rows)
     y = altair.Y("row:O", axis=None, scale=altair.Scale(paddingInner=0, paddingOuter=0))
-    lines = altair.Chart(altair.Data(values=rows)).encode(y=y)
-    marks = altair.Chart(altair.Data(values=points)).encode(y=y)
-    chart = altair.layer(*_bars(altair, lines, marks, _domain(rows, points), tall), *_labels(altair, lines, tall))
-    return styled(chart.properties(width=WIDTH, height=(_TALL_ROW if tall else _ROW) * len(rows)))
+    lines = altair.Chart(altair.InlineData(values=rows)).encode(y=y)
+    marks = altair.Chart(altair.InlineData(values=points)).encode(y=y)
+    chart = altair.layer(
+        *_bars(altair, lines, marks, _domain(rows, points), tall), *_labels(altair, lines, tall)
+    )
+    height = (_TALL_ROW if tall else _ROW) * len(rows)
+    return styled(
+        chart.properties(
+            width=WIDTH,
+            height=height,
+            autosize=altair.AutoSizeParams(type="none"),
+            padding={"left": 1, "right": 1, "top": 0, "bottom": 22},
+        )
+    )
 
 
-def styled(chart: "altair.LayerChart") -> "altair.LayerChart":
+def styled(chart: svg.Drawing) -> svg.Drawing:
     """The chart without background, frame and ARIA noise, in the page's type."""
-    configured: altair.LayerChart = chart.configure(
+    configured: svg.Drawing = chart.configure(
         aria=False, background="transparent", font="sans-serif"
     ).configure_view(stroke=None)
     return configured
@@ -87,9 +94,20 @@ def _domain(rows: list[dict[str, Any]], points: list[dict[str, Any]]) -> list[fl
     return [low, high * 1.02 if high > low else 1.0]
 
 
+def _ticks(domain: list[float]) -> list[float]:
+    """Zero and up to four round numbers, none so near to an end that its label would be cut off."""
+    rough = (domain[1] - domain[0]) / 4
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * digit for digit in (1, 2, 2.5, 5, 10) if unit * digit >= rough)
+    room = 0.08 * (domain[1] - domain[0])
+    first, last = math.ceil((domain[0] + room) / step), math.floor((domain[1] - room) / step)
+    return sorted({0.0, *(place * step for place in range(first, last + 1))})
+
+
 def _x(altair: Any, field: str, domain: list[float]) -> Any:
     axis = altair.Axis(
-        tickCount=3, format="~s" if domain[1] >= 10_000 else ",.4~r", labelExpr="datum.value ? datum.label : '0'",
+        values=_ticks(domain), format="~s" if domain[1] >= 10_000 else ",.4~r",
+        labelExpr="datum.value ? datum.label : '0'",
         grid=False, domainColor=palette.RULE, tickColor=palette.RULE, tickSize=4, title=None, labelPadding=3,
         labelFlush=True, labelColor=palette.MUTED, labelFontSize=11,
     )  # fmt: skip

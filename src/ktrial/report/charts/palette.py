@@ -1,8 +1,8 @@
 """Colours of the charts: what the SVG says in light, and the page turns into its own (dark, print) by CSS.
 
 Blue and vermilion stay apart for every common kind of colour blindness (Okabe and Ito, 2008); equivalent and
-inconclusive are both grey, and told apart by a filled and a hollow mark. Every colour comes with a symbol and a
-word, so that none is needed.
+inconclusive are both grey, and told apart by a filled and a hollow mark. Every colour comes with a symbol and
+a word, so that none is needed.
 """
 
 from ktrial.model.verdict import Verdict

@@ -1,7 +1,7 @@
 """The overview: every ratio to the baseline with its interval, on a log axis, with the margin as a band."""
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ktrial.model.verdict import Comparison, Verdict
 from ktrial.report import figures
@@ -11,9 +11,6 @@ from ktrial.report.printable import shortened
 from ktrial.report.summary import Group
 from ktrial.report.words import VERDICTS
 
-if TYPE_CHECKING:
-    import altair
-
 SHAPES = {
     Verdict.BETTER: "circle",
     Verdict.WORSE: "diamond",
@@ -21,7 +18,7 @@ SHAPES = {
     Verdict.INCONCLUSIVE: "circle",
 }
 """The inconclusive one is hollow."""
-_STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0, 9.0, 99.0, 999.0)
+_STEPS = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05, 0.1, 0.3, 0.5, 1.0, 3.0, 9.0, 99.0, 999.0)
 """Relative changes that may be marked on the axis, upwards; downwards their reciprocals lie as far away."""
 _FARTHEST = 1000.0
 """Ratios beyond this, or below its reciprocal, are drawn at the edge."""
@@ -36,13 +33,38 @@ class Layout(NamedTuple):
     right: int
     row: int
     cells: int
-    """Character cells for a row's name."""
-    name_above: bool
+    """Character cells for a row's name; 0: the names stand in the drawing to the left."""
+    name_above: bool = False
     """Name and result above the interval, not beside it."""
+    intervals: bool = False
+    """Intervals in figures as well."""
+    top: int = 4
+    """More than this: the treatment's name stands above the plot."""
 
 
-WIDE = Layout(width=440, left=220, right=220, row=26, cells=28, name_above=False)
-NARROW = Layout(width=320, left=5, right=5, row=38, cells=46, name_above=True)
+ALONE = Layout(width=420, left=240, right=240, row=26, cells=29, intervals=True)
+"""One treatment on a wide screen."""
+NARROW = Layout(width=320, left=1, right=1, row=38, cells=33, name_above=True)
+"""One treatment on a narrow screen, or among others."""
+_BESIDE = 960
+"""Width of the drawings that stand beside each other."""
+_NAMES = 200
+_RESULT = 96
+_MOST_BESIDE = 4
+
+
+def rows_of_panels(count: int) -> list[list[Layout]]:
+    """Layouts for `count` treatments beside each other, up to four a row; a row's first one has the names.
+
+    All drawings of a row are as wide as their layouts together, so that lines meet.
+    """
+    rows = math.ceil(count / _MOST_BESIDE)
+    beside = math.ceil(count / rows)
+    plot = (_BESIDE - _NAMES) // beside - _RESULT - 10
+    first = Layout(plot, _NAMES, _RESULT, row=26, cells=24, top=30)
+    other = Layout(plot, 10, _RESULT, row=26, cells=0, top=30)
+    layouts = [first if place % beside == 0 else other for place in range(count)]
+    return [layouts[start : start + beside] for start in range(0, count, beside)]
 
 
 def draw(group: Group, every: tuple[Group, ...], margin: float, layout: Layout, name: str) -> str:
@@ -89,9 +111,7 @@ def _clamped(ratio: float) -> float:
     return min(max(ratio, 1 / _FARTHEST), _FARTHEST)
 
 
-def _chart(
-    group: Group, domain: tuple[float, float], margin: float, layout: Layout
-) -> "altair.LayerChart":
+def _chart(group: Group, domain: tuple[float, float], margin: float, layout: Layout) -> svg.Drawing:
     import altair
 
     rows = [
@@ -100,16 +120,21 @@ def _chart(
     ]
     scale = altair.Scale(type="log", domain=list(domain), nice=False)
     y = altair.Y("row:O", axis=None, scale=altair.Scale(paddingInner=0, paddingOuter=0))
-    lines = altair.Chart(altair.Data(values=rows)).encode(y=y)
-    chart = altair.layer(
-        *_ground(altair, scale, domain, margin, layout, len(rows)),
-        *_intervals(altair, lines, scale, layout),
-        *_texts(altair, lines, layout),
-    ).resolve_scale(y="independent").properties(
-        width=layout.width,
-        height=layout.row * len(rows),
-        autosize=altair.AutoSizeParams(type="none"),
-        padding={"left": layout.left, "right": layout.right, "top": 4, "bottom": 26},
+    lines = altair.Chart(altair.InlineData(values=rows)).encode(y=y)
+    chart = (
+        altair.layer(
+            *_ground(altair, scale, domain, margin, layout, len(rows)),
+            *_intervals(altair, lines, scale, layout),
+            *_texts(altair, lines, layout),
+            *_title(altair, group, layout),
+        )
+        .resolve_scale(y="independent")
+        .properties(
+            width=layout.width,
+            height=layout.row * len(rows),
+            autosize=altair.AutoSizeParams(type="none"),
+            padding={"left": layout.left, "right": layout.right, "top": layout.top, "bottom": 26},
+        )
     )
     return styled(chart)
 
@@ -123,9 +148,9 @@ def _row(position: int, name: str, comparison: Comparison, layout: Layout) -> di
         "ratio": _clamped(ratio) if ratio is not None and not math.isnan(ratio) else None,
         "low": _clamped(min(ends)) if ends else None,
         "high": _clamped(max(ends)) if ends else None,
-        "name": shortened(name, layout.cells),
+        "name": shortened(name, layout.cells) if layout.cells else "",
         "result": f"{VERDICTS[comparison.verdict].symbol} {figures.change(ratio)}",
-        "spread": f"[{spread}]" if spread else "",
+        "spread": f"[{spread}]" if spread and layout.intervals else "",
         "colour": palette.VERDICTS[comparison.verdict],
         "fill": palette.PAPER
         if comparison.verdict is Verdict.INCONCLUSIVE
@@ -143,9 +168,13 @@ def _ground(
     top = {True: 18, False: 0}[layout.name_above]
     tall = layout.row if layout.name_above else layout.row * rows
     ends = [{"top": row * tall + top, "end": (row + 1) * tall} for row in every_row]
-    band = altair.Chart(altair.Data(values=[{"at": 1 / (1 + margin), "to": 1 + margin, **end} for end in ends]))
-    none = altair.Chart(altair.Data(values=[{"at": 1.0, **end} for end in ends]))
-    y = altair.Y("top:Q", scale=altair.Scale(domain=[0, layout.row * rows], reverse=True, nice=False), axis=None)
+    band = altair.Chart(
+        altair.InlineData(values=[{"at": 1 / (1 + margin), "to": 1 + margin, **end} for end in ends])
+    )
+    none = altair.Chart(altair.InlineData(values=[{"at": 1.0, **end} for end in ends]))
+    y = altair.Y(
+        "top:Q", scale=altair.Scale(domain=[0, layout.row * rows], reverse=True, nice=False), axis=None
+    )
     return (
         band.mark_rect(color=palette.BAND, opacity=1).encode(x=x, x2="to:Q", y=y, y2="end:Q"),
         *_axis(altair, x, domain, layout, rows),
@@ -155,7 +184,7 @@ def _ground(
 
 def _axis(altair: Any, x: Any, domain: tuple[float, float], layout: Layout, rows: int) -> tuple[Any, ...]:
     height = layout.row * rows
-    ticks = altair.Chart(altair.Data(values=ticks_within(domain)))
+    ticks = altair.Chart(altair.InlineData(values=ticks_within(domain, most=max(2, layout.width // 55))))
     from_y = altair.value(height if layout.name_above else 0)
     return (
         ticks.mark_rule(color=palette.RULE, strokeDash=[] if layout.name_above else [1, 3]).encode(
@@ -168,13 +197,14 @@ def _axis(altair: Any, x: Any, domain: tuple[float, float], layout: Layout, rows
 
 
 def ticks_within(domain: tuple[float, float], most: int = 7) -> list[dict[str, Any]]:
-    """Ratios to mark on the axis with their labels: no change, and round changes at least a label apart."""
+    """Ratios to mark on the axis: no change, and round changes whose labels fit beside each other."""
     reach = math.log(domain[1] / domain[0])
+    first, last = domain[0] * math.exp(0.08 * reach), domain[1] / math.exp(0.08 * reach)
     placed = [1.0]
     for step in reversed(_STEPS):
         for ratio in (1 + step, 1 - step if step < 1 else 1 / (1 + step)):
             apart = min(abs(math.log(ratio / other)) for other in placed)
-            if domain[0] <= ratio <= domain[1] and apart > reach / most:
+            if first <= ratio <= last and apart > reach / most:
                 placed.append(ratio)
     return [{"at": ratio, "label": _tick_label(ratio)} for ratio in sorted(placed)]
 
@@ -213,10 +243,23 @@ def _texts(altair: Any, lines: Any, layout: Layout) -> tuple[Any, ...]:
             result.encode(text="result:N", x=altair.value(layout.width), color=colour),
         )
     name = lines.mark_text(align="right", fontSize=13, color=palette.INK)
-    result = lines.mark_text(align="left", fontSize=13)
+    result = lines.mark_text(align="left", fontSize=13 if layout.intervals else 12)
     spread = lines.mark_text(align="left", fontSize=12, color=palette.MUTED)
-    return (
-        name.encode(text="name:N", x=altair.value(-14)),
-        result.encode(text="result:N", x=altair.value(layout.width + 14), color=colour),
+    texts = (
+        name.encode(text="name:N", x=altair.value(-12)),
+        result.encode(text="result:N", x=altair.value(layout.width + 10), color=colour),
         spread.encode(text="spread:N", x=altair.value(layout.width + 104)),
     )
+    return tuple(
+        text for text, wanted in zip(texts, (layout.cells, True, layout.intervals), strict=True) if wanted
+    )
+
+
+def _title(altair: Any, group: Group, layout: Layout) -> tuple[Any, ...]:
+    """The treatment's name above its panel, where panels stand beside each other."""
+    if layout.name_above or layout.intervals:
+        return ()
+    cells = (layout.width + layout.right) // 8
+    where = altair.Chart(altair.InlineData(values=[{"text": shortened(group.treatment, cells)}]))
+    title = where.mark_text(align="left", fontSize=13, fontWeight=600, color=palette.INK)
+    return (title.encode(text="text:N", x=altair.value(0), y=altair.value(-15)),)

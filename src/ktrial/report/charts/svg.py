@@ -3,22 +3,25 @@
 import io
 import re
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ktrial.report.printable import one_line
 
 if TYPE_CHECKING:
     import altair
 
+Drawing: TypeAlias = "altair.LayerChart | altair.FacetChart"
 _TAG = re.compile(r"<[^<>]+>")
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
-_NOISE = re.compile(r' (?:role|aria-[a-z]+|class|pointer-events|stroke-miterlimit|version|xmlns:xlink)="[^"]*"')
+_NOISE = re.compile(
+    r' (?:role|aria-[a-z]+|class|pointer-events|stroke-miterlimit|version|xmlns:xlink)="[^"]*"'
+)
 _EMPTY = re.compile(r'<path d=""[^>]*/>|<path d="M0,0h0v0h0Z"[^>]*/>|<g></g>')
 _ID = re.compile(r'(\bid="|url\(#|href="#)')
 _SIZE = re.compile(r'<svg [^>]*viewBox="([^"]+)"[^>]*>')
 
 
-def inline(chart: "altair.LayerChart", name: str, title: str, description: str) -> str:
+def inline(chart: "Drawing", name: str, title: str, description: str) -> str:
     """The chart as `<svg>`, its ids prefixed with `name`, with a title and a description for screen readers.
 
     No text in the chart may hold control characters (printable.one_line takes them out): vl-convert ends the
@@ -40,8 +43,8 @@ def _cleaned(tag: str, name: str) -> str:
 def _opening(view_box: str, name: str, title: str, description: str) -> str:
     width, height = view_box.split()[2:]
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view_box}" width="{width}" height="{height}" role="img" '
-        f'aria-labelledby="{name}-title {name}-description">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{view_box}" width="{width}" height="{height}" '
+        f'role="img" aria-labelledby="{name}-title {name}-description">'
         f'<title id="{name}-title">{escape(one_line(title))}</title>'
         f'<desc id="{name}-description">{escape(one_line(description))}</desc>'
     )

@@ -1,0 +1,57 @@
+"""`ktrial report`: what a study has measured, for people and for other programs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.options import StoredStudyName, StoreOption
+
+
+def report(
+    study: StoredStudyName = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Write the page here; else to reports/ beside the store."
+        ),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown, for a pull request, instead.")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead: one row a comparison.")] = False,
+    samples: Annotated[bool, typer.Option("--samples", help="With --csv: one row a sample.")] = False,
+    store: StoreOption = None,
+) -> None:
+    """Write a study's report: one HTML page, Markdown or CSV. Nothing is run."""
+    from ktrial import report as reports
+    from ktrial.cli.running import default_report, write_report
+    from ktrial.cli.stored import find
+    from ktrial.runner.result import record as record_of
+    from ktrial.store import default_location, open_store
+
+    _check(html, markdown=markdown, csv=csv, samples=samples)
+    location = store or default_location()
+    with open_store(location) as opened:
+        record = record_of(opened, find(opened, study).id)
+    if markdown:
+        typer.echo(reports.markdown(record), nl=False)
+    elif csv:
+        # As bytes: text would have its CR LF turned into the platform's line ends.
+        table = reports.samples_csv(record) if samples else reports.csv(record)
+        typer.echo(table.encode(), nl=False)
+    else:
+        print(f"report: {write_report(record, html or default_report(record, location))}")
+
+
+def _check(html: Path | None, *, markdown: bool, csv: bool, samples: bool) -> None:
+    """Raise BadParameter where the options contradict each other."""
+    chosen = [
+        name
+        for name, given in (("--html", html is not None), ("--markdown", markdown), ("--csv", csv))
+        if given
+    ]
+    if len(chosen) > 1:
+        raise typer.BadParameter(f"{' and '.join(chosen)}: one report at a time")
+    if samples and not csv:
+        raise typer.BadParameter("--samples goes with --csv")

@@ -1,0 +1,165 @@
+"""GitHub-flavoured Markdown for a pull request: the answer, the table; the rest folded."""
+
+import re
+from collections.abc import Iterator
+
+from ktrial.model.record import StudyRecord
+from ktrial.model.trial import Trial
+from ktrial.model.verdict import Comparison
+from ktrial.report import environment, figures, repeat, summary, words
+from ktrial.report.printable import one_line, printable
+from ktrial.report.study_toml import study_toml
+
+_CONSOLE_LINES = 12
+_LONGEST_CELL = 120
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#~|&!$]|^[-+=]|(?<=^\d)[.)])")
+"""What CommonMark and GitHub read as markup, anywhere or at the start of a line."""
+
+
+def text(record: StudyRecord) -> str:
+    """The report as Markdown, with a line feed at its end."""
+    parts = [*_head(record), *_tables(record), *_keep_in_mind(record), *_failed(record), *_about(record)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def prose(text: str) -> str:
+    """Text on one line in which nothing is markup or a mention of somebody."""
+    return _MARKUP.sub(r"\\\1", one_line(text)).replace("@", "@\u2060")
+
+
+def code(text: str) -> str:
+    """Text on one line as a code span."""
+    line = one_line(text)
+    if not line:
+        return ""
+    if len(line) > _LONGEST_CELL:
+        line = line[:_LONGEST_CELL] + "…"
+    fence = "`" * (_longest_run("`", line) + 1)
+    padding = " " if line[0] == "`" or line[-1] == "`" else ""
+    return f"{fence}{padding}{line}{padding}{fence}"
+
+
+def block(text: str, language: str = "") -> str:
+    """Text as a fenced block of code."""
+    fence = "`" * max(3, _longest_run("`", text) + 1)
+    return f"{fence}{language}\n{printable(text).rstrip()}\n{fence}"
+
+
+def _longest_run(character: str, text: str) -> int:
+    return max((len(run) for run in re.findall(f"{re.escape(character)}+", text)), default=0)
+
+
+def _head(record: StudyRecord) -> Iterator[str]:
+    yield f"### ktrial: {prose(record.study.name)}"
+    yield prose(record.study.question)
+    yield f"**{prose(record.result.answer or 'Nothing was compared.')}**"
+    counts = summary.verdict_counts(record)
+    yield " · ".join(
+        f"{words.VERDICTS[verdict].symbol} {count} {words.VERDICTS[verdict].word}"
+        for verdict, count in counts
+    )
+
+
+def _tables(record: StudyRecord) -> Iterator[str]:
+    compared = summary.groups(record)
+    if len(compared) > 1:
+        yield _matrix(record, compared)
+    for group in compared:
+        table = _table(group)
+        title = f"{code(group.treatment)} against {code(group.baseline)}"
+        yield f"{title}\n\n{table}" if len(compared) == 1 else _folded(_bare(group.treatment), table)
+
+
+def _matrix(record: StudyRecord, compared: tuple[summary.Group, ...]) -> str:
+    header = ["Workload", code(compared[0].baseline), *(code(group.treatment) for group in compared)]
+    rows = [
+        [code(row.name), figures.number(row.baseline_value), *(_cell(one) for one in row.comparisons)]
+        for row in summary.matrix(record)
+    ]
+    return _rows(header, rows, left=1)
+
+
+def _cell(comparison: Comparison | None) -> str:
+    if comparison is None:
+        return figures.NONE
+    return f"{figures.change(comparison.ratio)} {words.VERDICTS[comparison.verdict].symbol}"
+
+
+def _table(group: summary.Group) -> str:
+    header = ["Workload", "Metric", "Verdict", "Baseline", "Value", "Change", "Interval in %"]
+    rows = [
+        [
+            code(one.workload),
+            code(summary.metric_name(one.metric, one.unit)),
+            f"{words.VERDICTS[one.verdict].symbol} {words.VERDICTS[one.verdict].word}",
+            figures.number(one.baseline_value),
+            figures.number(one.value),
+            figures.change(one.ratio),
+            figures.interval(one.low, one.high),
+        ]
+        for one in group.comparisons
+    ]
+    return _rows(header, rows, left=3)
+
+
+def _rows(header: list[str], rows: list[list[str]], *, left: int) -> str:
+    """A table whose first `left` columns are set flush left, and the others flush right."""
+    line = ["---"] * left + ["--:"] * (len(header) - left)
+    escaped = ([cell.replace("|", "\\|") for cell in cells] for cells in (header, line, *rows))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)
+
+
+def _keep_in_mind(record: StudyRecord) -> Iterator[str]:
+    said = [f"{prose(warning.text)} {prose(warning.advice)}".strip() for warning in summary.warnings(record)]
+    if len(record.trials) < record.planned:
+        ended = f"{len(record.trials)} of {figures.counted(record.planned, 'trial')} ended"
+        said.insert(0, f"The study is not complete: {ended}.")
+    yield "\n".join(f"> ⚠ {warning}<br>" for warning in said)
+    reasons = {
+        f"- {code(one.workload)}, {code(one.treatment)}: {prose(one.reason)}"
+        for one in record.result.comparisons
+        if one.reason
+    }
+    if reasons:
+        yield _folded("Why a verdict is inconclusive", "\n".join(sorted(reasons)))
+
+
+def _failed(record: StudyRecord) -> Iterator[str]:
+    failed = summary.failed_trials(record)
+    if failed:
+        yield _folded(figures.counted(len(failed), "failed trial"), "\n\n".join(map(_failure, failed)))
+
+
+def _failure(trial: Trial) -> str:
+    planned = trial.planned
+    where = f"{code(planned.treatment.label)}, perturbation {planned.perturbation.number}"
+    head = f"**{words.OUTCOMES[trial.outcome]}**: {where}"
+    reason = f"\n\n{prose(trial.reason)}" if trial.reason else ""
+    console = printable(trial.console).rstrip().splitlines()[-_CONSOLE_LINES:]
+    return head + reason + ("\n\n" + block("\n".join(console)) if console else "")
+
+
+def _about(record: StudyRecord) -> Iterator[str]:
+    meanings = [paragraph for mode in summary.modes(record) for paragraph in words.MODES[mode]]
+    yield _folded("What the numbers mean", "\n\n".join(meanings)) if meanings else ""
+    facts = [
+        f"- {kernel.name}: {kernel.release} {kernel.package} {kernel.digest}"
+        for kernel in environment.kernels(record)
+    ]
+    facts += [
+        f"- {' · '.join((fact.name, *fact.treatments))}: {fact.value}" for fact in environment.machine(record)
+    ]
+    yield _folded("Environment", block("\n".join(map(one_line, facts)))) if facts else ""
+    recipe = repeat.recipe(record)
+    steps = f"{code(recipe.file)}:\n\n{block(study_toml(record.study), 'toml')}"
+    yield _folded("How to repeat it", f"{steps}\n\n{block(chr(10).join(recipe.commands), 'sh')}")
+
+
+def _folded(title: str, body: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _bare(text: str) -> str:
+    """Text on one line for inside a tag, where Markdown is not read."""
+    line = one_line(text)[:_LONGEST_CELL]
+    return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "@\u2060")
