@@ -18,11 +18,11 @@ from typing import Any
 
 from debian.deb822 import Deb822
 
-from ktrial.errors import CacheFull, FetchFailed, ToolMissing
+from ktrial.errors import FetchFailed, ToolMissing
 from ktrial.kernels.apt_sources import Archive
 from ktrial.kernels.locks import held
 from ktrial.kernels.progress import Progress
-from ktrial.kernels.space import cache_full
+from ktrial.kernels.space import check_output, require_space
 from ktrial.kernels.sync import write_atomically
 
 _LEFT_OUT = re.compile(
@@ -35,6 +35,8 @@ _WAITING = "waiting for another ktrial that uses apt"
 _ABSENT_SUITE = re.compile(r"does not have a Release file|no longer has a Release file|404 ")
 _POLL_SECONDS = 0.1
 _OLD_SECONDS = 6 * 3600
+_LISTS_BYTES = 150 << 20
+"""About what the lists of all suites take."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class PrivateApt:
         """All versions of the packages, in all suites that the archives hold.
 
         Lists older than `oldest` seconds, or made from other archives, are fetched anew.
-        Raises FetchFailed, CacheFull or ToolMissing.
+        Raises FetchFailed, NoSpace or ToolMissing.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         with held(self.directory / "lock", progress, _WAITING):
@@ -93,7 +95,8 @@ class PrivateApt:
             done = self._run(kernel, arguments, into, progress, what, total)
         files = sorted(into.glob("*.deb"))
         if done.returncode or len(files) != len(wanted):
-            raise self._failure(kernel, done.stderr, into, total)
+            check_output(done.stderr, into, total)
+            raise self._failure(kernel, done.stderr)
         return files
 
     def _read_index(self) -> dict[str, Any]:
@@ -151,10 +154,13 @@ class PrivateApt:
     def _update(self, kernel: str, progress: Progress) -> None:
         """A suite that is not there makes apt-get fail, but the others come: what came is what counts."""
         lists = self.directory / "state" / "lists"
+        if not any(lists.glob("*InRelease")):
+            require_space(lists, _LISTS_BYTES)
         done = self._run(kernel, ["update"], lists, progress, "fetching package lists", 0)
+        check_output(done.stderr, lists, _LISTS_BYTES)
         found = [package for target in self._targets(kernel) for package in self._read(kernel, target)]
         if not found:
-            raise self._failure(kernel, done.stderr, lists, 0)
+            raise self._failure(kernel, done.stderr)
         problems = [line for line in _complaints(done.stderr) if not _ABSENT_SUITE.search(line)]
         index = {"problems": problems, "packages": [vars(package) for package in found]}
         write_atomically(self._index, json.dumps(index))
@@ -219,9 +225,7 @@ class PrivateApt:
         progress(what, total, total)
         return subprocess.CompletedProcess(command, process.returncode, "", errors)
 
-    def _failure(self, kernel: str, output: str, directory: Path, needed: int) -> FetchFailed | CacheFull:
-        if "No space left on device" in output or "enough free space" in output:
-            return cache_full(directory, needed)
+    def _failure(self, kernel: str, output: str) -> FetchFailed:
         complaints = _complaints(output) or ["apt gave no reason"]
         # Suites that are not there matter only where nothing else went wrong.
         telling = [line for line in complaints if not _ABSENT_SUITE.search(line)] or complaints

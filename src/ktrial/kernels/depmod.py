@@ -13,7 +13,10 @@ from pathlib import Path
 import zstandard
 
 from ktrial.errors import ModulesUnusable, ToolFailed, ToolMissing
+from ktrial.kernels.space import FULL, check_output
 
+SBIN = ("/usr/sbin", "/sbin")
+"""Where depmod is; not everybody has it on the PATH."""
 SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
 GENERATED = frozenset(
     "modules." + name
@@ -27,7 +30,11 @@ _VERMAGIC = re.compile(rb"vermagic=(\S+) ")
 
 
 def _unzstd(data: bytes) -> bytes:
-    return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+    stream = zstandard.ZstdDecompressor().decompressobj()
+    plain = stream.decompress(data)
+    if not stream.eof:
+        raise EOFError("it ends too early")
+    return plain
 
 
 UNPACK: dict[str, Callable[[bytes], bytes]] = {
@@ -49,10 +56,12 @@ def place_modules(name: str, given: Path, release: str, made: Path, workspace: P
         else:
             _copy(source, target)
     except OSError as error:
-        if error.filename is None or Path(error.filename).is_relative_to(workspace):
+        if error.errno in FULL or error.filename is None or Path(error.filename).is_relative_to(workspace):
             raise
         problem = f"{error.filename}: {error.strerror}"
         raise ModulesUnusable(name=name, directory=given, release=release, problem=problem) from error
+    except ValueError as error:
+        raise ModulesUnusable(name=name, directory=given, release=release, problem=error) from error
     for link in ("build", "source"):
         (target / link).unlink(missing_ok=True)
 
@@ -102,12 +111,13 @@ def module_files(directory: Path) -> list[Path]:
 
 def run_depmod(name: str, base: Path, release: str) -> None:
     """Write modules.dep and its kin below `base`/lib/modules/`release`. Raises ToolMissing, ToolFailed."""
-    program = shutil.which("depmod", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    program = shutil.which("depmod", path=os.pathsep.join((os.environ.get("PATH", ""), *SBIN)))
     if program is None:
         raise ToolMissing(name=name, tool="depmod", purpose="resolve modules' dependencies", package="kmod")
     done = subprocess.run(
         [program, "-b", str(base), release], capture_output=True, text=True, check=False, errors="replace"
     )
+    check_output(done.stderr, base)
     if done.returncode:
         raise ToolFailed(
             name=name,

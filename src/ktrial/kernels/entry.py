@@ -3,6 +3,7 @@
 import hashlib
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from ktrial.errors import ConfigUnusable
@@ -13,6 +14,7 @@ from ktrial.kernels.image import Image, read_image
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.provider import Parts
 from ktrial.kernels.records import CONFIG, ENTRY_FILE, IMAGE, SYSTEM_MAP, VMLINUX, EntryRecord
+from ktrial.kernels.space import require_space
 from ktrial.kernels.sync import sync_tree
 
 _SMALLEST_SYSTEM_MAP = 100_000
@@ -26,9 +28,10 @@ def build_entry(name: str, parts: Parts, made: Path, workspace: Path, progress: 
     """
     made.mkdir()
     image = read_image(parts.image)
-    _take(parts.image, made / IMAGE, workspace)
     progress("unpacking the kernel")
     extracted = extract_vmlinux(image)
+    require_space(made, len(extracted.vmlinux or b"") + sum(_copied_bytes(parts, workspace)))
+    _take(parts.image, made / IMAGE, workspace)
     _take_config(name, parts, image, extracted.vmlinux or b"", made, workspace)
     if parts.system_map is not None and parts.system_map.stat().st_size >= _SMALLEST_SYSTEM_MAP:
         _take(parts.system_map, made / SYSTEM_MAP, workspace)
@@ -54,6 +57,14 @@ def build_entry(name: str, parts: Parts, made: Path, workspace: Path, progress: 
     progress("writing to disk")
     sync_tree(made)
     return record
+
+
+def _copied_bytes(parts: Parts, workspace: Path) -> Iterator[int]:
+    """Sizes of the files that are copied, not moved; unreadable ones are spoken of when it is their turn."""
+    outside = [one for one in (parts.image, parts.modules) if one and not one.is_relative_to(workspace)]
+    for top in outside:
+        for path in module_files(top) if top.is_dir() else [top]:
+            yield path.stat().st_size if path.exists() else 0
 
 
 def content_digest(made: Path) -> str:

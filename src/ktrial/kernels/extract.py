@@ -55,10 +55,21 @@ def _unpack(payload: bytes) -> bytes:
     for magic, method, unpack in _METHODS:
         if payload.startswith(magic):
             try:
-                return unpack(payload)
+                return _whole(unpack(payload), payload)
             except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, *_FOREIGN_ERRORS) as error:
                 raise _CannotUnpack(f"its {method} payload is damaged: {error}") from error
     raise _CannotUnpack(f"its payload is compressed in an unknown way (it starts {payload[:4].hex(' ')})")
+
+
+def _whole(data: bytes, payload: bytes) -> bytes:
+    """Check the length that the build wrote behind the packed data (gzip does so itself).
+
+    A decompressor that is fed a stream returns what it has when the stream ends early, without an error.
+    """
+    promised = struct.unpack("<I", payload[-4:])[0]
+    if len(data) & 0xFFFFFFFF != promised:
+        raise ValueError(f"it unpacks to {len(data)} bytes, not {promised}")
+    return data
 
 
 def _gzip(payload: bytes) -> bytes:

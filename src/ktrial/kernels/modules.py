@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
-from ktrial.errors import UnknownModule
+from ktrial.errors import ModulesUnusable, UnknownModule
 from ktrial.kernels.depmod import SUFFIXES, UNPACK, unpacked
 from ktrial.kernels.nearest import nearest
 from ktrial.kernels.space import file_system_errors
@@ -24,7 +24,7 @@ def resolve(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
     a guest has no modprobe that the kernel could call later for the rest. An alias brings every module that
     claims it, so that one brought by a soft dependency may refuse the CPU (ENODEV) without harm. What is
     built into the kernel is left out. Compressed modules come as unpacked files.
-    Raises UnknownModule.
+    Raises UnknownModule; ModulesUnusable where a file is damaged.
     """
     wanted = list(names)
     if not wanted:
@@ -43,7 +43,7 @@ def resolve(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
             raise UnknownModule(name=kernel.name, module=name, similar=similar, directory=kernel.modules)
         for module in found:
             catalogue.collect(module, order, frozenset())
-    return tuple(_loadable(kernel.modules, catalogue.files[module]) for module in order)
+    return tuple(_loadable(kernel, kernel.modules, catalogue.files[module]) for module in order)
 
 
 def module_names(kernel: Kernel) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ def _plain(name: str) -> str:
     return name.replace("-", "_")
 
 
-def _loadable(directory: Path, file: Path) -> Path:
+def _loadable(kernel: Kernel, directory: Path, file: Path) -> Path:
     """The file itself, or its unpacked copy, made on first use beside the entry's other parts."""
     packed = directory / file
     if packed.suffix not in UNPACK:
@@ -168,7 +168,12 @@ def _loadable(directory: Path, file: Path) -> Path:
     entry = directory.parents[2]
     target = entry / _LOADABLE / file.with_suffix("")
     if not target.exists():
+        try:
+            plain = unpacked(packed)
+        except ValueError as error:
+            facts = {"name": kernel.name, "directory": directory, "release": kernel.release}
+            raise ModulesUnusable(**facts, problem=error) from error
         with file_system_errors(entry):
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(target, unpacked(packed))
+            write_atomically(target, plain)
     return target

@@ -9,32 +9,45 @@ from pathlib import Path
 
 from ktrial.errors import CacheFull, CacheUnusable
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Error numbers of a full disk, and of a full quota."""
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
 
 
+class NoSpace(OSError):
+    """A full disk, noticed before or by another program; `needed` bytes are wanted (0: not known)."""
+
+    def __init__(self, directory: Path, needed: int = 0) -> None:
+        super().__init__(errno.ENOSPC, os.strerror(errno.ENOSPC), str(directory))
+        self.needed = needed
+
+
 def require_space(directory: Path, needed: int) -> None:
-    """Raise CacheFull unless `needed` bytes are free for us where `directory` is."""
+    """Raise NoSpace unless `needed` bytes are free for us where `directory` is, or would be."""
     if free_bytes(directory) < needed:
-        raise cache_full(directory, needed)
+        raise NoSpace(directory, needed)
 
 
-def cache_full(directory: Path, needed: int) -> CacheFull:
-    """Build the error, with what is free now."""
-    wanted = shown(needed) if needed else "more"
-    return CacheFull(name=directory, directory=directory, needed=wanted, free=shown(free_bytes(directory)))
+def check_output(output: str, directory: Path, needed: int = 0) -> None:
+    """Raise NoSpace where another program's messages say that the disk is full."""
+    if (
+        "No space left on device" in output
+        or "Disk quota exceeded" in output
+        or "enough free space" in output
+    ):
+        raise NoSpace(directory, needed)
 
 
 @contextmanager
-def file_system_errors(directory: Path, needed: int = 0) -> Iterator[None]:
+def file_system_errors(directory: Path) -> Iterator[None]:
     """Raise CacheFull or CacheUnusable for what the operating system says about `directory`."""
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            raise cache_full(directory, needed) from error
-        inside = error.filename is not None and Path(os.fsdecode(error.filename)).is_relative_to(directory)
-        if error.errno in _REFUSED and (inside or _is_parent(directory, error.filename)):
+        if error.errno in FULL:
+            needed = error.needed if isinstance(error, NoSpace) else 0
+            raise _cache_full(directory, needed) from error
+        if error.errno in _REFUSED and _concerns(directory, error.filename):
             problem = f"{os.fsdecode(error.filename)}: {error.strerror}"
             raise CacheUnusable(name=directory, directory=directory, problem=problem) from error
         raise
@@ -57,5 +70,14 @@ def shown(size: int) -> str:
     return f"{value:.1f} GB"
 
 
-def _is_parent(directory: Path, filename: object) -> bool:
-    return isinstance(filename, str | bytes) and directory.is_relative_to(os.fsdecode(filename))
+def _cache_full(directory: Path, needed: int) -> CacheFull:
+    wanted = shown(needed) if needed else "more"
+    return CacheFull(name=directory, directory=directory, needed=wanted, free=shown(free_bytes(directory)))
+
+
+def _concerns(directory: Path, filename: object) -> bool:
+    """Whether the error is about something in `directory`, or on the way to it."""
+    if not isinstance(filename, str | bytes):
+        return False
+    path = Path(os.fsdecode(filename))
+    return path.is_relative_to(directory) or directory.is_relative_to(path)

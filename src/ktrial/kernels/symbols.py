@@ -76,7 +76,7 @@ def save_symbols(kernel: Kernel, text: str) -> Path:
     if found[-1].address == 0:
         raise ValueError("all addresses are 0: the kernel hides them (kernel.kptr_restrict)")
     path = kernel.image.parent / KALLSYMS
-    with file_system_errors(path.parent, len(text)):
+    with file_system_errors(path.parent):
         write_atomically(path, text)
     return path
 

@@ -18,7 +18,7 @@ from ktrial.kernels.apt import Package, PrivateApt, require_tool, run_tool
 from ktrial.kernels.apt_sources import Archive, ConfiguredSource, configured_sources
 from ktrial.kernels.nearest import nearest
 from ktrial.kernels.provider import Parts, Request
-from ktrial.kernels.space import require_space
+from ktrial.kernels.space import check_output, require_space
 from ktrial.model.kernel import Origin
 
 RELEASES = ("bullseye", "bookworm", "trixie", "forky", "duke")
@@ -221,9 +221,7 @@ def _unpack(name: str, file: Path, root: Path) -> None:
     )
     if done.returncode:
         output = done.stderr.strip()
-        if "No space left on device" in output:
-            # Whoever asked turns this into an error about the cache.
-            raise OSError(28, "No space left on device", str(root))
+        check_output(output, root)
         advice = "the package may be damaged: try again"
         raise ToolFailed(name=name, tool="dpkg-deb", status=done.returncode, output=output, advice=advice)
 

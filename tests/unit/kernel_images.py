@@ -1,0 +1,115 @@
+"""Small kernel images, modules and configurations, real in every byte that ktrial reads."""
+
+import bz2
+import gzip
+import lzma
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import lz4.block
+import zstandard
+
+RELEASE = "6.1.0-test"
+VERSION = f"{RELEASE} (someone@somewhere) #1 SMP PREEMPT_DYNAMIC"
+CONFIG = "# Linux/x86 6.1.190 Kernel Configuration\nCONFIG_HZ=250\nCONFIG_SMP=y\nCONFIG_EXT4_FS=m\n"
+X86_64, I386, ARM64 = 62, 3, 183
+EXECUTABLE, RELOCATABLE, SHARED = 2, 1, 3
+XEN_PHYS32_ENTRY = 18
+
+
+def elf(
+    note: int | None = XEN_PHYS32_ENTRY,
+    machine: int = X86_64,
+    kind: int = EXECUTABLE,
+    release: str = RELEASE,
+    extra: bytes = b"",
+) -> bytes:
+    """An ELF file of one PT_NOTE segment with a Xen note, and a text that says which Linux it is."""
+    text = f"Linux version {release} (someone) #1\n\0".encode() + random.Random(1).randbytes(40_000) + extra
+    words = b"" if note is None else struct.pack("<III4sQ", 4, 8, note, b"Xen\0", 0x1000000)
+    header = _elf_header(kind, machine, segments=1)
+    segment = struct.pack("<IIQQQQQQ", 4, 4, 64 + 56, 0, 0, len(words), len(words), 4)
+    return header + segment + words + text
+
+
+def _elf_header(kind: int, machine: int, segments: int = 0, sections: int = 0, table: int = 0) -> bytes:
+    identity = b"\x7fELF\x02\x01\x01" + bytes(9)
+    fields = (kind, machine, 1, 0, 64 if segments else 0, table, 0, 64, 56, segments, 64, sections)
+    return identity + struct.pack("<HHIQQQIHHHHHH", *fields, sections - 1 if sections else 0)
+
+
+def module(release: str = RELEASE) -> bytes:
+    """A kernel module with nothing in it but `.modinfo`: enough for depmod."""
+    info = f"license=GPL\0vermagic={release} SMP preempt mod_unload \0".encode()
+    names = b"\0.modinfo\0.shstrtab\0"
+    table = -(-(64 + len(info) + len(names)) // 8) * 8
+    sections = [
+        bytes(64),
+        struct.pack("<IIQQQQIIQQ", 1, 1, 2, 0, 64, len(info), 0, 0, 1, 0),
+        struct.pack("<IIQQQQIIQQ", 10, 3, 0, 0, 64 + len(info), len(names), 0, 0, 1, 0),
+    ]
+    head = _elf_header(RELOCATABLE, X86_64, sections=3, table=table) + info + names
+    return head.ljust(table, b"\0") + b"".join(sections)
+
+
+def bzimage(payload: bytes, version: str = VERSION, protocol: int = 0x20F, xloadflags: int = 1) -> bytes:
+    """A boot sector, four sectors of set-up code with the version string, and the payload behind 64 bytes."""
+    head = bytearray(5 * 512)
+    head[0x1F1] = 4
+    head[0x1FE:0x206] = b"\x55\xaa\xeb\x6aHdrS"
+    struct.pack_into("<H", head, 0x206, protocol)
+    struct.pack_into("<H", head, 0x20E, 0x400)
+    struct.pack_into("<H", head, 0x236, xloadflags)
+    struct.pack_into("<II", head, 0x248, 64, len(payload))
+    head[0x600 : 0x600 + len(version)] = version.encode()
+    return bytes(head) + bytes(64) + payload + bytes(100)
+
+
+def _sized(pack: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+    """As scripts/Makefile.lib does: the unpacked size behind the packed data."""
+    return lambda data: pack(data) + struct.pack("<I", len(data))
+
+
+def _lz4_legacy(data: bytes) -> bytes:
+    blocks = [data[at : at + (8 << 20)] for at in range(0, len(data), 8 << 20)]
+    packed = [lz4.block.compress(block, store_size=False) for block in blocks]
+    return b"\x02\x21\x4c\x18" + b"".join(struct.pack("<I", len(one)) + one for one in packed)
+
+
+def _xz_kernel(data: bytes) -> bytes:
+    """With the x86 filter, as scripts/xz_wrap.sh uses it."""
+    filters = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": 6}]
+    return lzma.compress(data, format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=filters)
+
+
+COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "xz": _sized(_xz_kernel),
+    "lzma": _sized(lambda data: lzma.compress(data, format=lzma.FORMAT_ALONE)),
+    "bzip2": _sized(bz2.compress),
+    "zstd": _sized(zstandard.ZstdCompressor(level=3).compress),
+    "lz4": _sized(_lz4_legacy),
+    "none": lambda data: data,
+}
+
+
+def vmlinuz(
+    directory: Path, name: str = "vmlinuz", compression: str = "zstd", version: str = VERSION
+) -> Path:
+    """Write a whole good image."""
+    path = directory / name
+    path.write_bytes(bzimage(COMPRESSIONS[compression](elf()), version))
+    return path
+
+
+def module_tree(directory: Path, release: str = RELEASE, names: tuple[str, ...] = ("one", "two")) -> Path:
+    """Write lib/modules/RELEASE below `directory` and return it."""
+    modules = directory / "lib" / "modules" / release
+    (modules / "kernel").mkdir(parents=True)
+    for name in names:
+        (modules / "kernel" / f"{name}.ko").write_bytes(module(release))
+    (modules / "modules.order").write_text("".join(f"kernel/{name}.ko\n" for name in names))
+    (modules / "modules.builtin").write_text("kernel/fs/builtin-fs.ko\n")
+    return modules
