@@ -4,6 +4,7 @@ Distributions ship a stub for System.map, and strip vmlinux. There the symbols c
 the booted kernel (nokaslr), which whoever boots it hands to `save_symbols`; they stay with the kernel.
 """
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from ktrial.kernels.space import file_system_errors
 from ktrial.kernels.sync import write_atomically
 from ktrial.model.kernel import Kernel
 
+_LINE = re.compile(r"^([0-9a-f]{8,16}) (\w) (\S+)(?:\s+\[(\S+)\])?$", re.MULTILINE)
 _FEWEST_SYMBOLS = 1000
 """Every kernel has tens of thousands; fewer come from a stub or a cut-off text."""
 
@@ -83,10 +85,5 @@ def save_symbols(kernel: Kernel, text: str) -> Path:
 
 def parse_symbols(text: str) -> tuple[Symbol, ...]:
     """Read lines like `ffffffff81000000 T _text` or `ffffffffc0000000 t init\t[ext4]`, sorted by address."""
-    found = []
-    for line in text.splitlines():
-        words = line.split()
-        if len(words) >= 3 and len(words[1]) == 1:
-            module = words[3].strip("[]") if len(words) > 3 else ""
-            found.append(Symbol(int(words[0], 16), words[1], words[2], module))
+    found = (Symbol(int(line[1], 16), line[2], line[3], line[4] or "") for line in _LINE.finditer(text))
     return tuple(sorted(found, key=lambda symbol: symbol.address))
