@@ -1,1 +1,8 @@
 """What trials run: built-in operations and the user's own commands."""
+
+from ktrial.workloads.catalogue import catalogue, descriptions, find, found
+from ktrial.workloads.checking import check
+from ktrial.workloads.protocol import Workload
+from ktrial.workloads.sets import DEFAULT, QUICK
+
+__all__ = ["DEFAULT", "QUICK", "Workload", "catalogue", "check", "descriptions", "find", "found"]

@@ -1,0 +1,122 @@
+"""The built-in workloads: operations of the guest program `work` (crates/work)."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+import ktrial
+from ktrial.errors import BadOutput, GuestProgramsMissing
+from ktrial.model.design import Perturbation
+from ktrial.model.machine import CarriedFile
+from ktrial.model.workload import Direction, Mode, Sample, WorkloadDescription, WorkloadUse
+from ktrial.target import Step, StepResult
+from ktrial.workloads.runs import EXACT_MODES, ended_well, run_step
+
+WORK = "/ktrial/work"
+"""Where the machine puts the program."""
+
+_DESCRIPTIONS = TypeAdapter(tuple[WorkloadDescription, ...])
+
+
+class _Metric(BaseModel):
+    name: str
+    unit: str
+    direction: Direction
+    operations: int
+    minimum: float
+    median: float
+    mean: float
+
+
+class _Report(BaseModel):
+    workload: str
+    clock: str
+    metrics: tuple[_Metric, ...]
+    checks: int
+
+
+class BuiltIn:
+    """One operation of `work`. Its value is the median over all times that it was done."""
+
+    def __init__(self, description: WorkloadDescription) -> None:
+        self._description = description
+
+    @property
+    def description(self) -> WorkloadDescription:
+        """What `work --list` says."""
+        return self._description
+
+    def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
+        """None: every machine brings the program."""
+        return ()
+
+    def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
+        """One run of the program."""
+        parameters = [word for name, value in use.parameters.items() for word in (f"--{name}", str(value))]
+        argv = (WORK, self.description.name, *parameters, "--clock", _clock(mode))
+        return (run_step(argv, perturbation),)
+
+    def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
+        """One sample a metric. Raises WorkloadError where the program failed, BadOutput where it lies."""
+        (result,) = ended_well(use.label, results, wanted=1)
+        report = _report(use.label, result.stdout)
+        self._check(use.label, mode, report)
+        return tuple(
+            Sample(
+                workload=use.label,
+                metric=metric.name,
+                unit=metric.unit,
+                direction=metric.direction,
+                mode=mode,
+                value=metric.median,
+                operations=metric.operations,
+                minimum=metric.minimum,
+                median=metric.median,
+                mean=metric.mean,
+            )
+            for metric in report.metrics
+        )
+
+    def _check(self, label: str, mode: Mode, report: _Report) -> None:
+        expected = (self.description.name, _clock(mode), {one.name for one in self.description.metrics})
+        found = (report.workload, report.clock, {one.name for one in report.metrics})
+        for what, wanted, got in zip(("workload", "clock", "metrics"), expected, found, strict=True):
+            if wanted != got:
+                raise BadOutput(workload=label, problem=f"{what} {got!r} instead of {wanted!r}")
+        if report.checks < max(metric.operations for metric in report.metrics):
+            raise BadOutput(workload=label, problem="it checked less than it measured")
+
+
+def _clock(mode: Mode) -> str:
+    return "tsc" if mode in EXACT_MODES else "monotonic"
+
+
+def _report(label: str, output: str) -> _Report:
+    try:
+        return _Report.model_validate_json(output)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the whole"
+        raise BadOutput(workload=label, problem=f"{where}: {first['msg']}") from None
+
+
+def built_ins(guest: Path | None = None) -> tuple[BuiltIn, ...]:
+    """All operations of the program in the directory `guest` (the installed one by default).
+
+    Raises GuestProgramsMissing.
+    """
+    directory = guest or Path(ktrial.__file__).parent / "_guest" / "x86_64"
+    return tuple(BuiltIn(description) for description in _DESCRIPTIONS.validate_python(_list(directory)))
+
+
+def _list(directory: Path) -> object:
+    """What `work --list` printed when it was built, or prints now."""
+    kept, program = directory / "workloads.json", directory / "work"
+    if kept.is_file():
+        return json.loads(kept.read_text())
+    if not program.is_file():
+        raise GuestProgramsMissing(architecture=directory.name, directory=directory, missing="work")
+    told = subprocess.run([program, "--list"], capture_output=True, check=True, text=True)
+    return json.loads(told.stdout)

@@ -1,0 +1,134 @@
+"""Any command of the user's as a workload, with the program and the files that it needs."""
+
+import re
+import statistics
+
+from ktrial.errors import BadCommand
+from ktrial.model.design import Perturbation
+from ktrial.model.machine import CarriedFile
+from ktrial.model.workload import (
+    Command,
+    Direction,
+    Metric,
+    MetricRule,
+    Mode,
+    Sample,
+    WorkloadDescription,
+    WorkloadUse,
+)
+from ktrial.target import Step, StepResult
+from ktrial.workloads.carrying import program_path, with_all_they_need
+from ktrial.workloads.extraction import values
+from ktrial.workloads.runs import EXACT_MODES, ended_well, run_step
+
+NAME = "command"
+WALL_TIME = MetricRule(name="wall time")
+"""What is measured where no metric is asked for."""
+
+ENVIRONMENT = {
+    "HOME": "/tmp",
+    "LANG": "C",
+    "LC_ALL": "C",
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "TZ": "UTC",
+}
+"""What a command finds in its environment; nothing of the host's."""
+
+_DESCRIPTION = WorkloadDescription(
+    name=NAME,
+    summary="a command of your own",
+    does="One operation runs the command once, in /tmp, with the program, its shared libraries and the files that "
+    "you name. It runs once unmeasured, then as often as `repeats` says. The exit status must be 0 each time. The "
+    "value is the median: of the wall clock, or of the numbers that a regular expression or a path into the JSON "
+    "finds in what the command prints.",
+    metrics=(Metric(name=WALL_TIME.name, unit="ns", direction=Direction.LOWER),),
+    source="you",
+    group="command",
+)
+
+
+class CommandWorkload:
+    """Runs what `use.command` says."""
+
+    @property
+    def description(self) -> WorkloadDescription:
+        """Of commands in general."""
+        return _DESCRIPTION
+
+    def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
+        """The program, its interpreter, shared libraries, and the files named, all at their host's paths.
+
+        Raises ProgramNotFound, LibraryNotFound, FileNotCarried.
+        """
+        command = _command(use)
+        program = program_path(use.label, command.argv[0])
+        return with_all_they_need(use.label, (program, *command.files))
+
+    def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
+        """One run that is discarded, then the repeats. Raises ProgramNotFound."""
+        command = _command(use)
+        argv = (program_path(use.label, command.argv[0]), *command.argv[1:])
+        run = run_step(argv, perturbation, ENVIRONMENT, directory="/tmp")
+        return (run,) * (command.repeats + 1)
+
+    def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
+        """One sample a metric. Raises WorkloadError where a run failed, or a metric is not in its output."""
+        command = _command(use)
+        _, *counted = ended_well(use.label, results, wanted=command.repeats + 1)
+        rules = command.metrics or (WALL_TIME,)
+        return tuple(_sample(use.label, rule, mode, counted) for rule in rules)
+
+
+WORKLOAD = CommandWorkload()
+
+
+def check_command(use: WorkloadUse) -> None:
+    """Raise BadCommand where the command or one of its metric rules cannot be meant."""
+    command = _command(use)
+    if not command.argv or not command.argv[0]:
+        raise BadCommand(workload=use.name, problem="the command is empty")
+    for rule in command.metrics:
+        if rule.regex and rule.json_path:
+            problem = f"the metric {rule.name} has a regular expression and a JSON path; give one of them"
+            raise BadCommand(workload=use.name, problem=problem)
+        if rule.regex:
+            _check_regex(use.name, rule)
+
+
+def _check_regex(workload: str, rule: MetricRule) -> None:
+    try:
+        groups = re.compile(rule.regex).groups
+    except re.error as error:
+        problem = f"the metric {rule.name} has a bad regular expression, {rule.regex!r}: {error}"
+        raise BadCommand(workload=workload, problem=problem) from None
+    if groups != 1:
+        problem = f"the regular expression of {rule.name} has {groups} groups; give one, round the number"
+        raise BadCommand(workload=workload, problem=problem)
+
+
+def _command(use: WorkloadUse) -> Command:
+    if use.command is None:
+        raise BadCommand(workload=use.name, problem="it has no command")
+    return use.command
+
+
+def _sample(label: str, rule: MetricRule, mode: Mode, results: list[StepResult]) -> Sample:
+    clock = not rule.regex and not rule.json_path
+    found = [float(each.wall_ns) for each in results] if clock else values(label, rule, results)
+    median = statistics.median(found)
+    return Sample(
+        workload=label,
+        metric=rule.name,
+        unit=rule.unit or (_clock_unit(mode) if clock else ""),
+        direction=rule.direction,
+        mode=mode,
+        value=median,
+        operations=len(found),
+        minimum=min(found),
+        median=median,
+        mean=statistics.fmean(found),
+    )
+
+
+def _clock_unit(mode: Mode) -> str:
+    return "instructions" if mode in EXACT_MODES else "ns"

@@ -1,0 +1,120 @@
+"""Which shared libraries an ELF program loads at its start, found as the dynamic loader finds them (ld.so(8))."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
+from elftools.elf.segments import InterpSegment
+
+from ktrial.errors import FileNotCarried, LibraryNotFound
+
+_DEFAULT_DIRECTORIES = tuple(
+    Path(directory)
+    for directory in (
+        "/lib/x86_64-linux-gnu",
+        "/usr/lib/x86_64-linux-gnu",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    )
+)
+"""Where the loader looks without its cache: Debian's and Ubuntu's, then everybody's."""
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What one ELF file needs."""
+
+    files: tuple[str, ...]
+    """The loader and the libraries that the file names, not those that they need in turn."""
+    by_cache_only: bool
+    """Whether one of them is where the loader finds it by /etc/ld.so.cache only."""
+
+
+@dataclass(frozen=True)
+class _Dynamic:
+    loader: tuple[str, ...]
+    names: tuple[str, ...]
+    search: tuple[Path, ...]
+
+
+def needed_by(workload: str, path: Path) -> Needed:
+    """What the program or library at `path` needs; nothing where it is static.
+
+    Raises LibraryNotFound, FileNotCarried (no ELF for x86-64).
+    """
+    dynamic = _read(workload, path)
+    found, by_cache_only = list(dynamic.loader), False
+    for name in dynamic.names:
+        library = _first(name, (*dynamic.search, *_DEFAULT_DIRECTORIES))
+        if library is None:
+            library, by_cache_only = _cached().get(name), True
+        if library is None:
+            raise LibraryNotFound(workload=workload, path=path, library=name)
+        found.append(library)
+    return Needed(files=tuple(found), by_cache_only=by_cache_only)
+
+
+def _read(workload: str, path: Path) -> _Dynamic:
+    try:
+        with path.open("rb") as opened:
+            elf = ELFFile(opened)
+            if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
+                problem = f"it is a program for {elf.get_machine_arch()}, {elf.elfclass} bits, not for x86-64"
+                raise FileNotCarried(workload=workload, path=path, problem=problem)
+            return _dynamic(elf, path)
+    except (ELFError, OSError, ValueError) as error:
+        raise FileNotCarried(
+            workload=workload, path=path, problem=f"it is a damaged program ({error})"
+        ) from None
+
+
+def _dynamic(elf: ELFFile, path: Path) -> _Dynamic:
+    loader: list[str] = []
+    tags: dict[str, list[str]] = {"DT_NEEDED": [], "DT_RPATH": [], "DT_RUNPATH": []}
+    for segment in elf.iter_segments():
+        if isinstance(segment, InterpSegment):
+            loader.append(segment.get_interp_name())
+        elif isinstance(segment, DynamicSegment):
+            for tag in segment.iter_tags():
+                if tag.entry.d_tag in tags:
+                    tags[tag.entry.d_tag].append(getattr(tag, tag.entry.d_tag[3:].lower()))
+    lists = tags["DT_RUNPATH"] or tags["DT_RPATH"]
+    search = [_expanded(part, path) for each in lists for part in each.split(":") if part]
+    return _Dynamic(loader=tuple(loader), names=tuple(tags["DT_NEEDED"]), search=tuple(search))
+
+
+def _expanded(part: str, path: Path) -> Path:
+    """ld.so(8), dynamic string tokens. $ORIGIN is the directory of the file itself, not of a link to it."""
+    origin = str(path.resolve().parent)
+    for token, value in (("ORIGIN", origin), ("LIB", "lib/x86_64-linux-gnu"), ("PLATFORM", "x86_64")):
+        part = part.replace(f"${{{token}}}", value).replace(f"${token}", value)
+    return Path(part)
+
+
+def _first(name: str, directories: tuple[Path, ...]) -> str | None:
+    """The name is a path where it holds a slash."""
+    candidates = (Path(name),) if "/" in name else tuple(directory / name for directory in directories)
+    return next((str(each) for each in candidates if each.is_file()), None)
+
+
+@cache
+def _cached() -> dict[str, str]:
+    """The loader's cache, as ldconfig prints it: `libz.so.1 (libc6,x86-64) => /opt/lib/libz.so.1`."""
+    ldconfig = shutil.which("ldconfig", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if ldconfig is None:
+        return {}
+    told = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
+    found: dict[str, str] = {}
+    for line in told.stdout.splitlines():
+        name, _, rest = line.strip().partition(" (")
+        kind, _, path = rest.partition(") => ")
+        if path and kind == "libc6,x86-64":
+            found.setdefault(name, path)
+    return found
