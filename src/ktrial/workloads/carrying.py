@@ -12,7 +12,10 @@ from ktrial.errors import FileNotCarried, ProgramNotFound
 from ktrial.model.machine import CarriedFile
 from ktrial.workloads.shared_libraries import needed_by
 
-_LOADER_CACHE = Path("/etc/ld.so.cache")
+_LOADER_CACHE = "/etc/ld.so.cache"
+
+_Wanted = tuple[str, tuple[Path, ...]]
+"""A file, and where its libraries are looked for besides the usual places."""
 
 
 def program_path(workload: str, program: str) -> str:
@@ -29,13 +32,13 @@ def with_all_they_need(workload: str, files: tuple[str, ...]) -> tuple[CarriedFi
     Raises FileNotCarried, ProgramNotFound (an interpreter), LibraryNotFound.
     """
     carried: dict[str, CarriedFile] = {}
-    waiting = deque(files)
+    waiting: deque[_Wanted] = deque((file, ()) for file in files)
     while waiting:
-        file = waiting.popleft()
+        file, search = waiting.popleft()
         if file in carried:
             continue
         carried[file] = _carried(workload, file)
-        waiting += _needs(workload, file)
+        waiting += _needs(workload, file, search)
     return tuple(carried.values())
 
 
@@ -51,15 +54,16 @@ def _carried(workload: str, file: str) -> CarriedFile:
     return CarriedFile(host=real, guest=str(path.absolute()), mode=mode)
 
 
-def _needs(workload: str, file: str) -> list[str]:
+def _needs(workload: str, file: str, search: tuple[Path, ...]) -> list[_Wanted]:
     with Path(file).open("rb") as opened:
         start = opened.read(256)
     if start.startswith(b"#!"):
-        return _interpreters(workload, start)
-    if start.startswith(b"\x7fELF"):
-        needed = needed_by(workload, Path(file))
-        return [*needed.files, *([str(_LOADER_CACHE)] if needed.by_cache_only else [])]
-    return []
+        return [(program, ()) for program in _interpreters(workload, start)]
+    if not start.startswith(b"\x7fELF"):
+        return []
+    needed = needed_by(workload, Path(file), search)
+    found: list[_Wanted] = [(library, needed.search) for library in needed.files]
+    return [*found, (_LOADER_CACHE, ())] if needed.by_cache_only else found
 
 
 def _interpreters(workload: str, start: bytes) -> list[str]:

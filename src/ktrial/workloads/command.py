@@ -37,10 +37,10 @@ ENVIRONMENT = {
 _DESCRIPTION = WorkloadDescription(
     name=NAME,
     summary="a command of your own",
-    does="One operation runs the command once, in /tmp, with the program, its shared libraries and the files that "
-    "you name. It runs once unmeasured, then as often as `repeats` says. The exit status must be 0 each time. The "
-    "value is the median: of the wall clock, or of the numbers that a regular expression or a path into the JSON "
-    "finds in what the command prints.",
+    does="One operation runs the command once, in /tmp, with the program, its shared libraries and the files "
+    "that you name. It runs once unmeasured, then as often as `repeats` says. The exit status must be 0 each "
+    "time. The value is the median: of the wall clock, or of the numbers that a regular expression or a path "
+    "into the JSON finds in what the command prints.",
     metrics=(Metric(name=WALL_TIME.name, unit="ns", direction=Direction.LOWER),),
     source="you",
     group="command",

@@ -1,4 +1,4 @@
-"""Which shared libraries an ELF program loads at its start, found as the dynamic loader finds them (ld.so(8))."""
+"""Which shared libraries an ELF program loads at its start, found as the loader finds them (ld.so(8))."""
 
 import shutil
 import subprocess
@@ -35,6 +35,8 @@ class Needed:
     """The loader and the libraries that the file names, not those that they need in turn."""
     by_cache_only: bool
     """Whether one of them is where the loader finds it by /etc/ld.so.cache only."""
+    search: tuple[Path, ...]
+    """Where those libraries look as well, for their own: DT_RPATH is inherited, DT_RUNPATH is not."""
 
 
 @dataclass(frozen=True)
@@ -42,23 +44,27 @@ class _Dynamic:
     loader: tuple[str, ...]
     names: tuple[str, ...]
     search: tuple[Path, ...]
+    inherited: tuple[Path, ...]
 
 
-def needed_by(workload: str, path: Path) -> Needed:
+def needed_by(workload: str, path: Path, inherited: tuple[Path, ...] = ()) -> Needed:
     """What the program or library at `path` needs; nothing where it is static.
+
+    `inherited` is the `search` of what needs this library.
 
     Raises LibraryNotFound, FileNotCarried (no ELF for x86-64).
     """
     dynamic = _read(workload, path)
+    search = (*dynamic.search, *inherited, *_DEFAULT_DIRECTORIES)
     found, by_cache_only = list(dynamic.loader), False
     for name in dynamic.names:
-        library = _first(name, (*dynamic.search, *_DEFAULT_DIRECTORIES))
+        library = _first(name, search)
         if library is None:
             library, by_cache_only = _cached().get(name), True
         if library is None:
             raise LibraryNotFound(workload=workload, path=path, library=name)
         found.append(library)
-    return Needed(files=tuple(found), by_cache_only=by_cache_only)
+    return Needed(tuple(found), by_cache_only, search=(*dynamic.inherited, *inherited))
 
 
 def _read(workload: str, path: Path) -> _Dynamic:
@@ -85,9 +91,17 @@ def _dynamic(elf: ELFFile, path: Path) -> _Dynamic:
             for tag in segment.iter_tags():
                 if tag.entry.d_tag in tags:
                     tags[tag.entry.d_tag].append(getattr(tag, tag.entry.d_tag[3:].lower()))
-    lists = tags["DT_RUNPATH"] or tags["DT_RPATH"]
-    search = [_expanded(part, path) for each in lists for part in each.split(":") if part]
-    return _Dynamic(loader=tuple(loader), names=tuple(tags["DT_NEEDED"]), search=tuple(search))
+    runpath, rpath = (_directories(tags[tag], path) for tag in ("DT_RUNPATH", "DT_RPATH"))
+    return _Dynamic(
+        loader=tuple(loader),
+        names=tuple(tags["DT_NEEDED"]),
+        search=runpath or rpath,
+        inherited=() if runpath else rpath,
+    )
+
+
+def _directories(lists: list[str], path: Path) -> tuple[Path, ...]:
+    return tuple(_expanded(part, path) for each in lists for part in each.split(":") if part)
 
 
 def _expanded(part: str, path: Path) -> Path:
