@@ -8,12 +8,12 @@ import typer
 
 def workload_names(incomplete: str) -> list[tuple[str, str]]:
     """Complete the last of `w1,w2,…` with the built-in workloads."""
-    from ktrial.workloads import catalogue
+    from ktrial.workloads import descriptions
 
     before, comma, last = incomplete.rpartition(",")
     return [
         (f"{before}{comma}{name}", description.summary)
-        for name, description in catalogue().items()
+        for name, description in descriptions().items()
         if name.startswith(last)
     ]
 

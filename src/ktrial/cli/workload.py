@@ -16,9 +16,9 @@ def list_workloads(json: Json = False) -> None:
     """List the built-in workloads."""
     from rich.table import Table
 
-    from ktrial.workloads import catalogue
+    from ktrial.workloads import descriptions
 
-    known = catalogue()
+    known = descriptions()
     if json:
         print_json([description.model_dump(mode="json") for description in known.values()])
         return
@@ -36,9 +36,9 @@ def show(
 ) -> None:
     """Show what a workload does, counts and can be told."""
     from ktrial.runner.study_file.mistakes import unknown
-    from ktrial.workloads import catalogue
+    from ktrial.workloads import descriptions
 
-    known = catalogue()
+    known = descriptions()
     if name not in known:
         raise typer.BadParameter(unknown("workload", name, known))
     description = known[name]
