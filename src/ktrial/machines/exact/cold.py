@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from ktrial.errors import GuestEnded
 from ktrial.machines.exact import migration, outcome
-from ktrial.machines.exact.launch import Unstarted, switched_on
+from ktrial.machines.exact.launch import TooSmall, Unstarted, switched_on
 from ktrial.machines.exact.process import Children, QemuProcess, memory_file
 from ktrial.machines.exact.report import Report, read_report
 from ktrial.machines.exact.setup import Setup
@@ -26,7 +26,9 @@ def booted(
         try:
             process = kept.enter_context(switched_on(setup, children, ram, plan))
         except Unstarted as error:
-            raise _refused(error) from None
+            raise _ended(outcome.judge_unstarted(error.status, error.said), "") from None
+        except TooSmall as error:
+            raise _ended(outcome.too_small(error.needed, error.memory), "") from None
         watcher = Watcher(process, setup.limits)
         watcher.resume()
         ending = watcher.watch()
@@ -46,10 +48,6 @@ def snapshot_contents(setup: Setup, children: Children, progress: Progress) -> I
             progress("saving the snapshot")
             state = migration.save(process, setup.machine)
         yield Contents(ram, state)
-
-
-def _refused(error: Unstarted) -> GuestEnded:
-    return _ended(outcome.judge_unstarted(error.status, error.said), "")
 
 
 def _not_booted(

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 
 from ktrial.errors import QemuGone
-from ktrial.machines.exact import initramfs, migration
+from ktrial.machines.exact import initramfs, kernel_image, migration
 from ktrial.machines.exact.command_line import kernel_parameters, machine_arguments, memory_arguments
 from ktrial.machines.exact.process import Children, QemuProcess, inherited_path, memory_file
 from ktrial.machines.exact.setup import Setup
@@ -22,18 +22,31 @@ class Unstarted(Exception):
         self.said = said
 
 
+class TooSmall(Exception):
+    """The guest's memory cannot hold kernel and initial RAM disk: QEMU would lay one over the other."""
+
+    def __init__(self, needed: int, memory: int) -> None:
+        super().__init__(f"{needed} of {memory} bytes")
+        self.needed = needed
+        self.memory = memory
+
+
 @contextlib.contextmanager
 def switched_on(
     setup: Setup, children: Children, ram: int, plan: bytes | None, *, quiet: bool = True
 ) -> Iterator[QemuProcess]:
     """A guest at its first instruction, stopped. Its RAM is the file `ram`; `plan` is for later, if at all.
 
-    Raises Unstarted.
+    Raises Unstarted or TooSmall.
     """
+    memory = setup.boot.memory_mib << 20
     with contextlib.ExitStack() as kept:
         initrd = kept.enter_context(memory_file("ktrial-initrd"))
         initramfs.write(setup.entries, initrd, setup.machine)
-        os.ftruncate(ram, setup.boot.memory_mib << 20)
+        needed = kernel_image.memory_end(setup.kernel) + os.fstat(initrd).st_size
+        if needed > memory:
+            raise TooSmall(needed, memory)
+        os.ftruncate(ram, memory)
         arguments = [
             *_common(setup, quiet=quiet),
             *memory_arguments(setup.boot, inherited_path(ram), shared=True),

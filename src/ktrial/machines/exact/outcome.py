@@ -9,6 +9,8 @@ from ktrial.model.trial import Outcome
 
 CONSOLE_LINES = 200
 
+_MIB = 1 << 20
+
 _PANIC = r"Kernel panic - not syncing: (?P<said>[^\n]*)"
 
 _ON_CONSOLE: tuple[tuple[str, Outcome, str], ...] = (
@@ -94,10 +96,22 @@ def frames_damaged(damage: str) -> Verdict:
     return Verdict(Outcome.MACHINE_FAILED, f"what the agent reported is damaged: {damage}")
 
 
-def workload_killed(console: str) -> Verdict | None:
-    """Whether the kernel killed a process for want of memory while the guest went on."""
-    match = re.search(r"Out of memory: Kill(?:ed)? process[^\n]*", console)
-    return Verdict(Outcome.OUT_OF_MEMORY, f"the kernel killed the workload: {match[0]}") if match else None
+def processes_killed(count: int, console: str) -> Verdict | None:
+    """What became of a guest in which the kernel killed `count` processes for want of memory.
+
+    Nothing, where a control group of the workload's own was out of memory: that may be its purpose.
+    """
+    if not count or "Memory cgroup out of memory" in console:
+        return None
+    match = re.search(r"Out of memory: Kill(?:ed)? process[^\r\n]*", console)
+    what = match[0] if match else f"{count} processes killed"
+    return Verdict(Outcome.OUT_OF_MEMORY, f"the guest ran out of memory: {what}")
+
+
+def too_small(needed: int, memory: int) -> Verdict:
+    """What becomes of a guest whose memory cannot hold the kernel and its RAM disk (sizes in bytes)."""
+    sizes = f"{-(-needed // _MIB)} MiB, and the guest has {memory // _MIB} MiB"
+    return Verdict(Outcome.OUT_OF_MEMORY, f"the kernel and its initial RAM disk need {sizes}")
 
 
 def console_end(console: str) -> str:
@@ -118,7 +132,7 @@ def _from_limit(ending: Ending, limits: Limits, *, console: str, ready: bool) ->
     if ending.stop is Stop.OUTPUT:
         return Verdict(Outcome.HUNG, "it wrote more than ktrial keeps to its console or its frames")
     passed = {
-        Stop.INSTRUCTIONS: f"{limits.instructions / 1e9:g} thousand million guest instructions",
+        Stop.INSTRUCTIONS: f"{limits.instructions:,} guest instructions",
         Stop.SECONDS: f"{limits.seconds:g} s of host time",
     }.get(ending.stop)
     if passed is None:
@@ -141,6 +155,10 @@ def _from_exit(ending: Ending, *, console: str, said: str, ready: bool) -> Verdi
         return Verdict(
             Outcome.PANICKED, "the machine was reset without a panic on the console (a triple fault?)"
         )
+    if ending.switched_off and ready:
+        return Verdict(Outcome.WORKLOAD_FAILED, "the guest was switched off before the steps were done")
+    if ending.switched_off:
+        return Verdict(Outcome.MACHINE_FAILED, "the guest switched itself off before the agent was ready")
     last = said.splitlines()[-1] if said else "it said nothing"
     return _qemu_failed(ending.status, last)
 

@@ -84,8 +84,8 @@ class ExactTarget:
 
     def _judge(self, ending: Ending, report: Report, console: str, said: str) -> outcome.Verdict | None:
         if report.done:
-            killed = any(result.signal == _SIGKILL for result in report.results)
-            return outcome.workload_killed(console) if killed else None
+            killed = sum(result.oom_kills for result in report.results)
+            return outcome.processes_killed(killed, console)
         if report.failed:
             return outcome.agent_failed(report.failed)
         if report.damage:
@@ -96,9 +96,6 @@ class ExactTarget:
         return GuestEnded(
             outcome=found.outcome.value, reason=found.reason, console=self._console, results=results
         )
-
-
-_SIGKILL = 9
 
 
 def _silent(_text: str) -> None:

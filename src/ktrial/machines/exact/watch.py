@@ -1,7 +1,8 @@
 """Watching a guest until it stops at the snapshot point, ends, or passes a limit.
 
 The guest's time is read from its clock chip (`rtc-time`), which runs on the virtual clock: one nanosecond is
-one instruction. Asking for it makes QEMU look at the clock, and changes nothing that the guest can see.
+one instruction. Asking for it makes QEMU look at the clock, and changes nothing that the guest can see. Where all
+CPUs are idle the clock jumps from timer to timer: a guest that waits for ever passes the limit within seconds.
 """
 
 import select
@@ -42,6 +43,8 @@ class Ending:
     """QEMU's exit status, or minus a signal's number."""
     reset: bool = False
     """The guest asked for a reset (a kernel does after a panic, and a triple fault is one)."""
+    switched_off: bool = False
+    """The guest asked to be switched off."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class Watcher:
         self._limits = limits
         self._panicked = False
         self._halted = False
-        self._reset = False
+        self._reset = self._switched_off = False
         self._asked: int | None = None
         self._start = guest_time(process)
         self._deadline = time.monotonic() + limits.seconds
@@ -103,7 +106,7 @@ class Watcher:
     def _exited(self) -> Ending:
         # The connection closes a little before the process ends; what is left of it takes no time.
         status = self._process.wait()
-        return Ending(Stop.EXITED, status, self._reset)
+        return Ending(Stop.EXITED, status, self._reset, self._switched_off)
 
     def _take_events(self) -> None:
         events = self._process.qmp.events
@@ -113,6 +116,7 @@ class Watcher:
             self._panicked |= name == "GUEST_PANICKED"
             self._halted |= name == "STOP"
             self._reset |= name == "SHUTDOWN" and data.get("reason") == "guest-reset"
+            self._switched_off |= name == "SHUTDOWN" and data.get("reason") == "guest-shutdown"
 
     def _past_limit(self) -> Ending | None:
         if time.monotonic() > self._deadline:
