@@ -1,8 +1,8 @@
 """Watching a guest until it stops at the snapshot point, ends, or passes a limit.
 
 The guest's time is read from its clock chip (`rtc-time`), which runs on the virtual clock: one nanosecond is
-one instruction. Asking for it makes QEMU look at the clock, and changes nothing that the guest can see. Where all
-CPUs are idle the clock jumps from timer to timer: a guest that waits for ever passes the limit within seconds.
+one instruction. Asking for it makes QEMU look at the clock, and changes nothing that the guest can see. Where
+all CPUs are idle the clock jumps from timer to timer: a guest that waits for ever passes the limit at once.
 """
 
 import select
