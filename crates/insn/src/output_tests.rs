@@ -1,0 +1,58 @@
+use super::*;
+use crate::decode::Repeat;
+use crate::layout::LENGTH;
+use crate::symbols::Symbols;
+use alloc::vec;
+
+const TABLE: &[u8] = b"ffffffff81000000 T vfs_read\nffffffffc0000000 t ext4_\"x\\\t[ext4]\n";
+
+fn line(operations: &[u64], vector: bool) -> String {
+    let mut functions = Functions::new(Symbols::read(TABLE), 100);
+    functions.find(0xffff_ffff_8100_0000);
+    functions.find(0xffff_ffff_c000_0000);
+    let mut pages = Pages::default();
+    pages.find(0x40_1000, Some(&[0; 4096]));
+    let mut repeats = Repeats::default();
+    repeats.find(0xffff_ffff_8100_0004, 3, 2, Repeat { width: 8, accesses: 2 });
+    let mut counters = vec![0; LENGTH];
+    counters[2] = 10;
+    counters[ENTERED + 2] = 2;
+    counters[3] = 5;
+    counters[PAGES + 1] = 4;
+    counters[repeat(0, RepeatCounter::Passes)] = 65;
+    counters[repeat(0, RepeatCounter::Accesses)] = 128;
+    counters[repeat(0, RepeatCounter::Done)] = 1;
+    let closed = Closed { counters, marks: operations.len() as u64, operations: operations.to_vec(), whole: true };
+    let used = Used { functions: functions.len(), pages: pages.len(), repeats: repeats.len() };
+    region(&closed, used, &Names { functions: &functions, pages: &pages, repeats: &repeats }, vector)
+}
+
+#[test]
+fn a_region_s_line() {
+    let expected = concat!(
+        r#"{"whole":true,"instructions":19,"marks":2,"strings":1,"passes":65,"bytes":512,"#,
+        r#""functions":[["vfs_read","",10,2,1,65,512],["ext4_\"x\\","ext4",5,0,0,0,0]],"#,
+        r#""pages":[[4198400,3340005893,4,0,0,0]],"#,
+        r#""operations":{"count":2,"sum":12,"minimum":5,"maximum":7,"middle":[5,7],"vector":[7,5]}}"#,
+        "\n"
+    );
+    let line = line(&[7, 5], true);
+    assert_eq!(line.replace(&checksum(&line), "3340005893"), expected);
+}
+
+/// The checksum itself is tested in `pages`.
+fn checksum(line: &str) -> String {
+    line.split("4198400,").nth(1).unwrap().split(',').next().unwrap().into()
+}
+
+#[test]
+fn operations_without_a_vector() {
+    assert!(line(&[], false).contains(r#""operations":{"count":0,"sum":0,"minimum":0,"maximum":0,"middle":[0,0]}"#));
+    assert!(line(&[3, 1, 2], false).contains(r#""minimum":1,"maximum":3,"middle":[2,2]}"#));
+}
+
+#[test]
+fn the_first_and_the_last_line() {
+    assert_eq!(header(4, 12, true), "{\"insn\":1,\"api\":4,\"symbols\":12,\"inline\":true}\n");
+    assert_eq!(end(), "{\"end\":true}\n");
+}

@@ -1,0 +1,60 @@
+use super::*;
+
+const TABLE: &[u8] = b"0000000000001000 A per_cpu
+ffffffff81000000 T _stext
+ffffffff81000000 T startup_64
+ffffffff81000100 t __memcpy
+ffffffff81000100 T memcpy
+ffffffff81000200 T fork
+ffffffff81000300 T twin
+ffffffff81000400 t twin
+ffffffff81000500 t fork.cold
+ffffffff81000600 t twin.cold
+ffffffff81000700 t fork.cold.2
+ffffffff81000800 D data
+ffffffffc0000000 t ext4_read\t[ext4]
+ffffffffc0000040 t ext4_write\t[ext4]
+ffffffffc0100000 t loop_init\t[loop]
+not a line
+";
+
+fn name_at(symbols: &Symbols<'static>, address: u64) -> Option<(&'static str, &'static str)> {
+    let (index, _) = symbols.find(address)?;
+    let symbol = symbols.get(symbols.get(index).whole);
+    Some((core::str::from_utf8(symbol.name).unwrap(), core::str::from_utf8(symbol.module).unwrap()))
+}
+
+#[test]
+fn addresses_find_their_function() {
+    let symbols = Symbols::read(TABLE);
+    let table = [
+        (0xffff_ffff_8000_0000, None),
+        (0xffff_ffff_8100_0010, Some(("startup_64", ""))),
+        (0xffff_ffff_8100_0100, Some(("memcpy", ""))),
+        (0xffff_ffff_8100_0510, Some(("fork", ""))),
+        (0xffff_ffff_8100_0610, Some(("twin.cold", ""))),
+        (0xffff_ffff_8100_0710, Some(("fork", ""))),
+        (0xffff_ffff_8101_0710, None),
+        (0xffff_ffff_c000_0000, Some(("ext4_read", "ext4"))),
+        (0xffff_ffff_c000_0041, Some(("ext4_write", "ext4"))),
+        (0xffff_ffff_c008_0000, None),
+        (0xffff_ffff_c010_0001, Some(("loop_init", "loop"))),
+        (0xffff_ffff_ffff_ffff, None),
+    ];
+    for (address, expected) in table {
+        assert_eq!(name_at(&symbols, address), expected, "{address:x}");
+    }
+}
+
+#[test]
+fn a_symbol_ends_where_the_next_one_starts() {
+    let symbols = Symbols::read(TABLE);
+    assert_eq!(symbols.find(0xffff_ffff_8100_0210).map(|(_, end)| end), Some(0xffff_ffff_8100_0300));
+}
+
+#[test]
+fn an_empty_table_finds_nothing() {
+    let symbols = Symbols::read(b"");
+    assert!(symbols.is_empty());
+    assert_eq!(symbols.find(u64::MAX), None);
+}
