@@ -1,7 +1,7 @@
 """What trials run: built-in operations and the user's own commands."""
 
-from ktrial.workloads.catalogue import catalogue, descriptions, find, found
 from ktrial.workloads.checking import check
+from ktrial.workloads.finding import catalogue, descriptions, find, found
 from ktrial.workloads.protocol import Workload
 from ktrial.workloads.sets import DEFAULT, QUICK
 

@@ -2,8 +2,8 @@
 
 from ktrial.errors import BadParameter, UnknownParameter
 from ktrial.model.workload import Parameter, WorkloadUse
-from ktrial.workloads.catalogue import find, similar
 from ktrial.workloads.command import check_command
+from ktrial.workloads.finding import find, similar
 
 
 def check(use: WorkloadUse) -> WorkloadUse:
