@@ -12,7 +12,7 @@ from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
 from ktrial.report import counters, environment, figures, repeat, summary, words
 from ktrial.report.charts import levels, palette, ratios
-from ktrial.report.printable import one_line, printable
+from ktrial.report.printable import printable, shortened
 from ktrial.report.study_toml import study_toml
 
 _CONSOLE_CHARACTERS = 6000
@@ -60,7 +60,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalized,
     )
-    made.globals.update(figures=figures, words=words, one_line=one_line, console_end=console_end)
+    made.globals.update(figures=figures, words=words, shortened=shortened, console_end=console_end)
     made.globals.update(metric_name=summary.metric_name)
     made.filters["breakable"] = _breakable
     return made

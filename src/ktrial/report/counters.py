@@ -35,7 +35,7 @@ class WorkloadCounters(NamedTuple):
 
 
 def most_different(record: StudyRecord, most: int = 8) -> tuple[WorkloadCounters, ...]:
-    """Each workload's counters that differ by 1 % or more, up to `most`; workloads without any are left out."""
+    """Up to `most` counters a workload that differ by 1 % or more; workloads without any are left out."""
     deltas = _deltas(record)
     seen = {treatment for _, _, treatment in deltas}
     treatments = tuple(treatment for treatment in summary.treatments(record) if treatment in seen)

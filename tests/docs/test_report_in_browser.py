@@ -1,0 +1,115 @@
+"""The report in a real browser, at a phone's, a tablet's and a desk's width: nothing is cut off or overlaps.
+
+Each page is put into frames of several widths (a headless window cannot be narrower than 500 pixels); a script
+in the page around them measures what the browser made of it. The report's own page has no scripts.
+"""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.unit.report_records import ALL
+
+from ktrial import report
+
+WIDTHS = (360, 414, 768, 900, 1280)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_BROWSER = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+# Whether a page fits can only be seen in a browser; `make test` installs one.
+pytestmark = pytest.mark.skipif(_BROWSER is None, reason=f"needs a browser: {', '.join(BROWSERS)}")
+
+_MEASURE = """
+const SLACK = 1;
+function outside(box, frame) { return box.left < frame.left - SLACK || box.right > frame.right + SLACK; }
+function named(element) { return element.tagName + ' ' + (element.textContent || '').trim().slice(0, 40); }
+function overlap(a, b) {
+  return Math.min(a.right, b.right) - Math.max(a.left, b.left) > SLACK
+      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+}
+function measured(frame) {
+  const page = frame.contentDocument, wide = [], cut = [], overlapping = [];
+  const view = {left: 0, right: page.documentElement.clientWidth};
+  for (const one of page.querySelectorAll('body *')) {
+    const box = one.getBoundingClientRect();
+    const hidden = box.width === 0 || one.closest('.skip, thead') || one.matches('td.value');
+    const scrolls = one.parentElement.closest('.scroll, pre');
+    if (!hidden && !scrolls && !one.ownerSVGElement && outside(box, view)) wide.push(named(one));
+  }
+  for (const drawing of page.querySelectorAll('.chart svg')) {
+    const frame = drawing.getBoundingClientRect();
+    if (frame.width === 0) continue;
+    const texts = [...drawing.querySelectorAll('text')].filter(text => text.textContent);
+    const boxes = texts.map(text => text.getBoundingClientRect());
+    texts.forEach((text, i) => {
+      if (outside(boxes[i], frame)) cut.push(named(text));
+      for (let j = 0; j < i; j++)
+        if (overlap(boxes[i], boxes[j])) overlapping.push(named(texts[j]) + ' / ' + named(text));
+    });
+  }
+  const shown = [...page.querySelectorAll('.chart svg')].filter(one => one.getBoundingClientRect().width);
+  return {width: frame.width, scroll: page.documentElement.scrollWidth, wide, cut, overlapping,
+          charts: shown.length};
+}
+addEventListener('load', () => {
+  const found = [...document.querySelectorAll('iframe')].map(measured);
+  const answer = document.createElement('pre');
+  answer.id = 'measured';
+  answer.textContent = JSON.stringify(found);
+  document.body.replaceChildren(answer);
+});
+"""
+
+
+def measured(page: str, directory: Path) -> list[dict[str, object]]:
+    """What the browser made of the page at each of WIDTHS."""
+    frames = "".join(
+        f'<iframe width="{width}" height="900" style="border:0" srcdoc="{html.escape(page)}"></iframe>'
+        for width in WIDTHS
+    )
+    around = directory / "frames.html"
+    around.write_text(f"<!DOCTYPE html><meta charset=utf-8><script>{_MEASURE}</script><body>{frames}")
+    options = (
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+        *(
+            "--hide-scrollbars",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ),
+        *("--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={directory / 'profile'}"),
+    )
+    command = (str(_BROWSER), *options, "--dump-dom", around.as_uri())
+    dump = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    found = re.search(r'<pre id="measured">(.*?)</pre>', dump, re.DOTALL)
+    assert found, dump[-2000:]
+    answer: list[dict[str, object]] = json.loads(html.unescape(found[1]))
+    return answer
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_nothing_is_cut_off_or_overlaps(name: str, tmp_path: Path) -> None:
+    record = ALL[name]()
+    found = measured(report.html(record), tmp_path)
+    assert [one["width"] for one in found] == [str(width) for width in WIDTHS]
+    for one, width in zip(found, WIDTHS, strict=True):
+        assert one["scroll"] == width, "the page scrolls sideways"
+        assert one["wide"] == [], f"wider than {width} pixels"
+        assert one["cut"] == [], f"text outside its chart at {width} pixels"
+        assert one["overlapping"] == [], f"text over text at {width} pixels"
+        assert bool(one["charts"]) == bool(record.trials)
+
+
+def test_the_measurement_sees_what_is_wrong(tmp_path: Path) -> None:
+    chart = '<svg width="300" height="40"><text x="0" y="20">one</text><text x="{}" y="20">two</text></svg>'
+    bad = f'<body style="margin:0"><p style="width:700px">wide</p><div class="chart">{chart.format(5)}</div>'
+    narrow, *_, wide = measured(bad, tmp_path)
+    assert narrow["wide"] == ["P wide"]
+    assert narrow["scroll"] == 700
+    assert wide["wide"] == []
+    assert wide["overlapping"] == ["text one / text two"]
+    cut = measured(f'<body><div class="chart">{chart.format(290)}</div>', tmp_path)[0]
+    assert cut["cut"] == ["text two"]
