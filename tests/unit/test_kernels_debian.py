@@ -14,7 +14,16 @@ from ktrial.kernels.providers.host import host_parts
 
 
 def package(name: str, version: str, suite: str, depends: str = "kmod, linux-base (>= 4.3~)") -> Package:
-    return Package(name=name, version=version, suite=suite, depends=depends, size=1000, installed=4000)
+    return Package(
+        name=name,
+        version=version,
+        suite=suite,
+        depends=depends,
+        size=1000,
+        installed=4000,
+        uri=f"http://mirror.example/debian/pool/{name}.deb",
+        sha256="0" * 64,
+    )
 
 
 def one(release: str, version: str, suite: str) -> list[Package]:

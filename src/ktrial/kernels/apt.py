@@ -35,6 +35,9 @@ _WAITING = "waiting for another ktrial that uses apt"
 _ABSENT_SUITE = re.compile(r"does not have a Release file|no longer has a Release file|404 ")
 _POLL_SECONDS = 0.1
 _OLD_SECONDS = 6 * 3600
+_INDEX_FORMAT = 2
+# apt's own index over all packages takes seconds, and is not needed here.
+_UPDATE = ["apt-get", "-q=2", "-o", "pkgCacheFile::Generate=false", "update"]
 _LISTS_BYTES = 150 << 20
 """About what the lists of all suites take."""
 
@@ -51,6 +54,9 @@ class Package:
     """Bytes to download."""
     installed: int
     """Bytes when unpacked."""
+    uri: str
+    sha256: str
+    """From the package list, whose own hash stands in the signed Release file."""
 
 
 class PrivateApt:
@@ -73,8 +79,10 @@ class PrivateApt:
         self.directory.mkdir(parents=True, exist_ok=True)
         with held(self.directory / "lock", progress, _WAITING):
             sources = "\n".join(archive.stanza(self.architecture) for archive in archives)
-            if not self._is_fresh(sources, oldest):
-                self._configure(kernel, sources)
+            fresh = self._is_fresh(sources, oldest)
+            # Each time: the system's proxy may have changed.
+            self._configure(kernel, sources)
+            if not fresh:
                 self._update(kernel, progress)
             return tuple(Package(**one) for one in self._read_index()["packages"])
 
@@ -90,11 +98,12 @@ class PrivateApt:
         """Fetch packages into the empty directory `into`; apt checks their hashes. Returns the files."""
         what = f"fetching {len(wanted)} packages" if len(wanted) > 1 else "fetching the package"
         total = sum(package.size for package in wanted)
-        arguments = ["download", *(f"{package.name}={package.version}" for package in wanted)]
-        with held(self.directory / "lock", progress, _WAITING):
-            done = self._run(kernel, arguments, into, progress, what, total)
-        files = sorted(into.glob("*.deb"))
-        if done.returncode or len(files) != len(wanted):
+        files = [into / f"{package.name}.deb" for package in wanted]
+        command = [str(_HELPER), "download-file"]
+        for package, file in zip(wanted, files, strict=True):
+            command += [package.uri, str(file), f"SHA256:{package.sha256}"]
+        done = self._run(kernel, command, into, progress, what, total)
+        if done.returncode or not all(file.exists() for file in files):
             check_output(done.stderr, into, total)
             raise self._failure(kernel, done.stderr)
         return files
@@ -111,6 +120,8 @@ class PrivateApt:
         return self.directory / "ktrial.sources"
 
     def _is_fresh(self, sources: str, oldest: float) -> bool:
+        if not self._index.exists() or self._read_index().get("format") != _INDEX_FORMAT:
+            return False
         same = self._sources.exists() and self._sources.read_text(encoding="utf-8") == sources
         return same and self.age() < oldest and not self.problems()
 
@@ -118,7 +129,6 @@ class PrivateApt:
         for part in ("state/lists/partial", "cache/archives/partial", "log"):
             (self.directory / part).mkdir(parents=True, exist_ok=True)
         (self.directory / "status").write_text("", encoding="utf-8")
-        self._index.unlink(missing_ok=True)
         write_atomically(self._sources, sources)
         write_atomically(self.directory / "apt.conf", self._configuration(kernel))
 
@@ -136,7 +146,6 @@ class PrivateApt:
             "Dir::State": self.directory / "state",
             "Dir::State::status": self.directory / "status",
             "Dir::Cache": self.directory / "cache",
-            # The binary caches would take 230 MB to save three seconds.
             "Dir::Cache::pkgcache": "",
             "Dir::Cache::srcpkgcache": "",
             "Dir::Log": self.directory / "log",
@@ -154,15 +163,20 @@ class PrivateApt:
     def _update(self, kernel: str, progress: Progress) -> None:
         """A suite that is not there makes apt-get fail, but the others come: what came is what counts."""
         lists = self.directory / "state" / "lists"
+        self._index.unlink(missing_ok=True)
         if not any(lists.glob("*InRelease")):
             require_space(lists, _LISTS_BYTES)
-        done = self._run(kernel, ["update"], lists, progress, "fetching package lists", 0)
+        done = self._run(kernel, _UPDATE, lists, progress, "fetching package lists", 0)
         check_output(done.stderr, lists, _LISTS_BYTES)
         found = [package for target in self._targets(kernel) for package in self._read(kernel, target)]
         if not found:
             raise self._failure(kernel, done.stderr)
         problems = [line for line in _complaints(done.stderr) if not _ABSENT_SUITE.search(line)]
-        index = {"problems": problems, "packages": [vars(package) for package in found]}
+        index = {
+            "format": _INDEX_FORMAT,
+            "problems": problems,
+            "packages": [vars(package) for package in found],
+        }
         write_atomically(self._index, json.dumps(index))
 
     def _targets(self, kernel: str) -> Iterator[Mapping[str, str]]:
@@ -175,9 +189,9 @@ class PrivateApt:
         text = run_tool(
             kernel, [str(_HELPER), "cat-file", target["Filename"]], "apt", self._environment()
         ).stdout
-        for match in re.finditer(r"^Package: (\S+)\n(?:.+\n)*", text, re.MULTILINE):
+        for match in re.finditer(r"^Package: (\S+)$", text, re.MULTILINE):
             if self.names.fullmatch(match[1]):
-                fields = Deb822(match[0])
+                fields = Deb822(text[match.start() : text.find("\n\n", match.end()) + 1])
                 yield Package(
                     name=match[1],
                     version=fields["Version"],
@@ -185,19 +199,20 @@ class PrivateApt:
                     depends=fields.get("Depends", ""),
                     size=int(fields["Size"]),
                     installed=int(fields.get("Installed-Size", "0")) * 1024,
+                    uri=target["Repo-URI"] + fields["Filename"],
+                    sha256=fields["SHA256"],
                 )
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "APT_CONFIG": str(self.directory / "apt.conf"), "LC_ALL": "C.UTF-8"}
 
     def _run(
-        self, kernel: str, arguments: list[str], watched: Path, progress: Progress, what: str, total: int
+        self, kernel: str, command: list[str], watched: Path, progress: Progress, what: str, total: int
     ) -> subprocess.CompletedProcess[str]:
-        """Run apt-get in `watched`, and tell how many bytes came into it."""
-        command = ["apt-get", "-q=2", *arguments]
+        """Run one of apt's programs, and tell how many bytes came into the directory `watched`."""
         require_tool(kernel, command[0], "apt")
         if setpriv := shutil.which("setpriv"):
-            # If ktrial is killed, apt-get must not go on alone in a directory that the next ktrial uses.
+            # If ktrial is killed, apt must not go on alone in a directory that the next ktrial uses.
             command = [setpriv, "--pdeathsig", "TERM", *command]
         before = _bytes_in(watched)
         progress(what, 0, total)
