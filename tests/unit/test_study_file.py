@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.unit.command_line import KNOWN
 
 from ktrial.errors import (
-    BadKernelName,
     StudyEmpty,
     StudyError,
     StudyMistake,
@@ -16,39 +16,7 @@ from ktrial.errors import (
 )
 from ktrial.model.design import Design, FactorKind
 from ktrial.model.study import Study
-from ktrial.model.workload import Direction, Metric, Parameter, WorkloadDescription
-from ktrial.runner.study_file import Known, load
-
-_INSTRUCTIONS = Metric(name="instructions", unit="instructions/operation", direction=Direction.LOWER)
-
-
-def _workload(name: str, *parameters: Parameter) -> WorkloadDescription:
-    return WorkloadDescription(
-        name=name, summary="", does="", metrics=(_INSTRUCTIONS,), parameters=parameters
-    )
-
-
-def _kernel_name(name: str) -> str:
-    provider, _, wanted = name.partition(":")
-    if provider not in {"debian", "path", "host"}:
-        raise BadKernelName(name=name, problem=f"there is no provider '{provider}'", allowed="debian:VERSION")
-    return f"{name}:cloud" if provider == "debian" and ":" not in wanted else name
-
-
-KNOWN = Known(
-    workloads={
-        "syscall": _workload("syscall"),
-        "fork": _workload("fork"),
-        "hackbench": _workload(
-            "hackbench",
-            Parameter(name="groups", summary="", default=1, minimum=1, maximum=64),
-            Parameter(name="transport", summary="", default="pipe", choices=("pipe", "socket")),
-            Parameter(name="load", summary="", default=0.5),
-        ),
-    },
-    machines=("exact", "fake"),
-    kernel_name=_kernel_name,
-)
+from ktrial.runner.study_file import load
 
 KERNELS = '[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]\n'
 

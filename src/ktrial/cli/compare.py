@@ -61,9 +61,8 @@ def compare(
     from ktrial.runner.study_file import Source, study_from
 
     machine = {"memory": memory, "boot": boot, "cpus": cpus}
-    others = ", ".join(kernel[1:])
     data: dict[str, Any] = {
-        "question": f"How do {others} compare with {kernel[0]}?" if others else "",
+        "question": _question(kernel),
         "factors": {"kernel": {"levels": kernel}},
         "workloads": [name.strip() for names in workload for name in names.split(",")],
         "machine": _given(machine),
@@ -72,6 +71,11 @@ def compare(
     source = Source("command line", options=_OPTIONS)
     study = study_from(data, source, "compare", Path.cwd(), known())
     run_and_print(study, Ways(json=json, store=store, html=html, no_html=no_html, jobs=jobs))
+
+
+def _question(kernels: list[str]) -> str:
+    verb = "does" if len(kernels) == 2 else "do"
+    return f"How {verb} {' and '.join(kernels[1:])} compare with {kernels[0]}?"
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

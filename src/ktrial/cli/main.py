@@ -1,7 +1,6 @@
 """The command `ktrial`: its commands, and what becomes of whatever they raise."""
 
 import io
-import signal
 import sys
 import warnings
 from typing import Annotated, NoReturn, TextIO
@@ -57,11 +56,8 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    warnings.showwarning = _warn
-    with Ending() as ending:
-        for signum in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(signum) is not signal.SIG_IGN:  # nohup
-                signal.signal(signum, ending.stop)
+    with Ending() as ending, warnings.catch_warnings():
+        warnings.showwarning = _warn
         result = typer.main.get_command(app).main(prog_name="ktrial", standalone_mode=False)
         sys.stdout.flush()
         ending.code = result if isinstance(result, int) else 0

@@ -4,9 +4,11 @@ import contextlib
 import errno
 import os
 import platform
+import signal
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -33,24 +35,31 @@ class Ending:
     def __init__(self) -> None:
         self.code = 0
         self._signal: int | None = None
-
-    def stop(self, signum: int, _frame: FrameType | None) -> None:
-        """A signal's handler: what runs is ended in the same way as by Ctrl-C."""
-        self._signal = signum
-        raise KeyboardInterrupt
+        self._before: dict[signal.Signals, signal.Handlers | int | Callable[..., object] | None] = {}
 
     def __enter__(self) -> Self:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # Who started us with nohup wants SIGHUP ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._stop)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
+        for number, handler in self._before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         if error is None or isinstance(error, SystemExit):
             return False
         self.code = _code(error)
         if self._signal is not None and self.code == INTERRUPTED:
             self.code = 128 + self._signal
         return True
+
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
+        """What runs is ended in the same way as by Ctrl-C."""
+        self._signal = number
+        raise KeyboardInterrupt
 
 
 def tell(message: str, hint: str = "", *, kind: str = "error") -> None:
@@ -68,6 +77,10 @@ def _code(error: BaseException) -> int:
     match error:
         case KtrialError():
             tell(error.message, error.advice)
+            return error.exit_code
+        case typer.TyperException() if error.message.startswith("Usage: "):
+            # A group of commands without a command: Typer's message is the whole help.
+            sys.stderr.write(f"{error.message}\n")
             return error.exit_code
         case typer.TyperException():
             command = getattr(getattr(error, "ctx", None), "command_path", "ktrial")

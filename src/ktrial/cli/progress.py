@@ -1,5 +1,6 @@
 """How far a run is, on standard error: a moving bar on a terminal, a few plain lines elsewhere."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
-from ktrial.cli.terminal import messages
+from ktrial.cli.terminal import breakable, messages
 from ktrial.cli.verdicts import failure
 from ktrial.errors import KtrialError
 from ktrial.model.design import Plan
@@ -45,7 +46,7 @@ class _Shown(Silent):
 
     def study_planned(self, plan: Plan, finished: int) -> None:
         total = len(plan.trials)
-        what = figures.counted(total, "trial")
+        what = breakable(figures.counted(total, "trial"))
         again = f", {finished} of them stored before" if finished else ""
         self.console.print(f"{what}{again}")
 
@@ -140,5 +141,7 @@ class _Lines(_Shown):
 
 
 def _note(finished: int, total: int, seconds_left: float | None = None) -> str:
-    left = seconds_left is not None and finished < total
-    return f"{finished}/{total}" + (f", about {figures.duration(seconds_left or 0)} left" if left else "")
+    if seconds_left is None or finished == total:
+        return f"{finished}/{total}"
+    left = breakable(figures.duration(max(1, math.ceil(seconds_left))))
+    return f"{finished}/{total}, about {left} left"

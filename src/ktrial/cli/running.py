@@ -1,5 +1,6 @@
 """Runs a study and prints its result: what `run` and `compare` have in common."""
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,6 +84,7 @@ def write_report(record: StudyRecord, path: Path) -> Path:
         partial.write_text(page, encoding="utf-8")
         partial.replace(absolute)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it may never have been made
+            partial.unlink()
         raise ReportNotWritten(path=absolute, problem=error.strerror, study=record.study.name) from error
     return absolute

@@ -22,6 +22,11 @@ def messages() -> Console:
     return Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
+def breakable(text: str) -> str:
+    """The text with plain spaces, so that what is printed can be searched for."""
+    return text.replace("\u00a0", " ")
+
+
 def print_json(data: Any) -> None:
     """The only thing on standard output where a command was given --json."""
     sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")

@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ktrial.cli.terminal import breakable
 from ktrial.model.advice import WarningKind
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
@@ -63,7 +64,7 @@ def _pair(group: summary.Group) -> Table:
             names[row.workload, row.metric],
             figures.number(row.baseline_value),
             figures.number(row.value),
-            figures.change(row.ratio),
+            breakable(figures.change(row.ratio)),
             figures.interval(row.low, row.high),
             _verdict(row),
         )
@@ -88,7 +89,7 @@ def _many(record: StudyRecord) -> Table:
             table.add_row(names[key], one_line(row.baseline), baseline, "", "", Text("baseline", style="dim"))
         before = key
         interval = figures.interval(row.low, row.high)
-        value, change = figures.number(row.value), figures.change(row.ratio)
+        value, change = figures.number(row.value), breakable(figures.change(row.ratio))
         table.add_row("", one_line(row.treatment), value, change, interval, _verdict(row))
     return table
 
@@ -131,7 +132,7 @@ def _print_failures(record: StudyRecord, console: Console) -> None:
     failed = summary.failed_trials(record)
     if not failed:
         return
-    count = figures.counted(len(failed), "trial")
+    count = breakable(figures.counted(len(failed), "trial"))
     console.print(Text(f"{count} of {record.planned} failed:", style="red"))
     for trial in failed[:_MOST_FAILURES]:
         console.print(f"  {failure(trial)}")

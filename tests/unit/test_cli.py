@@ -1,0 +1,126 @@
+"""The command line itself: help, speed of starting, completion, and what the shell sees."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.command_line import CommandLine
+
+import ktrial
+
+COMMANDS = ("run", "compare", "show", "report", "list", "doctor", "kernel", "workload")
+SUBCOMMANDS = (("kernel", "add"), ("kernel", "list"), ("workload", "list"), ("workload", "show"))
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(monkeypatch, capsys)
+
+
+def _ktrial(*arguments: str, shell: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from ktrial.cli.main import main; main()", *arguments]
+    if shell:
+        command = ["bash", "-c", f'"$@" {shell}', "bash", *command]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | environment, timeout=60, check=False
+    )
+
+
+def test_the_help_fits_a_screen_and_names_every_command(cli: CommandLine) -> None:
+    said = cli("--help")
+    lines = said.output.splitlines()
+    assert said.status == 0
+    assert len(lines) <= 24
+    assert max(len(line) for line in lines) <= 80
+    for command in COMMANDS:
+        assert any(line.split()[:1] == [command] for line in lines)
+    assert "..." not in said.output.partition("Commands:")[2], "a summary is cut off"
+
+
+@pytest.mark.parametrize("command", [*((name,) for name in COMMANDS), *SUBCOMMANDS], ids=" ".join)
+def test_every_command_has_help(cli: CommandLine, command: tuple[str, ...]) -> None:
+    said = cli(*command, "--help")
+    assert said.status == 0
+    assert said.output.startswith(f"Usage: ktrial {' '.join(command)} ")
+    assert max(len(line) for line in said.output.splitlines()) <= 80
+
+
+def test_help_starts_without_what_only_some_commands_need() -> None:
+    program = (
+        "import sys\nfrom ktrial.cli.main import app\nimport typer\n"
+        "typer.main.get_command(app).main(['--help'], standalone_mode=False)\n"
+        "heavy = {'numpy', 'scipy', 'altair', 'sqlalchemy', 'pandas', 'narwhals', 'vl_convert', 'jinja2'}\n"
+        "print('LOADED', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("LOADED []\n")
+
+
+def test_the_version_is_the_packages(cli: CommandLine) -> None:
+    assert cli("--version").output == f"ktrial {ktrial.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (("rnu",), "No such command 'rnu'", "ktrial --help"),
+        (("run",), "Missing argument 'STUDY'", "ktrial run --help"),
+        (("run", "x.toml", "--jobs", "0"), "--jobs", "ktrial run --help"),
+        (("run", "x.toml", "--jobs", "many"), "--jobs", "ktrial run --help"),
+        (("run", "x.toml", "--perturbations", "0"), "--perturbations", "ktrial run --help"),
+        (("list", "--sotre", "x"), "No such option: --sotre", "ktrial list --help"),
+        (("compare", "--kernel", "debian:6.1"), "--workload", "ktrial compare --help"),
+    ],
+)
+def test_wrong_usage_is_one_message_and_a_hint(
+    cli: CommandLine, arguments: tuple[str, ...], message: str, hint: str
+) -> None:
+    said = cli(*arguments)
+    assert (said.status, said.output) == (2, "")
+    first, second = said.messages.splitlines()
+    assert first.startswith("ktrial: error: ")
+    assert message in first
+    assert second == f"hint: {hint}"
+
+
+def test_without_a_command_the_help_is_shown(cli: CommandLine) -> None:
+    said = cli()
+    assert said.status == 2
+    assert said.messages.startswith("Usage: ktrial ")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    done = _ktrial("workload", "list", "--json", shell="| true; echo ${PIPESTATUS[0]}")
+    assert done.stdout in {"0\n", "1\n"}
+    assert done.stderr == ""
+
+
+def test_a_full_disk_under_standard_output_is_told() -> None:
+    done = _ktrial("--version", shell="> /dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "ktrial: error: standard output cannot be written: its disk is full\n"
+
+
+def test_output_that_the_terminal_cannot_show_does_not_stop_it(tmp_path: Path) -> None:
+    (tmp_path / "ü.toml").write_text("")
+    done = _ktrial("run", str(tmp_path / "ü.toml"), PYTHONIOENCODING="ascii")
+    assert done.returncode == 2
+    assert "\\xfc.toml: the study is empty" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("ktrial ru", "run"),
+        ("ktrial kernel a", "add"),
+        ("ktrial workload show sys", "syscall"),
+        ("ktrial compare --workload fork,sys", "fork,syscall"),
+        ("ktrial run studies/q", "studies/quick.toml"),
+    ],
+)
+def test_the_shell_completes(words: str, completed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    done = _ktrial(_KTRIAL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
+    assert completed in done.stdout.split()
