@@ -174,9 +174,12 @@ class _Session:
                 self.observer.prepared(boot)
             case Started(planned):
                 self.observer.trial_started(planned)
-            case Ended(trial):
+            case Ended(trial, stored):
                 self.seconds.append(trial.seconds)
-                self._store(trial)
+                try:
+                    self._store(trial)
+                finally:
+                    stored.set()
             case Broken(error):
                 raise error
             case StopAsked():

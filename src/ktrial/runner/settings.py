@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from decimal import Decimal
 
 from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.target import StepResult, Write
@@ -52,7 +53,7 @@ def path_of(name: str) -> str:
 def level_text(level: LevelValue) -> str:
     """A level as the kernel is told it: no exponent, no `.0`."""
     if isinstance(level, float):
-        return f"{level:.0f}" if level.is_integer() else format(level, "f").rstrip("0")
+        return f"{level:.0f}" if level.is_integer() else format(Decimal(repr(level)), "f")
     return str(level)
 
 

@@ -1,10 +1,11 @@
 """Prepares systems and runs trials, several at once; tells what happens as events, read by one thread."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from queue import SimpleQueue
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 
 from ktrial.errors import KtrialError, MachineStopped
 from ktrial.machines import Machine
@@ -16,6 +17,7 @@ from ktrial.runner.boots import Job
 from ktrial.runner.host_problems import HOST_PROBLEMS
 from ktrial.runner.trial import run_trial
 
+_GLANCE_SECONDS = 0.05
 _LOAD_DOES_NOT_MATTER = {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}
 
 
@@ -43,9 +45,10 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """A trial ended."""
+    """A trial ended. Its thread goes on when `stored` is set: no more can be lost than is under way."""
 
     trial: Trial
+    stored: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class Workers:
         self._machine = machine
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="trial")
         self._preparations: dict[Boot, Future[KtrialError | None]] = {}
+        self._trials: list[Future[None]] = []
         self._stopped = False
 
     def begin(self, trials: Sequence[PlannedTrial], jobs: Mapping[str, Sequence[Job]]) -> None:
@@ -90,18 +94,24 @@ class Workers:
         for boot in dict.fromkeys(job.boot for _, of_trial in of_trials for job in of_trial):
             self._preparations[boot] = self._pool.submit(self._prepare, boot)
         for planned, of_trial in of_trials:
-            self._pool.submit(self._trial, planned, of_trial)
+            self._trials.append(self._pool.submit(self._trial, planned, of_trial))
 
-    def stop(self) -> Iterator[Trial]:
-        """End everything that is under way; yield the trials that had ended before."""
+    def stop(self) -> tuple[Trial, ...]:
+        """End everything that is under way; return the trials that had ended, but are not stored yet."""
+        ended = []
         self._stopped = True
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._machine.stop()
-        self._pool.shutdown(wait=True)
-        while not self.events.empty():
-            event = self.events.get()
+        while not (all(trial.done() for trial in self._trials) and self.events.empty()):
+            try:
+                event = self.events.get(timeout=_GLANCE_SECONDS)
+            except Empty:
+                continue
             if isinstance(event, Ended):
-                yield event.trial
+                event.stored.set()
+                ended.append(event.trial)
+        self._pool.shutdown(wait=True)
+        return tuple(ended)
 
     def close(self) -> None:
         """Wait for the threads, which have nothing left to do."""
@@ -133,7 +143,9 @@ class Workers:
             raise
         # A guest that was ended by `stop` looks like a machine that failed.
         if not (self._stopped and trial.outcome is Outcome.MACHINE_FAILED):
-            self.events.put(Ended(trial))
+            ended = Ended(trial)
+            self.events.put(ended)
+            ended.stored.wait()
 
     def _broken(self, error: BaseException) -> None:
         self.events.put(Broken(error))
