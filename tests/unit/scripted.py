@@ -17,6 +17,7 @@ from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Metric, Mode, Sample, WorkloadDescription, WorkloadUse
 from ktrial.runner.sources import Sources
 from ktrial.target import Failure, Run, Step, StepResult, Write
+from ktrial.workloads.carrying import with_all_they_need
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/operation", direction=Direction.LOWER)
 
@@ -191,7 +192,7 @@ def sources(
     def workload(use: WorkloadUse) -> ScriptedWorkload:
         return (workloads or {}).get(use.name) or ScriptedWorkload(use.name)
 
-    return Sources(obtain=obtain, modules=modules, workload=workload)
+    return Sources(obtain=obtain, modules=modules, workload=workload, files=with_all_they_need)
 
 
 def not_found(name: str) -> KernelNotFound:

@@ -104,7 +104,7 @@ def test_a_broken_plugin_warns_and_stops_nothing(plugins: list[EntryPoint], valu
     try:
         known, (warning,) = monitors.found()
         assert len(known) == 4
-        assert warning.kind is WarningKind.COUNTERS_MISSING
+        assert warning.kind is WarningKind.PLUGIN_BROKEN
         assert "the monitor broken is broken" in warning.text
     finally:
         monitors.found.cache_clear()

@@ -106,7 +106,14 @@ def test_files_of_the_study_are_carried_to_the_path_they_have(tmp_path: Path) ->
     assert job.boot.files == (CarriedFile(host=data, guest=str(data), mode=0o640),)
 
 
+def test_a_program_of_the_study_brings_its_shared_libraries() -> None:
+    study = a_study(workloads=("fork",), machine=MachineSettings(files=("/bin/true",)))
+    carried = [file.guest for file in one_job(study, treatments(study)[0]).boot.files]
+    assert carried[0] == "/bin/true"
+    assert any("libc.so" in file for file in carried)
+
+
 def test_a_file_that_is_not_there_is_an_error_before_anything_boots(tmp_path: Path) -> None:
     study = a_study(machine=MachineSettings(files=(str(tmp_path / "none"),)))
-    with pytest.raises(errors.FileToCarry, match="none"):
+    with pytest.raises(errors.FileNotCarried, match="none"):
         jobs_of(study, treatments(study)[0], a_kernel(), sources())

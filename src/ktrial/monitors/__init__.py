@@ -80,7 +80,7 @@ def counters(watched: Watched, rusage: Mapping[str, float]) -> dict[str, float]:
 
 def _broken(name: str, error: Exception) -> DataWarning:
     return DataWarning(
-        kind=WarningKind.COUNTERS_MISSING,
+        kind=WarningKind.PLUGIN_BROKEN,
         text=f"the monitor {name} is broken and is left out: {type(error).__name__}: {error}",
         advice="update or uninstall the package that brings it",
     )

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from ktrial.errors import FileToCarry
 from ktrial.model import units
 from ktrial.model.design import FactorKind, LevelValue, Treatment
 from ktrial.model.kernel import Kernel
@@ -12,7 +10,8 @@ from ktrial.model.machine import Boot, CarriedFile
 from ktrial.model.study import Study
 from ktrial.model.workload import WorkloadUse
 from ktrial.runner.settings import Setting, level_text, settings_of
-from ktrial.runner.sources import Sources, Workload
+from ktrial.runner.sources import Sources
+from ktrial.workloads import Workload
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources
 
     A workload that brings files gets a system of its own to boot: then no number depends on which other
     workloads the study names.
-    Raises KernelError (a module that the kernel lacks), WorkloadError, FileToCarry.
+    Raises KernelError (a module that the kernel lacks), WorkloadError (a file that is not there).
     """
     settings = settings_of(study.factors, treatment)
     common = _boot(study, treatment, kernel, sources)
@@ -69,7 +68,7 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) 
         memory_mib=_memory_mib(study, treatment),
         cpus=machine.cpus,
         modules=sources.modules(kernel, machine.modules) if machine.modules else (),
-        files=_once(_carried(Path(file)) for file in machine.files),
+        files=sources.files("the study", machine.files) if machine.files else (),
         settle_ns=machine.settle_ns,
         limit_instructions=machine.limit_instructions,
         limit_seconds=machine.limit_seconds,
@@ -109,14 +108,6 @@ def _with_parameters(study: Study, treatment: Treatment, use: WorkloadUse) -> Wo
         if factor.kind is FactorKind.PARAMETER and workload == use.name:
             levels[parameter] = treatment.levels[factor.name]
     return use.model_copy(update={"parameters": use.parameters | levels}) if levels else use
-
-
-def _carried(file: Path) -> CarriedFile:
-    try:
-        mode = file.stat().st_mode & 0o777
-    except OSError as error:
-        raise FileToCarry(machine="of the study", path=file, problem=error.strerror) from error
-    return CarriedFile(host=file, guest=str(file), mode=mode)
 
 
 def _once(files: Iterable[CarriedFile]) -> tuple[CarriedFile, ...]:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ktrial.errors import WorkloadError
+from ktrial import workloads
+from ktrial.errors import GuestProgramsMissing, WorkloadError
 from ktrial.model.advice import DataWarning
 from ktrial.model.design import Treatment
 from ktrial.model.record import StudyRecord
@@ -14,7 +15,6 @@ from ktrial.model.workload import Metric, Mode, Sample, WorkloadUse
 from ktrial.runner.data_warnings import warnings_of
 from ktrial.runner.missing import why_missing
 from ktrial.runner.planning import plan
-from ktrial.runner.sources import workload_of
 from ktrial.stats import Arm, answer, compare
 from ktrial.stats.comparable import kernel_difference, machine_difference, mode_difference
 from ktrial.store import Store
@@ -42,9 +42,13 @@ def record(store: Store, study: int | str) -> StudyRecord:
 
 def metrics_in_catalogue(use: WorkloadUse) -> tuple[Metric, ...]:
     """The metrics that the workload promises; none where the catalogue does not know it any more."""
+    if use.command and use.command.metrics:
+        return tuple(
+            Metric(name=rule.name, unit=rule.unit, direction=rule.direction) for rule in use.command.metrics
+        )
     try:
-        return workload_of(use).description.metrics
-    except WorkloadError:
+        return workloads.find(use).description.metrics
+    except (WorkloadError, GuestProgramsMissing):
         return ()
 
 

@@ -4,51 +4,34 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from ktrial import kernels, workloads
-from ktrial.errors import KernelNotFound, WorkloadError
+from ktrial.errors import KernelNotFound
 from ktrial.kernels import Progress
-from ktrial.model.design import Perturbation
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import CarriedFile
-from ktrial.model.workload import Mode, Sample, WorkloadDescription, WorkloadUse
-from ktrial.target import Step, StepResult
-
-
-class Workload(Protocol):
-    """What the runner asks of a workload."""
-
-    @property
-    def description(self) -> WorkloadDescription:
-        """Its name, metrics and parameters."""
-        ...
-
-    def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
-        """What the guest needs. Raises WorkloadError where a host file is missing."""
-        ...
-
-    def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
-        """What the target is to do."""
-        ...
-
-    def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
-        """What came of the steps. Raises WorkloadError where they failed."""
-        ...
+from ktrial.model.workload import WorkloadUse
+from ktrial.workloads import Workload
+from ktrial.workloads.carrying import with_all_they_need
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Kernels by name, modules by name, workloads by their use."""
+    """Kernels by name, modules by name, workloads by their use, files by their paths."""
 
     obtain: Callable[[str, Progress], Kernel]
+    """Raises KernelError."""
     modules: Callable[[Kernel, Iterable[str]], tuple[Path, ...]]
+    """The files to load, in load order. Raises UnknownModule."""
     workload: Callable[[WorkloadUse], Workload]
+    """Raises UnknownWorkload."""
+    files: Callable[[str, tuple[str, ...]], tuple[CarriedFile, ...]]
+    """For whom and host files → those files, and the shared libraries of the programs among them."""
 
 
 def the_real_ones() -> Sources:
     """The kernels' cache and the catalogue of workloads."""
-    return Sources(obtain=obtain, modules=kernels.resolve, workload=workload_of)
+    return Sources(obtain=obtain, modules=kernels.resolve, workload=workloads.find, files=with_all_they_need)
 
 
 def obtain(name: str, progress: Progress) -> Kernel:
@@ -66,13 +49,3 @@ def obtain(name: str, progress: Progress) -> Kernel:
     if outdated or (known.origin.provider == "path" and alone):
         return kernels.add(name, progress=progress)
     return known
-
-
-def workload_of(use: WorkloadUse) -> Workload:
-    """The workload of a use. Raises WorkloadError where the catalogue has none of its name."""
-    catalogue = workloads.catalogue()
-    name = "command" if use.command else use.name
-    if name not in catalogue:
-        raise WorkloadError(workload=use.name, problem="there is none of this name")
-    found: Workload = catalogue[name]
-    return found
