@@ -1,5 +1,7 @@
 """A study's result as a table for the terminal: readable at 80 columns, and without colour."""
 
+from collections import Counter
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -42,11 +44,11 @@ def print_result(record: StudyRecord, console: Console) -> None:
 
 
 def _what_is_shown(record: StudyRecord) -> Text:
-    """Metric, unit, direction and mode, where they are the same for all rows."""
+    """Unit, direction and mode, where they are the same for all rows."""
     rows = record.result.comparisons
-    metrics = {row.unit if row.metric in row.unit else f"{row.metric}, {row.unit}" for row in rows}
+    units = {row.unit or row.metric for row in rows}
     directions = {DIRECTIONS[row.direction] for row in rows}
-    parts = [text for texts in (metrics, directions) if len(texts) == 1 for text in texts]
+    parts = [text for texts in (units, directions) if len(texts) == 1 for text in texts]
     parts += [MODE_NAMES[mode] for mode in summary.modes(record)]
     return Text(one_line("; ".join(parts)), style="dim")
 
@@ -99,14 +101,22 @@ def _table() -> Table:
 
 
 def _names(rows: tuple[Comparison, ...]) -> dict[tuple[str, str], str]:
-    """Workload and metric → what the row is called: with the metric where they are not all the same."""
+    """Workload and metric → what the row is called: the workload, and what tells its rows apart."""
     units = {(row.workload, row.metric): row.unit for row in rows}
-    same = len({(metric, unit) for (_, metric), unit in units.items()}) == 1
+    metrics = Counter(workload for workload, _ in units)
+    same_unit = len(set(units.values())) == 1
     return {
-        # A space lets long parameters go to the next line.
-        key: shortened((key[0] if same else f"{key[0]} {key[1]} {unit}").replace("(", " ("), _NAME_COLUMNS)
-        for key, unit in units.items()
+        (workload, metric): _name(
+            workload, metric if metrics[workload] > 1 else "", "" if same_unit else unit
+        )
+        for (workload, metric), unit in units.items()
     }
+
+
+def _name(workload: str, metric: str, unit: str) -> str:
+    # Spaces let long names go to the next line.
+    parts = (workload.replace("(", " ("), metric, unit and f"[{unit}]")
+    return shortened(" ".join(part for part in parts if part), _NAME_COLUMNS)
 
 
 def _verdict(row: Comparison) -> Text:

@@ -22,11 +22,15 @@ def list_workloads(json: Json = False) -> None:
     if json:
         print_json([description.model_dump(mode="json") for description in known.values()])
         return
-    table = Table("workload", "parameters", "one operation", box=None, pad_edge=False, header_style="bold")
+    names = [{parameter.name for parameter in one.parameters} for one in known.values()]
+    shared = set.intersection(*names) if names else set()
+    table = Table("workload", "one operation", "parameters", box=None, pad_edge=False, header_style="bold")
     for name, description in known.items():
-        parameters = ", ".join(parameter.name for parameter in description.parameters)
-        table.add_row(name, parameters, description.summary)
+        own = (parameter.name for parameter in description.parameters if parameter.name not in shared)
+        table.add_row(name, description.summary, ", ".join(own))
     output().print(table)
+    if shared:
+        output().print(f"every workload also has: {', '.join(sorted(shared))}")
 
 
 @app.command("show")
@@ -65,7 +69,7 @@ def show(
 def _allowed(parameter: Parameter) -> str:
     """`from 1 to 64, else 1`, `pipe or socket, else pipe`."""
     bounds = [
-        f"{word} {bound:g}"
+        f"{word} {bound:,.10g}"
         for word, bound in (("from", parameter.minimum), ("to", parameter.maximum))
         if bound is not None
     ]
