@@ -51,7 +51,8 @@ pub fn after_a_panic(panic: &PanicHookInfo<'_>) {
 /// Best effort: where the kernel has no log either, there is nobody left to tell.
 fn tell_the_kernel_log(text: &str) {
     if let Ok(mut log) = OpenOptions::new().write(true).open("/dev/kmsg") {
-        let _ = writeln!(log, "<3>ktrial-agent: {text}");
+        // One write is one record.
+        let _ = log.write_all(format!("<3>ktrial-agent: {text}\n").as_bytes());
     }
 }
 
