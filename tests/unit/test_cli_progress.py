@@ -1,0 +1,67 @@
+"""Progress on standard error: a bar on a terminal, lines elsewhere."""
+
+import io
+
+import pytest
+from rich.console import Console
+from tests.unit.making import a_study, a_trial
+from tests.unit.scripted import a_kernel
+
+from ktrial.cli.progress import progress
+from ktrial.errors import KernelNotFound
+from ktrial.model.machine import Boot
+from ktrial.model.trial import Outcome
+from ktrial.runner.planning import plan
+
+PLAN = plan(a_study())
+
+
+def _run(console: Console) -> None:
+    """What a run of six trials tells, of which one fails."""
+    with progress(console) as observer:
+        observer.study_planned(PLAN, 1)
+        observer.kernel_progress("debian:6.1", "fetching", 1 << 20, 8 << 20)
+        observer.kernel_progress("debian:6.1", "fetching", 2 << 20, 8 << 20)
+        observer.kernel_failed("debian:6.12", KernelNotFound(name="debian:6.12", similar=""))
+        observer.preparing(Boot(kernel=a_kernel()), "booting")
+        observer.prepared(Boot(kernel=a_kernel()))
+        for number, planned in enumerate(PLAN.trials[1:], start=2):
+            observer.trial_started(planned)
+            failed = number == 3
+            outcome = Outcome.HUNG if failed else Outcome.COMPLETED
+            trial = a_trial(planned, outcome=outcome, reason="no end" if failed else "")
+            observer.trial_finished(trial, number, 6, (6 - number) * 2.5)
+        observer.stopping()
+
+
+def test_a_log_gets_lines() -> None:
+    text = io.StringIO()
+    _run(Console(file=text, width=200, markup=False, highlight=False))
+    failed = PLAN.trials[2]
+    number = failed.perturbation.number
+    assert text.getvalue().splitlines() == [
+        "6 trials, 1 of them stored before",
+        "debian:6.1: fetching",
+        "kernel debian:6.12 cannot be had: There is no kernel debian:6.12 in the cache.",
+        "  add it: ktrial kernel add debian:6.12",
+        "debian:6.1: booting",
+        "trials: 2/6, about 10 s left",
+        f"failed: {failed.treatment.label}, perturbation {number}: the guest hung: no end",
+        "trials: 6/6",
+        "stopping: what is finished is being stored",
+    ]
+
+
+def test_a_terminal_gets_a_bar_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = io.StringIO()
+    monkeypatch.setenv("TERM", "xterm")
+    console = Console(
+        file=text, width=100, force_terminal=True, markup=False, highlight=False, color_system=None
+    )
+    _run(console)
+    shown = text.getvalue()
+    assert "failed: " in shown
+    assert "6 trials, 1 of them stored before" in shown
+    assert "6/6" in shown
+    assert "━" in shown
+    assert shown.endswith("\x1b[2K"), "the bar is wiped away at the end"
