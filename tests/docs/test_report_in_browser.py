@@ -1,7 +1,7 @@
 """The report in a real browser, at a phone's, a tablet's and a desk's width: nothing is cut off or overlaps.
 
-Each page is put into frames of several widths (a headless window cannot be narrower than 500 pixels); a script
-in the page around them measures what the browser made of it. The report's own page has no scripts.
+Each page is put into frames of several widths (a headless window cannot be narrower than 500 pixels); a
+script in the page around them measures what the browser made of it. The report itself has no scripts.
 """
 
 import html
