@@ -1,5 +1,6 @@
 """Debian's kernels, really: fetched through apt from the system's mirror, unpacked, resolved, and started."""
 
+import hashlib
 import os
 import platform
 import shutil
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -176,6 +178,19 @@ def test_the_host_kernel_is_added_or_its_absence_explained(empty_cache: Path) ->
         assert f"NoHostKernel: The running kernel {release} has no image on this machine" in done.stderr
 
 
+def test_a_system_whose_lists_were_never_fetched_has_its_archives_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "apt.conf").write_text(f'Dir::State::lists "{tmp_path}/lists";')
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
+    outputs = [
+        subprocess.run(["apt-get", "indextargets", *more], capture_output=True, text=True, check=True).stdout
+        for more in ([], ["--no-release-info"])
+    ]
+    assert outputs[0] == "", "nothing was fetched into the empty directory"
+    assert debian_archives("debian:6.1", configured_sources("\n".join(outputs)))
+
+
 @pytest.fixture
 def archive() -> Archive:
     """The system's own main archive, cut down to one small suite."""
@@ -191,6 +206,32 @@ def test_lists_without_a_valid_signature_are_refused(tmp_path: Path, archive: Ar
     apt = PrivateApt(tmp_path / "apt", "Debian", "amd64", r"linux-image-\d\S*-amd64")
     with pytest.raises(FetchFailed, match=r"NO_PUBKEY|not signed|verif"):
         apt.packages((other,), "debian:6.1", kernels.silent)
+
+
+@pytest.mark.parametrize("kind", ["plain", "mirror list"])
+def test_packages_come_from_plain_archives_and_from_mirror_lists(
+    tmp_path: Path, archive: Archive, kind: str
+) -> None:
+    """Debian's cloud images name their archive by `mirror+file:`, a file that holds the address."""
+    (tmp_path / "mirrors.list").write_text(f"{archive.uri}\n")
+    uri = archive.uri if kind == "plain" else f"mirror+file:{tmp_path}/mirrors.list"
+    apt = PrivateApt(tmp_path / "apt", "Debian", "amd64", r"linux-base-\d\S*-amd64")
+    packages = apt.packages((Archive(uri, archive.suites, archive.options),), "debian:6.1", kernels.silent)
+    smallest = min(packages, key=lambda package: package.size)
+    into = tmp_path / "debs"
+    into.mkdir()
+    (file,) = apt.download([smallest], into, "debian:6.1", kernels.silent)
+    assert file.stat().st_size == smallest.size
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == smallest.sha256
+
+
+def test_a_package_that_is_not_what_the_list_promises_is_refused(tmp_path: Path, archive: Archive) -> None:
+    apt = PrivateApt(tmp_path / "apt", "Debian", "amd64", r"linux-base-\d\S*-amd64")
+    packages = apt.packages((archive,), "debian:6.1", kernels.silent)
+    other = replace(min(packages, key=lambda package: package.size), sha256="0" * 64)
+    (tmp_path / "debs").mkdir()
+    with pytest.raises(FetchFailed, match="Hash Sum mismatch"):
+        apt.download([other], tmp_path / "debs", "debian:6.1", kernels.silent)
 
 
 def test_a_suite_that_is_not_there_is_skipped(tmp_path: Path, archive: Archive) -> None:

@@ -1,5 +1,6 @@
 """Debian's kernels: which package answers a name, what else it needs, and where apt is told to look."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,13 @@ def test_the_archives_are_those_of_the_system_with_their_keys(tmp_path: Path) ->
     assert main.options == (("Signed-By", "/keys/mirror.gpg"),)
     assert security.suites[:2] == ("bullseye-security", "bookworm-security")
     assert "\n mQINBGPL0BUBEAD\n" in security.stanza("amd64")
+
+
+def test_what_apt_says_with_origins_goes_before_what_it_says_without(tmp_path: Path) -> None:
+    bare = re.sub(r"(Origin|Label): .*\n", "", INDEX_TARGETS).format(file=tmp_path / "gone")
+    told = configured_sources(INDEX_TARGETS.format(file=tmp_path / "gone") + "\n" + bare)
+    assert [source.origin for source in told] == ["Debian", "Debian", "Somebody"]
+    assert [source.origin for source in configured_sources(bare)] == ["", "", ""]
 
 
 def test_an_archive_is_asked_for_package_lists_only(tmp_path: Path) -> None:

@@ -98,12 +98,9 @@ class PrivateApt:
         """Fetch packages into the empty directory `into`; apt checks their hashes. Returns the files."""
         what = f"fetching {len(wanted)} packages" if len(wanted) > 1 else "fetching the package"
         total = sum(package.size for package in wanted)
-        files = [into / f"{package.name}.deb" for package in wanted]
-        command = [str(_HELPER), "download-file"]
-        for package, file in zip(wanted, files, strict=True):
-            command += [package.uri, str(file), f"SHA256:{package.sha256}"]
-        done = self._run(kernel, command, into, progress, what, total)
-        if done.returncode or not all(file.exists() for file in files):
+        done = self._run(kernel, _download_command(wanted, into), into, progress, what, total)
+        files = sorted(into.glob("*.deb"))
+        if done.returncode or len(files) != len(wanted):
             check_output(done.stderr, into, total)
             raise self._failure(kernel, done.stderr)
         return files
@@ -245,6 +242,16 @@ class PrivateApt:
         # Suites that are not there matter only where nothing else went wrong.
         telling = [line for line in complaints if not _ABSENT_SUITE.search(line)] or complaints
         return FetchFailed(name=kernel, distribution=self.distribution, problem="; ".join(telling[:4]))
+
+
+def _download_command(wanted: list[Package], into: Path) -> list[str]:
+    """apt-helper fetches at once; apt-get must first index all packages, but knows mirror+file: addresses."""
+    if any(package.uri.startswith("mirror") for package in wanted):
+        return ["apt-get", "-q=2", "download", *(f"{one.name}={one.version}" for one in wanted)]
+    command = [str(_HELPER), "download-file"]
+    for package in wanted:
+        command += [package.uri, str(into / f"{package.name}.deb"), f"SHA256:{package.sha256}"]
+    return command
 
 
 def _complaints(output: str) -> list[str]:

@@ -48,7 +48,10 @@ class ConfiguredSource:
 
 
 def configured_sources(indextargets: str) -> list[ConfiguredSource]:
-    """Read the output of `apt-get indextargets`."""
+    """Read the output of `apt-get indextargets`, then that of the same with `--no-release-info`.
+
+    The first tells origins, but only of lists that were fetched; the second tells all that is set up.
+    """
     found = {}
     for target in Deb822.iter_paragraphs(indextargets, use_apt_pkg=False):
         uri, suite = target.get("Repo-URI", ""), target.get("Release", "")

@@ -207,7 +207,9 @@ def _short(versions: set[str]) -> list[str]:
 
 
 def _system_sources(name: str) -> list[ConfiguredSource]:
-    return configured_sources(run_tool(name, ["apt-get", "indextargets"], "apt").stdout)
+    command = ["apt-get", "indextargets"]
+    outputs = (run_tool(name, [*command, *more], "apt").stdout for more in ([], ["--no-release-info"]))
+    return configured_sources("\n".join(outputs))
 
 
 def _unpack(name: str, file: Path, root: Path) -> None:
