@@ -23,7 +23,12 @@ impl Snapshot {
         let nothing = Counters::new();
         self.0
             .iter()
-            .map(|(path, now)| (path.clone(), rises(earlier.0.get(path).unwrap_or(&nothing), now)))
+            .map(|(path, now)| {
+                (
+                    path.clone(),
+                    rises(earlier.0.get(path).unwrap_or(&nothing), now),
+                )
+            })
             .collect()
     }
 }
@@ -32,7 +37,9 @@ impl Snapshot {
 pub fn oom_kills() -> u64 {
     let path = String::from("/proc/vmstat");
     let counters = Snapshot::take(&[path]).0.into_values().next();
-    counters.and_then(|counters| Some(*counters.get("oom_kill")?.first()? as u64)).unwrap_or(0)
+    counters
+        .and_then(|counters| Some(*counters.get("oom_kill")?.first()? as u64))
+        .unwrap_or(0)
 }
 
 /// First word → the numbers that follow it. A line of one number alone (a sysfs counter) has the empty word; words
@@ -55,7 +62,10 @@ fn parse_line(line: &str) -> (String, Vec<f64>) {
         [first, ..] => (first.strip_suffix(':').unwrap_or(first), &words[1..]),
         [] => ("", &words[..]),
     };
-    (first.into(), rest.iter().filter_map(|word| number(word)).collect())
+    (
+        first.into(),
+        rest.iter().filter_map(|word| number(word)).collect(),
+    )
 }
 
 /// Rust would take `nan` and `inf` for numbers; JSON has neither.
@@ -75,8 +85,15 @@ fn rises(before: &Counters, after: &Counters) -> Rises {
     let rise = |(word, now): (&String, &Vec<f64>)| {
         let then = before.get(word).map_or(&[][..], Vec::as_slice);
         let earlier = then.iter().copied().chain(std::iter::repeat(0.0));
-        let differences: Vec<f64> = now.iter().zip(earlier).map(|(now, then)| now - then).collect();
-        differences.iter().any(|&difference| difference != 0.0).then(|| (word.clone(), differences))
+        let differences: Vec<f64> = now
+            .iter()
+            .zip(earlier)
+            .map(|(now, then)| now - then)
+            .collect();
+        differences
+            .iter()
+            .any(|&difference| difference != 0.0)
+            .then(|| (word.clone(), differences))
     };
     after.iter().filter_map(rise).collect()
 }
@@ -103,8 +120,14 @@ mod tests {
 
     #[test]
     fn a_colon_after_the_first_word_is_dropped_and_units_are_passed_over() {
-        assert_eq!(between("Dirty:   8 kB", "Dirty:  12 kB"), [("Dirty".into(), vec![4.0])]);
-        assert_eq!(between("Tcp: In Out\nTcp: 1 2", "Tcp: In Out\nTcp: 1 5"), [("Tcp".into(), vec![0.0, 3.0])]);
+        assert_eq!(
+            between("Dirty:   8 kB", "Dirty:  12 kB"),
+            [("Dirty".into(), vec![4.0])]
+        );
+        assert_eq!(
+            between("Tcp: In Out\nTcp: 1 2", "Tcp: In Out\nTcp: 1 5"),
+            [("Tcp".into(), vec![0.0, 3.0])]
+        );
     }
 
     #[test]
@@ -120,18 +143,27 @@ mod tests {
 
     #[test]
     fn lines_with_the_same_first_word_are_added_up() {
-        assert_eq!(between("domain0 1 1\ndomain0 2 2", "domain0 1 5\ndomain0 3 2"), [("domain0".into(), vec![1.0, 4.0])]);
+        assert_eq!(
+            between("domain0 1 1\ndomain0 2 2", "domain0 1 5\ndomain0 3 2"),
+            [("domain0".into(), vec![1.0, 4.0])]
+        );
     }
 
     #[test]
     fn a_file_that_is_not_there_is_left_out() {
         let there = std::env::temp_dir().join("ktrial-agent-counters");
         fs::write(&there, "a 1").unwrap();
-        let paths = [there.to_string_lossy().into_owned(), "/nowhere/at/all".into()];
+        let paths = [
+            there.to_string_lossy().into_owned(),
+            "/nowhere/at/all".into(),
+        ];
         let before = Snapshot::take(&paths);
         fs::write(&there, "a 3").unwrap();
         let rose = Snapshot::take(&paths).since(&before);
         fs::remove_file(&there).unwrap();
-        assert_eq!(rose, BTreeMap::from([(paths[0].clone(), Rises::from([("a".into(), vec![2.0])]))]));
+        assert_eq!(
+            rose,
+            BTreeMap::from([(paths[0].clone(), Rises::from([("a".into(), vec![2.0])]))])
+        );
     }
 }

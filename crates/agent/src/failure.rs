@@ -20,7 +20,10 @@ pub fn of(action: &str, answer: impl Into<io::Error>) -> Failure {
 
 /// A failure that is no answer of the kernel's.
 pub fn plain(text: impl Into<String>) -> Failure {
-    Failure { text: text.into(), ..Failure::default() }
+    Failure {
+        text: text.into(),
+        ..Failure::default()
+    }
 }
 
 #[cfg(test)]
@@ -31,7 +34,10 @@ mod tests {
     fn a_failure_names_the_errno_and_what_was_tried() {
         let failure = of("write /proc/sys/vm/swappiness", Errno::EINVAL);
         assert_eq!((failure.errno, failure.name.as_str()), (22, "EINVAL"));
-        assert_eq!(failure.text, "write /proc/sys/vm/swappiness: Invalid argument");
+        assert_eq!(
+            failure.text,
+            "write /proc/sys/vm/swappiness: Invalid argument"
+        );
     }
 
     #[test]

@@ -27,8 +27,9 @@ fn read_by_ports(ports: &mut Ports, name: &str) -> Result<Vec<u8>, String> {
     }
     let count = take(ports, Some(FILE_DIRECTORY), 4).map_err(answer)?;
     let directory = take(ports, None, be32(&count) * ENTRY).map_err(answer)?;
-    let (size, item) = find(&directory, name)
-        .ok_or_else(|| format!("the host gave no fw_cfg file {name} (-fw_cfg name={name},file=…)"))?;
+    let (size, item) = find(&directory, name).ok_or_else(|| {
+        format!("the host gave no fw_cfg file {name} (-fw_cfg name={name},file=…)")
+    })?;
     take(ports, Some(item), size).map_err(answer)
 }
 
@@ -52,7 +53,9 @@ fn find(directory: &[u8], name: &str) -> Option<(usize, u16)> {
 }
 
 fn be32(bytes: &[u8]) -> usize {
-    bytes.iter().fold(0, |value, &byte| value << 8 | usize::from(byte))
+    bytes
+        .iter()
+        .fold(0, |value, &byte| value << 8 | usize::from(byte))
 }
 
 /// The driver keeps the sizes that it found when it was loaded: it must be loaded after the snapshot, or never see
@@ -69,14 +72,24 @@ mod tests {
     use super::*;
 
     fn entry(size: u32, item: u16, name: &str) -> Vec<u8> {
-        let mut bytes = [&size.to_be_bytes()[..], &item.to_be_bytes(), &[0; 2], name.as_bytes()].concat();
+        let mut bytes = [
+            &size.to_be_bytes()[..],
+            &item.to_be_bytes(),
+            &[0; 2],
+            name.as_bytes(),
+        ]
+        .concat();
         bytes.resize(ENTRY, 0);
         bytes
     }
 
     #[test]
     fn a_file_is_found_by_its_whole_name() {
-        let directory = [entry(7, 0x20, "opt/ktrial/plan2"), entry(300, 0x21, "opt/ktrial/plan")].concat();
+        let directory = [
+            entry(7, 0x20, "opt/ktrial/plan2"),
+            entry(300, 0x21, "opt/ktrial/plan"),
+        ]
+        .concat();
         assert_eq!(find(&directory, "opt/ktrial/plan"), Some((300, 0x21)));
         assert_eq!(find(&directory, "opt/ktrial"), None);
     }

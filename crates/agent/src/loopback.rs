@@ -12,7 +12,10 @@ use crate::failure;
 /// Bring `lo` up; the kernel gives it 127.0.0.1 and ::1 by itself then.
 pub fn bring_up() -> Result<(), BootFailure> {
     let what = "loopback";
-    set_up().map_err(|answer| BootFailure { what: what.into(), failure: failure::of(what, answer) })
+    set_up().map_err(|answer| BootFailure {
+        what: what.into(),
+        failure: failure::of(what, answer),
+    })
 }
 
 fn set_up() -> io::Result<()> {

@@ -51,7 +51,10 @@ fn trial(ports: &mut Ports, failures: &mut Vec<wire::boot::BootFailure>) -> Resu
     let boot: BootPlan = plan::read_boot_plan()?;
     let modules = modules::load_at_boot(boot.modules, failures);
     settle::settle(boot.settle_ns)?;
-    ports.log(format!("set up and settled {} ns after the kernel's start", ready::uptime_ns()))?;
+    ports.log(format!(
+        "set up and settled {} ns after the kernel's start",
+        ready::uptime_ns()
+    ))?;
     let ready: Ready = ready::describe(modules, std::mem::take(failures));
     ports.send(FrameKind::Ready, &ready)?;
     ports.stop_at_snapshot_point()?;

@@ -19,7 +19,10 @@ pub fn load_at_boot(modules: Vec<BootModule>, failures: &mut Vec<BootFailure>) -
         let what = format!("module {}", module.path);
         match load(&module) {
             Ok(()) => loaded.push(name(&module.path)),
-            Err(answer) => failures.push(BootFailure { failure: failure::of(&what, answer), what }),
+            Err(answer) => failures.push(BootFailure {
+                failure: failure::of(&what, answer),
+                what,
+            }),
         }
     }
     loaded
@@ -37,7 +40,11 @@ pub fn load(module: &LoadModule) -> io::Result<()> {
 
 /// The kernel's name for the module in this file: dashes are underscores.
 fn name(path: &str) -> String {
-    Path::new(path).file_stem().unwrap_or_default().to_string_lossy().replace('-', "_")
+    Path::new(path)
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .replace('-', "_")
 }
 
 #[cfg(test)]
@@ -46,6 +53,9 @@ mod tests {
 
     #[test]
     fn a_module_is_named_as_lsmod_names_it() {
-        assert_eq!(name("/lib/modules/6.1/kernel/crypto/crc32c-intel.ko"), "crc32c_intel");
+        assert_eq!(
+            name("/lib/modules/6.1/kernel/crypto/crc32c-intel.ko"),
+            "crc32c_intel"
+        );
     }
 }

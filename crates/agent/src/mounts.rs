@@ -30,7 +30,10 @@ pub fn mount_all() -> Vec<BootFailure> {
         .filter_map(|(fstype, path, options)| {
             let answer = mount_one(fstype, path, options).err()?;
             let what = format!("mount {path}");
-            Some(BootFailure { failure: failure::of(&what, answer), what })
+            Some(BootFailure {
+                failure: failure::of(&what, answer),
+                what,
+            })
         })
         .collect()
 }
@@ -38,5 +41,11 @@ pub fn mount_all() -> Vec<BootFailure> {
 fn mount_one(fstype: &str, path: &str, options: &str) -> io::Result<()> {
     fs::create_dir_all(path)?;
     // A kernel with CONFIG_DEVTMPFS_MOUNT does not mount /dev itself where there is an initial RAM disk.
-    Ok(mount(Some(fstype), path, Some(fstype), NONE, Some(options))?)
+    Ok(mount(
+        Some(fstype),
+        path,
+        Some(fstype),
+        NONE,
+        Some(options),
+    )?)
 }

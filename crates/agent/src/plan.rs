@@ -34,7 +34,9 @@ fn parse<T: DeserializeOwned>(name: &str, text: &[u8]) -> Result<T, String> {
     let wrong = |error: serde_json::Error| format!("{name}: {error}");
     let Versioned { protocol } = serde_json::from_slice(text).map_err(wrong)?;
     if protocol != PROTOCOL {
-        return Err(format!("{name}: protocol {protocol}; this agent speaks {PROTOCOL}"));
+        return Err(format!(
+            "{name}: protocol {protocol}; this agent speaks {PROTOCOL}"
+        ));
     }
     serde_json::from_slice(text).map_err(wrong)
 }
@@ -56,7 +58,10 @@ mod tests {
     #[test]
     fn a_step_that_is_not_known_is_named_with_its_place() {
         let text = told("{\"protocol\": 1, \"steps\": [\n{\"do\": \"dance\"}]}");
-        assert!(text.contains("unknown variant `dance`") && text.contains("line 2"), "{text}");
+        assert!(
+            text.contains("unknown variant `dance`") && text.contains("line 2"),
+            "{text}"
+        );
     }
 
     #[test]

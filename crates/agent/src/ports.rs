@@ -39,16 +39,17 @@ impl Ports {
         }
         match OpenOptions::new().read(true).write(true).open("/dev/port") {
             Ok(file) => Ok(Self::Device(file)),
-            Err(error) => {
-                Err(format!("the kernel refuses ioperm, iopl and /dev/port ({error}): is it locked down?"))
-            }
+            Err(error) => Err(format!(
+                "the kernel refuses ioperm, iopl and /dev/port ({error}): is it locked down?"
+            )),
         }
     }
 
     /// Send one frame.
     pub fn send(&mut self, kind: FrameKind, payload: &impl Serialize) -> Result<(), String> {
         let mut out = BufWriter::with_capacity(1 << 16, Debugcon(self));
-        write_frame(&mut out, kind, payload).map_err(|error| format!("cannot send a {kind:?} frame: {error}"))
+        write_frame(&mut out, kind, payload)
+            .map_err(|error| format!("cannot send a {kind:?} frame: {error}"))
     }
 
     /// Say something to a person.
@@ -63,7 +64,8 @@ impl Ports {
 
     /// Stop the guest, where the host asked for that; the host saves its state here, or lets it go on.
     pub fn stop_at_snapshot_point(&mut self) -> Result<(), String> {
-        self.write(PVPANIC, &[PANICKED]).map_err(|error| format!("cannot stop at the snapshot point: {error}"))
+        self.write(PVPANIC, &[PANICKED])
+            .map_err(|error| format!("cannot stop at the snapshot point: {error}"))
     }
 
     /// End QEMU with exit status `2 * code + 1`.
@@ -77,7 +79,9 @@ impl Ports {
             Self::Direct => {
                 // SAFETY: this port is allowed (open), and is fw_cfg's selector on every PC that QEMU makes; no memory
                 // is touched.
-                unsafe { asm!("out dx, ax", in("dx") FW_CFG_SELECTOR, in("ax") item, options(nomem, nostack)) };
+                unsafe {
+                    asm!("out dx, ax", in("dx") FW_CFG_SELECTOR, in("ax") item, options(nomem, nostack))
+                };
                 Ok(())
             }
             Self::Device(_) => Err(Errno::ENOTSUP.into()),
@@ -109,9 +113,9 @@ impl Ports {
                 };
                 Ok(())
             }
-            Self::Device(file) => {
-                bytes.iter().try_for_each(|byte| file.write_all_at(&[*byte], u64::from(port)))
-            }
+            Self::Device(file) => bytes
+                .iter()
+                .try_for_each(|byte| file.write_all_at(&[*byte], u64::from(port))),
         }
     }
 }
@@ -130,12 +134,17 @@ impl Write for Debugcon<'_> {
 }
 
 fn allow_ports() -> nix::Result<()> {
-    [(DEBUGCON, 1), (DEBUG_EXIT, 1), (PVPANIC, 1), (FW_CFG_SELECTOR, 2)].into_iter().try_for_each(
-        |(port, count)| {
-            // SAFETY: changes which ports this process may use, and nothing else.
-            Errno::result(unsafe { libc::ioperm(port.into(), count, 1) }).map(drop)
-        },
-    )
+    [
+        (DEBUGCON, 1),
+        (DEBUG_EXIT, 1),
+        (PVPANIC, 1),
+        (FW_CFG_SELECTOR, 2),
+    ]
+    .into_iter()
+    .try_for_each(|(port, count)| {
+        // SAFETY: changes which ports this process may use, and nothing else.
+        Errno::result(unsafe { libc::ioperm(port.into(), count, 1) }).map(drop)
+    })
 }
 
 fn allow_all_ports() -> nix::Result<()> {

@@ -13,7 +13,8 @@ pub fn describe(modules: Vec<String>, failures: Vec<BootFailure>) -> Ready {
         release: line("/proc/sys/kernel/osrelease"),
         agent: env!("CARGO_PKG_VERSION").into(),
         cpus: cpus_online(&line("/sys/devices/system/cpu/online")).unwrap_or(1),
-        memory_kib: total_memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default()).unwrap_or(0),
+        memory_kib: total_memory(&fs::read_to_string("/proc/meminfo").unwrap_or_default())
+            .unwrap_or(0),
         modules,
         command_line: line("/proc/cmdline"),
         failures,
@@ -22,12 +23,16 @@ pub fn describe(modules: Vec<String>, failures: Vec<BootFailure>) -> Ready {
 
 /// Guest nanoseconds since the kernel's clock began.
 pub fn uptime_ns() -> u64 {
-    clock_gettime(ClockId::CLOCK_BOOTTIME)
-        .map_or(0, |now| now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
+    clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(0, |now| {
+        now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+    })
 }
 
 fn line(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim_end().into()
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim_end()
+        .into()
 }
 
 /// How many CPUs a list like `0-1,3` holds.
@@ -41,7 +46,9 @@ fn cpus_online(list: &str) -> Option<u32> {
 }
 
 fn total_memory(meminfo: &str) -> Option<u64> {
-    let rest = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let rest = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
@@ -57,7 +64,10 @@ mod tests {
 
     #[test]
     fn memory_is_what_the_kernel_manages() {
-        assert_eq!(total_memory("MemTotal:         494000 kB\nMemFree: 1 kB\n"), Some(494_000));
+        assert_eq!(
+            total_memory("MemTotal:         494000 kB\nMemFree: 1 kB\n"),
+            Some(494_000)
+        );
         assert_eq!(total_memory(""), None);
     }
 }

@@ -30,7 +30,9 @@ pub fn nothing() -> Command {
 /// Warm up, and wait `settle_ns` guest nanoseconds.
 pub fn settle(settle_ns: u64) -> Result<(), String> {
     for _ in 0..WARM_UP_PASSES {
-        nothing().status().map_err(|error| format!("cannot start a program: {error}"))?;
+        nothing()
+            .status()
+            .map_err(|error| format!("cannot start a program: {error}"))?;
     }
     std::thread::sleep(Duration::from_nanos(settle_ns));
     Ok(())

@@ -30,7 +30,10 @@ pub struct BootModule {
 
 impl From<BootModule> for LoadModule {
     fn from(module: BootModule) -> Self {
-        Self { path: module.path, parameters: module.parameters }
+        Self {
+            path: module.path,
+            parameters: module.parameters,
+        }
     }
 }
 

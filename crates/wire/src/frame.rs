@@ -32,9 +32,15 @@ pub enum FrameKind {
 
 impl FrameKind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Ready, Self::Result, Self::Done, Self::Failed, Self::Log]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        [
+            Self::Ready,
+            Self::Result,
+            Self::Done,
+            Self::Failed,
+            Self::Log,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -100,20 +106,36 @@ pub fn encode(frame: &Frame) -> Vec<u8> {
 /// Write `payload` as a frame without holding its JSON in memory (it is made twice: once for its length).
 ///
 /// Fails with `InvalidInput` where the payload is longer than [`MAX_PAYLOAD`]; nothing is written then.
-pub fn write_frame(out: &mut impl Write, kind: FrameKind, payload: &impl Serialize) -> io::Result<()> {
-    let mut length = Length(0);
-    serde_json::to_writer(&mut length, payload)?;
-    if length.0 > MAX_PAYLOAD {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("a payload of {} bytes", length.0)));
-    }
+pub fn write_frame(
+    out: &mut impl Write,
+    kind: FrameKind,
+    payload: &impl Serialize,
+) -> io::Result<()> {
+    let length = length_within(MAX_PAYLOAD, payload)?;
     out.write_all(&MAGIC)?;
-    let mut body = Checksummed { out, crc: crc32fast::Hasher::new() };
+    let mut body = Checksummed {
+        out,
+        crc: crc32fast::Hasher::new(),
+    };
     body.write_all(&[kind as u8])?;
-    body.write_all(&(length.0 as u32).to_le_bytes())?;
+    body.write_all(&(length as u32).to_le_bytes())?;
     serde_json::to_writer(&mut body, payload)?;
     let Checksummed { out, crc } = body;
     out.write_all(&crc.finalize().to_le_bytes())?;
     out.flush()
+}
+
+fn length_within(limit: usize, payload: &impl Serialize) -> io::Result<usize> {
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, payload)?;
+    if length.0 > limit {
+        let problem = format!(
+            "a payload of {} bytes; at most {limit} are allowed",
+            length.0
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+    }
+    Ok(length.0)
 }
 
 struct Length(usize);
@@ -187,15 +209,21 @@ impl Decoder {
         if self.pending[..magic] != MAGIC[..magic] {
             return Err(self.damaged(Damage::Magic));
         }
-        let Some(&byte) = self.pending.get(MAGIC.len()) else { return Ok(None) };
+        let Some(&byte) = self.pending.get(MAGIC.len()) else {
+            return Ok(None);
+        };
         let kind = FrameKind::from_byte(byte).ok_or(self.damaged(Damage::Kind))?;
-        let Some(length) = self.pending.get(HEADER - 4..HEADER) else { return Ok(None) };
+        let Some(length) = self.pending.get(HEADER - 4..HEADER) else {
+            return Ok(None);
+        };
         let length = le32(length) as usize;
         if length > MAX_PAYLOAD {
             return Err(self.damaged(Damage::Length));
         }
         let end = HEADER + length;
-        let Some(crc) = self.pending.get(end..end + CRC) else { return Ok(None) };
+        let Some(crc) = self.pending.get(end..end + CRC) else {
+            return Ok(None);
+        };
         if le32(crc) != crc32fast::hash(&self.pending[MAGIC.len()..end]) {
             return Err(self.damaged(Damage::Crc));
         }
@@ -206,12 +234,18 @@ impl Decoder {
     }
 
     fn damaged(&self, damage: Damage) -> FrameError {
-        FrameError { position: self.position, damage }
+        FrameError {
+            position: self.position,
+            damage,
+        }
     }
 }
 
 fn le32(bytes: &[u8]) -> u32 {
-    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte))
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |value, &byte| value << 8 | u32::from(byte))
 }
 
 #[cfg(test)]
@@ -219,7 +253,10 @@ mod tests {
     use super::*;
 
     fn frame(payload: &[u8]) -> Frame {
-        Frame { kind: FrameKind::Log, payload: payload.to_vec() }
+        Frame {
+            kind: FrameKind::Log,
+            payload: payload.to_vec(),
+        }
     }
 
     #[test]
@@ -242,8 +279,13 @@ mod tests {
                 let mut bytes = whole.clone();
                 bytes[place] ^= change;
                 let mut decoder = Decoder::default();
-                let told = decoder.feed(&bytes).map(|frames| (frames, decoder.finish()));
-                assert!(matches!(told, Err(_) | Ok((_, Err(_)))), "byte {place} changed by {change}");
+                let told = decoder
+                    .feed(&bytes)
+                    .map(|frames| (frames, decoder.finish()));
+                assert!(
+                    matches!(told, Err(_) | Ok((_, Err(_)))),
+                    "byte {place} changed by {change}"
+                );
             }
         }
     }
@@ -254,7 +296,10 @@ mod tests {
         let position = bytes.len();
         bytes.extend(b"noise");
         let mut decoder = Decoder::default();
-        let error = FrameError { position, damage: Damage::Magic };
+        let error = FrameError {
+            position,
+            damage: Damage::Magic,
+        };
         assert_eq!(decoder.feed(&bytes), Ok(vec![frame(b"{}")]));
         assert_eq!(decoder.feed(b""), Err(error));
         assert_eq!(decoder.finish(), Err(error));
@@ -262,18 +307,22 @@ mod tests {
 
     #[test]
     fn a_written_frame_is_an_encoded_frame() {
-        let payload = crate::boot::Log { text: "caf\u{e9}\n".into() };
+        let payload = crate::boot::Log {
+            text: "caf\u{e9}\n".into(),
+        };
         let mut written = Vec::new();
         write_frame(&mut written, FrameKind::Log, &payload).unwrap();
-        assert_eq!(written, encode(&frame("{\"text\":\"caf\u{e9}\\n\"}".as_bytes())));
+        assert_eq!(
+            written,
+            encode(&frame("{\"text\":\"caf\u{e9}\\n\"}".as_bytes()))
+        );
     }
 
     #[test]
-    fn a_payload_that_is_too_long_is_not_begun() {
-        let text = "a".repeat(MAX_PAYLOAD);
-        let mut written = Vec::new();
-        let refused = write_frame(&mut written, FrameKind::Log, &crate::boot::Log { text });
-        assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::InvalidInput);
-        assert!(written.is_empty());
+    fn a_payload_that_is_too_long_is_refused() {
+        let payload = crate::boot::Log { text: "aa".into() };
+        assert_eq!(length_within(13, &payload).unwrap(), 13);
+        let refused = length_within(12, &payload).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -29,11 +29,11 @@ class Run(Model):
     argv: tuple[str, ...]
     environment: dict[str, str] = Field(default_factory=dict)
     directory: str = "/"
-    limit_ns: int = 0
+    limit_ns: int = Field(default=0, ge=0, lt=2**64)
     """Guest nanoseconds after which the program is killed; 0: no limit."""
-    layout_seed: int = 0
+    layout_seed: int = Field(default=0, ge=0, lt=2**64)
     """0: fixed address-space layout; otherwise address-space randomization on, seeded with this."""
-    start_offset_ns: int = 0
+    start_offset_ns: int = Field(default=0, ge=0, lt=2**64)
     """Guest nanoseconds waited before the program starts."""
     watch: tuple[str, ...] = ()
     """Kernel files of counters (`/proc/vmstat`); one that is not there is left out of the result."""

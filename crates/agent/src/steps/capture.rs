@@ -20,7 +20,11 @@ pub struct Capture {
 impl Capture {
     /// Of the program that holds the pipe's other end.
     pub fn of(pipe: impl Into<OwnedFd>) -> Self {
-        Self { pipe: Some(File::from(pipe.into())), kept: Vec::new(), dropped: false }
+        Self {
+            pipe: Some(File::from(pipe.into())),
+            kept: Vec::new(),
+            dropped: false,
+        }
     }
 
     /// What to poll; None once the pipe is at its end.
@@ -30,7 +34,9 @@ impl Capture {
 
     /// Read once; waits where there is nothing to read and the other end is open.
     pub fn read_some(&mut self) -> io::Result<()> {
-        let Some(pipe) = &mut self.pipe else { return Ok(()) };
+        let Some(pipe) = &mut self.pipe else {
+            return Ok(());
+        };
         let mut chunk = [0; CHUNK];
         let size = pipe.read(&mut chunk)?;
         if size == 0 {

@@ -31,9 +31,14 @@ pub fn collect(step: &Collect, result: &mut StepResult) -> Result<(), Failure> {
     let action = format!("collect {}", step.path);
     let file = told(&action, File::open(&step.path))?;
     let mut encoder = EncoderStringWriter::new(&STANDARD);
-    let size = told(&action, io::copy(&mut file.take(COLLECT_LIMIT + 1), &mut encoder))?;
+    let size = told(
+        &action,
+        io::copy(&mut file.take(COLLECT_LIMIT + 1), &mut encoder),
+    )?;
     if size > COLLECT_LIMIT {
-        return Err(failure::plain(format!("{action}: longer than {COLLECT_LIMIT} bytes")));
+        return Err(failure::plain(format!(
+            "{action}: longer than {COLLECT_LIMIT} bytes"
+        )));
     }
     result.content = encoder.into_inner();
     Ok(())
@@ -47,10 +52,15 @@ mod tests {
 
     #[test]
     fn a_file_that_is_pushed_is_collected_unchanged() {
-        let directory = std::env::temp_dir().join(format!("ktrial-agent-push-{}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("ktrial-agent-push-{}", std::process::id()));
         let path = directory.join("deep/file").to_string_lossy().into_owned();
         let base64 = STANDARD.encode([0, 255, 10, 13, 128]);
-        let push = Push { path: path.clone(), base64: base64.clone(), mode: 0o750 };
+        let push = Push {
+            path: path.clone(),
+            base64: base64.clone(),
+            mode: 0o750,
+        };
         assert_eq!(perform(0, Step::Push(push)).failure, None);
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
         let collected = perform(1, Step::Collect(Collect { path }));
@@ -61,14 +71,20 @@ mod tests {
     #[test]
     fn what_is_not_base64_is_a_failure_and_no_file() {
         let path = std::env::temp_dir().join("ktrial-agent-not-base64");
-        let push = Push { path: path.to_string_lossy().into_owned(), base64: "?".into(), mode: 0o644 };
+        let push = Push {
+            path: path.to_string_lossy().into_owned(),
+            base64: "?".into(),
+            mode: 0o644,
+        };
         assert!(perform(0, Step::Push(push)).failure.is_some());
         assert!(!path.exists());
     }
 
     #[test]
     fn a_directory_cannot_be_collected() {
-        let failure = perform(0, Step::Collect(Collect { path: "/".into() })).failure.unwrap();
+        let failure = perform(0, Step::Collect(Collect { path: "/".into() }))
+            .failure
+            .unwrap();
         assert_eq!(failure.name, "EISDIR");
     }
 }

@@ -24,7 +24,11 @@ struct Entropy {
 }
 
 const RANDOM_IOCTLS: u8 = b'R';
-nix::ioctl_write_ptr_bad!(add_entropy, nix::request_code_write!(RANDOM_IOCTLS, 3, 2 * size_of::<libc::c_int>()), Entropy);
+nix::ioctl_write_ptr_bad!(
+    add_entropy,
+    nix::request_code_write!(RANDOM_IOCTLS, 3, 2 * size_of::<libc::c_int>()),
+    Entropy
+);
 nix::ioctl_none!(reseed, RANDOM_IOCTLS, 7);
 
 /// Randomization is on, and seeded, while this lives; then it is as it was.
@@ -40,7 +44,11 @@ impl Seeded {
         fs::write(RANDOMIZE, STACK_MMAP_AND_HEAP)?;
         let seeded = Self { setting_before };
         let random = File::open("/dev/random")?;
-        let entropy = Entropy { bits: 8 * SEED_BYTES as i32, size: SEED_BYTES as i32, bytes: expand(seed) };
+        let entropy = Entropy {
+            bits: 8 * SEED_BYTES as i32,
+            size: SEED_BYTES as i32,
+            bytes: expand(seed),
+        };
         // SAFETY: RNDADDENTROPY reads one struct rand_pool_info and its buffer, which `entropy` is.
         unsafe { add_entropy(random.as_raw_fd(), &entropy) }?;
         // SAFETY: RNDRESEEDCRNG takes no argument.
@@ -60,7 +68,11 @@ impl Seeded {
 /// In the child, before exec: whether its layout is random at all.
 pub fn in_child(random: bool) -> io::Result<()> {
     let others = personality::get()? - Persona::ADDR_NO_RANDOMIZE;
-    let wanted = if random { others } else { others | Persona::ADDR_NO_RANDOMIZE };
+    let wanted = if random {
+        others
+    } else {
+        others | Persona::ADDR_NO_RANDOMIZE
+    };
     personality::set(wanted)?;
     Ok(())
 }

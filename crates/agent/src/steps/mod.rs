@@ -17,7 +17,11 @@ use crate::{failure, modules};
 
 /// Do one step.
 pub fn perform(number: u32, step: Step) -> StepResult {
-    let mut result = StepResult { step: number, r#do: step.name().into(), ..StepResult::default() };
+    let mut result = StepResult {
+        step: number,
+        r#do: step.name().into(),
+        ..StepResult::default()
+    };
     result.failure = dispatch(step, &mut result).err();
     result
 }

@@ -28,13 +28,22 @@ pub fn mount(step: &Mount) -> io::Result<()> {
     fs::create_dir_all(&step.path)?;
     let (flags, data) = split(&step.options);
     let (source, fstype) = (Some(step.source.as_str()), Some(step.fstype.as_str()));
-    Ok(nix::mount::mount(source, step.path.as_str(), fstype, flags, Some(data.as_str()))?)
+    Ok(nix::mount::mount(
+        source,
+        step.path.as_str(),
+        fstype,
+        flags,
+        Some(data.as_str()),
+    )?)
 }
 
 fn split(options: &str) -> (MsFlags, String) {
     let mut flags = MsFlags::empty();
     let mut data = Vec::new();
-    for word in options.split(',').filter(|word| !word.is_empty() && !DEFAULTS.contains(word)) {
+    for word in options
+        .split(',')
+        .filter(|word| !word.is_empty() && !DEFAULTS.contains(word))
+    {
         match FLAGS.iter().find(|(name, _)| *name == word) {
             Some((_, flag)) => flags |= *flag,
             None => data.push(word),

@@ -27,7 +27,9 @@ impl Orphans {
         let child_ended = SigSet::from(Signal::SIGCHLD);
         child_ended.thread_block()?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
-        Ok(Self { signal: Some(SignalFd::with_flags(&child_ended, flags)?) })
+        Ok(Self {
+            signal: Some(SignalFd::with_flags(&child_ended, flags)?),
+        })
     }
 
     /// What to poll.

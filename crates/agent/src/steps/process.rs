@@ -55,7 +55,14 @@ impl Process {
         let piped = "the command was given pipes";
         let stdout = Capture::of(child.stdout.take().expect(piped));
         let stderr = Capture::of(child.stderr.take().expect(piped));
-        Ok(Self { pid, end: pidfd(pid)?, started_ns, orphans, stdout, stderr })
+        Ok(Self {
+            pid,
+            end: pidfd(pid)?,
+            started_ns,
+            orphans,
+            stdout,
+            stderr,
+        })
     }
 
     /// Wait for its end; after `limit_ns` (0: never) kill it with its process group.
@@ -68,7 +75,12 @@ impl Process {
             }
         }
         let (status, rusage) = wait4(self.pid)?;
-        Ok(Ended { status, timed_out, wall_ns: now_ns()? - self.started_ns, rusage })
+        Ok(Ended {
+            status,
+            timed_out,
+            wall_ns: now_ns()? - self.started_ns,
+            rusage,
+        })
     }
 
     /// End what it left behind, and take what is left of its output: (stdout, stderr), and whether output was dropped.
@@ -97,19 +109,34 @@ impl Process {
     }
 
     fn poll(&self, limit_ns: u64, timed_out: bool) -> io::Result<Readable> {
-        let sources = [Some(self.end.as_fd()), self.stdout.pipe(), self.stderr.pipe(), self.orphans.signal()];
-        let mut polled: Vec<PollFd<'_>> =
-            sources.iter().flatten().map(|source| PollFd::new(*source, PollFlags::POLLIN)).collect();
+        let sources = [
+            Some(self.end.as_fd()),
+            self.stdout.pipe(),
+            self.stderr.pipe(),
+            self.orphans.signal(),
+        ];
+        let mut polled: Vec<PollFd<'_>> = sources
+            .iter()
+            .flatten()
+            .map(|source| PollFd::new(*source, PollFlags::POLLIN))
+            .collect();
         let left = match limit_ns {
             0 => None,
             _ if timed_out => None,
-            limit => Some(time_spec((self.started_ns + limit).saturating_sub(now_ns()?))),
+            limit => Some(time_spec(
+                (self.started_ns + limit).saturating_sub(now_ns()?),
+            )),
         };
         ppoll(&mut polled, left, None)?;
         let mut ready = polled.iter().map(|source| source.any().unwrap_or(true));
         let mut is_ready = |source: Option<_>| source.is_some() && ready.next().unwrap_or(false);
         let [end, stdout, stderr, orphans] = sources.map(&mut is_ready);
-        Ok(Readable { end, stdout, stderr, orphans })
+        Ok(Readable {
+            end,
+            stdout,
+            stderr,
+            orphans,
+        })
     }
 }
 
@@ -121,11 +148,20 @@ struct Readable {
 }
 
 fn command(step: &Run) -> io::Result<Command> {
-    let (program, arguments) =
-        step.argv.split_first().ok_or_else(|| io::Error::other("its argv is empty"))?;
+    let (program, arguments) = step
+        .argv
+        .split_first()
+        .ok_or_else(|| io::Error::other("its argv is empty"))?;
     let mut command = Command::new(program);
-    command.args(arguments).env_clear().envs(&step.environment).current_dir(&step.directory);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(&step.environment)
+        .current_dir(&step.directory);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let random_layout = step.layout_seed != 0;
     // SAFETY: the agent has one thread, so that the child may do between fork and exec whatever its parent may.
     unsafe { command.pre_exec(move || become_ordinary(random_layout)) };
@@ -158,7 +194,8 @@ fn wait4(pid: Pid) -> io::Result<(libc::c_int, BTreeMap<String, f64>)> {
 }
 
 fn rusage(usage: &libc::rusage) -> BTreeMap<String, f64> {
-    let nanoseconds = |time: libc::timeval| (time.tv_sec * 1_000_000_000 + time.tv_usec * 1000) as f64;
+    let nanoseconds =
+        |time: libc::timeval| (time.tv_sec * 1_000_000_000 + time.tv_usec * 1000) as f64;
     BTreeMap::from([
         ("utime_ns".into(), nanoseconds(usage.ru_utime)),
         ("stime_ns".into(), nanoseconds(usage.ru_stime)),
@@ -178,5 +215,8 @@ fn now_ns() -> io::Result<u64> {
 }
 
 fn time_spec(nanoseconds: u64) -> TimeSpec {
-    TimeSpec::new((nanoseconds / 1_000_000_000) as i64, (nanoseconds % 1_000_000_000) as i64)
+    TimeSpec::new(
+        (nanoseconds / 1_000_000_000) as i64,
+        (nanoseconds % 1_000_000_000) as i64,
+    )
 }

@@ -15,14 +15,23 @@ use crate::failure;
 /// Run it. A program that fails is no failure of the step: its status and its output tell.
 pub fn run(step: &Run, result: &mut StepResult) -> Result<(), Failure> {
     let action = format!("run {}", step.argv.first().map_or("", String::as_str));
-    told(&format!("{action}: directory {}", step.directory), fs::metadata(&step.directory))?;
+    told(
+        &format!("{action}: directory {}", step.directory),
+        fs::metadata(&step.directory),
+    )?;
     std::thread::sleep(Duration::from_nanos(step.start_offset_ns));
     if step.layout_seed == 0 {
         return measured(step, &action, result);
     }
-    let seeded = told(&format!("{action}: seed the layout"), Seeded::with(step.layout_seed))?;
+    let seeded = told(
+        &format!("{action}: seed the layout"),
+        Seeded::with(step.layout_seed),
+    )?;
     let answer = measured(step, &action, result);
-    told(&format!("{action}: take the layout's seed back"), seeded.end())?;
+    told(
+        &format!("{action}: take the layout's seed back"),
+        seeded.end(),
+    )?;
     answer
 }
 
@@ -37,7 +46,9 @@ fn measured(step: &Run, action: &str, result: &mut StepResult) -> Result<(), Fai
     (result.stdout, result.stderr) = (stdout, stderr);
     if cut {
         let limit = capture::LIMIT;
-        return Err(failure::plain(format!("{action}: wrote more than {limit} bytes; the rest was left out")));
+        return Err(failure::plain(format!(
+            "{action}: wrote more than {limit} bytes; the rest was left out"
+        )));
     }
     Ok(())
 }
@@ -76,17 +87,24 @@ mod tests {
 
     #[test]
     fn the_environment_and_the_directory_are_exactly_what_was_asked_for() {
-        let mut step = shell("pwd; /usr/bin/env -0 | tr '\\0' '\\n' | grep -v '^PWD=\\|^_=\\|^SHLVL='");
+        let mut step =
+            shell("pwd; /usr/bin/env -0 | tr '\\0' '\\n' | grep -v '^PWD=\\|^_=\\|^SHLVL='");
         step.directory = "/usr".into();
         step.environment = BTreeMap::from([("LANG".into(), "C".into())]);
         let result = ran(step);
-        assert_eq!((result.stdout.as_str(), result.exit), ("/usr\nLANG=C\n", Some(0)));
+        assert_eq!(
+            (result.stdout.as_str(), result.exit),
+            ("/usr\nLANG=C\n", Some(0))
+        );
     }
 
     #[test]
     fn a_status_and_a_signal_are_told_and_are_no_failures() {
         let exited = ran(shell("echo bad >&2; exit 7"));
-        assert_eq!((exited.exit, exited.signal, exited.stderr.as_str()), (Some(7), None, "bad\n"));
+        assert_eq!(
+            (exited.exit, exited.signal, exited.stderr.as_str()),
+            (Some(7), None, "bad\n")
+        );
         let killed = ran(shell("kill -SEGV $$"));
         assert_eq!((killed.exit, killed.signal), (None, Some(11)));
         assert_eq!((exited.failure, killed.failure), (None, None));
@@ -97,10 +115,17 @@ mod tests {
         let mut step = shell("");
         step.argv = vec!["/nowhere/program".into()];
         let failure = ran(step).failure.unwrap();
-        assert_eq!(failure.text, "run /nowhere/program: No such file or directory");
+        assert_eq!(
+            failure.text,
+            "run /nowhere/program: No such file or directory"
+        );
         let mut step = shell("");
         step.directory = "/nowhere".into();
-        assert!(ran(step).failure.unwrap().text.contains("directory /nowhere"));
+        assert!(ran(step)
+            .failure
+            .unwrap()
+            .text
+            .contains("directory /nowhere"));
         let mut step = shell("");
         step.argv.clear();
         assert!(ran(step).failure.unwrap().text.contains("argv is empty"));
@@ -113,7 +138,11 @@ mod tests {
         let result = ran(step);
         assert!(result.timed_out && result.signal == Some(9) && result.failure.is_none());
         assert_eq!(result.stdout, "begun\n");
-        assert!((200_000_000..10_000_000_000).contains(&result.wall_ns), "{}", result.wall_ns);
+        assert!(
+            (200_000_000..10_000_000_000).contains(&result.wall_ns),
+            "{}",
+            result.wall_ns
+        );
     }
 
     #[test]
@@ -121,21 +150,35 @@ mod tests {
         let result = ran(shell("sleep 60 & echo $!"));
         let child = format!("/proc/{}/cmdline", result.stdout.trim());
         assert!(result.wall_ns < 10_000_000_000);
-        assert!(fs::read_to_string(child).unwrap_or_default().is_empty(), "still running");
+        assert!(
+            fs::read_to_string(child).unwrap_or_default().is_empty(),
+            "still running"
+        );
     }
 
     #[test]
     fn both_outputs_may_be_long_at_once() {
-        let script = "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2; head -c 3000000 /dev/zero";
+        let script =
+            "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2; head -c 3000000 /dev/zero";
         let result = ran(shell(script));
-        assert_eq!((result.stdout.len(), result.stderr.len()), (6_000_000, 3_000_000));
+        assert_eq!(
+            (result.stdout.len(), result.stderr.len()),
+            (6_000_000, 3_000_000)
+        );
     }
 
     #[test]
     fn output_above_the_limit_is_cut_and_said_to_be() {
         let result = ran(shell("head -c 9000000 /dev/zero; exit 3"));
-        assert_eq!((result.stdout.len(), result.exit), (capture::LIMIT, Some(3)));
-        assert!(result.failure.unwrap().text.contains("wrote more than 8388608 bytes"));
+        assert_eq!(
+            (result.stdout.len(), result.exit),
+            (capture::LIMIT, Some(3))
+        );
+        assert!(result
+            .failure
+            .unwrap()
+            .text
+            .contains("wrote more than 8388608 bytes"));
     }
 
     #[test]

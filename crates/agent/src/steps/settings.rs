@@ -19,14 +19,20 @@ pub fn write(step: &Write, result: &mut StepResult) -> Result<(), Failure> {
     result.before = value(path).unwrap_or_default();
     let written = told(&format!("write {path}"), put(path, &step.value))?;
     if written < step.value.len() {
-        return Err(failure::plain(format!("write {path}: it took {written} of {} bytes", step.value.len())));
+        return Err(failure::plain(format!(
+            "write {path}: it took {written} of {} bytes",
+            step.value.len()
+        )));
     }
     result.after = told(&format!("read {path} back"), value(path))?;
     Ok(())
 }
 
 fn put(path: &str, value: &str) -> io::Result<usize> {
-    OpenOptions::new().write(true).open(path)?.write(value.as_bytes())
+    OpenOptions::new()
+        .write(true)
+        .open(path)?
+        .write(value.as_bytes())
 }
 
 /// The value without its last newline; empty where nobody may read the file (drop_caches and other triggers).
@@ -50,7 +56,9 @@ pub fn read(step: &Read, result: &mut StepResult) -> Result<(), Failure> {
     if whole {
         Ok(())
     } else {
-        Err(failure::plain(format!("{action}: longer than {READ_LIMIT} bytes; the rest was left out")))
+        Err(failure::plain(format!(
+            "{action}: longer than {READ_LIMIT} bytes; the rest was left out"
+        )))
     }
 }
 
@@ -80,25 +88,47 @@ mod tests {
     #[test]
     fn a_setting_is_read_before_and_after() {
         let path = scratch("setting", "60\n");
-        let result = perform(3, Step::Write(Write { path: path.clone(), value: "99\n".into() }));
+        let result = perform(
+            3,
+            Step::Write(Write {
+                path: path.clone(),
+                value: "99\n".into(),
+            }),
+        );
         fs::remove_file(path).unwrap();
-        assert_eq!((result.before.as_str(), result.after.as_str()), ("60", "99"));
-        assert_eq!((result.step, result.r#do.as_str(), result.failure), (3, "write", None));
+        assert_eq!(
+            (result.before.as_str(), result.after.as_str()),
+            ("60", "99")
+        );
+        assert_eq!(
+            (result.step, result.r#do.as_str(), result.failure),
+            (3, "write", None)
+        );
     }
 
     #[test]
     fn a_setting_that_is_absent_is_not_made() {
         let path = std::env::temp_dir().join("ktrial-agent-absent");
-        let step = Write { path: path.to_string_lossy().into_owned(), value: "1".into() };
+        let step = Write {
+            path: path.to_string_lossy().into_owned(),
+            value: "1".into(),
+        };
         let failure = perform(0, Step::Write(step)).failure.unwrap();
         assert_eq!((failure.name.as_str(), path.exists()), ("ENOENT", false));
     }
 
     #[test]
     fn a_setting_that_cannot_be_read_back_is_a_failure() {
-        let step = Write { path: "/proc/self/clear_refs".into(), value: "1".into() };
+        let step = Write {
+            path: "/proc/self/clear_refs".into(),
+            value: "1".into(),
+        };
         let result = perform(0, Step::Write(step));
-        assert_eq!((result.failure, result.after.as_str()), (None, ""), "write-only files have no value");
+        assert_eq!(
+            (result.failure, result.after.as_str()),
+            (None, ""),
+            "write-only files have no value"
+        );
     }
 
     #[test]
@@ -107,6 +137,10 @@ mod tests {
         let result = perform(0, Step::Read(Read { path: path.clone() }));
         fs::remove_file(path).unwrap();
         assert_eq!(result.content.len(), READ_LIMIT as usize);
-        assert!(result.failure.unwrap().text.contains("longer than 1048576 bytes"));
+        assert!(result
+            .failure
+            .unwrap()
+            .text
+            .contains("longer than 1048576 bytes"));
     }
 }
