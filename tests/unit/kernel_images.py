@@ -40,6 +40,28 @@ def _elf_header(kind: int, machine: int, segments: int = 0, sections: int = 0, t
     return identity + struct.pack("<HHIQQQIHHHHHH", *fields, sections - 1 if sections else 0)
 
 
+def elf_with_symbols(count: int) -> bytes:
+    """A vmlinux that kept its symbol table: functions `f0`, `f1`, … 16 bytes apart, the odd ones local."""
+    names = b"\0" + b"".join(b"f%d\0" % number for number in range(count))
+    symbols, offset = [bytes(24)], 1
+    for number in range(count):
+        info = (0 if number % 2 else 1) << 4 | 2
+        symbols.append(struct.pack("<IBBHQQ", offset, info, 0, 1, 0xFFFFFFFF81000000 + 16 * number, 16))
+        offset += len(b"f%d\0" % number)
+    table, sections = b"".join(symbols), b"\0.text\0.symtab\0.strtab\0.shstrtab\0"
+    plain = elf()
+    starts = [len(plain), len(plain) + len(table), len(plain) + len(table) + len(names)]
+    headers = [
+        bytes(64),
+        struct.pack("<IIQQQQIIQQ", 1, 1, 6, 0xFFFFFFFF81000000, 0, 0, 0, 0, 16, 0),
+        struct.pack("<IIQQQQIIQQ", 7, 2, 0, 0, starts[0], len(table), 3, 1, 8, 24),
+        struct.pack("<IIQQQQIIQQ", 15, 3, 0, 0, starts[1], len(names), 0, 0, 1, 0),
+        struct.pack("<IIQQQQIIQQ", 23, 3, 0, 0, starts[2], len(sections), 0, 0, 1, 0),
+    ]
+    head = _elf_header(EXECUTABLE, X86_64, segments=1, sections=5, table=starts[2] + len(sections))
+    return head + plain[64:] + table + names + sections + b"".join(headers)
+
+
 def module(release: str = RELEASE) -> bytes:
     """A kernel module with nothing in it but `.modinfo`: enough for depmod."""
     info = f"license=GPL\0vermagic={release} SMP preempt mod_unload \0".encode()

@@ -198,6 +198,18 @@ def test_a_real_system_map_serves_and_the_guests_word_goes_before_it(kernel: Ker
     assert kernels.symbols(kernel).source == "kallsyms"
 
 
+def test_an_unstripped_vmlinux_brings_its_symbols(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "vmlinux").write_bytes(make.elf_with_symbols(1200))
+    found = kernels.symbols(kernels.add(f"path:{tmp_path}/vmlinux"))
+    assert found.source == "vmlinux"
+    assert len(found.all) == 1200
+    second = found.at(0xFFFFFFFF8100001F)
+    assert second is not None
+    assert (second.name, second.kind) == ("f1", "t")
+    assert found.all[0].kind == "T"
+
+
 def test_symbols_are_sorted_by_address() -> None:
     text = "ffffffff81000010 t second\nffffffff81000000 T first\nnot a symbol\n"
     assert [symbol.name for symbol in parse_symbols(text)] == ["first", "second"]

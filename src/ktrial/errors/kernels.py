@@ -105,7 +105,7 @@ class ToolFailed(KernelError):
 
 
 class NoDebianSource(KernelError):
-    """This system's apt knows no Debian archive, so kernel {name} cannot be fetched."""
+    """There is no apt here that knows a Debian archive, so kernel {name} cannot be fetched."""
 
     hint = (
         "add a Debian source to apt (in /etc/apt/sources.list.d, with Signed-By: debian-archive-keyring.gpg; "

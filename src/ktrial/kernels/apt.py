@@ -117,8 +117,11 @@ class PrivateApt:
         return self.directory / "ktrial.sources"
 
     def _is_fresh(self, sources: str, oldest: float) -> bool:
-        if not self._index.exists() or self._read_index().get("format") != _INDEX_FORMAT:
-            return False
+        try:
+            if self._read_index().get("format") != _INDEX_FORMAT:
+                return False
+        except (OSError, ValueError):
+            return False  # never written, or damaged: it is made anew
         same = self._sources.exists() and self._sources.read_text(encoding="utf-8") == sources
         return same and self.age() < oldest and not self.problems()
 

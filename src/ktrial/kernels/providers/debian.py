@@ -7,6 +7,7 @@ the kernel.
 """
 
 import re
+import shutil
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -207,6 +208,8 @@ def _short(versions: set[str]) -> list[str]:
 
 
 def _system_sources(name: str) -> list[ConfiguredSource]:
+    if shutil.which("apt-get") is None:
+        raise NoDebianSource(name=name)
     command = ["apt-get", "indextargets"]
     outputs = (run_tool(name, [*command, *more], "apt").stdout for more in ([], ["--no-release-info"]))
     return configured_sources("\n".join(outputs))
