@@ -1,5 +1,6 @@
 """The command line itself: help, speed of starting, completion, and what the shell sees."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from tests.unit.command_line import CommandLine
 
 import ktrial
+from ktrial.workloads import DEFAULT
 
 COMMANDS = ("run", "compare", "show", "report", "list", "doctor", "kernel", "workload")
 SUBCOMMANDS = (("kernel", "add"), ("kernel", "list"), ("workload", "list"), ("workload", "show"))
@@ -70,6 +72,7 @@ def test_the_version_is_the_packages(cli: CommandLine) -> None:
         (("run", "x.toml", "--jobs", "0"), "--jobs", "ktrial run --help"),
         (("run", "x.toml", "--jobs", "many"), "--jobs", "ktrial run --help"),
         (("run", "x.toml", "--perturbations", "0"), "--perturbations", "ktrial run --help"),
+        (("show", "--jsno"), "No such option: --jsno", "ktrial show --help"),
         (("list", "--sotre", "x"), "No such option: --sotre", "ktrial list --help"),
         (("compare", "--kernel", "debian:6.1"), "--workload", "ktrial compare --help"),
     ],
@@ -83,6 +86,27 @@ def test_wrong_usage_is_one_message_and_a_hint(
     assert first.startswith("ktrial: error: ")
     assert message in first
     assert second == f"hint: {hint}"
+
+
+def test_an_unknown_workload_is_told_with_the_nearest_name(cli: CommandLine) -> None:
+    said = cli("workload", "show", "frok")
+    assert (said.status, said.output) == (2, "")
+    assert said.messages.startswith("ktrial: error: There is no workload frok (did you mean fork")
+
+
+def test_a_workload_is_shown_with_all_that_it_can_be_told(cli: CommandLine) -> None:
+    text = " ".join(cli("workload", "show", "hackbench").output.split())
+    assert "parameter groups: groups of senders and receivers (from 1 to 100, else 1)" in text
+    assert "parameter workers: what senders and receivers are (processes or threads, else processes)" in text
+    data = json.loads(cli("workload", "show", "hackbench", "--json").output)
+    assert data["name"] == "hackbench"
+
+
+def test_every_workload_is_listed(cli: CommandLine) -> None:
+    names = [one["name"] for one in json.loads(cli("workload", "list", "--json").output)]
+    assert set(names) == set(DEFAULT)
+    listed = [line.split()[0] for line in cli("workload", "list").output.splitlines() if line[:1].strip()]
+    assert listed == ["workload", *names, "every"]
 
 
 def test_without_a_command_the_help_is_shown(cli: CommandLine) -> None:

@@ -125,7 +125,7 @@ def test_failed_trials_are_listed_and_change_the_exit_code(cli: CommandLine, stu
     assert said.status == 3
     text = " ".join(said.output.split())
     assert "2 trials of 4 failed:" in text
-    assert "debian:6.12, perturbation 1: the kernel panicked: fork: Fatal exception in interrupt" in text
+    assert "debian:6.12, perturbations 0, 1: the kernel panicked: fork: Fatal exception in interrupt" in text
     assert "failed: debian:6.12, perturbation 0" in said.messages
     assert cli("run", study, "--no-html").status == 3, "a failure is not retried away"
     console = cli("show", "--console").output

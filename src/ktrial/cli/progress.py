@@ -19,6 +19,7 @@ from ktrial.runner.observer import Observer, Silent
 
 _SECONDS_BETWEEN_LINES = 5.0
 _MIB = 1 << 20
+_NO_NEWS = {Outcome.COMPLETED, Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL}
 
 
 @contextmanager
@@ -59,8 +60,8 @@ class _Shown(Silent):
         self.console.print("stopping: what is finished is being stored")
 
     def tell_failure(self, trial: Trial) -> None:
-        """A trial that failed is told at once."""
-        if trial.outcome is not Outcome.COMPLETED:
+        """A trial that failed is told at once; a kernel that could not be had was told before."""
+        if trial.outcome not in _NO_NEWS:
             self.console.print(f"failed: {failure(trial)}")
 
 

@@ -10,7 +10,13 @@ from ktrial.cli.options import Html, Jobs, Json, NoHtml, Perturbations, StoreOpt
 
 def run(
     study: Annotated[
-        Path, typer.Argument(metavar="STUDY", help="A study file (TOML).", autocompletion=study_files)
+        Path,
+        typer.Argument(
+            metavar="STUDY",
+            help="A study file (TOML).",
+            autocompletion=study_files,
+            readable=False,  # `load` says better what is wrong
+        ),
     ],
     json: Json = False,
     store: StoreOption = None,

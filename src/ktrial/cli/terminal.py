@@ -18,8 +18,9 @@ def output() -> Console:
 
 
 def messages() -> Console:
-    """Standard error, for progress and messages."""
-    return Console(stderr=True, markup=False, emoji=False, highlight=False)
+    """Standard error, for progress and messages. In a log, one message is one line."""
+    in_a_log = not sys.stderr.isatty()
+    return Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=in_a_log)
 
 
 def breakable(text: str) -> str:

@@ -144,18 +144,30 @@ def _print_failures(record: StudyRecord, console: Console) -> None:
         return
     count = breakable(figures.counted(len(failed), "trial"))
     console.print(Text(f"{count} of {record.planned} failed:", style="red"))
-    for trial in failed[:_MOST_FAILURES]:
-        console.print(f"  {failure(trial)}")
-    if len(failed) > _MOST_FAILURES:
-        console.print(f"  and {len(failed) - _MOST_FAILURES} more")
-    console.print(f"  their consoles: ktrial show {record.id} --console")
+    told: dict[tuple[str, str], list[int]] = {}
+    for trial in failed:
+        numbers = told.setdefault((trial.planned.treatment.label, how(trial)), [])
+        numbers.append(trial.planned.perturbation.number)
+    for (treatment, what), numbers in list(told.items())[:_MOST_FAILURES]:
+        listed = ", ".join(map(str, sorted(numbers)))
+        word = "perturbation" if len(numbers) == 1 else "perturbations"
+        console.print(f"  {one_line(f'{treatment}, {word} {listed}: {what}')}")
+    if len(told) > _MOST_FAILURES:
+        console.print(f"  and {len(told) - _MOST_FAILURES} more")
+    if any(trial.console for trial in failed):
+        console.print(f"  what the guest said: ktrial show {record.id} --console")
 
 
 def failure(trial: Trial) -> str:
     """Which trial failed, and how, on one line."""
     planned = trial.planned
-    what = f"{planned.treatment.label}, perturbation {planned.perturbation.number}: {OUTCOMES[trial.outcome]}"
-    return one_line(f"{what}: {trial.reason}" if trial.reason else what)
+    return one_line(f"{planned.treatment.label}, perturbation {planned.perturbation.number}: {how(trial)}")
+
+
+def how(trial: Trial) -> str:
+    """How a trial failed."""
+    what = OUTCOMES[trial.outcome]
+    return f"{what}: {trial.reason}" if trial.reason else what
 
 
 def _print_warnings(record: StudyRecord, console: Console) -> None:

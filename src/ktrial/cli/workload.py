@@ -39,13 +39,10 @@ def show(
     json: Json = False,
 ) -> None:
     """Show what a workload does, counts and can be told."""
-    from ktrial.runner.study_file.mistakes import unknown
-    from ktrial.workloads import descriptions
+    from ktrial.model.workload import WorkloadUse
+    from ktrial.workloads import find
 
-    known = descriptions()
-    if name not in known:
-        raise typer.BadParameter(unknown("workload", name, known))
-    description = known[name]
+    description = find(WorkloadUse(name=name)).description
     if json:
         print_json(description.model_dump(mode="json"))
         return

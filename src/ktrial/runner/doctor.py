@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 
-from ktrial.errors import KernelError, KtrialError, NoSuchRelease
+from ktrial.errors import KernelError, KtrialError, NoDebianSource, NoSuchRelease
 from ktrial.model.base import Model
 
 Progress = Callable[[str], None]
@@ -112,8 +112,12 @@ def _debian_kernels() -> Check:
         kernels.add(f"debian:{_NO_SUCH_VERSION}")
     except NoSuchRelease as error:
         return Check(name=name, state=State.FINE, found=error.advice)
+    except NoDebianSource as error:
+        found = "this system's apt knows no Debian archive"
+        return Check(name=name, state=State.LIMITED, found=found, remedy=error.advice)
     except KernelError as error:
-        return Check(name=name, state=State.LIMITED, found=error.message, remedy=error.advice)
+        found = str(error.facts.get("problem", error.message))
+        return Check(name=name, state=State.LIMITED, found=found, remedy=error.advice)
     raise AssertionError(f"there is a kernel {_NO_SUCH_VERSION}")
 
 
