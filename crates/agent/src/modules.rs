@@ -8,7 +8,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::kmod::{finit_module, ModuleInitFlags};
 use wire::boot::{BootFailure, BootModule};
-use wire::steps::LoadModule;
+use wire::steps::{Failure, LoadModule};
 
 use crate::failure;
 
@@ -16,26 +16,40 @@ use crate::failure;
 pub fn load_at_boot(modules: Vec<BootModule>, failures: &mut Vec<BootFailure>) -> Vec<String> {
     let mut loaded = Vec::new();
     for module in modules.into_iter().map(LoadModule::from) {
-        let what = format!("module {}", module.path);
         match load(&module) {
             Ok(()) => loaded.push(name(&module.path)),
-            Err(answer) => failures.push(BootFailure {
-                failure: failure::of(&what, answer),
-                what,
-            }),
+            Err(failure) => {
+                let what = format!("module {}", module.path);
+                failures.push(BootFailure { what, failure });
+            }
         }
     }
     loaded
 }
 
 /// Load one; a module that is loaded already is no error.
-pub fn load(module: &LoadModule) -> io::Result<()> {
-    let file = File::open(&module.path)?;
-    let parameters = CString::new(module.parameters.as_str())?;
+pub fn load(module: &LoadModule) -> Result<(), Failure> {
+    let action = format!("module {}", module.path);
+    let file = File::open(&module.path).map_err(|answer| failure::of(&action, answer))?;
+    let parameters = CString::new(module.parameters.as_str())
+        .map_err(|answer| failure::of(&action, io::Error::other(answer)))?;
     match finit_module(&file, &parameters, ModuleInitFlags::empty()) {
-        Err(Errno::EEXIST) => Ok(()),
-        answer => Ok(answer?),
+        Ok(()) | Err(Errno::EEXIST) => Ok(()),
+        Err(errno) => Err(refusal(&action, errno)),
     }
+}
+
+/// Two of the kernel's answers mean something else here than their usual words say.
+fn refusal(action: &str, errno: Errno) -> Failure {
+    let mut failure = failure::of(action, errno);
+    match errno {
+        Errno::ENOENT => {
+            failure.text += " (a symbol that no loaded module has: a dependency is missing)"
+        }
+        Errno::ENOEXEC => failure.text += " (no module for this kernel, or a compressed one)",
+        _ => {}
+    }
+    failure
 }
 
 /// The kernel's name for the module in this file: dashes are underscores.
@@ -50,6 +64,13 @@ fn name(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_dependency_is_not_called_a_missing_file() {
+        let failure = refusal("module /m.ko", Errno::ENOENT);
+        assert_eq!((failure.name.as_str(), failure.errno), ("ENOENT", 2));
+        assert!(failure.text.contains("a dependency is missing"));
+    }
 
     #[test]
     fn a_module_is_named_as_lsmod_names_it() {

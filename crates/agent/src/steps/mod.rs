@@ -34,7 +34,7 @@ fn dispatch(step: Step, result: &mut StepResult) -> Result<(), Failure> {
         Step::Push(push) => told(&format!("push {}", push.path), files::push(&push)),
         Step::Collect(collect) => files::collect(&collect, result),
         Step::Mount(mount) => told(&format!("mount {}", mount.path), mount::mount(&mount)),
-        Step::Module(module) => told(&format!("module {}", module.path), modules::load(&module)),
+        Step::Module(module) => modules::load(&module),
     }
 }
 
