@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::files::{read_whole, write_whole};
 use crate::memory::Pages;
 use crate::meter::Meter;
-use crate::processes::Partner;
+use crate::processes::{never_preempt_on_waking, Partner};
 use crate::workload::{Domain, Parameter};
 
 /// How long the message is.
@@ -27,6 +27,7 @@ const STOP: u64 = u64::MAX;
 
 /// Measure round trips of `bytes` bytes to a partner. The message begins with a number, and the partner adds one.
 pub fn measure(meter: &mut Meter, bytes: usize, ours: Ends, theirs: Ends) -> Result<(), Failure> {
+    never_preempt_on_waking()?;
     let partner = Partner::start(|| answer(bytes, &theirs))?;
     drop(theirs);
     let mut message = Pages::new(bytes)?;

@@ -12,24 +12,26 @@ use crate::arguments::Arguments;
 use crate::clock::{Clock, ClockKind, Monotonic, Tsc};
 use crate::failure::Failure;
 use crate::memory::Numbers;
-use crate::statistics::{median, Statistics};
+use crate::statistics::Statistics;
 
 const EMPTY_OPERATIONS: usize = 101;
 /// Several of RCU's grace periods, at the 250 ticks a second of most distributions.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a workload hands its operations to. It runs them in passes: one that is discarded (after boot and after a
+/// What a workload hands its operations to. It runs them in passes: first some that are discarded (after boot and after a
 /// restore the kernel has deferred work to do and caches to fill), then those that count.
 ///
 /// An operation's time is the difference between two readings of the clock, less the median difference with nothing
 /// in between. Marks surround what counts: a region's begin, one mark after each operation, the region's end.
 pub struct Meter {
     clock: ClockKind,
+    discarded: usize,
     passes: usize,
     per_pass: usize,
     times: Numbers,
     filled: usize,
     overhead: u64,
+    bundle: usize,
 }
 
 impl Meter {
@@ -39,12 +41,19 @@ impl Meter {
         let times = Numbers::new((passes * per_pass).max(EMPTY_OPERATIONS))?;
         Ok(Self {
             clock: arguments.clock,
+            discarded: arguments.workload.discarded,
             passes,
             per_pass,
             times,
             filled: 0,
             overhead: 0,
+            bundle: 1,
         })
+    }
+
+    /// How many operations there will be, with those of the passes that are discarded.
+    pub fn planned(&self) -> usize {
+        (self.discarded + self.passes) * self.per_pass
     }
 
     /// Run `operation` back to back, as often as every pass needs, and time each.
@@ -102,7 +111,9 @@ impl Meter {
         };
         pass::<C, false, _>(&mut self.times[..EMPTY_OPERATIONS], &mut nothing)?;
         self.calibrated();
-        pass::<C, false, _>(&mut self.times[..self.per_pass], &mut operation)?;
+        for _ in 0..self.discarded {
+            pass::<C, false, _>(&mut self.times[..self.per_pass], &mut operation)?;
+        }
         for number in 0..self.passes {
             let from = number * self.per_pass;
             pass::<C, true, _>(&mut self.times[from..from + self.per_pass], &mut operation)?;
@@ -128,7 +139,7 @@ impl Meter {
             self.times[number] = single::<C, false, _, _>((), nothing)?;
         }
         self.calibrated();
-        for _ in 0..self.per_pass {
+        for _ in 0..self.discarded * self.per_pass {
             single::<C, false, _, _>(prepare()?, &mut operation)?;
         }
         for number in 0..self.passes * self.per_pass {
@@ -141,7 +152,7 @@ impl Meter {
     fn calibrated(&mut self) {
         let empty = &mut self.times[..EMPTY_OPERATIONS];
         empty.sort_unstable();
-        self.overhead = median(empty) as u64;
+        self.overhead = empty[EMPTY_OPERATIONS / 2];
     }
 
     /// Take `cost` more off each time measured: the operation did something that is not its own work.
@@ -149,12 +160,17 @@ impl Meter {
         self.overhead += cost;
     }
 
+    /// Divide each time measured by `size`: what was timed were so many operations in a row.
+    pub fn bundle(&mut self, size: usize) {
+        self.bundle = size;
+    }
+
     /// The times measured so far, in order, less the overhead.
-    pub fn times(&self) -> Vec<u64> {
-        self.times[..self.filled]
+    fn times(&self) -> Vec<f64> {
+        let own = self.times[..self.filled]
             .iter()
-            .map(|time| time.saturating_sub(self.overhead))
-            .collect()
+            .map(|time| time.saturating_sub(self.overhead));
+        own.map(|time| time as f64 / self.bundle as f64).collect()
     }
 
     /// The report that `work` prints.
@@ -178,7 +194,7 @@ impl Meter {
             "clock": self.clock.name(),
             "overhead": self.overhead,
             "metrics": [metric],
-            "checks": (self.passes + 1) * self.per_pass,
+            "checks": self.planned(),
         })
     }
 }

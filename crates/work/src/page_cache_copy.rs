@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
+use std::os::unix::fs::FileExt;
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
@@ -31,12 +32,14 @@ pub const fn blocks(default: i64) -> Parameter {
 /// would be the cost of one of the places, and jump between two.
 pub fn run(arguments: &Arguments, meter: &mut Meter, block: usize) -> Result<(), Failure> {
     let blocks = arguments.size("blocks");
+    let used = blocks.min(meter.planned() * (PAGE / block));
     let scratch = Scratch::new(arguments.text("path"))?;
-    let mut source = filled(&scratch, "source", block * blocks, 1)?;
-    let mut target = filled(&scratch, "target", block * blocks, 2)?;
+    let mut source = filled(&scratch, "source", block * blocks, block * used, 1)?;
+    let mut target = filled(&scratch, "target", block * blocks, block * used, 2)?;
+    access(&mut source, &mut target, block * used)?;
     let mut buffer = Pages::new(block)?;
     let buffer = &mut buffer[..block];
-    let (mut next, mut copied) = (0, 0);
+    let mut next = 0;
     meter.repeat(|| {
         for _ in 0..PAGE / block {
             if next == blocks {
@@ -47,36 +50,59 @@ pub fn run(arguments: &Arguments, meter: &mut Meter, block: usize) -> Result<(),
             read_whole(&source, buffer)?;
             write_whole(&target, buffer)?;
             next += 1;
-            copied += 1;
         }
         Ok(())
     })?;
     rewind(&mut source)?;
     rewind(&mut target)?;
-    compare(&mut source, &mut target, block * copied.min(blocks))
+    compare(&mut source, &mut target, block * used)
 }
 
 const PIECE: usize = 64 * 1024;
 
-fn filled(scratch: &Scratch, name: &str, bytes: usize, seed: u64) -> Result<File, Failure> {
+/// A file of `size` bytes, of which the first `used` are there, and the last: how deep the kernel's tree of the file's
+/// pages is depends on the last.
+fn filled(
+    scratch: &Scratch,
+    name: &str,
+    size: usize,
+    used: usize,
+    seed: u64,
+) -> Result<File, Failure> {
     let path = scratch.path(name);
     let failed = |error: std::io::Error| Failure::io(&path.display().to_string(), &error);
-    let mut file = OpenOptions::new()
+    let mut options = OpenOptions::new();
+    let mut file = options
         .read(true)
         .write(true)
         .create_new(true)
         .open(&path)
         .map_err(failed)?;
+    file.write_all_at(&[0], size as u64 - 1).map_err(failed)?;
     let mut piece = Pages::new(PIECE)?;
-    let mut written = 0;
-    while written < bytes {
-        let length = PIECE.min(bytes - written);
-        fill(&mut piece[..length], seed + written as u64);
+    for from in (0..used).step_by(PIECE) {
+        let length = PIECE.min(used - from);
+        fill(&mut piece[..length], seed + from as u64);
         file.write_all(&piece[..length]).map_err(failed)?;
-        written += length;
     }
     rewind(&mut file)?;
     Ok(file)
+}
+
+/// Read and write the pages until the kernel has seen them often enough to call them active, which costs extra.
+fn access(source: &mut File, target: &mut File, used: usize) -> Result<(), Failure> {
+    let mut piece = Pages::new(PIECE)?;
+    for _ in 0..3 {
+        for from in (0..used).step_by(PIECE) {
+            let length = PIECE.min(used - from);
+            read_whole(source, &mut piece[..length])?;
+            piece[..length].iter_mut().for_each(|byte| *byte = !*byte);
+            write_whole(target, &piece[..length])?;
+        }
+        rewind(source)?;
+        rewind(target)?;
+    }
+    Ok(())
 }
 
 /// A number of its own in every 256 bytes: a block that went to the wrong place is seen.

@@ -94,6 +94,22 @@ fn wrong_end(ended: libc::pid_t, status: i32, expected: i32) -> Failure {
     }
 }
 
+/// From now on a process or thread of ours that is woken does not preempt the one that runs (SCHED_BATCH).
+///
+/// By the default policy it does or does not by some nanoseconds of virtual run time, and keeps to that for thousands
+/// of round trips: the same operation then costs 20 % more or less.
+pub fn never_preempt_on_waking() -> Result<(), Failure> {
+    // SAFETY: the parameter outlives the call; all zero is what this policy takes.
+    let answer = unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, libc::SCHED_BATCH, &parameter)
+    };
+    match answer {
+        0 => Ok(()),
+        _ => Err(Failure::system("sched_setscheduler")),
+    }
+}
+
 /// Hold this process and its children on the first CPU that it may use.
 pub fn pin() -> Result<(), Failure> {
     let size = size_of::<libc::cpu_set_t>();

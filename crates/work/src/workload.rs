@@ -24,6 +24,8 @@ pub struct Workload {
     pub operations: i64,
     /// Passes that count, by default.
     pub passes: i64,
+    /// Passes before them that are discarded.
+    pub discarded: usize,
     /// Whether it uses every CPU; all others are held on one.
     pub spreads: bool,
     /// Whether the layout of its address space is a part of its work: then it runs in the clean room.
@@ -91,7 +93,7 @@ impl Workload {
             ),
             count(
                 "passes",
-                "passes that count; one more runs first and is discarded",
+                "passes that count, after those that are discarded",
                 self.passes,
                 1_000,
             ),

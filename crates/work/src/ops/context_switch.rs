@@ -18,6 +18,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "UnixBench context1; lmbench lat_ctx",
     operations: 301,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: false,
     run,

@@ -13,6 +13,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "UnixBench fsdisk",
     operations: 301,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: false,
     run: |arguments, meter| page_cache_copy::run(arguments, meter, 4096),

@@ -6,7 +6,7 @@ use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::files::{descriptor, read_whole, write_whole};
 use crate::meter::Meter;
-use crate::processes::Partner;
+use crate::processes::{never_preempt_on_waking, Partner};
 use crate::workload::Workload;
 
 pub const WORKLOAD: Workload = Workload {
@@ -21,6 +21,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "what an event loop does for one message",
     operations: 301,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: false,
     run,
@@ -74,6 +75,7 @@ impl Watched {
 
 fn run(_: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
     let (there, back) = (Watched::new()?, Watched::new()?);
+    never_preempt_on_waking()?;
     let partner = Partner::start(|| loop {
         match there.wait()? {
             ONE => back.add(ONE)?,

@@ -22,6 +22,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "UnixBench execl; lmbench lat_proc exec",
     operations: 31,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: true,
     run,

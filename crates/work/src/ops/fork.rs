@@ -16,13 +16,14 @@ pub const WORKLOAD: Workload = Workload {
     metric: "fork, exit, wait",
     parameters: &[],
     source: "UnixBench spawn; lmbench lat_proc fork",
-    operations: 51,
+    operations: 31,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: true,
     run,
 };
 
 fn run(_: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
-    meter.repeat_settled(|| wait(children::born(libc::SYS_fork, 0, 0)?, STATUS))
+    children::measure(meter, || wait(children::born(libc::SYS_fork, 0, 0)?, STATUS))
 }

@@ -6,6 +6,7 @@ use std::thread;
 use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::meter::Meter;
+use crate::processes::never_preempt_on_waking;
 use crate::workload::Workload;
 
 pub const WORKLOAD: Workload = Workload {
@@ -19,6 +20,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "perf bench futex; what a contended mutex does",
     operations: 301,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: false,
     run,
@@ -27,6 +29,7 @@ pub const WORKLOAD: Workload = Workload {
 const STOP: u32 = u32::MAX;
 
 fn run(_: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    never_preempt_on_waking()?;
     let (question, answer) = (AtomicU32::new(0), AtomicU32::new(0));
     thread::scope(|scope| {
         let partner = scope.spawn(|| reply(&question, &answer));

@@ -4,6 +4,7 @@ use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::hackbench::{Crowd, Size};
 use crate::meter::Meter;
+use crate::processes::never_preempt_on_waking;
 use crate::workload::{Domain, Parameter, Workload};
 
 pub const WORKLOAD: Workload = Workload {
@@ -29,10 +30,16 @@ pub const WORKLOAD: Workload = Workload {
             summary: "what messages go through",
             domain: Domain::Choice { default: "sockets", choices: &["sockets", "pipes"] },
         },
+        Parameter {
+            name: "policy",
+            summary: "the workers' scheduling policy; under batch none preempts the one that wakes it",
+            domain: Domain::Choice { default: "normal", choices: &["normal", "batch"] },
+        },
     ],
     source: "hackbench of rt-tests, with its defaults but for groups and loops",
     operations: 1,
-    passes: 5,
+    passes: 7,
+    discarded: 3,
     spreads: true,
     fixed_layout: true,
     run,
@@ -43,6 +50,9 @@ const fn number(name: &'static str, summary: &'static str, default: i64, minimum
 }
 
 fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    if arguments.text("policy") == "batch" {
+        never_preempt_on_waking()?;
+    }
     let size = Size {
         groups: arguments.size("groups"),
         loops: arguments.size("loops"),

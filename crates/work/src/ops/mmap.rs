@@ -24,6 +24,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "lmbench lat_mmap and lat_pagefault",
     operations: 101,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: true,
     run,

@@ -22,6 +22,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "N-Queens as in the Phoronix Test Suite; counts: OEIS A000170",
     operations: 51,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: false,
     run,

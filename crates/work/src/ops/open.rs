@@ -19,6 +19,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "lmbench lat_syscall open",
     operations: 301,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: false,
     run,

@@ -22,6 +22,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "UnixBench pipe",
     operations: 501,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: false,
     run,

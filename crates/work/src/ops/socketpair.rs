@@ -18,6 +18,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "lmbench lat_unix",
     operations: 301,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: false,
     run,

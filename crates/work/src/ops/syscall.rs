@@ -16,6 +16,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "lmbench lat_syscall null; UnixBench syscall",
     operations: 501,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: false,
     run,

@@ -20,6 +20,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "lmbench lat_tcp; netperf TCP_RR",
     operations: 301,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: false,
     run,

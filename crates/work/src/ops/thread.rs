@@ -19,6 +19,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "lmbench lat_proc, with threads",
     operations: 101,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: true,
     run,

@@ -27,6 +27,7 @@ pub const WORKLOAD: Workload = Workload {
     source: "cyclictest's wake-up, without the waiting",
     operations: 51,
     passes: 3,
+    discarded: 1,
     spreads: false,
     fixed_layout: false,
     run,
