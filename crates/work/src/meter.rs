@@ -18,8 +18,8 @@ const EMPTY_OPERATIONS: usize = 101;
 /// Several of RCU's grace periods, at the 250 ticks a second of most distributions.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What a workload hands its operations to. It runs them in passes: first some that are discarded (after boot and after a
-/// restore the kernel has deferred work to do and caches to fill), then those that count.
+/// What a workload hands its operations to. It runs them in passes: first some that are discarded (after boot and
+/// after a restore the kernel has deferred work to do and caches to fill), then those that count.
 ///
 /// An operation's time is the difference between two readings of the clock, less the median difference with nothing
 /// in between. Marks surround what counts: a region's begin, one mark after each operation, the region's end.
@@ -193,6 +193,7 @@ impl Meter {
             "workload": arguments.workload.name,
             "clock": self.clock.name(),
             "overhead": self.overhead,
+            "bundle": self.bundle,
             "metrics": [metric],
             "checks": self.planned(),
         })

@@ -11,8 +11,10 @@ use crate::workload::Workload;
 pub const WORKLOAD: Workload = Workload {
     name: "clone3",
     summary: "a child by clone3 with a pidfd, its exit, the wait on the pidfd",
-    does: "One operation makes a child with clone3 and CLONE_PIDFD, which exits at once with status 42 and touches no \
-           memory, waits for it through the pidfd, and closes that. The status must be that one.",
+    does: "One operation makes a child with clone3 and CLONE_PIDFD, which exits at once with status 42 and \
+           touches no memory, waits for it through the pidfd, and closes that. The status must be that one. \
+           Three in a row are timed together, after a pause in which the kernel finishes what it put off (in \
+           exact mode); the time is that of one.",
     system_calls: &["clone3", "exit_group (child)", "waitid", "close"],
     metric: "clone3, exit, wait",
     parameters: &[],

@@ -10,8 +10,9 @@ use crate::workload::Workload;
 pub const WORKLOAD: Workload = Workload {
     name: "context-switch",
     summary: "a token between two processes, through two pipes",
-    does: "Two processes on one CPU. One operation writes an 8-byte number to the other process's pipe and waits for \
-           the answer on a second pipe: two context switches. The number must come back increased by one.",
+    does: "Two processes on one CPU. One operation writes an 8-byte number to the other process's pipe and \
+           waits for the answer on a second pipe: two context switches. The number must come back increased \
+           by one. Under SCHED_BATCH neither preempts the other on waking it, so that both wait each time.",
     system_calls: &["write", "read", "read (the other process)", "write (the other process)"],
     metric: "round trip",
     parameters: &[],

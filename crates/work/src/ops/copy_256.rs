@@ -6,7 +6,9 @@ use crate::workload::{Workload, DIRECTORY};
 pub const WORKLOAD: Workload = Workload {
     name: "copy-256",
     summary: "copy a file within the page cache, 256 bytes at a time",
-    does: "One operation copies 4 KiB: 16 times it reads 256 bytes from one file and writes them to the same place in another. All pages of both files are in the page cache (500 blocks, as in UnixBench). A short read or write is an error, and in the end the files are compared.",
+    does: "One operation copies 4 KiB: 16 times it reads 256 bytes from one file and writes them to the same \
+           place in another. All pages of both files are in the page cache (500 blocks, as in UnixBench). A \
+           short read or write is an error, and in the end the files are compared.",
     system_calls: &["read", "write"],
     metric: "4 KiB copied",
     parameters: &[page_cache_copy::blocks(500), DIRECTORY],

@@ -12,9 +12,10 @@ use crate::workload::Workload;
 pub const WORKLOAD: Workload = Workload {
     name: "epoll",
     summary: "two processes wake each other through eventfd and epoll",
-    does: "Two processes on one CPU, each waiting in epoll for an eventfd. One operation adds to the other's eventfd \
-           and waits, then reads, until the other has done the same: two wakes, two context switches. Each event must \
-           be the one expected, with the number that was added.",
+    does: "Two processes on one CPU, each waiting in epoll for an eventfd. One operation adds to the other's \
+           eventfd and waits, then reads, until the other has done the same: two wakes, two context switches. \
+           Each event must be the one expected, with the number that was added. Under SCHED_BATCH neither \
+           preempts the other on waking it, so that both wait each time.",
     system_calls: &["write", "epoll_wait", "read", "the same three in the other process"],
     metric: "round trip",
     parameters: &[],

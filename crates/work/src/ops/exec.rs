@@ -14,8 +14,10 @@ use crate::workload::Workload;
 pub const WORKLOAD: Workload = Workload {
     name: "exec",
     summary: "a child that executes a static program, its exit, the wait for it",
-    does: "One operation forks a child, which executes this program again (static, from the page cache, with an empty \
-           environment); that exits at once. Then the parent waits for it. The exit status must be 0.",
+    does: "One operation forks a child, which executes this program again (static, from the page cache, with \
+           an empty environment); that exits at once. Then the parent waits for it. The exit status must be \
+           0. Before each there is a pause, untimed, in which the kernel finishes what it put off (in exact \
+           mode).",
     system_calls: &["fork", "execve (child)", "exit_group (child)", "wait4"],
     metric: "fork, execve, exit, wait",
     parameters: &[],

@@ -10,8 +10,9 @@ use crate::workload::Workload;
 pub const WORKLOAD: Workload = Workload {
     name: "fork",
     summary: "a child by fork, its exit, the wait for it",
-    does: "One operation forks a child, which exits at once with status 42 and touches no memory, and waits for it. \
-           The status must be that one.",
+    does: "One operation forks a child, which exits at once with status 42 and touches no memory, and waits \
+           for it. The status must be that one. Three in a row are timed together, after a pause in which the \
+           kernel finishes what it put off (in exact mode); the time is that of one.",
     system_calls: &["fork", "exit_group (child)", "wait4"],
     metric: "fork, exit, wait",
     parameters: &[],

@@ -12,8 +12,9 @@ use crate::workload::Workload;
 pub const WORKLOAD: Workload = Workload {
     name: "futex",
     summary: "two threads wake each other through futexes",
-    does: "Two threads on one CPU. One operation sets a word and wakes the thread that waits for it, which does the \
-           same in return: two wakes, two context switches. Each number must arrive in its turn.",
+    does: "Two threads on one CPU. One operation sets a word and wakes the thread that waits for it, which \
+           does the same in return: two wakes, two context switches. Each number must arrive in its turn. \
+           Under SCHED_BATCH neither preempts the other on waking it, so that both wait each time.",
     system_calls: &["futex (wake)", "futex (wait)", "futex (wake, the other)", "futex (wait, the other)"],
     metric: "round trip",
     parameters: &[],

@@ -10,9 +10,12 @@ use crate::workload::{Domain, Parameter, Workload};
 pub const WORKLOAD: Workload = Workload {
     name: "hackbench",
     summary: "groups of senders and receivers, each sender to each receiver",
-    does: "In each group 20 senders write messages of 100 bytes to each of 20 receivers, several times over; all are \
-           made beforehand and start together. One operation is one whole run: from the start to the end of the last \
-           worker. Every receiver must get every byte, and every worker must end well.",
+    does: "In each group 20 senders write messages of 100 bytes to each of 20 receivers, several times over; \
+           all are made beforehand and start together. One operation is one whole run: from the start to the \
+           end of the last worker. Every receiver must get every byte, and every worker must end well. Three \
+           runs come first and are discarded. Even so an irrelevant change moves the median by several \
+           percent, with processes above all: which worker preempts which, and where the allocator finds its \
+           pages, is chaotic.",
     system_calls: &["poll", "write", "read", "exit_group", "wait4"],
     metric: "run",
     parameters: &[

@@ -11,9 +11,10 @@ use crate::workload::{Domain, Parameter, Workload};
 pub const WORKLOAD: Workload = Workload {
     name: "mmap",
     summary: "map anonymous memory, fault it in, unmap it",
-    does: "One operation maps 16 pages of anonymous private memory, writes a byte to each (a page fault each), reads \
-           the bytes next to them, which must be zero, and unmaps them. The place is the same each time, far from \
-           everything else, and its page table stays.",
+    does: "One operation maps 16 pages of anonymous private memory, writes a byte to each (a page fault \
+           each), reads the bytes next to them, which must be zero, and unmaps them. The place is the same \
+           each time, far from everything else, and its page table stays. Before each there is a pause, \
+           untimed, in which the kernel finishes what it put off (in exact mode).",
     system_calls: &["mmap", "munmap"],
     metric: "map, fault, unmap",
     parameters: &[Parameter {

@@ -10,8 +10,9 @@ use crate::workload::Workload;
 pub const WORKLOAD: Workload = Workload {
     name: "socketpair",
     summary: "a round trip between two processes, through a pair of local sockets",
-    does: "Two processes on one CPU with the two ends of a local stream socket pair. One operation sends 64 bytes and \
-           waits for the answer. The answer must be complete, and the number in it increased by one.",
+    does: "Two processes on one CPU with the two ends of a local stream socket pair. One operation sends 64 \
+           bytes and waits for the answer. The answer must be complete, and the number in it increased by \
+           one. Under SCHED_BATCH neither preempts the other on waking it, so that both wait each time.",
     system_calls: &["write", "read", "read (the other process)", "write (the other process)"],
     metric: "round trip",
     parameters: &[echo::BYTES],

@@ -12,8 +12,10 @@ use crate::workload::Workload;
 pub const WORKLOAD: Workload = Workload {
     name: "tcp",
     summary: "a round trip between two processes, through TCP on the loopback interface",
-    does: "Two processes on one CPU, connected by TCP over 127.0.0.1, without Nagle's delay. One operation sends 64 \
-           bytes and waits for the answer. The answer must be complete, and the number in it increased by one.",
+    does: "Two processes on one CPU, connected by TCP over 127.0.0.1, without Nagle's delay. One operation \
+           sends 64 bytes and waits for the answer. The answer must be complete, and the number in it \
+           increased by one. Under SCHED_BATCH neither preempts the other on waking it, so that both wait \
+           each time.",
     system_calls: &["write", "read", "read (the other process)", "write (the other process)"],
     metric: "round trip",
     parameters: &[echo::BYTES],

@@ -11,8 +11,10 @@ use crate::workload::Workload;
 pub const WORKLOAD: Workload = Workload {
     name: "thread",
     summary: "make a thread and join it",
-    does: "One operation makes a POSIX thread, which returns the number it was given, and joins it. The C library \
-           keeps the stack between operations. The number that comes back must be the one given.",
+    does: "One operation makes a POSIX thread, which returns the number it was given, and joins it. The C \
+           library keeps the stack between operations. The number that comes back must be the one given. \
+           Before each there is a pause, untimed, in which the kernel finishes what it put off (in exact \
+           mode).",
     system_calls: &["clone3 or clone", "rseq (thread)", "set_robust_list (thread)", "madvise (thread)", "exit (thread)", "futex"],
     metric: "create, join",
     parameters: &[],

@@ -10,8 +10,9 @@ use crate::workload::Workload;
 pub const WORKLOAD: Workload = Workload {
     name: "vfork",
     summary: "a child by vfork, its exit, the wait for it",
-    does: "One operation makes a child that borrows this process's memory (vfork) and exits at once with status 42, \
-           and waits for it. The status must be that one.",
+    does: "One operation makes a child that borrows this process's memory (vfork) and exits at once with \
+           status 42, and waits for it. The status must be that one. Three in a row are timed together, after \
+           a pause in which the kernel finishes what it put off (in exact mode); the time is that of one.",
     system_calls: &["vfork", "exit_group (child)", "wait4"],
     metric: "vfork, exit, wait",
     parameters: &[],
