@@ -8,8 +8,8 @@ import pytest
 from tests.unit.scripted import ScriptedMachine, sources
 
 from ktrial.cli.main import main
-from ktrial.errors import BadKernelName
-from ktrial.model.workload import Direction, Metric, Parameter, WorkloadDescription
+from ktrial.errors import BadKernelName, WorkloadError
+from ktrial.model.workload import Direction, Metric, Parameter, WorkloadDescription, WorkloadUse
 from ktrial.runner import session
 from ktrial.runner.study_file import Known
 
@@ -34,6 +34,11 @@ def kernel_name(name: str) -> str:
     return f"{name}:cloud" if provider == "debian" and ":" not in wanted else name
 
 
+def check(use: WorkloadUse) -> None:
+    if use.command and use.command.argv[0] == "/bin/sl":
+        raise WorkloadError(workload=use.name, problem="no trains")
+
+
 KNOWN = Known(
     workloads={
         "syscall": a_workload("syscall"),
@@ -48,6 +53,7 @@ KNOWN = Known(
     },
     machines=("exact", "fake"),
     kernel_name=kernel_name,
+    check=check,
 )
 
 

@@ -1,12 +1,23 @@
 """Every study that ktrial brings can be run as it is, with the workloads and providers that there are."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from ktrial.cli.known import known
+from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.runner.planning import plan
 from ktrial.runner.study_file import load
+from ktrial.runner.study_file.shape import keys_of
+from ktrial.runner.study_file.tables import (
+    FactorTable,
+    MachineTable,
+    MetricTable,
+    StudyTable,
+    Table,
+    WorkloadTable,
+)
 from ktrial.workloads import DEFAULT
 
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
@@ -39,3 +50,19 @@ def test_init_on_alloc_is_a_boot_parameter_of_one_kernel() -> None:
     [factor] = study.factors
     assert (factor.kind.value, factor.target, factor.levels) == ("boot", "init_on_alloc", (0, 1))
     assert study.machine.kernel == "debian:6.12"
+
+
+def test_a_broken_plugin_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    warning = DataWarning(
+        kind=WarningKind.PLUGIN_BROKEN, text="the machine xen is broken", advice="update it"
+    )
+    monkeypatch.setattr("ktrial.machines.found", lambda: ({}, (warning,)))
+    known()
+    assert capsys.readouterr().err == "ktrial: warning: the machine xen is broken\nhint: update it\n"
+
+
+@pytest.mark.parametrize("table", [StudyTable, FactorTable, MachineTable, WorkloadTable, MetricTable])
+def test_every_key_is_documented(table: type[Table]) -> None:
+    page = (STUDIES.parent / "docs" / "studies.md").read_text()
+    rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
+    assert set(keys_of(table)) <= rows

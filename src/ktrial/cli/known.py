@@ -1,16 +1,23 @@
 """What names a study may use here: the workloads, machines and kernel providers that are installed."""
 
+from ktrial.cli.problems import tell
 from ktrial.runner.study_file import Known
 
 
 def known() -> Known:
-    """Everything that is installed."""
-    from ktrial import machines
+    """Everything that is installed. Plugins that are broken are told, and left out."""
+    from ktrial import machines, workloads
     from ktrial.kernels.provider import provider_of
-    from ktrial.workloads import descriptions
 
     def kernel_name(name: str) -> str:
         provider, wanted = provider_of(name)
         return provider.canonical(name, wanted)
 
-    return Known(workloads=descriptions(), machines=machines.names(), kernel_name=kernel_name)
+    for warning in (*machines.found()[1], *workloads.found()[1]):
+        tell(warning.text, warning.advice, kind="warning")
+    return Known(
+        workloads=workloads.descriptions(),
+        machines=machines.names(),
+        kernel_name=kernel_name,
+        check=workloads.check,
+    )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from ktrial.model.design import LevelValue
-from ktrial.model.workload import Parameter, WorkloadDescription
+from ktrial.model.workload import Parameter, WorkloadDescription, WorkloadUse
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,8 @@ class Known:
     machines: Collection[str]
     kernel_name: Callable[[str], str]
     """A kernel's name, written in one way. Raises BadKernelName; looks at nothing but the name."""
+    check: Callable[[WorkloadUse], object]
+    """The workload's own last word on a use. Raises WorkloadError."""
 
 
 def parameter_problem(parameter: Parameter, value: LevelValue) -> str:

@@ -4,6 +4,7 @@ import os
 import shlex
 from pathlib import Path
 
+from ktrial.errors import WorkloadError
 from ktrial.model.workload import Command, Direction, MetricRule, WorkloadUse
 from ktrial.runner.study_file.known import Known, parameter_problem
 from ktrial.runner.study_file.mistakes import KeyPath, Mistakes, shown, unknown
@@ -29,6 +30,8 @@ def workload_uses(
         first = seen.setdefault(_identity(use, known), index)
         if first != index:
             mistakes.add(path, f"{use.label} is here twice: it is workloads[{first}] already")
+        if not mistakes:
+            _ask_workload(use, known, path, mistakes)
     return tuple(uses)
 
 
@@ -39,6 +42,14 @@ def resolved(files: list[str], directory: Path, path: KeyPath, mistakes: Mistake
         if not Path(absolute).is_file():
             mistakes.add((*path, index), f"there is no file {shown(file)} (looked for {absolute})")
     return found
+
+
+def _ask_workload(use: WorkloadUse, known: Known, path: KeyPath, mistakes: Mistakes) -> None:
+    """A workload of another package may know more than its description says."""
+    try:
+        known.check(use)
+    except WorkloadError as error:
+        mistakes.add(path, error.message)
 
 
 def _identity(use: WorkloadUse, known: Known) -> str:
