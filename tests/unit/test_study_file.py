@@ -16,9 +16,52 @@ from ktrial.errors import (
 )
 from ktrial.model.design import Design, FactorKind
 from ktrial.model.study import Study
+from ktrial.report.study_toml import study_toml
 from ktrial.runner.study_file import load
 
 KERNELS = '[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]\n'
+
+
+EVERY_KEY = """\
+name = "upgrade"
+question = '''
+    What did
+    it cost?'''
+margin = "2.5 %"
+perturbations = 5
+design = "one-factor-at-a-time"
+seed = 7
+workloads = ["syscall", { name = "hackbench", groups = 2, transport = "socket" },
+    { name = "mine", command = "./bench.sh 10", files = ["bench.sh"], repeats = 2, metrics = [
+               { name = "rate", unit = "req/s", direction = "higher", regex = "rate: ([0-9.]+)" },
+               { name = "p99", json = "latency.p99" },
+               { name = "seconds" } ] }]
+[machine]
+kind = "fake"
+kernel = "debian:6.12:generic"
+memory = "1G"
+cpus = 2
+boot = ["mitigations=off", 'dyndbg="file sched.c +p"']
+modules = ["loop"]
+files = ["bench.sh"]
+settle_seconds = 0.5
+limit_seconds = 60
+limit_instructions = 5_000_000
+[factors."vm.swappiness"]
+levels = [60, 10]
+baseline = 10
+[factors."/sys/kernel/mm/transparent_hugepage/enabled"]
+levels = ["always", "never"]
+[factors.init_on_alloc]
+kind = "boot"
+levels = [0, 1]
+[factors."hackbench.load"]
+levels = [0.5, 1]
+[factors.size]
+kind = "setting"
+target = "kernel.threads-max"
+levels = [100, 200]
+"""
 
 
 def _load(tmp_path: Path, text: str, name: str = "study.toml") -> Study:
@@ -44,46 +87,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     (tmp_path / "bench.sh").write_text("echo rate: 1\n")
     study = _load(
         tmp_path,
-        """
-        name = "upgrade"
-        question = '''
-            What did
-            it cost?'''
-        margin = "2.5 %"
-        perturbations = 5
-        design = "one-factor-at-a-time"
-        seed = 7
-        workloads = ["syscall", { name = "hackbench", groups = 2, transport = "socket" },
-            { name = "mine", command = "./bench.sh 10", files = ["bench.sh"], repeats = 2, metrics = [
-                       { name = "rate", unit = "req/s", direction = "higher", regex = "rate: ([0-9.]+)" },
-                       { name = "p99", json = "latency.p99" },
-                       { name = "seconds" } ] }]
-        [machine]
-        kind = "fake"
-        kernel = "debian:6.12:generic"
-        memory = "1G"
-        cpus = 2
-        boot = ["mitigations=off", 'dyndbg="file sched.c +p"']
-        modules = ["loop"]
-        files = ["bench.sh"]
-        settle_seconds = 0.5
-        limit_seconds = 60
-        limit_instructions = 5_000_000
-        [factors."vm.swappiness"]
-        levels = [60, 10]
-        baseline = 10
-        [factors."/sys/kernel/mm/transparent_hugepage/enabled"]
-        levels = ["always", "never"]
-        [factors.init_on_alloc]
-        kind = "boot"
-        levels = [0, 1]
-        [factors."hackbench.load"]
-        levels = [0.5, 1]
-        [factors.size]
-        kind = "setting"
-        target = "kernel.threads-max"
-        levels = [100, 200]
-        """,
+        EVERY_KEY,
     )
     assert study.name == "upgrade"
     assert study.question == "What did it cost?"
@@ -130,6 +134,14 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("p99", "", "latency.p99", "lower"),
         ("seconds", "", "", "lower"),
     ]
+
+
+def test_a_study_that_was_written_out_is_the_same_study(tmp_path: Path) -> None:
+    (tmp_path / "bench.sh").write_text("echo rate: 1\n")
+    memory = '[factors.memory]\nlevels = ["512M", "1G"]\n'
+    for text in (EVERY_KEY, f'workloads = ["fork"]\n{KERNELS}{memory}'):
+        study = _load(tmp_path, text)
+        assert _load(tmp_path, study_toml(study), "again.toml") == study
 
 
 def test_a_machine_may_be_just_its_name(tmp_path: Path) -> None:

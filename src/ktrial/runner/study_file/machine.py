@@ -36,7 +36,10 @@ def machine_settings(
 
 
 def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistakes: Mistakes) -> None:
-    """What a factor changes cannot also be fixed; the kernel must be one of the two."""
+    """What a factor changes cannot also be fixed; the kernel must be one of the two.
+
+    Memory may be both: what `[machine]` says then holds for no treatment.
+    """
     kernel_factor = any(factor.kind is FactorKind.KERNEL for factor in factors)
     if kernel_factor and table.kernel:
         mistakes.add(("machine", "kernel"), "the kernel is a factor here, and fixed too: it can be one only")
@@ -46,8 +49,6 @@ def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistak
             'which kernel? No factor is the kernel: name it, [machine] kernel = "debian:6.12", '
             "or make it a factor, [factors.kernel]",
         )
-    if "memory" in table.model_fields_set and any(factor.kind is FactorKind.MEMORY for factor in factors):
-        mistakes.add(("machine", "memory"), "memory is a factor here, and fixed too: it can be one only")
     fixed = {parameter.partition("=")[0]: index for index, parameter in enumerate(table.boot)}
     for factor in factors:
         if factor.kind is FactorKind.BOOT and factor.target in fixed:
