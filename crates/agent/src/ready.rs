@@ -18,7 +18,13 @@ pub fn describe(modules: Vec<String>, failures: Vec<BootFailure>) -> Ready {
         modules,
         command_line: line("/proc/cmdline"),
         failures,
+        tsc: time_stamp(),
     }
+}
+
+fn time_stamp() -> u64 {
+    // SAFETY: every x86-64 CPU has a time-stamp counter, and the agent does not forbid itself to read it.
+    unsafe { core::arch::x86_64::_rdtsc() }
 }
 
 /// Guest nanoseconds since the kernel's clock began.

@@ -67,6 +67,9 @@ pub struct Ready {
     pub command_line: String,
     /// What could not be set up; the system runs without it.
     pub failures: Vec<BootFailure>,
+    /// The time-stamp counter just before the snapshot point: in exact mode QEMU's virtual clock, in nanoseconds.
+    #[serde(default)]
+    pub tsc: u64,
 }
 
 /// Something that could not be set up at boot.

@@ -61,6 +61,8 @@ class Ready(Model):
     """Names of the modules loaded at boot, in their order."""
     command_line: str
     failures: tuple[BootFailure, ...]
+    tsc: int = 0
+    """The time-stamp counter just before the snapshot point: in exact mode QEMU's virtual clock, in nanoseconds."""
 
 
 class Done(Model):
