@@ -62,7 +62,7 @@ class Ready(Model):
     command_line: str
     failures: tuple[BootFailure, ...]
     tsc: int = 0
-    """The time-stamp counter just before the snapshot point: in exact mode QEMU's virtual clock, in nanoseconds."""
+    """The time-stamp counter just before the snapshot point: in exact mode QEMU's virtual clock in ns."""
 
 
 class Done(Model):
