@@ -53,6 +53,7 @@ extern "C" {
     fn qemu_plugin_insn_haddr(i: *const RawInstruction) -> *const u8;
     fn qemu_plugin_insn_size(i: *const RawInstruction) -> usize;
     fn qemu_plugin_register_vcpu_insn_exec_cb(i: *mut RawInstruction, h: OnExecution, flags: c_int, data: *mut c_void);
+    fn qemu_plugin_mem_is_store(access: u32) -> bool;
     fn qemu_plugin_register_vcpu_mem_cb(i: *mut RawInstruction, h: OnAccess, flags: c_int, rw: c_int, d: *mut c_void);
 }
 
@@ -264,6 +265,12 @@ impl Counters {
             Self::Called(memory) => instruction.on_access(add_after_access, Self::addition(*memory, index, count)),
         }
     }
+}
+
+/// Whether a memory access, as its hook was told, is a store.
+pub fn is_store(access: u32) -> bool {
+    // SAFETY: reads bits of its argument.
+    unsafe { qemu_plugin_mem_is_store(access) }
 }
 
 /// A translation block while it is being translated.

@@ -12,6 +12,8 @@ pub struct Arguments {
     pub out: String,
     /// Write each operation's count, not only their statistics.
     pub vector: bool,
+    /// Follow calls and returns.
+    pub calls: bool,
     /// Count by callback even where QEMU could count inline.
     pub callbacks: bool,
 }
@@ -19,7 +21,8 @@ pub struct Arguments {
 impl Arguments {
     /// Reads them; the error says what is wrong and what is allowed.
     pub fn read<'a>(all: impl Iterator<Item = &'a str>) -> Result<Self, String> {
-        let mut read = Self { symbols: String::new(), out: String::new(), vector: false, callbacks: false };
+        let (symbols, out) = (String::new(), String::new());
+        let mut read = Self { symbols, out, vector: false, calls: false, callbacks: false };
         for argument in all {
             let Some((name, value)) = argument.split_once('=') else {
                 return Err(format!("argument `{argument}` is not of the form name=value"));
@@ -28,8 +31,9 @@ impl Arguments {
                 "symbols" => read.symbols = value.into(),
                 "out" => read.out = value.into(),
                 "vector" => read.vector = switch(name, value)?,
+                "calls" => read.calls = switch(name, value)?,
                 "callbacks" => read.callbacks = switch(name, value)?,
-                _ => return Err(format!("unknown argument `{name}` (known: symbols, out, vector, callbacks)")),
+                _ => return Err(format!("unknown argument `{name}` (known: symbols, out, vector, calls, callbacks)")),
             }
         }
         if read.out.is_empty() {
@@ -57,8 +61,9 @@ mod tests {
 
     #[test]
     fn all_arguments() {
-        let read = read(&["symbols=/a=b", "out=/o", "vector=on", "callbacks=on"]).unwrap();
-        assert_eq!(read, Arguments { symbols: "/a=b".into(), out: "/o".into(), vector: true, callbacks: true });
+        let read = read(&["symbols=/a=b", "out=/o", "vector=on", "calls=on", "callbacks=on"]).unwrap();
+        let (symbols, out) = ("/a=b".into(), "/o".into());
+        assert_eq!(read, Arguments { symbols, out, vector: true, calls: true, callbacks: true });
     }
 
     #[test]

@@ -13,8 +13,12 @@ pub const ENTERED: usize = MOST_FUNCTIONS;
 pub const PAGES: usize = ENTERED + MOST_FUNCTIONS;
 /// Three counters for each repeated string instruction, see `RepeatCounter`.
 pub const REPEATS: usize = PAGES + MOST_PAGES;
+/// All instructions; kept only where calls are followed.
+pub const ALL: usize = REPEATS + 3 * MOST_REPEATS;
+/// Calls and returns that have started.
+pub const FLOWS: usize = ALL + 1;
 /// How many counters there are.
-pub const LENGTH: usize = REPEATS + 3 * MOST_REPEATS;
+pub const LENGTH: usize = FLOWS + 1;
 
 /// What is counted for a repeated string instruction.
 #[derive(Clone, Copy)]

@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod arguments;
+pub mod calls;
 pub mod decode;
 pub mod functions;
 pub mod layout;

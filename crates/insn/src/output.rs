@@ -3,6 +3,7 @@
 //! The first line says who wrote it, then comes one line a region, at last `{"end": true}`. The Python side reads
 //! it in `ktrial.machines.exact.plugin`; docs/architecture/plugin.md describes it.
 
+use crate::calls::{Calls, Node, PROGRAM};
 use crate::functions::Functions;
 use crate::layout::{repeat, RepeatCounter, Used, ENTERED, PAGES};
 use crate::pages::Pages;
@@ -10,6 +11,7 @@ use crate::region::Closed;
 use crate::repeats::Repeats;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// Version of the format.
@@ -33,6 +35,8 @@ pub struct Names<'a> {
     pub pages: &'a Pages,
     /// Of repeated string instructions.
     pub repeats: &'a Repeats,
+    /// Who called whom, where that was asked for.
+    pub calls: Option<&'a Calls>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -52,12 +56,15 @@ pub fn region(closed: &Closed, used: Used, names: &Names<'_>, vector: bool) -> S
         closed.whole, closed.marks, all.done, all.passes, all.bytes
     );
     line.push_str(",\"functions\":[");
-    let rows = (0..used.functions).filter_map(|number| function_row(closed, number, &strings, names.functions));
-    join(&mut line, rows);
+    let rows = rows(closed, used, &strings, names);
+    join(&mut line, rows.iter().map(|&number| function_row(closed, number, &strings, names.functions)));
     line.push_str("],\"pages\":[");
     join(&mut line, (0..used.pages).filter_map(|page| page_row(closed, page, &strings, names.pages)));
     line.push_str("],\"operations\":");
     operations(&mut line, &closed.operations, vector);
+    if let Some(calls) = names.calls {
+        tree(&mut line, calls, &rows);
+    }
     line.push_str("}\n");
     line
 }
@@ -85,16 +92,58 @@ fn of(strings: &[(u32, Strings)], owner: usize) -> Strings {
     strings.iter().find(|(other, _)| *other as usize == owner).map_or(Strings::default(), |(_, one)| *one)
 }
 
+/// The functions that ran, or stand in the tree, by number.
+fn rows(closed: &Closed, used: Used, strings: &[(u32, Strings)], names: &Names<'_>) -> Vec<usize> {
+    let mut named = vec![false; used.functions];
+    for nodes in names.calls.iter().map(|calls| calls.nodes()) {
+        for place in in_use(nodes).into_iter().skip(PROGRAM as usize + 1) {
+            named[nodes[place].function as usize] = true;
+        }
+    }
+    let ran = |number: usize| {
+        let counted = closed.counters[number] + closed.counters[ENTERED + number];
+        counted + of(strings, number).passes > 0 || named[number]
+    };
+    (0..used.functions).filter(|&number| ran(number)).collect()
+}
+
 /// `[name, module, instructions, entered, strings, passes, bytes]`
-fn function_row(closed: &Closed, number: usize, strings: &[(u32, Strings)], names: &Functions) -> Option<String> {
+fn function_row(closed: &Closed, number: usize, strings: &[(u32, Strings)], names: &Functions) -> String {
     let (own, entered) = (closed.counters[number], closed.counters[ENTERED + number]);
     let Strings { done, passes, bytes } = of(strings, number);
-    if own == 0 && entered == 0 && passes == 0 {
-        return None;
-    }
     let (name, module) = names.name(number as u32);
     let (name, module) = (quoted(name), quoted(module));
-    Some(format!("[{name},{module},{own},{entered},{done},{passes},{bytes}]"))
+    format!("[{name},{module},{own},{entered},{done},{passes},{bytes}]")
+}
+
+/// `"unmatched"`, `"tasks":[[stack, kernel, program]…]`, `"tree":[[parent, row, own, entered]…]`. The tree's first two
+/// places are its root and the program, their row is -1; every other place comes after its parent. Places where
+/// nothing ran, nor below them, are left out.
+fn tree(line: &mut String, calls: &Calls, rows: &[usize]) {
+    line.push_str(&format!(",\"unmatched\":{},\"tasks\":[", calls.unmatched()));
+    join(line, calls.tasks().map(|(stack, task)| format!("[{stack},{},{}]", task.kernel, task.program)));
+    line.push_str("],\"tree\":[");
+    let places = in_use(calls.nodes());
+    let place = |&index: &usize| {
+        let node = &calls.nodes()[index];
+        let row = if index <= PROGRAM as usize { None } else { rows.binary_search(&(node.function as usize)).ok() };
+        let parent = places.binary_search(&(node.parent as usize)).unwrap_or(0);
+        format!("[{parent},{},{},{}]", row.map_or(-1, |row| row as i64), node.own, node.entered)
+    };
+    join(line, places.iter().map(place));
+    line.push(']');
+}
+
+/// The first two places, and those where something ran, there or below.
+fn in_use(nodes: &[Node]) -> Vec<usize> {
+    let mut used: Vec<bool> = nodes.iter().map(|node| node.own + node.entered > 0).collect();
+    used[..=PROGRAM as usize].fill(true);
+    for index in (PROGRAM as usize + 1..nodes.len()).rev() {
+        if used[index] {
+            used[nodes[index].parent as usize] = true;
+        }
+    }
+    (0..nodes.len()).filter(|&index| used[index]).collect()
 }
 
 /// `[address, checksum, instructions, strings, passes, bytes]`

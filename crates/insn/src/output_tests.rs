@@ -2,7 +2,6 @@ use super::*;
 use crate::decode::Repeat;
 use crate::layout::LENGTH;
 use crate::symbols::Symbols;
-use alloc::vec;
 
 const TABLE: &[u8] = b"ffffffff81000000 T vfs_read\nffffffffc0000000 t ext4_\"x\\\t[ext4]\n";
 
@@ -24,7 +23,7 @@ fn line(operations: &[u64], vector: bool) -> String {
     counters[repeat(0, RepeatCounter::Done)] = 1;
     let closed = Closed { counters, marks: operations.len() as u64, operations: operations.to_vec(), whole: true };
     let used = Used { functions: functions.len(), pages: pages.len(), repeats: repeats.len() };
-    region(&closed, used, &Names { functions: &functions, pages: &pages, repeats: &repeats }, vector)
+    region(&closed, used, &Names { functions: &functions, pages: &pages, repeats: &repeats, calls: None }, vector)
 }
 
 #[test]
@@ -55,4 +54,22 @@ fn operations_without_a_vector() {
 fn the_first_and_the_last_line() {
     assert_eq!(header(4, 12, true), "{\"insn\":1,\"api\":4,\"symbols\":12,\"inline\":true}\n");
     assert_eq!(end(), "{\"end\":true}\n");
+}
+
+#[test]
+fn a_region_with_its_tree() {
+    let mut functions = Functions::new(Symbols::read(TABLE), 100);
+    let read = functions.find(0xffff_ffff_8100_0000).number;
+    let mut calls = Calls::default();
+    calls.enter(read, crate::calls::Role::Entry, 4);
+    calls.charge(14);
+    let mut counters = vec![0; LENGTH];
+    counters[read as usize] = 10;
+    let closed = Closed { counters, marks: 0, operations: Vec::new(), whole: true };
+    let used = Used { functions: functions.len(), pages: 1, repeats: 0 };
+    let (pages, repeats) = (Pages::default(), Repeats::default());
+    let names = Names { functions: &functions, pages: &pages, repeats: &repeats, calls: Some(&calls) };
+    let line = region(&closed, used, &names, false);
+    let expected = r#""unmatched":0,"tasks":[[0,10,4]],"tree":[[0,-1,0,0],[0,-1,4,0],[0,0,10,1]]}"#;
+    assert!(line.trim_end().ends_with(expected), "{line}");
 }

@@ -3,12 +3,13 @@
 //! Everything runs in QEMU's one TCG thread: `-icount` knows no other, and install refuses more CPUs where QEMU's
 //! plugin API does not say how many threads there are.
 
-use crate::api::{self, Block, Counters, Id, Info, Instruction};
+use crate::api::{self, Block, Counters, Id, Info, Instruction, OnAccess};
 use crate::arguments::Arguments;
+use crate::calls::{role, Calls, Role};
 use crate::decode::{decode, Mark, Repeat};
 use crate::functions::{Functions, OTHERS, UNKNOWN};
 use crate::host::{complain, read_file, File};
-use crate::layout::{repeat, RepeatCounter, Used, ENTERED, LENGTH, MOST_FUNCTIONS, PAGES};
+use crate::layout::{repeat, RepeatCounter, Used, ALL, ENTERED, FLOWS, LENGTH, MOST_FUNCTIONS, PAGES};
 use crate::output::{self, Names};
 use crate::pages::Pages;
 use crate::plan::{plan, Action, Line, Pending};
@@ -29,6 +30,9 @@ struct Plugin {
     pages: Pages,
     repeats: Repeats,
     regions: Regions,
+    calls: Option<Calls>,
+    /// Calls and returns that were dealt with.
+    flows: u64,
     /// The block under translation; kept to spare an allocation a block.
     lines: Vec<Line>,
 }
@@ -110,6 +114,8 @@ impl Plugin {
             pages: Pages::default(),
             repeats: Repeats::default(),
             regions: Regions::default(),
+            calls: arguments.calls.then(Calls::default),
+            flows: 0,
             lines: Vec::new(),
             arguments,
         })
@@ -126,7 +132,7 @@ impl Plugin {
     }
 
     fn write(&self, closed: &Closed) {
-        let names = Names { functions: &self.functions, pages: &self.pages, repeats: &self.repeats };
+        let names = Names { functions: &self.functions, pages: &self.pages, repeats: &self.repeats, calls: self.calls.as_ref() };
         let line = output::region(closed, self.used(), &names, self.arguments.vector);
         if !self.out.write(line.as_bytes()) {
             complain(&alloc::format!("out={}: the disk is full, or the file is gone", self.arguments.out));
@@ -171,7 +177,7 @@ impl Plugin {
         let cut = lines.len() > 1 && (address + LONGEST - 1) >> PAGE != start >> PAGE;
         let (most, rest) = lines.split_at(lines.len() - usize::from(cut));
         for (part, offset) in [(most, 0), (rest, most.len())] {
-            plan(part, false, &mut |index, action| {
+            plan(part, self.calls.is_some(), &mut |index, action| {
                 let instruction = block.instruction(offset + index);
                 match action {
                     Action::Repeat(kind) => self.hook_repeat(&instruction, address, length, part[index], kind),
@@ -183,21 +189,54 @@ impl Plugin {
     }
 
     fn hook(&mut self, instruction: &Instruction, line: Line, action: Action) {
-        let counters = &self.counters;
         match action {
-            Action::Add(Pending { function, count }) => {
-                counters.on_execution(instruction, function as usize, count.into());
+            Action::Add(pending) => self.add(pending, &mut |counter, count| {
+                self.counters.on_execution(instruction, counter, count);
+            }),
+            Action::AddAfterAccess(pending) => self.add(pending, &mut |counter, count| {
+                self.counters.on_access(instruction, counter, count);
+            }),
+            Action::Mark(mark, pending) => instruction.on_execution(at_mark, kept((mark, pending))),
+            Action::Enter(pending) => {
+                self.counters.on_execution(instruction, ENTERED + line.function as usize, 1);
+                if self.calls.is_some() {
+                    let role = role(self.functions.name(line.function).0);
+                    instruction.on_execution(at_enter, kept((line.function, role, pending)));
+                }
             }
-            Action::AddAfterAccess(Pending { function, count }) => {
-                counters.on_access(instruction, function as usize, count.into());
-            }
-            Action::Enter(_) => counters.on_execution(instruction, ENTERED + line.function as usize, 1),
-            Action::Mark(mark, pending) => {
-                let data = Box::leak(Box::new((mark, pending)));
-                instruction.on_execution(at_mark, core::ptr::from_mut(data).cast());
-            }
-            Action::Repeat(_) | Action::Call | Action::Return | Action::Leave(_) => {}
+            Action::Call => self.hook_flow(instruction, at_call, line.function),
+            Action::Return => self.hook_flow(instruction, at_return, line.function),
+            Action::Leave(pending) => instruction.on_execution(at_leave, kept(pending)),
+            Action::Repeat(_) => {}
         }
+    }
+
+    fn add(&self, Pending { function, count }: Pending, register: &mut dyn FnMut(usize, u64)) {
+        register(function as usize, count.into());
+        if self.calls.is_some() {
+            register(ALL, count.into());
+        }
+    }
+
+    /// The stack pointer is where the instruction stores or loads. That it has started is counted apart: before
+    /// QEMU 8.0 such a hook is also called for what other instructions access later on.
+    fn hook_flow(&self, instruction: &Instruction, hook: OnAccess, function: u32) {
+        self.counters.on_execution(instruction, FLOWS, 1);
+        instruction.on_access(hook, function as usize as *mut c_void);
+    }
+
+    /// Whether a call or return has started that is not dealt with yet.
+    fn flow_is_new(&mut self) -> bool {
+        let flows = self.values()[FLOWS];
+        core::mem::replace(&mut self.flows, flows) != flows
+    }
+
+    /// Adds what ran before a hook, and is not added yet.
+    fn catch_up(&mut self, pending: Pending) -> &'static mut [u64] {
+        let values = self.values();
+        values[pending.function as usize] += u64::from(pending.count);
+        values[ALL] += u64::from(pending.count);
+        values
     }
 
     /// A repeated instruction is the last of its block: `address` and `length` are those of the block's last.
@@ -219,21 +258,79 @@ pub fn translate(block: &Block) {
 /// QEMU ends.
 pub fn finish() {
     with_plugin(|plugin| {
-        if let Some(closed) = plugin.regions.finish(plugin.values()) {
+        let values = plugin.values();
+        if let Some(calls) = &mut plugin.calls {
+            calls.charge(values[ALL]);
+        }
+        if let Some(closed) = plugin.regions.finish(values) {
             plugin.write(&closed);
         }
         plugin.out.write(output::end().as_bytes());
     });
 }
 
+/// Data for a hook; blocks are translated anew now and then, so that a little is lost each time.
+fn kept<T>(data: T) -> *mut c_void {
+    core::ptr::from_mut(Box::leak(Box::new(data))).cast()
+}
+
 extern "C" fn at_mark(_: c_uint, data: *mut c_void) {
     // SAFETY: leaked in `Plugin::hook`.
     let (mark, pending) = unsafe { *data.cast::<(Mark, Pending)>() };
     with_plugin(|plugin| {
-        let values = plugin.values();
-        values[pending.function as usize] += u64::from(pending.count);
+        let values = plugin.catch_up(pending);
+        if let Some(calls) = &mut plugin.calls {
+            calls.charge(values[ALL]);
+            if mark == Mark::Begin {
+                calls.reset();
+            }
+        }
         if let Some(closed) = plugin.regions.mark(mark, values, plugin.used()) {
             plugin.write(&closed);
+        }
+    });
+}
+
+extern "C" fn at_enter(_: c_uint, data: *mut c_void) {
+    // SAFETY: leaked in `Plugin::hook`.
+    let (function, role, pending) = unsafe { *data.cast::<(u32, Role, Pending)>() };
+    with_plugin(|plugin| {
+        let now = plugin.catch_up(pending)[ALL];
+        if let Some(calls) = &mut plugin.calls {
+            calls.enter(function, role, now);
+        }
+    });
+}
+
+extern "C" fn at_leave(_: c_uint, data: *mut c_void) {
+    // SAFETY: leaked in `Plugin::hook`.
+    let pending = unsafe { *data.cast::<Pending>() };
+    with_plugin(|plugin| {
+        let now = plugin.catch_up(pending)[ALL];
+        if let Some(calls) = &mut plugin.calls {
+            calls.leave(now);
+        }
+    });
+}
+
+extern "C" fn at_call(_: c_uint, access: u32, pointer: u64, function: *mut c_void) {
+    with_plugin(|plugin| {
+        if api::is_store(access) && plugin.flow_is_new() {
+            let now = plugin.values()[ALL];
+            if let Some(calls) = &mut plugin.calls {
+                calls.call(function as usize as u32, pointer, now);
+            }
+        }
+    });
+}
+
+extern "C" fn at_return(_: c_uint, _: u32, pointer: u64, function: *mut c_void) {
+    with_plugin(|plugin| {
+        if plugin.flow_is_new() {
+            let now = plugin.values()[ALL];
+            if let Some(calls) = &mut plugin.calls {
+                calls.returned(function as usize as u32, pointer, now);
+            }
         }
     });
 }
@@ -241,10 +338,10 @@ extern "C" fn at_mark(_: c_uint, data: *mut c_void) {
 extern "C" fn after_repeat(_: c_uint, address: *mut c_void) {
     with_plugin(|plugin| {
         let Some(number) = plugin.repeats.before(address as u64) else { return };
-        let values = plugin.values();
-        if plugin.repeats.has_run(number, values[repeat(number, RepeatCounter::Passes)]) {
-            values[repeat(number, RepeatCounter::Done)] += 1;
-            values[plugin.repeats.get(number).owner as usize] += 1;
+        let passes = plugin.values()[repeat(number, RepeatCounter::Passes)];
+        if plugin.repeats.has_run(number, passes) {
+            let one = Pending { function: plugin.repeats.get(number).owner, count: 1 };
+            plugin.catch_up(one)[repeat(number, RepeatCounter::Done)] += 1;
         }
     });
 }
