@@ -257,6 +257,28 @@ def an_endless_question() -> StudyRecord:
     )
 
 
+def a_factorial() -> StudyRecord:
+    """Treatments with long labels."""
+    record = a_record(FIVE, ("fork", "pipe"))
+    others = {"transparent_hugepage": "never", "vm.swappiness": 100}
+    named = {kernel: Treatment(levels={"kernel": kernel, **others}) for kernel in FIVE}
+
+    def relabelled(trial: Trial) -> Trial:
+        treatment = named[trial.planned.treatment.label]
+        planned = trial.planned.model_copy(update={"treatment": treatment})
+        return trial.model_copy(update={"planned": planned})
+
+    found = tuple(
+        one.model_copy(
+            update={"baseline": named[one.baseline].label, "treatment": named[one.treatment].label}
+        )
+        for one in record.result.comparisons
+    )
+    changes = {"comparisons": found, "answer": answer(found, MARGIN)}
+    trials = tuple(map(relabelled, record.trials))
+    return record.model_copy(update={"trials": trials, "result": record.result.model_copy(update=changes)})
+
+
 HOSTILE = (
     "<script>alert('1')</script>\"&\x00\x1b[31m\x07\u202egnp\u202c مرحبا | `x` @everyone [a](b) "
     + "long" * 60
@@ -307,6 +329,7 @@ def _hostile_trial(trial: Trial) -> Trial:
 ALL = {
     "quick": a_record,
     "matrix": a_matrix,
+    "factorial": a_factorial,
     "single": a_single_comparison,
     "failures": a_study_with_failures,
     "no-comparisons": a_study_without_comparisons,

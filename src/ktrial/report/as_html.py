@@ -123,7 +123,9 @@ def _overview(record: StudyRecord) -> Overview:
         drawing = ratios.draw(group, every, margin, layout, f"{name}-{number + 1}")
         return Panel(group.treatment, layout.left + layout.width + layout.right, Markup(drawing))
 
-    rows = [[ratios.ALONE]] if len(every) == 1 else ratios.rows_of_panels(len(every)) if every else []
+    rows = [[ratios.ALONE]] * len(every)
+    if len(every) > 1:
+        rows = ratios.rows_of_panels([group.treatment for group in every])
     numbers = iter(range(len(every)))
     return Overview(
         tuple(tuple(panel(next(numbers), layout, "wide") for layout in row) for row in rows),

@@ -28,7 +28,7 @@ def recipe(record: StudyRecord) -> Recipe:
     return Recipe(
         file,
         (
-            *(f"pip install ktrial=={_quoted(version)}" for version in list(versions)[-1:]),
+            *(f"ktrial --version  # ktrial {one_line(version)}" for version in versions),
             *(f"ktrial kernel add {_quoted(name)}" for name in names),
             f"ktrial run {_quoted(file)}",
             f"ktrial report {_quoted(record.study.name)} --html {_quoted(record.study.name + '.html')}",

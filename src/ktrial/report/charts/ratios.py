@@ -7,7 +7,7 @@ from ktrial.model.verdict import Comparison, Verdict
 from ktrial.report import figures
 from ktrial.report.charts import palette, svg
 from ktrial.report.charts.levels import styled
-from ktrial.report.printable import shortened
+from ktrial.report.printable import one_line, shortened
 from ktrial.report.summary import Group
 from ktrial.report.words import VERDICTS
 
@@ -50,21 +50,31 @@ _BESIDE = 960
 """Width of the drawings that stand beside each other."""
 _NAMES = 200
 _RESULT = 96
-_MOST_BESIDE = 4
 
 
-def rows_of_panels(count: int) -> list[list[Layout]]:
-    """Layouts for `count` treatments beside each other, up to four a row; a row's first one has the names.
+def rows_of_panels(names: list[str]) -> list[list[Layout]]:
+    """Layouts for treatments beside each other, up to four a row: as many as leave room for their names.
 
-    All drawings of a row are as wide as their layouts together, so that lines meet.
+    A row's first one has the workloads. All drawings of a row are as wide as their layouts together, so that
+    lines meet.
     """
-    rows = math.ceil(count / _MOST_BESIDE)
-    beside = math.ceil(count / rows)
+    longest = max(len(one_line(name)) for name in names)
+    most = next((many for many in (4, 3, 2) if longest <= _title_cells(_panel(many))), 1)
+    rows = math.ceil(len(names) / most)
+    beside = math.ceil(len(names) / rows)
+    first, other = _panel(beside), _panel(beside)._replace(left=10, cells=0)
+    layouts = [first if place % beside == 0 else other for place in range(len(names))]
+    return [layouts[start : start + beside] for start in range(0, len(names), beside)]
+
+
+def _panel(beside: int) -> Layout:
     plot = (_BESIDE - _NAMES) // beside - _RESULT - 10
-    first = Layout(plot, _NAMES, _RESULT, row=26, cells=24, top=30)
-    other = Layout(plot, 10, _RESULT, row=26, cells=0, top=30)
-    layouts = [first if place % beside == 0 else other for place in range(count)]
-    return [layouts[start : start + beside] for start in range(0, count, beside)]
+    return Layout(plot, _NAMES, _RESULT, row=26, cells=24, top=30)
+
+
+def _title_cells(layout: Layout) -> int:
+    """Character cells of bold text of 13 pixels above a panel."""
+    return (layout.width + layout.right) // 9
 
 
 def draw(group: Group, every: tuple[Group, ...], margin: float, layout: Layout, name: str) -> str:
@@ -259,7 +269,7 @@ def _title(altair: Any, group: Group, layout: Layout) -> tuple[Any, ...]:
     """The treatment's name above its panel, where panels stand beside each other."""
     if layout.name_above or layout.intervals:
         return ()
-    cells = (layout.width + layout.right) // 8
-    where = altair.Chart(altair.InlineData(values=[{"text": shortened(group.treatment, cells)}]))
+    name = shortened(group.treatment, _title_cells(layout))
+    where = altair.Chart(altair.InlineData(values=[{"text": name}]))
     title = where.mark_text(align="left", fontSize=13, fontWeight=600, color=palette.INK)
     return (title.encode(text="text:N", x=altair.value(0), y=altair.value(-15)),)
