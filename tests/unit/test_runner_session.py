@@ -32,7 +32,7 @@ from ktrial.model.record import StudyRecord
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.verdict import Verdict
-from ktrial.model.workload import Mode
+from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.runner.observer import Observer, Silent
 from ktrial.runner.planning import plan
 from ktrial.runner.session import run
@@ -288,6 +288,17 @@ def test_a_machine_that_cannot_run_here_is_an_error_at_once(store: Store) -> Non
     assert store.studies() == ()
 
 
+def test_an_unknown_workload_is_an_error_before_any_kernel_is_fetched(store: Store) -> None:
+    def none(use: WorkloadUse) -> ScriptedWorkload:
+        raise errors.UnknownWorkload(workload=use.name, similar="")
+
+    watching = Watching()
+    with pytest.raises(errors.UnknownWorkload):
+        ran(store, ScriptedMachine(), sources=replace(scripted_sources(), workload=none), observer=watching)
+    assert watching.told == []
+    assert store.studies() == ()
+
+
 def test_a_full_store_ends_the_run(store: Store) -> None:
     with store._reading() as connection:
         connection.exec_driver_sql("PRAGMA max_page_count = 40")
@@ -381,9 +392,13 @@ def answer(boot, run):
 
 with open_store(sys.argv[1]) as store:
     print("ready", flush=True)
-    run(a_study(perturbations=40), store=store, machine=ScriptedMachine(answer, seconds=0.002),
+    run(a_study(perturbations=100), store=store, machine=ScriptedMachine(answer, seconds=0.002),
         sources=sources())
 """
+
+
+def _wait_for_lines(log: Path, lines: int, process: subprocess.Popen[str]) -> None:
+    wait_until(lambda: log.read_text().count("\n") >= lines or process.poll() is not None)
 
 
 def test_sigkill_at_any_instant_loses_at_most_the_trials_under_way(tmp_path: Path) -> None:
@@ -397,7 +412,8 @@ def test_sigkill_at_any_instant_loses_at_most_the_trials_under_way(tmp_path: Pat
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        time.sleep(draw.random() * 0.06)
+        _wait_for_lines(log, draw.randrange(16), process)
+        time.sleep(draw.random() * 0.01)
         process.kill()
         process.communicate()
         with open_store(file) as store:
@@ -409,14 +425,14 @@ def test_sigkill_at_any_instant_loses_at_most_the_trials_under_way(tmp_path: Pat
         at_once = len(os.sched_getaffinity(0))
         assert len(begun) - (len(stored) - len(stored_before)) <= at_once
         assert all(len(trial.samples) == 2 for trial in stored.values()), "half a trial was stored"
-        killed_in_the_middle += 0 < len(stored) < 80
+        killed_in_the_middle += 0 < len(stored) < 200
         stored_before = stored
-    assert killed_in_the_middle >= 5
+    assert killed_in_the_middle >= 15
     subprocess.run(command, check=True, capture_output=True)
     with open_store(file) as store, open_store(tmp_path / "whole.db") as other:
         resumed = store.trials(1)
         whole = run(
-            a_study(perturbations=40), store=other, machine=ScriptedMachine(), sources=scripted_sources()
+            a_study(perturbations=100), store=other, machine=ScriptedMachine(), sources=scripted_sources()
         )
     assert [(one.planned, one.samples) for one in resumed] == [
         (one.planned, one.samples) for one in whole.trials

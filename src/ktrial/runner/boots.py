@@ -40,6 +40,13 @@ def kernel_names(study: Study, treatments: Iterable[Treatment]) -> tuple[str, ..
     return tuple(dict.fromkeys(kernel_name(study, treatment) for treatment in treatments))
 
 
+def check_workloads(study: Study, sources: Sources) -> None:
+    """Raise WorkloadError for an unknown workload or a missing host file, before anything is fetched."""
+    for use in study.workloads:
+        sources.workload(use).files(use)
+    sources.files("the study", study.machine.files)
+
+
 def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) -> tuple[Job, ...]:
     """What a trial of the treatment does, one job a workload, in the study's order.
 

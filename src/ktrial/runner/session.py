@@ -10,7 +10,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.record import StudyRecord
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
-from ktrial.runner.boots import Job, jobs_of, kernel_name, kernel_names
+from ktrial.runner.boots import Job, check_workloads, jobs_of, kernel_name, kernel_names
 from ktrial.runner.host_problems import HOST_PROBLEMS
 from ktrial.runner.interruption import Interruption
 from ktrial.runner.observer import Observer, Silent
@@ -62,6 +62,7 @@ def run(
     with Interruption() as interruption:
         try:
             machine.check()
+            check_workloads(study, session.sources)
             session.run(interruption, trials_at_once(machine, jobs))
         except KeyboardInterrupt:
             raise session.interrupted() from None
