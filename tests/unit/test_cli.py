@@ -51,7 +51,7 @@ def test_every_command_has_help(cli: CommandLine, command: tuple[str, ...]) -> N
 
 def test_help_starts_without_what_only_some_commands_need() -> None:
     program = (
-        "import sys\nfrom ktrial.cli.main import app\nimport typer\n"
+        "import sys\nfrom ktrial.cli.app import app\nimport typer\n"
         "typer.main.get_command(app).main(['--help'], standalone_mode=False)\n"
         "heavy = {'numpy', 'scipy', 'altair', 'sqlalchemy', 'pandas', 'narwhals', 'vl_convert', 'jinja2'}\n"
         "print('LOADED', sorted(heavy & set(sys.modules)))"
@@ -119,6 +119,18 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     done = _ktrial("workload", "list", "--json", shell="| true; echo ${PIPESTATUS[0]}")
     assert done.stdout in {"0\n", "1\n"}
     assert done.stderr == ""
+
+
+def test_ctrl_c_while_it_starts_is_no_traceback() -> None:
+    program = (
+        "import signal, threading, os, sys, time\n"
+        "from ktrial.cli.main import main\n"
+        "threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "sys.argv = ['ktrial', 'list']\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert done.stderr == "ktrial: error: Interrupted\n"
 
 
 def test_a_full_disk_under_standard_output_is_told() -> None:

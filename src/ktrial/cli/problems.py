@@ -3,21 +3,12 @@
 import contextlib
 import errno
 import os
-import platform
 import signal
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Self
 
-import platformdirs
-import typer
-
-import ktrial
 from ktrial.errors import KtrialError
 
 INTERRUPTED = 130
@@ -72,7 +63,11 @@ def tell(message: str, hint: str = "", *, kind: str = "error") -> None:
 
 def _code(error: BaseException) -> int:
     """Print what the error says; return its exit code."""
+    import typer
+
     if os.environ.get(TRACEBACK) == "1" and not isinstance(error, BrokenPipeError):
+        import traceback
+
         traceback.print_exception(error)
     match error:
         case KtrialError():
@@ -107,32 +102,12 @@ def _drop_output() -> None:
 
 
 def _bug(error: BaseException) -> int:
-    what = traceback.format_exception_only(error)[-1].strip()
-    place = _saved(error)
+    from ktrial.cli import bug_report
+
+    what, place = bug_report.save(error)
     where = f"it, with the traceback in {place}" if place else f"it; {TRACEBACK}=1 shows the traceback"
     tell(f"this is a bug in ktrial, not in your study: {what}", f"please report {where}")
     return BUG
-
-
-def _saved(error: BaseException) -> Path | None:
-    """The file that now holds the traceback; None where no directory would take it."""
-    text = "\n".join(
-        (
-            f"ktrial {ktrial.__version__}, Python {platform.python_version()}, {platform.platform()}",
-            f"command: {sys.argv}",
-            "",
-            "".join(traceback.format_exception(error)),
-        )
-    )
-    name = f"bug-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.txt"
-    for directory in (Path(platformdirs.user_state_dir("ktrial")), Path(tempfile.gettempdir())):
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            (directory / name).write_text(text, errors="backslashreplace")
-        except OSError:
-            continue  # a full or read-only disk must not hide the bug: try the next place
-        return directory / name
-    return None
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,47 @@
+"""The command `ktrial` and its commands."""
+
+from typing import Annotated
+
+import typer
+
+import ktrial
+from ktrial.cli import kernel, workload
+from ktrial.cli.compare import compare
+from ktrial.cli.doctor import doctor
+from ktrial.cli.list import list_studies
+from ktrial.cli.report import report
+from ktrial.cli.run import run
+from ktrial.cli.show import show
+
+app = typer.Typer(
+    name="ktrial",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"ktrial {ktrial.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _ktrial(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Controlled trials on Linux kernels: whether a change matters, and by how much."""
+
+
+app.command("run")(run)
+app.command("compare")(compare)
+app.command("show")(show)
+app.command("report")(report)
+app.command("list")(list_studies)
+app.add_typer(kernel.app, name="kernel")
+app.add_typer(workload.app, name="workload")
+app.command("doctor")(doctor)
