@@ -160,3 +160,12 @@ def test_the_shell_completes(words: str, completed: str, monkeypatch: pytest.Mon
     monkeypatch.chdir(Path(__file__).parents[2])
     done = _ktrial(_KTRIAL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
     assert completed in done.stdout.split()
+
+
+def test_completion_that_is_not_possible_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "letter.db").write_text("Dear reader, " * 100)
+    store = str(tmp_path / "letter.db")
+    done = _ktrial(
+        _KTRIAL_COMPLETE="complete_bash", COMP_WORDS="ktrial show ", COMP_CWORD="2", KTRIAL_STORE=store
+    )
+    assert (done.stdout.strip(), done.stderr) == ("", "")

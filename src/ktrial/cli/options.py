@@ -1,9 +1,12 @@
 """Options that several commands share, and what the shell completes."""
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from ktrial.errors import KtrialError
 
 
 def workload_names(incomplete: str) -> list[tuple[str, str]]:
@@ -11,28 +14,40 @@ def workload_names(incomplete: str) -> list[tuple[str, str]]:
     from ktrial.workloads import descriptions
 
     before, comma, last = incomplete.rpartition(",")
-    return [
-        (f"{before}{comma}{name}", description.summary)
-        for name, description in descriptions().items()
-        if name.startswith(last)
-    ]
+    with _in_silence():
+        return [
+            (f"{before}{comma}{name}", description.summary)
+            for name, description in descriptions().items()
+            if name.startswith(last)
+        ]
+    return []
 
 
 def kernel_names(incomplete: str) -> list[str]:
     """Complete the kernels in the cache."""
     from ktrial.kernels import all_kernels
 
-    return [kernel.name for kernel in all_kernels() if kernel.name.startswith(incomplete)]
+    with _in_silence():
+        return [kernel.name for kernel in all_kernels() if kernel.name.startswith(incomplete)]
+    return []
 
 
 def study_names(incomplete: str) -> list[str]:
     """Complete the studies in the default store."""
     from ktrial.store import default_location, open_store
 
-    if not Path(default_location()).is_file():
-        return []
-    with open_store(default_location()) as store:
-        return sorted({one.study.name for one in store.studies() if one.study.name.startswith(incomplete)})
+    with _in_silence():
+        # Opening a store that is not there would make it.
+        if Path(default_location()).is_file():
+            with open_store(default_location()) as store:
+                names = {one.study.name for one in store.studies()}
+            return sorted(name for name in names if name.startswith(incomplete))
+    return []
+
+
+def _in_silence() -> contextlib.suppress:
+    """Where nothing can be completed, nothing is: a message would stand in the middle of a command line."""
+    return contextlib.suppress(KtrialError)
 
 
 def study_files(incomplete: str) -> list[str]:
