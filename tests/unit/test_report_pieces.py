@@ -172,13 +172,15 @@ def test_counters_are_ranked_by_ratio_with_small_counts_damped() -> None:
 
 
 def test_what_differs_between_trials_is_shown_with_its_treatments() -> None:
-    facts = environment.machine(a_record())
+    made = a_record()
+    record = made.model_copy(update={"trials": made.trials[::-1]})
+    facts = environment.machine(record)
     assert [fact.treatments for fact in facts if fact.name == "QEMU"] == [()]
     assert [fact.treatments for fact in facts if fact.name == "Snapshot"] == [
         ("debian:6.1",),
         ("debian:6.12",),
     ]
-    assert [one.release for one in environment.kernels(a_record())] == [
+    assert [one.release for one in environment.kernels(record)] == [
         "6.1.0-50-cloud-amd64",
         "6.12.57+deb13-cloud-amd64",
     ]

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Provenance, Trial
+from ktrial.report.summary import treatments
 
 
 class KernelFacts(NamedTuple):
@@ -26,8 +27,8 @@ class Fact(NamedTuple):
 
 
 def kernels(record: StudyRecord) -> tuple[KernelFacts, ...]:
-    """The kernels, in the order in which they first ran."""
-    met = (trial.provenance for trial in record.trials if trial.provenance.kernel)
+    """The kernels, in the order of the treatments."""
+    met = (trial.provenance for trial in _in_order(record) if trial.provenance.kernel)
     return tuple(
         dict.fromkeys(
             KernelFacts(
@@ -53,10 +54,16 @@ _PROPERTIES: tuple[tuple[str, Callable[[Provenance], str]], ...] = (
 
 def machine(record: StudyRecord) -> tuple[Fact, ...]:
     """The machine's properties; one that differs between trials comes once a value, with its treatments."""
-    return tuple(fact for name, read in _PROPERTIES for fact in _facts(name, read, record.trials))
+    return tuple(fact for name, read in _PROPERTIES for fact in _facts(name, read, _in_order(record)))
 
 
-def _facts(name: str, read: Callable[[Provenance], str], trials: tuple[Trial, ...]) -> list[Fact]:
+def _in_order(record: StudyRecord) -> list[Trial]:
+    """The trials by treatment: the order in which they ran is random."""
+    places = {label: place for place, label in enumerate(treatments(record))}
+    return sorted(record.trials, key=lambda trial: places[trial.planned.treatment.label])
+
+
+def _facts(name: str, read: Callable[[Provenance], str], trials: list[Trial]) -> list[Fact]:
     held: dict[str, tuple[str, ...]] = {}
     for trial in trials:
         value = read(trial.provenance)
