@@ -21,10 +21,14 @@ def memory_mib(text: str) -> int:
 
 def margin(value: str | float) -> float:
     """The fraction that `1 %`, `1%` or `0.01` means. Raises ValueError, which says what is allowed."""
-    match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?(%?)", value.strip()) if isinstance(value, str) else None
-    if isinstance(value, str) and not match:
-        raise ValueError('a margin is a percentage or a fraction: "1 %" or 0.01')
-    fraction = float(match[1]) / (100 if match[2] else 1) if match else value
+    fraction = _fraction(value) if isinstance(value, str) else value
     if not 0 < fraction < 1:
         raise ValueError("a margin lies above 0 and below 100 % (below 1, as a fraction)")
     return float(fraction)
+
+
+def _fraction(text: str) -> float:
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?(%?)", text.strip())
+    if not match:
+        raise ValueError('a margin is a percentage or a fraction: "1 %" or 0.01')
+    return float(match[1]) / (100 if match[2] else 1)
