@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_left_out() {
-        let there = std::env::temp_dir().join("ktrial-agent-counters");
+        let there =
+            std::env::temp_dir().join(format!("ktrial-agent-counters-{}", std::process::id()));
         fs::write(&there, "a 1").unwrap();
         let paths = [
             there.to_string_lossy().into_owned(),
