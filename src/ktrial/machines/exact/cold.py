@@ -12,31 +12,40 @@ from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot import Contents
 from ktrial.machines.exact.watch import Ending, Limits, Stop, Watcher
 from ktrial.machines.protocol import Progress
+from ktrial.target.frames import Ready
 
 _SECONDS_TO_EXPLAIN = 60.0
 
 
 @contextlib.contextmanager
 def booted(
-    setup: Setup, children: Children, ram: int, progress: Progress, plan: bytes | None = None
-) -> Iterator[QemuProcess]:
-    """A guest that has reported `ready` and is stopped at the snapshot point. Raises GuestEnded."""
+    setup: Setup, children: Children, ram: int, progress: Progress
+) -> Iterator[tuple[QemuProcess, Ready]]:
+    """A guest that is stopped at the snapshot point, and what it reported. Raises GuestEnded."""
     progress("booting")
     with contextlib.ExitStack() as kept:
-        try:
-            process = kept.enter_context(switched_on(setup, children, ram, plan))
-        except Unstarted as error:
-            raise _ended(outcome.judge_unstarted(error.status, error.said), "") from None
-        except TooSmall as error:
-            raise _ended(outcome.too_small(error.needed, error.memory), "") from None
+        process = kept.enter_context(started(setup, children, ram))
         watcher = Watcher(process, setup.limits)
         watcher.resume()
         ending = watcher.watch()
         report = read_report(process)
         if ending.stop is not Stop.PAUSED or report.ready is None:
-            raise _not_booted(setup, children, process, ending, report)
+            raise not_booted(setup, children, process, ending, report)
         if report.module_refused:
-            raise _ended(outcome.module_refused(report.module_refused), process.console_text())
+            raise ended(outcome.module_refused(report.module_refused), process.console_text())
+        yield process, report.ready
+
+
+@contextlib.contextmanager
+def started(setup: Setup, children: Children, ram: int, plan: bytes | None = None) -> Iterator[QemuProcess]:
+    """A guest at its first instruction, stopped, as `switched_on`. Raises GuestEnded: QEMU refuses it."""
+    with contextlib.ExitStack() as kept:
+        try:
+            process = kept.enter_context(switched_on(setup, children, ram, plan))
+        except Unstarted as error:
+            raise ended(outcome.judge_unstarted(error.status, error.said), "") from None
+        except TooSmall as error:
+            raise ended(outcome.too_small(error.needed, error.memory), "") from None
         yield process
 
 
@@ -44,13 +53,13 @@ def booted(
 def snapshot_contents(setup: Setup, children: Children, progress: Progress) -> Iterator[Contents]:
     """Boot, and yield what a snapshot is made from. Raises GuestEnded or CannotSaveState."""
     with memory_file("ktrial-ram") as ram:
-        with booted(setup, children, ram, progress) as process:
+        with booted(setup, children, ram, progress) as (process, ready):
             progress("saving the snapshot")
-            state = migration.save(process, setup.machine)
+            state = migration.save(process, ready.tsc, setup.machine)
         yield Contents(ram, state)
 
 
-def _not_booted(
+def not_booted(
     setup: Setup, children: Children, process: QemuProcess, ending: Ending, report: Report
 ) -> GuestEnded:
     """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but talkative."""
@@ -62,10 +71,11 @@ def _not_booted(
         talkative = _talkative_console(setup, children)
         console = talkative if len(talkative) > len(console) else console
         found = outcome.judge(ending, setup.limits, console=console, said=said, ready=False)
-    return _ended(found, console)
+    return ended(found, console)
 
 
-def _ended(found: outcome.Verdict, console: str) -> GuestEnded:
+def ended(found: outcome.Verdict, console: str) -> GuestEnded:
+    """The error for a guest that ended before it did any step."""
     end = outcome.console_end(console)
     return GuestEnded(outcome=found.outcome.value, reason=found.reason, console=end, results=())
 
@@ -75,7 +85,7 @@ def _talkative_console(setup: Setup, children: Children) -> str:
     with (
         contextlib.suppress(Unstarted),  # it started a moment ago: the first console is all there is
         memory_file("ktrial-ram") as ram,
-        switched_on(setup, children, ram, None, quiet=False) as process,
+        switched_on(setup, children, ram, quiet=False) as process,
     ):
         watcher = Watcher(process, limits)
         watcher.resume()

@@ -73,9 +73,12 @@ def machine_arguments(boot: Boot) -> tuple[str, ...]:
         "pvpanic,ioport=0x505",
         "-device",
         "isa-debug-exit,iobase=0xf4,iosize=4",
-        "-action",
-        "panic=pause",
     )
+
+
+def snapshot_point_arguments(*, stops: bool) -> tuple[str, ...]:
+    """Whether the guest stops where the agent is ready. A trial that was booted plainly goes right on."""
+    return ("-action", "panic=pause" if stops else "panic=none")
 
 
 def memory_arguments(boot: Boot, path: str, *, shared: bool) -> tuple[str, ...]:

@@ -6,7 +6,12 @@ from collections.abc import Iterator
 
 from ktrial.errors import QemuGone
 from ktrial.machines.exact import initramfs, kernel_image, migration
-from ktrial.machines.exact.command_line import kernel_parameters, machine_arguments, memory_arguments
+from ktrial.machines.exact.command_line import (
+    kernel_parameters,
+    machine_arguments,
+    memory_arguments,
+    snapshot_point_arguments,
+)
 from ktrial.machines.exact.process import Children, QemuProcess, inherited_path, memory_file
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot import OpenSnapshot
@@ -33,9 +38,11 @@ class TooSmall(Exception):
 
 @contextlib.contextmanager
 def switched_on(
-    setup: Setup, children: Children, ram: int, plan: bytes | None, *, quiet: bool = True
+    setup: Setup, children: Children, ram: int, plan: bytes | None = None, *, quiet: bool = True
 ) -> Iterator[QemuProcess]:
-    """A guest at its first instruction, stopped. Its RAM is the file `ram`; `plan` is for later, if at all.
+    """A guest at its first instruction, stopped. Its RAM is the file `ram`.
+
+    With a plan it goes on to do that as soon as it is ready; without one it stops at the snapshot point.
 
     Raises Unstarted or TooSmall.
     """
@@ -51,6 +58,7 @@ def switched_on(
             *_common(setup, quiet=quiet),
             *memory_arguments(setup.boot, inherited_path(ram), shared=True),
             *("-initrd", inherited_path(initrd)),
+            *snapshot_point_arguments(stops=plan is None),
         ]
         inherited = [ram, initrd]
         _add_plan(arguments, inherited, plan, kept)
@@ -71,6 +79,7 @@ def restored(setup: Setup, children: Children, snapshot: OpenSnapshot, plan: byt
             *_common(setup, quiet=True),
             *memory_arguments(setup.boot, inherited_path(snapshot.ram), shared=False),
             *("-incoming", "defer"),
+            *snapshot_point_arguments(stops=True),
         ]
         inherited = [snapshot.ram, stream.reading]
         _add_plan(arguments, inherited, plan, kept)

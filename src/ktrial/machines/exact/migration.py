@@ -10,6 +10,7 @@ import select
 import threading
 
 from ktrial.errors import CannotLoadState, CannotSaveState, QemuGone, QemuRefused
+from ktrial.machines.exact import saved_clock
 from ktrial.machines.exact.process import QemuProcess
 from ktrial.machines.exact.qmp import Qmp
 
@@ -17,8 +18,11 @@ _CAPABILITIES = [{"capability": name, "state": True} for name in ("x-ignore-shar
 _PATIENCE = 60.0
 
 
-def save(process: QemuProcess, machine: str) -> bytes:
-    """The state of a guest that is stopped, without its RAM. Raises CannotSaveState."""
+def save(process: QemuProcess, time_stamp: int, machine: str) -> bytes:
+    """The state of a guest that is stopped, without its RAM.
+
+    `time_stamp` is what the agent read before the stop. Raises CannotSaveState.
+    """
     try:
         process.qmp.execute("migrate-set-capabilities", capabilities=_CAPABILITIES)
         reading, writing = os.pipe()
@@ -33,7 +37,7 @@ def save(process: QemuProcess, machine: str) -> bytes:
     except (QemuRefused, QemuGone, TimeoutError) as error:
         problem = error.facts.get("problem", error.message) if isinstance(error, QemuRefused) else str(error)
         raise CannotSaveState(machine=machine, problem=problem) from None
-    return state
+    return saved_clock.canonical(state, time_stamp, machine)
 
 
 class Stream:

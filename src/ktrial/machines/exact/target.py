@@ -9,9 +9,9 @@ from ktrial.machines.exact.process import Children, QemuProcess, memory_file
 from ktrial.machines.exact.report import Report, read_report
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot import SnapshotCache
-from ktrial.machines.exact.watch import Ending, Watcher
+from ktrial.machines.exact.watch import Ending, Stop, Watcher
 from ktrial.model.machine import MachineIdentity
-from ktrial.target import Step, StepResult
+from ktrial.target import Run, Step, StepResult
 from ktrial.target.plan import Plan
 
 
@@ -26,6 +26,7 @@ class ExactTarget:
         self._snapshots = snapshots
         self._plain_boot_reason = plain_boot_reason
         self._console = ""
+        self._held: set[int] = set()
 
     @property
     def identity(self) -> MachineIdentity:
@@ -42,7 +43,8 @@ class ExactTarget:
     def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
         """Do the steps in a fresh copy of the system. Raises GuestEnded or MachineError."""
         self._console = ""
-        plan = Plan(steps=steps).model_dump_json().encode()
+        self._held = {number for number, step in enumerate(steps) if _is_unlimited(step)}
+        plan = Plan(steps=tuple(self._limited(step) for step in steps)).model_dump_json().encode()
         if not self._plain_boot_reason:
             try:
                 return self._perform_restored(plan)
@@ -60,23 +62,28 @@ class ExactTarget:
             except Unstarted as error:
                 found = outcome.judge_unstarted(error.status, error.said)
                 raise self._ended(found, ()) from None
-            return self._run(process)
+            return self._results(process, *self._run(process))
 
     def _perform_plainly(self, plan: bytes) -> tuple[StepResult, ...]:
+        setup, children = self._setup, self._children
         with (
             memory_file("ktrial-ram") as ram,
-            cold.booted(self._setup, self._children, ram, _silent, plan) as process,
+            cold.started(setup, children, ram, plan) as process,
         ):
-            return self._run(process)
+            ending, report = self._run(process)
+            if report.ready is None:
+                raise cold.not_booted(setup, children, process, ending, report)
+            return self._results(process, ending, report)
 
-    def _run(self, process: QemuProcess) -> tuple[StepResult, ...]:
-        before = len(process.console_text())
+    def _run(self, process: QemuProcess) -> tuple[Ending, Report]:
         watcher = Watcher(process, self._setup.limits)
         watcher.resume()
         ending = watcher.watch()
-        console = process.console_text()[before:]
+        return ending, read_report(process)
+
+    def _results(self, process: QemuProcess, ending: Ending, report: Report) -> tuple[StepResult, ...]:
+        console = process.console_text()
         self._console = outcome.console_end(console)
-        report = read_report(process)
         found = self._judge(ending, report, console, process.said())
         if found:
             raise self._ended(found, report.results)
@@ -84,13 +91,25 @@ class ExactTarget:
 
     def _judge(self, ending: Ending, report: Report, console: str, said: str) -> outcome.Verdict | None:
         if report.done:
-            killed = sum(result.oom_kills for result in report.results)
-            return outcome.processes_killed(killed, console)
+            return self._judge_done(report, console)
         if report.failed:
             return outcome.agent_failed(report.failed)
         if report.damage:
             return outcome.frames_damaged(report.damage)
         return outcome.judge(ending, self._setup.limits, console=console, said=said, ready=True)
+
+    def _judge_done(self, report: Report, console: str) -> outcome.Verdict | None:
+        killed = sum(result.oom_kills for result in report.results)
+        late = any(result.timed_out and result.step in self._held for result in report.results)
+        limit = Ending(Stop.INSTRUCTIONS)
+        return outcome.processes_killed(killed, console) or (
+            outcome.judge(limit, self._setup.limits, console="", said="", ready=True) if late else None
+        )
+
+    def _limited(self, step: Step) -> Step:
+        """A program without a limit of its own is held to that of the boot, in the guest's own time."""
+        limit = self._setup.limits.instructions
+        return step.model_copy(update={"limit_ns": limit}) if _is_unlimited(step) else step
 
     def _ended(self, found: outcome.Verdict, results: tuple[StepResult, ...]) -> GuestEnded:
         return GuestEnded(
@@ -98,5 +117,5 @@ class ExactTarget:
         )
 
 
-def _silent(_text: str) -> None:
-    pass
+def _is_unlimited(step: Step) -> bool:
+    return isinstance(step, Run) and not step.limit_ns
