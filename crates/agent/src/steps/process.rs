@@ -19,6 +19,7 @@ use wire::steps::Run;
 use super::capture::Capture;
 use super::layout;
 use super::orphans::Orphans;
+use crate::ports;
 
 /// A program that runs, in a session and a process group of its own.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Process {
     pub fn wait(&mut self, limit_ns: u64) -> io::Result<Ended> {
         let mut timed_out = false;
         while !self.has_ended(limit_ns, timed_out)? {
-            if !timed_out && limit_ns > 0 && now_ns()? >= self.started_ns + limit_ns {
+            if !timed_out && limit_ns > 0 && now_ns()? >= self.started_ns.saturating_add(limit_ns) {
                 timed_out = true;
                 killpg(self.pid, Signal::SIGKILL)?;
             }
@@ -124,7 +125,9 @@ impl Process {
             0 => None,
             _ if timed_out => None,
             limit => Some(time_spec(
-                (self.started_ns + limit).saturating_sub(now_ns()?),
+                self.started_ns
+                    .saturating_add(limit)
+                    .saturating_sub(now_ns()?),
             )),
         };
         ppoll(&mut polled, left, None)?;
@@ -168,8 +171,9 @@ fn command(step: &Run) -> io::Result<Command> {
     Ok(command)
 }
 
-/// In the child: not the agent's signal mask, protection from the OOM killer, session and layout.
+/// In the child: not the agent's ports, signal mask, protection from the OOM killer, session and layout.
 fn become_ordinary(random_layout: bool) -> io::Result<()> {
+    ports::give_up();
     setsid()?;
     SigSet::empty().thread_set_mask()?;
     take_back_protection()?;

@@ -153,6 +153,17 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_limit_is_no_limit() {
+        let mut step = shell("echo done");
+        step.limit_ns = u64::MAX;
+        let result = ran(step);
+        assert_eq!(
+            (result.timed_out, result.stdout.as_str()),
+            (false, "done\n")
+        );
+    }
+
+    #[test]
     fn what_a_program_leaves_behind_neither_outlives_it_nor_holds_its_output() {
         let result = ran(shell("sleep 60 & echo $!"));
         let child = format!("/proc/{}/cmdline", result.stdout.trim());
