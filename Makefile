@@ -33,6 +33,7 @@ lint: setup
 	$(BIN)/lint-imports
 	cargo fmt --check
 	cargo clippy --quiet --target $(GUEST_TARGET) --all-targets -- -D warnings
+	crates/build-plugin --check
 
 unit-test: setup
 	cargo test --quiet --target $(GUEST_TARGET)
@@ -59,6 +60,7 @@ $(VENV)/.set-up: pyproject.toml | system
 
 guest: | system
 	@crates/build-guest
+	@crates/build-plugin
 
 wheel: setup
 	$(BIN)/python -m build --wheel --outdir dist

@@ -8,9 +8,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class GuestPrograms(BuildHookInterface[Any]):
-    """Runs crates/build-guest before anything but an editable install (there, `make guest` does it)."""
+    """Runs crates/build-* before anything but an editable install (there, `make guest` does it)."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the guest programs; they reach the wheel as artifacts (pyproject.toml)."""
         if version != "editable":
-            subprocess.run([Path(self.root) / "crates" / "build-guest"], check=True)
+            for build in ("build-guest", "build-plugin"):
+                subprocess.run([Path(self.root) / "crates" / build], check=True)

@@ -1,4 +1,4 @@
-"""The guest's own programs, which come with ktrial: the agent and the built-in workloads."""
+"""What comes with ktrial as data: the guest's own programs, and what is loaded into QEMU."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ from ktrial.errors import GuestProgramsMissing
 
 AGENT = "agent"
 WORK = "work"
+LOCKSTEP = "lockstep.so"
 WORK_IN_GUEST = "/ktrial/work"
 """Where workloads find the program with the built-in ones."""
 
@@ -22,3 +23,11 @@ def programs(where: Path) -> dict[str, Path]:
     if missing:
         raise GuestProgramsMissing(architecture=where.name, directory=where, missing=" and ".join(missing))
     return {"/init": where / AGENT, WORK_IN_GUEST: where / WORK}
+
+
+def lockstep() -> Path:
+    """The object that is preloaded into QEMU (crates/lockstep). Raises GuestProgramsMissing."""
+    where = directory()
+    if not (where / LOCKSTEP).is_file():
+        raise GuestProgramsMissing(architecture=where.name, directory=where, missing=LOCKSTEP)
+    return where / LOCKSTEP

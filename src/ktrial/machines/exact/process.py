@@ -3,7 +3,8 @@
 Nothing that it reads or writes has a name in the file system. The frames, the console log and what QEMU
 itself says go to memory files, which cannot block the guest, cannot be full, and vanish with ktrial. The
 monitor is a socket that QEMU inherits. QEMU has a process group of its own, so that Ctrl-C in a terminal
-reaches ktrial only, and `setpriv --pdeathsig` has the kernel kill it as soon as ktrial dies.
+reaches ktrial only, and `setpriv --pdeathsig` has the kernel kill it as soon as ktrial dies. `lockstep.so`
+(crates/lockstep) keeps QEMU's main loop from running beside the guest's CPU, which would change its clock.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from ktrial.errors import MachineError, MachineStopped, MachineToolMissing
+from ktrial.machines.exact import guest_programs
 from ktrial.machines.exact.qemu import Qemu
 from ktrial.machines.exact.qmp import Qmp
 
@@ -152,6 +154,7 @@ class QemuProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,
                 stderr=self._said,
+                env=_environment(),
                 pass_fds=passed,
                 process_group=0,
             )
@@ -159,6 +162,12 @@ class QemuProcess:
             raise MachineError(
                 machine=self._machine, problem=f"QEMU cannot be started: {error.strerror}"
             ) from None
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with lockstep.so before what the user preloads."""
+    preloaded = [str(guest_programs.lockstep()), *filter(None, [os.environ.get("LD_PRELOAD")])]
+    return {**os.environ, "LD_PRELOAD": ":".join(preloaded)}
 
 
 _OUTPUTS = ("ktrial-frames", "ktrial-console", "ktrial-qemu")
