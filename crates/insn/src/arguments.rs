@@ -1,7 +1,10 @@
 //! The plugin's arguments: `name=value`, as QEMU hands them over.
 
+use crate::caches::{Shape, Shapes};
 use alloc::format;
 use alloc::string::String;
+
+const KNOWN: &str = "symbols, out, vector, calls, caches, l1i, l1d, llc, callbacks";
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub struct Arguments {
     pub vector: bool,
     /// Follow calls and returns.
     pub calls: bool,
+    /// Model caches of these shapes.
+    pub caches: Option<Shapes>,
     /// Count by callback even where QEMU could count inline.
     pub callbacks: bool,
 }
@@ -22,18 +27,32 @@ impl Arguments {
     /// Reads them; the error says what is wrong and what is allowed.
     pub fn read<'a>(all: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let (symbols, out) = (String::new(), String::new());
-        let mut read = Self { symbols, out, vector: false, calls: false, callbacks: false };
+        let mut read = Self {
+            symbols,
+            out,
+            vector: false,
+            calls: false,
+            caches: None,
+            callbacks: false,
+        };
         for argument in all {
             let Some((name, value)) = argument.split_once('=') else {
-                return Err(format!("argument `{argument}` is not of the form name=value"));
+                return Err(format!(
+                    "argument `{argument}` is not of the form name=value"
+                ));
             };
             match name {
                 "symbols" => read.symbols = value.into(),
                 "out" => read.out = value.into(),
                 "vector" => read.vector = switch(name, value)?,
                 "calls" => read.calls = switch(name, value)?,
+                "caches" if switch(name, value)? => drop(read.caches.get_or_insert_default()),
+                "caches" => read.caches = None,
+                "l1i" => read.caches.get_or_insert_default().code = shape(name, value)?,
+                "l1d" => read.caches.get_or_insert_default().data = shape(name, value)?,
+                "llc" => read.caches.get_or_insert_default().last = shape(name, value)?,
                 "callbacks" => read.callbacks = switch(name, value)?,
-                _ => return Err(format!("unknown argument `{name}` (known: symbols, out, vector, calls, callbacks)")),
+                _ => return Err(format!("unknown argument `{name}` (known: {KNOWN})")),
             }
         }
         if read.out.is_empty() {
@@ -41,6 +60,10 @@ impl Arguments {
         }
         Ok(read)
     }
+}
+
+fn shape(name: &str, value: &str) -> Result<Shape, String> {
+    Shape::read(value).map_err(|problem| format!("argument {name}: {problem}"))
 }
 
 fn switch(name: &str, value: &str) -> Result<bool, String> {
@@ -61,9 +84,47 @@ mod tests {
 
     #[test]
     fn all_arguments() {
-        let read = read(&["symbols=/a=b", "out=/o", "vector=on", "calls=on", "callbacks=on"]).unwrap();
+        let read = read(&[
+            "symbols=/a=b",
+            "out=/o",
+            "vector=on",
+            "calls=on",
+            "callbacks=on",
+        ])
+        .unwrap();
         let (symbols, out) = ("/a=b".into(), "/o".into());
-        assert_eq!(read, Arguments { symbols, out, vector: true, calls: true, callbacks: true });
+        assert_eq!(
+            read,
+            Arguments {
+                symbols,
+                out,
+                vector: true,
+                calls: true,
+                caches: None,
+                callbacks: true
+            }
+        );
+    }
+
+    #[test]
+    fn caches_have_shapes() {
+        assert_eq!(
+            read(&["out=x", "caches=on"]).unwrap().caches,
+            Some(Shapes::default())
+        );
+        let data = Shape {
+            size: 49152,
+            ways: 12,
+            line: 64,
+        };
+        let expected = Shapes {
+            data,
+            ..Shapes::default()
+        };
+        assert_eq!(
+            read(&["out=x", "l1d=49152:12:64"]).unwrap().caches,
+            Some(expected)
+        );
     }
 
     #[test]
@@ -71,6 +132,7 @@ mod tests {
         for (bad, said) in [
             (&["out"][..], "`out` is not of the form"),
             (&["out=x", "colour=red"], "unknown argument `colour`"),
+            (&["out=x", "llc=1"], "argument llc: 1 is not of the form"),
             (&["symbols=x"], "out=FILE is missing"),
             (&["out=x", "vector=yes"], "vector=yes: neither on nor off"),
         ] {

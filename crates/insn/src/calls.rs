@@ -6,61 +6,15 @@
 //! exceptions and system calls start trees of their own. A task is told by its kernel stack (`__switch_to_asm` ends
 //! with a return on another stack).
 
+use crate::roles::Role;
+use crate::tree::{Tree, PROGRAM, ROOT};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-/// Where a new tree starts; also what runs before the first call.
-pub const ROOT: u32 = 0;
-/// The program, in user mode.
-pub const PROGRAM: u32 = 1;
 /// Kernel stacks are 16 KiB, and aligned (32 KiB with KASAN: then two keys for one task, and unmatched returns).
 const STACK_BITS: u32 = 14;
 /// Deeper than any kernel stack can hold.
 const DEEPEST: usize = 1 << 10;
-
-/// What is special about a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Nothing.
-    Ordinary,
-    /// The CPU jumps there: interrupt, exception, system call.
-    Entry,
-    /// Where a new task starts.
-    NewTask,
-    /// Changes to another task's stack.
-    Switch,
-    /// Jumps on to the function that is called (`__x86_indirect_thunk_rax`).
-    Thunk,
-}
-
-/// What the kernel calls them, on x86-64 from 5.10 on.
-pub fn role(name: &[u8]) -> Role {
-    let starts = |prefix: &[u8]| name.starts_with(prefix);
-    match name {
-        b"__switch_to_asm" => Role::Switch,
-        b"ret_from_fork" | b"ret_from_fork_asm" => Role::NewTask,
-        b"entry_SYSCALL_64" | b"entry_SYSCALL_compat" | b"entry_SYSENTER_compat" | b"entry_INT80_compat" => Role::Entry,
-        b"asm_common_interrupt" | b"asm_spurious_interrupt" => Role::Entry,
-        _ if starts(b"__x86_indirect_thunk_") => Role::Thunk,
-        _ if starts(b"asm_exc_") || starts(b"asm_sysvec_") => Role::Entry,
-        _ => Role::Ordinary,
-    }
-}
-
-/// One place in the tree: a function, called in one way.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// Its caller.
-    pub parent: u32,
-    /// Its number; meaningless for the first two.
-    pub function: u32,
-    /// Instructions of its own.
-    pub own: u64,
-    /// Times that it was entered.
-    pub entered: u64,
-    thunk: bool,
-    children: Vec<u32>,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -84,7 +38,10 @@ struct Stack {
 
 impl Stack {
     fn new() -> Self {
-        Self { frames: Vec::new(), here: PROGRAM }
+        Self {
+            frames: Vec::new(),
+            here: PROGRAM,
+        }
     }
 }
 
@@ -99,7 +56,7 @@ pub struct Task {
 
 /// The tree, and where in it the guest is.
 pub struct Calls {
-    nodes: Vec<Node>,
+    tree: Tree,
     current: Stack,
     /// The current task's stack; 0 until it is known.
     task: u64,
@@ -113,9 +70,8 @@ pub struct Calls {
 
 impl Default for Calls {
     fn default() -> Self {
-        let top = Node { parent: ROOT, function: 0, own: 0, entered: 0, thunk: false, children: Vec::new() };
         Self {
-            nodes: alloc::vec![top.clone(), top],
+            tree: Tree::default(),
             current: Stack::new(),
             task: 0,
             others: BTreeMap::new(),
@@ -133,7 +89,7 @@ impl Calls {
     pub fn charge(&mut self, now: u64) {
         let ran = now - self.charged;
         self.charged = now;
-        self.nodes[self.current.here as usize].own += ran;
+        self.tree.at(self.current.here).own += ran;
         let task = self.tasks.entry(self.task).or_default();
         if self.current.here == PROGRAM {
             task.program += ran;
@@ -144,9 +100,7 @@ impl Calls {
 
     /// Counts start again at 0; the guest stays where it is.
     pub fn reset(&mut self) {
-        for node in &mut self.nodes {
-            (node.own, node.entered) = (0, 0);
-        }
+        self.tree.reset();
         self.tasks.clear();
         self.unmatched = 0;
     }
@@ -158,7 +112,8 @@ impl Calls {
         self.switching |= role == Role::Switch;
         match role {
             Role::Entry => self.enter_anew(function),
-            Role::NewTask => {
+            // From 6.5 on `ret_from_fork` is what `ret_from_fork_asm` calls.
+            Role::NewTask if !called => {
                 self.current = Stack::new();
                 self.enter_anew(function);
             }
@@ -166,8 +121,11 @@ impl Calls {
             _ => self.jump_to(function),
         }
         match role {
-            Role::Thunk => self.nodes[self.current.here as usize].thunk = true,
-            Role::Switch => self.last_call().into_iter().for_each(|pointer| self.task_is(pointer)),
+            Role::Thunk => self.tree.at(self.current.here).thunk = true,
+            Role::Switch => self
+                .last_call()
+                .into_iter()
+                .for_each(|pointer| self.task_is(pointer)),
             _ => {}
         }
     }
@@ -177,7 +135,10 @@ impl Calls {
         self.called = false;
         self.be_in(function, now);
         if self.current.frames.len() < DEEPEST {
-            self.current.frames.push(Frame { kind: Kind::Call { pointer }, before: self.current.here });
+            self.current.frames.push(Frame {
+                kind: Kind::Call { pointer },
+                before: self.current.here,
+            });
             self.called = true;
         }
     }
@@ -190,7 +151,12 @@ impl Calls {
             self.switch_to(pointer);
         }
         let matching = |frame: &Frame| frame.kind == Kind::Call { pointer };
-        let found = self.current.frames.iter().rposition(matching).or_else(|| self.moved_call());
+        let found = self
+            .current
+            .frames
+            .iter()
+            .rposition(matching)
+            .or_else(|| self.moved_call());
         match found {
             Some(depth) => self.back_to(depth),
             None => self.unmatched += 1,
@@ -201,20 +167,27 @@ impl Calls {
     pub fn leave(&mut self, now: u64) {
         self.charge(now);
         self.called = false;
-        match self.current.frames.iter().rposition(|frame| frame.kind == Kind::Entry) {
+        match self
+            .current
+            .frames
+            .iter()
+            .rposition(|frame| frame.kind == Kind::Entry)
+        {
             Some(depth) => self.back_to(depth),
             None => self.current = Stack::new(),
         }
     }
 
-    /// All places; the first two are the root and the program.
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
+    /// All places.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
     }
 
     /// What each task ran, by its stack.
     pub fn tasks(&self) -> impl Iterator<Item = (u64, Task)> + '_ {
-        self.tasks.iter().map(|(stack, task)| (*stack << STACK_BITS, *task))
+        self.tasks
+            .iter()
+            .map(|(stack, task)| (*stack << STACK_BITS, *task))
     }
 
     /// Returns that no call was found for.
@@ -231,20 +204,26 @@ impl Calls {
     }
 
     fn jump_to(&mut self, function: u32) {
-        if self.nodes[self.current.here as usize].function == function && self.current.here > PROGRAM {
+        let here = self.current.here;
+        if self.tree.is(here, function) {
             return; // A loop back to the function's start.
         }
-        if self.nodes[self.current.here as usize].thunk {
+        if self.tree.at(here).thunk {
             // Whoever called the thunk has called this function.
-            return self.go_to_child(self.nodes[self.current.here as usize].parent, function);
+            let caller = self.tree.at(here).parent;
+            return self.go_to_child(caller, function);
         }
-        let tails = self.current.frames.iter().rev().take_while(|frame| frame.kind == Kind::Tail).count();
+        let tails = self
+            .current
+            .frames
+            .iter()
+            .rev()
+            .take_while(|frame| frame.kind == Kind::Tail)
+            .count();
         let first = self.current.frames.len() - tails;
         // Functions that jump to one another would pile up for ever.
-        let again = (first..self.current.frames.len()).find(|&depth| {
-            let before = self.current.frames[depth].before;
-            before > PROGRAM && self.nodes[before as usize].function == function
-        });
+        let again = (first..self.current.frames.len())
+            .find(|&depth| self.tree.is(self.current.frames[depth].before, function));
         match again {
             Some(depth) => self.back_to(depth),
             None => {
@@ -257,15 +236,18 @@ impl Calls {
     /// The guest is in `function`, whatever was thought.
     fn be_in(&mut self, function: u32, now: u64) {
         self.charge(now);
-        let here = self.current.here;
-        if here <= PROGRAM || self.nodes[here as usize].function != function {
+        if !self.tree.is(self.current.here, function) {
             self.jump_to(function);
         }
     }
 
     /// The last call. Entry code takes its return address along as it changes stacks (`error_entry`).
     fn moved_call(&self) -> Option<usize> {
-        let last = self.current.frames.iter().rposition(|frame| frame.kind != Kind::Tail)?;
+        let last = self
+            .current
+            .frames
+            .iter()
+            .rposition(|frame| frame.kind != Kind::Tail)?;
         (self.current.frames[last].kind != Kind::Entry).then_some(last)
     }
 
@@ -273,7 +255,10 @@ impl Calls {
         if self.current.frames.len() >= DEEPEST {
             self.current.frames.clear();
         }
-        self.current.frames.push(Frame { kind, before: self.current.here });
+        self.current.frames.push(Frame {
+            kind,
+            before: self.current.here,
+        });
     }
 
     fn back_to(&mut self, depth: usize) {
@@ -282,10 +267,14 @@ impl Calls {
     }
 
     fn last_call(&self) -> Option<u64> {
-        self.current.frames.iter().rev().find_map(|frame| match frame.kind {
-            Kind::Call { pointer } => Some(pointer),
-            _ => None,
-        })
+        self.current
+            .frames
+            .iter()
+            .rev()
+            .find_map(|frame| match frame.kind {
+                Kind::Call { pointer } => Some(pointer),
+                _ => None,
+            })
     }
 
     /// The task is now known by its stack: what it ran so far under another key was its own.
@@ -303,33 +292,18 @@ impl Calls {
 
     fn switch_to(&mut self, pointer: u64) {
         let next = pointer >> STACK_BITS;
-        let stack = self.others.remove(&next).unwrap_or_else(|| Stack { frames: Vec::new(), here: ROOT });
+        let stack = self.others.remove(&next).unwrap_or_else(|| Stack {
+            frames: Vec::new(),
+            here: ROOT,
+        });
         let left = core::mem::replace(&mut self.current, stack);
         self.others.insert(self.task, left);
         self.task = next;
     }
 
     fn go_to_child(&mut self, parent: u32, function: u32) {
-        let known = self.nodes[parent as usize].children.iter().position(|&child| {
-            let node = &self.nodes[child as usize];
-            node.function == function && child > PROGRAM
-        });
-        let child = match known {
-            Some(0) => self.nodes[parent as usize].children[0],
-            Some(place) => {
-                // What was called last is often called next.
-                self.nodes[parent as usize].children.swap(0, place);
-                self.nodes[parent as usize].children[0]
-            }
-            None => {
-                let child = self.nodes.len() as u32;
-                self.nodes.push(Node { parent, function, own: 0, entered: 0, thunk: false, children: Vec::new() });
-                self.nodes[parent as usize].children.push(child);
-                child
-            }
-        };
-        self.nodes[child as usize].entered += 1;
-        self.current.here = child;
+        self.current.here = self.tree.child(parent, function);
+        self.tree.at(self.current.here).entered += 1;
     }
 }
 

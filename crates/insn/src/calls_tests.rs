@@ -16,12 +16,18 @@ const OTHER: u64 = 0xffff_c900_0001_4000;
 /// The tree's places with instructions: `10>11=5`.
 fn folded(calls: &Calls) -> String {
     let mut lines: Vec<String> = Vec::new();
-    for (index, node) in calls.nodes().iter().enumerate().filter(|(_, node)| node.own > 0) {
+    for (index, node) in calls
+        .tree()
+        .nodes()
+        .iter()
+        .enumerate()
+        .filter(|(_, node)| node.own > 0)
+    {
         let mut path = Vec::new();
         let mut at = index as u32;
         while at > PROGRAM {
-            path.push(format!("{}", calls.nodes()[at as usize].function));
-            at = calls.nodes()[at as usize].parent;
+            path.push(format!("{}", calls.tree().nodes()[at as usize].function));
+            at = calls.tree().nodes()[at as usize].parent;
         }
         if index as u32 == PROGRAM {
             path.push("program".into());
@@ -146,11 +152,33 @@ fn a_task_that_is_switched_away_goes_on_where_it_was() {
     calls.returned(A, STACK + 0x100, 160);
     calls.leave(161);
     calls.charge(170);
-    assert_eq!(folded(&calls), "program=151 10=2 10>11=6 10>11>15=3 16=3 10>13=2 10>13>15=3");
+    assert_eq!(
+        folded(&calls),
+        "program=151 10=2 10>11=6 10>11>15=3 16=3 10>13=2 10>13>15=3"
+    );
     let tasks: Vec<_> = calls.tasks().collect();
-    let first = Task { kernel: 10, program: 109 };
-    let second = Task { kernel: 9, program: 42 };
+    let first = Task {
+        kernel: 10,
+        program: 109,
+    };
+    let second = Task {
+        kernel: 9,
+        program: 42,
+    };
     assert_eq!(tasks, [(STACK & !0x3fff, first), (OTHER & !0x3fff, second)]);
+}
+
+#[test]
+fn the_c_part_of_a_new_task_s_start_is_called() {
+    let mut calls = Calls::default();
+    calls.enter(FORK, Role::NewTask, 10);
+    calls.call(FORK, STACK + 0x100, 12);
+    calls.enter(A, Role::NewTask, 12);
+    calls.returned(A, STACK + 0x100, 17);
+    calls.leave(18);
+    calls.charge(20);
+    assert_eq!(folded(&calls), "program=12 16=3 16>11=5");
+    assert_eq!(calls.unmatched(), 0);
 }
 
 #[test]
@@ -176,22 +204,4 @@ fn a_return_on_another_stack_ends_the_last_call() {
     assert_eq!(calls.unmatched(), 0);
     calls.returned(SYSCALL, OTHER + 0x20, 107);
     assert_eq!(calls.unmatched(), 1);
-}
-
-#[test]
-fn roles_by_name() {
-    let table: &[(&[u8], Role)] = &[
-        (b"entry_SYSCALL_64", Role::Entry),
-        (b"entry_SYSCALL_64_after_hwframe", Role::Ordinary),
-        (b"asm_exc_page_fault", Role::Entry),
-        (b"asm_sysvec_apic_timer_interrupt", Role::Entry),
-        (b"asm_load_gs_index", Role::Ordinary),
-        (b"__switch_to_asm", Role::Switch),
-        (b"ret_from_fork_asm", Role::NewTask),
-        (b"__x86_indirect_thunk_r15", Role::Thunk),
-        (b"vfs_read", Role::Ordinary),
-    ];
-    for (name, expected) in table {
-        assert_eq!(role(name), *expected);
-    }
 }

@@ -62,8 +62,11 @@ pub struct Decoded {
     pub reach: Reach,
 }
 
-const MARKS: [(u32, Mark); 3] =
-    [(0x4b54_0001, Mark::Begin), (0x4b54_0002, Mark::End), (0x4b54_0003, Mark::Operation)];
+const MARKS: [(u32, Mark); 3] = [
+    (0x4b54_0001, Mark::Begin),
+    (0x4b54_0002, Mark::End),
+    (0x4b54_0003, Mark::Operation),
+];
 
 /// Reads the instruction in `bytes` (exactly one, 1 to 15 bytes).
 pub fn decode(bytes: &[u8]) -> Decoded {
@@ -71,21 +74,32 @@ pub fn decode(bytes: &[u8]) -> Decoded {
     let rest = &bytes[prefixes.length.min(bytes.len())..];
     match rest {
         [] => plain(Reach::Unknown),
-        [0x0f, opcode, operands @ ..] => two_bytes(*opcode, &Operand::read(operands, &prefixes), &prefixes, operands),
-        [opcode, operands @ ..] => one_byte(*opcode, &Operand::read(operands, &prefixes), &prefixes),
+        [0x0f, opcode, operands @ ..] => two_bytes(
+            *opcode,
+            &Operand::read(operands, &prefixes),
+            &prefixes,
+            operands,
+        ),
+        [opcode, operands @ ..] => {
+            one_byte(*opcode, &Operand::read(operands, &prefixes), &prefixes)
+        }
     }
 }
 
 /// Whether `before` (the bytes in front of an address) may end with a repeated string instruction.
 pub fn may_end_with_repeat(before: &[u8]) -> bool {
-    let [head @ .., last] = before else { return false };
+    let [head @ .., last] = before else {
+        return false;
+    };
     if !is_string(*last) {
         return false;
     }
     let is_rep = |byte: Option<&u8>| matches!(byte, Some(0xf2 | 0xf3));
     let mut back = head.iter().rev();
     let first = back.next();
-    is_rep(first) || (matches!(first, Some(0x40..=0x4f | 0x66 | 0x67)) && back.take(2).any(|byte| is_rep(Some(byte))))
+    is_rep(first)
+        || (matches!(first, Some(0x40..=0x4f | 0x66 | 0x67))
+            && back.take(2).any(|byte| is_rep(Some(byte))))
 }
 
 struct Prefixes {
@@ -99,7 +113,14 @@ struct Prefixes {
 
 impl Prefixes {
     fn read(bytes: &[u8]) -> Self {
-        let mut found = Self { length: 0, rex: 0, operand_16: false, segment: false, gs: false, repeat: false };
+        let mut found = Self {
+            length: 0,
+            rex: 0,
+            operand_16: false,
+            segment: false,
+            gs: false,
+            repeat: false,
+        };
         for &byte in bytes {
             match byte {
                 0x66 => found.operand_16 = true,
@@ -139,10 +160,18 @@ struct Operand {
 impl Operand {
     fn read(operands: &[u8], prefixes: &Prefixes) -> Self {
         let Some(&modrm) = operands.first() else {
-            return Self { register: false, own: false, extension: 0 };
+            return Self {
+                register: false,
+                own: false,
+                extension: 0,
+            };
         };
         let (mode, rm) = (modrm >> 6, modrm & 7);
-        let base = if rm == 4 { operands.get(1).map_or(0, |sib| sib & 7) } else { rm };
+        let base = if rm == 4 {
+            operands.get(1).map_or(0, |sib| sib & 7)
+        } else {
+            rm
+        };
         let on_stack = rm == 4 && base == 4 && prefixes.rex & 1 == 0 && !prefixes.segment;
         let in_image = mode == 0 && rm == 5 && !prefixes.segment;
         Self {
@@ -172,7 +201,10 @@ impl Operand {
 }
 
 const fn plain(reach: Reach) -> Decoded {
-    Decoded { flow: Flow::Plain, reach }
+    Decoded {
+        flow: Flow::Plain,
+        reach,
+    }
 }
 
 const fn flow(flow: Flow, reach: Reach) -> Decoded {
@@ -184,12 +216,24 @@ const fn is_string(opcode: u8) -> bool {
 }
 
 fn string(opcode: u8, prefixes: &Prefixes) -> Decoded {
-    let accesses = if matches!(opcode, 0xa4..=0xa7 | 0x6c | 0x6d) { 2 } else { 1 };
+    let accesses = if matches!(opcode, 0xa4..=0xa7 | 0x6c | 0x6d) {
+        2
+    } else {
+        1
+    };
     if prefixes.repeat {
-        let width = if opcode < 0x70 { prefixes.width(opcode).min(4) } else { prefixes.width(opcode) };
+        let width = if opcode < 0x70 {
+            prefixes.width(opcode).min(4)
+        } else {
+            prefixes.width(opcode)
+        };
         return flow(Flow::Repeat(Repeat { width, accesses }), Reach::Unknown);
     }
-    plain(if accesses == 1 && opcode >= 0xaa { Reach::Once } else { Reach::Unknown })
+    plain(if accesses == 1 && opcode >= 0xaa {
+        Reach::Once
+    } else {
+        Reach::Unknown
+    })
 }
 
 fn one_byte(opcode: u8, operand: &Operand, prefixes: &Prefixes) -> Decoded {
@@ -200,9 +244,15 @@ fn one_byte(opcode: u8, operand: &Operand, prefixes: &Prefixes) -> Decoded {
         0x63 | 0x69 | 0x6b | 0x84 | 0x85 | 0x88..=0x8c | 0xc6 | 0xc7 => operand.once(),
         0x80 | 0x81 | 0x83 if operand.extension == 7 => operand.once(),
         0x80 | 0x81 | 0x83 | 0x86 | 0x87 | 0xc0 | 0xc1 | 0xd0..=0xd3 | 0xfe => operand.changed(),
-        0x70..=0x7f | 0x8d | 0x90..=0x99 | 0x9e | 0x9f | 0xa8 | 0xa9 | 0xb0..=0xbf | 0xe0..=0xe3 => {
-            plain(Reach::Nothing)
-        }
+        0x70..=0x7f
+        | 0x8d
+        | 0x90..=0x99
+        | 0x9e
+        | 0x9f
+        | 0xa8
+        | 0xa9
+        | 0xb0..=0xbf
+        | 0xe0..=0xe3 => plain(Reach::Nothing),
         0xe9 | 0xeb | 0xf5 | 0xf8..=0xfd => plain(Reach::Nothing),
         0xa0..=0xa3 => plain(Reach::Once),
         0xc2 | 0xc3 => flow(Flow::Return, Reach::Own),
@@ -234,30 +284,60 @@ fn unary(operand: &Operand) -> Decoded {
 fn group_5(operand: &Operand) -> Decoded {
     match operand.extension {
         0 | 1 => operand.changed(),
-        2 => flow(Flow::Call, if operand.register || operand.own { Reach::Own } else { Reach::Unknown }),
+        2 => flow(
+            Flow::Call,
+            if operand.register || operand.own {
+                Reach::Own
+            } else {
+                Reach::Unknown
+            },
+        ),
         4 if operand.register => plain(Reach::Nothing),
-        6 => plain(if operand.register || operand.own { Reach::Own } else { Reach::Unknown }),
+        6 => plain(if operand.register || operand.own {
+            Reach::Own
+        } else {
+            Reach::Unknown
+        }),
         _ => plain(Reach::Unknown),
     }
 }
 
 fn two_bytes(opcode: u8, operand: &Operand, prefixes: &Prefixes, operands: &[u8]) -> Decoded {
     match opcode {
-        0x1f => mark(operands, prefixes).map_or(plain(Reach::Nothing), |mark| flow(Flow::Mark(mark), Reach::Nothing)),
+        0x1f => mark(operands, prefixes).map_or(plain(Reach::Nothing), |mark| {
+            flow(Flow::Mark(mark), Reach::Nothing)
+        }),
         0x0d | 0x18..=0x1e | 0x80..=0x8f | 0xc8..=0xcf => plain(Reach::Nothing),
         0x07 | 0x35 => flow(Flow::Leave, Reach::Unknown),
-        0x40..=0x4f | 0x90..=0x9f | 0xaf | 0xb6 | 0xb7 | 0xbe | 0xbf | 0xa3 | 0xb8 | 0xbc | 0xbd => operand.once(),
+        0x40..=0x4f
+        | 0x90..=0x9f
+        | 0xaf
+        | 0xb6
+        | 0xb7
+        | 0xbe
+        | 0xbf
+        | 0xa3
+        | 0xb8
+        | 0xbc
+        | 0xbd => operand.once(),
         0xba if operand.extension == 4 => operand.once(),
-        0xba | 0xa4 | 0xa5 | 0xab..=0xad | 0xb0 | 0xb1 | 0xb3 | 0xbb | 0xc0 | 0xc1 => operand.changed(),
+        0xba | 0xa4 | 0xa5 | 0xab..=0xad | 0xb0 | 0xb1 | 0xb3 | 0xbb | 0xc0 | 0xc1 => {
+            operand.changed()
+        }
         0xae if operand.register && !prefixes.repeat => plain(Reach::Nothing),
         _ => plain(Reach::Unknown),
     }
 }
 
 fn mark(operands: &[u8], prefixes: &Prefixes) -> Option<Mark> {
-    let [0x80, constant @ ..] = operands else { return None };
+    let [0x80, constant @ ..] = operands else {
+        return None;
+    };
     let value = u32::from_le_bytes(constant.try_into().ok()?);
-    MARKS.iter().find(|(number, _)| prefixes.length == 0 && *number == value).map(|(_, mark)| *mark)
+    MARKS
+        .iter()
+        .find(|(number, _)| prefixes.length == 0 && *number == value)
+        .map(|(_, mark)| *mark)
 }
 
 #[cfg(test)]

@@ -9,34 +9,34 @@ fn check(bytes: &[u8], reach: Reach, flow: Flow) {
 fn reaches_of_common_instructions() {
     use Reach::{Nothing, Once, Own, Unknown};
     let table: &[(&[u8], Reach)] = &[
-        (&[0x48, 0x89, 0xe5], Nothing),                               // mov %rsp,%rbp
-        (&[0x48, 0x8b, 0x07], Once),                                  // mov (%rdi),%rax
-        (&[0x48, 0x8b, 0x44, 0x24, 0x08], Own),                       // mov 8(%rsp),%rax
-        (&[0x49, 0x8b, 0x44, 0x24, 0x08], Once),                      // mov 8(%r12),%rax
-        (&[0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0], Own),           // mov %gs:0,%rax
-        (&[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0], Once),       // mov %fs:0x28,%rax
-        (&[0x48, 0x8b, 0x05, 1, 2, 3, 4], Own),                       // mov x(%rip),%rax
-        (&[0x89, 0x04, 0x25, 0xb0, 0xb0, 0x5f, 0xff], Once),          // mov %eax,0xffffffffff5fb0b0: the local APIC
-        (&[0x55], Own),                                               // push %rbp
-        (&[0x41, 0x5c], Own),                                         // pop %r12
-        (&[0x48, 0x8d, 0x04, 0x24], Nothing),                         // lea (%rsp),%rax
-        (&[0x48, 0x01, 0x07], Unknown),                               // add %rax,(%rdi)
-        (&[0x48, 0x03, 0x07], Once),                                  // add (%rdi),%rax
-        (&[0x48, 0x39, 0x07], Once),                                  // cmp %rax,(%rdi)
-        (&[0x83, 0x3f, 0x01], Once),                                  // cmpl $1,(%rdi)
-        (&[0x83, 0x07, 0x01], Unknown),                               // addl $1,(%rdi)
-        (&[0xf0, 0x0f, 0xb1, 0x17], Unknown),                         // lock cmpxchg %edx,(%rdi)
-        (&[0x0f, 0xb6, 0x07], Once),                                  // movzbl (%rdi),%eax
-        (&[0x48, 0xf7, 0xf1], Unknown),                               // div %rcx
-        (&[0x0f, 0x0b], Unknown),                                     // ud2
-        (&[0xf3, 0x0f, 0x1e, 0xfa], Nothing),                         // endbr64
-        (&[0x74, 0x02], Nothing),                                     // je
-        (&[0x0f, 0x84, 0, 0, 0, 0], Nothing),                         // je
-        (&[0x0f, 0x31], Unknown),                                     // rdtsc
-        (&[0xff, 0x67, 0x08], Unknown),                                  // jmp *8(%rdi)
-        (&[0xff, 0xe0], Nothing),                                     // jmp *%rax
-        (&[0xc5, 0xf8, 0x77], Unknown),                               // vzeroupper
-        (&[0x0f, 0xae, 0xe8], Nothing),                               // lfence
+        (&[0x48, 0x89, 0xe5], Nothing),                     // mov %rsp,%rbp
+        (&[0x48, 0x8b, 0x07], Once),                        // mov (%rdi),%rax
+        (&[0x48, 0x8b, 0x44, 0x24, 0x08], Own),             // mov 8(%rsp),%rax
+        (&[0x49, 0x8b, 0x44, 0x24, 0x08], Once),            // mov 8(%r12),%rax
+        (&[0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0], Own), // mov %gs:0,%rax
+        (&[0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0], Once), // mov %fs:0x28,%rax
+        (&[0x48, 0x8b, 0x05, 1, 2, 3, 4], Own),             // mov x(%rip),%rax
+        (&[0x89, 0x04, 0x25, 0xb0, 0xb0, 0x5f, 0xff], Once), // mov %eax,0xffffffffff5fb0b0: the local APIC
+        (&[0x55], Own),                                      // push %rbp
+        (&[0x41, 0x5c], Own),                                // pop %r12
+        (&[0x48, 0x8d, 0x04, 0x24], Nothing),                // lea (%rsp),%rax
+        (&[0x48, 0x01, 0x07], Unknown),                      // add %rax,(%rdi)
+        (&[0x48, 0x03, 0x07], Once),                         // add (%rdi),%rax
+        (&[0x48, 0x39, 0x07], Once),                         // cmp %rax,(%rdi)
+        (&[0x83, 0x3f, 0x01], Once),                         // cmpl $1,(%rdi)
+        (&[0x83, 0x07, 0x01], Unknown),                      // addl $1,(%rdi)
+        (&[0xf0, 0x0f, 0xb1, 0x17], Unknown),                // lock cmpxchg %edx,(%rdi)
+        (&[0x0f, 0xb6, 0x07], Once),                         // movzbl (%rdi),%eax
+        (&[0x48, 0xf7, 0xf1], Unknown),                      // div %rcx
+        (&[0x0f, 0x0b], Unknown),                            // ud2
+        (&[0xf3, 0x0f, 0x1e, 0xfa], Nothing),                // endbr64
+        (&[0x74, 0x02], Nothing),                            // je
+        (&[0x0f, 0x84, 0, 0, 0, 0], Nothing),                // je
+        (&[0x0f, 0x31], Unknown),                            // rdtsc
+        (&[0xff, 0x67, 0x08], Unknown),                      // jmp *8(%rdi)
+        (&[0xff, 0xe0], Nothing),                            // jmp *%rax
+        (&[0xc5, 0xf8, 0x77], Unknown),                      // vzeroupper
+        (&[0x0f, 0xae, 0xe8], Nothing),                      // lfence
     ];
     for (bytes, reach) in table {
         check(bytes, *reach, Flow::Plain);
@@ -67,7 +67,14 @@ fn repeated_string_instructions_have_a_width() {
         (&[0xf3, 0xa6], 1, 2),       // repe cmpsb
     ];
     for (bytes, width, accesses) in table {
-        check(bytes, Reach::Unknown, Flow::Repeat(Repeat { width: *width, accesses: *accesses }));
+        check(
+            bytes,
+            Reach::Unknown,
+            Flow::Repeat(Repeat {
+                width: *width,
+                accesses: *accesses,
+            }),
+        );
         assert!(may_end_with_repeat(bytes), "{bytes:02x?}");
     }
     check(&[0xaa], Reach::Once, Flow::Plain);
@@ -75,17 +82,39 @@ fn repeated_string_instructions_have_a_width() {
 
 #[test]
 fn what_cannot_end_with_a_repeat() {
-    for bytes in [&[][..], &[0xaa], &[0x90, 0xaa], &[0xf3, 0xc3], &[0x48, 0xab]] {
+    for bytes in [
+        &[][..],
+        &[0xaa],
+        &[0x90, 0xaa],
+        &[0xf3, 0xc3],
+        &[0x48, 0xab],
+    ] {
         assert!(!may_end_with_repeat(bytes), "{bytes:02x?}");
     }
 }
 
 #[test]
 fn marks_are_told_from_other_nops() {
-    check(&[0x0f, 0x1f, 0x80, 0x01, 0x00, 0x54, 0x4b], Reach::Nothing, Flow::Mark(Mark::Begin));
-    check(&[0x0f, 0x1f, 0x80, 0x02, 0x00, 0x54, 0x4b], Reach::Nothing, Flow::Mark(Mark::End));
-    check(&[0x0f, 0x1f, 0x80, 0x03, 0x00, 0x54, 0x4b], Reach::Nothing, Flow::Mark(Mark::Operation));
-    check(&[0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00], Reach::Nothing, Flow::Plain);
+    check(
+        &[0x0f, 0x1f, 0x80, 0x01, 0x00, 0x54, 0x4b],
+        Reach::Nothing,
+        Flow::Mark(Mark::Begin),
+    );
+    check(
+        &[0x0f, 0x1f, 0x80, 0x02, 0x00, 0x54, 0x4b],
+        Reach::Nothing,
+        Flow::Mark(Mark::End),
+    );
+    check(
+        &[0x0f, 0x1f, 0x80, 0x03, 0x00, 0x54, 0x4b],
+        Reach::Nothing,
+        Flow::Mark(Mark::Operation),
+    );
+    check(
+        &[0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00],
+        Reach::Nothing,
+        Flow::Plain,
+    );
     check(&[0x0f, 0x1f, 0x44, 0x00, 0x00], Reach::Nothing, Flow::Plain);
 }
 

@@ -36,8 +36,19 @@ impl Functions {
     /// At most `most` numbers are given.
     pub fn new(symbols: Symbols<'static>, most: usize) -> Self {
         let numbers = alloc::vec![0; symbols.len()];
-        let last = Found { number: UNKNOWN, start: 0, end: 0, whole: false };
-        Self { symbols, numbered: alloc::vec![None, None], numbers, most, last }
+        let last = Found {
+            number: UNKNOWN,
+            start: 0,
+            end: 0,
+            whole: false,
+        };
+        Self {
+            symbols,
+            numbered: alloc::vec![None, None],
+            numbers,
+            most,
+            last,
+        }
     }
 
     /// The function that holds `address`.
@@ -45,7 +56,12 @@ impl Functions {
         if address < self.last.start || address >= self.last.end {
             self.last = match self.symbols.find(address) {
                 Some((index, end)) => self.numbered(index, end),
-                None => Found { number: UNKNOWN, start: address, end: address + 1, whole: false },
+                None => Found {
+                    number: UNKNOWN,
+                    start: address,
+                    end: address + 1,
+                    whole: false,
+                },
             };
         }
         self.last
@@ -63,11 +79,16 @@ impl Functions {
             known => known,
         };
         self.numbers[symbol.whole as usize] = number;
-        Found { number, start: symbol.address, end, whole: symbol.whole == index }
+        Found {
+            number,
+            start: symbol.address,
+            end,
+            whole: symbol.whole == index,
+        }
     }
 
     /// How many numbers are given.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.numbered.len()
     }
 

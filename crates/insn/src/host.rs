@@ -8,6 +8,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::ffi::{c_char, c_int, c_void};
 
 extern "C" {
+    fn malloc(size: usize) -> *mut c_void;
     fn posix_memalign(out: *mut *mut c_void, alignment: usize, size: usize) -> c_int;
     fn calloc(count: usize, size: usize) -> *mut c_void;
     fn realloc(memory: *mut c_void, size: usize) -> *mut c_void;
@@ -29,10 +30,13 @@ struct Malloc;
 // SAFETY: the C library's allocator keeps GlobalAlloc's contract; larger alignments go through posix_memalign.
 unsafe impl GlobalAlloc for Malloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.align() <= ALIGNMENT {
+            // SAFETY: malloc has no preconditions.
+            return unsafe { malloc(layout.size()) }.cast();
+        }
         let mut memory = core::ptr::null_mut();
-        let alignment = layout.align().max(ALIGNMENT);
-        // SAFETY: `alignment` is a power of two and a multiple of the size of a pointer.
-        match unsafe { posix_memalign(&mut memory, alignment, layout.size()) } {
+        // SAFETY: an alignment beyond malloc's is a power of two and a multiple of the size of a pointer.
+        match unsafe { posix_memalign(&mut memory, layout.align(), layout.size()) } {
             0 => memory.cast(),
             _ => core::ptr::null_mut(),
         }
@@ -98,7 +102,11 @@ extern "C" fn rust_eh_personality() {}
 /// Says on QEMU's standard error what is wrong.
 pub fn complain(what: &str) {
     let line = alloc::format!("insn: {what}\n");
-    File { descriptor: STDERR, open: false }.write(line.as_bytes());
+    File {
+        descriptor: STDERR,
+        open: false,
+    }
+    .write(line.as_bytes());
 }
 
 /// Reads a whole file; None where it cannot be read.
@@ -109,7 +117,10 @@ pub fn read_file(path: &str) -> Option<Vec<u8>> {
     if descriptor < 0 {
         return None;
     }
-    let file = File { descriptor, open: true };
+    let file = File {
+        descriptor,
+        open: true,
+    };
     let mut content = Vec::new();
     loop {
         content.reserve(1 << 20);
@@ -136,8 +147,12 @@ impl File {
     pub fn create(path: &str) -> Option<Self> {
         let path = c_string(path);
         // SAFETY: `path` ends with a zero byte; the mode goes with O_CREAT.
-        let descriptor = unsafe { open(path.as_ptr().cast(), O_WRONLY_CREAT_TRUNC, 0o644 as c_int) };
-        (descriptor >= 0).then_some(Self { descriptor, open: true })
+        let descriptor =
+            unsafe { open(path.as_ptr().cast(), O_WRONLY_CREAT_TRUNC, 0o644 as c_int) };
+        (descriptor >= 0).then_some(Self {
+            descriptor,
+            open: true,
+        })
     }
 
     /// Appends; false where not all of it could be written.

@@ -8,6 +8,7 @@
 extern crate alloc;
 
 pub mod arguments;
+pub mod caches;
 pub mod calls;
 pub mod decode;
 pub mod functions;
@@ -17,11 +18,24 @@ pub mod pages;
 pub mod plan;
 pub mod region;
 pub mod repeats;
+pub mod roles;
 pub mod symbols;
+pub mod tree;
 
+// What touches QEMU or the C library cannot be linked into a test.
 #[cfg(not(test))]
-pub mod api;
+mod counters;
+#[cfg(not(test))]
+mod hooks;
 #[cfg(not(test))]
 mod host;
 #[cfg(not(test))]
+#[cfg_attr(feature = "api1", path = "inline_memory.rs")]
+#[cfg_attr(not(feature = "api1"), path = "inline_scoreboard.rs")]
+mod inline;
+#[cfg(not(test))]
 mod plugin;
+#[cfg(not(test))]
+mod qemu;
+#[cfg(not(test))]
+mod translate;

@@ -3,12 +3,14 @@
 //! The first line says who wrote it, then comes one line a region, at last `{"end": true}`. The Python side reads
 //! it in `ktrial.machines.exact.plugin`; docs/architecture/plugin.md describes it.
 
-use crate::calls::{Calls, Node, PROGRAM};
+use crate::caches::{Caches, Counts};
+use crate::calls::Calls;
 use crate::functions::Functions;
 use crate::layout::{repeat, RepeatCounter, Used, ENTERED, PAGES};
 use crate::pages::Pages;
 use crate::region::Closed;
 use crate::repeats::Repeats;
+use crate::tree::PROGRAM;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -37,6 +39,8 @@ pub struct Names<'a> {
     pub repeats: &'a Repeats,
     /// Who called whom, where that was asked for.
     pub calls: Option<&'a Calls>,
+    /// What the caches saw, where that was asked for.
+    pub caches: Option<&'a Caches>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -49,7 +53,9 @@ struct Strings {
 /// One region's line.
 pub fn region(closed: &Closed, used: Used, names: &Names<'_>, vector: bool) -> String {
     let strings = strings_by_owner(closed, used, names.repeats);
-    let all = strings.iter().fold(Strings::default(), |sum, (_, one)| add(sum, *one));
+    let all = strings
+        .iter()
+        .fold(Strings::default(), |sum, (_, one)| add(sum, *one));
     let instructions = used.total(&closed.counters);
     let mut line = format!(
         "{{\"whole\":{},\"instructions\":{instructions},\"marks\":{},\"strings\":{},\"passes\":{},\"bytes\":{}",
@@ -57,9 +63,16 @@ pub fn region(closed: &Closed, used: Used, names: &Names<'_>, vector: bool) -> S
     );
     line.push_str(",\"functions\":[");
     let rows = rows(closed, used, &strings, names);
-    join(&mut line, rows.iter().map(|&number| function_row(closed, number, &strings, names.functions)));
+    join(
+        &mut line,
+        rows.iter()
+            .map(|&number| function_row(closed, number, &strings, names)),
+    );
     line.push_str("],\"pages\":[");
-    join(&mut line, (0..used.pages).filter_map(|page| page_row(closed, page, &strings, names.pages)));
+    join(
+        &mut line,
+        (0..used.pages).filter_map(|page| page_row(closed, page, &strings, names)),
+    );
     line.push_str("],\"operations\":");
     operations(&mut line, &closed.operations, vector);
     if let Some(calls) = names.calls {
@@ -74,8 +87,13 @@ fn strings_by_owner(closed: &Closed, used: Used, repeats: &Repeats) -> Vec<(u32,
     for number in 0..used.repeats {
         let count = |counter| closed.counters[repeat(number, counter)];
         let site = repeats.get(number);
-        let bytes = count(RepeatCounter::Accesses) / u64::from(site.repeat.accesses) * u64::from(site.repeat.width);
-        let one = Strings { done: count(RepeatCounter::Done), passes: count(RepeatCounter::Passes), bytes };
+        let bytes = count(RepeatCounter::Accesses) / u64::from(site.repeat.accesses)
+            * u64::from(site.repeat.width);
+        let one = Strings {
+            done: count(RepeatCounter::Done),
+            passes: count(RepeatCounter::Passes),
+            bytes,
+        };
         match found.iter_mut().find(|(owner, _)| *owner == site.owner) {
             Some((_, sum)) => *sum = add(*sum, one),
             None => found.push((site.owner, one)),
@@ -85,19 +103,26 @@ fn strings_by_owner(closed: &Closed, used: Used, repeats: &Repeats) -> Vec<(u32,
 }
 
 fn add(a: Strings, b: Strings) -> Strings {
-    Strings { done: a.done + b.done, passes: a.passes + b.passes, bytes: a.bytes + b.bytes }
+    Strings {
+        done: a.done + b.done,
+        passes: a.passes + b.passes,
+        bytes: a.bytes + b.bytes,
+    }
 }
 
 fn of(strings: &[(u32, Strings)], owner: usize) -> Strings {
-    strings.iter().find(|(other, _)| *other as usize == owner).map_or(Strings::default(), |(_, one)| *one)
+    strings
+        .iter()
+        .find(|(other, _)| *other as usize == owner)
+        .map_or(Strings::default(), |(_, one)| *one)
 }
 
 /// The functions that ran, or stand in the tree, by number.
 fn rows(closed: &Closed, used: Used, strings: &[(u32, Strings)], names: &Names<'_>) -> Vec<usize> {
     let mut named = vec![false; used.functions];
-    for nodes in names.calls.iter().map(|calls| calls.nodes()) {
-        for place in in_use(nodes).into_iter().skip(PROGRAM as usize + 1) {
-            named[nodes[place].function as usize] = true;
+    for tree in names.calls.iter().map(|calls| calls.tree()) {
+        for place in tree.in_use().into_iter().skip(PROGRAM as usize + 1) {
+            named[tree.nodes()[place].function as usize] = true;
         }
     }
     let ran = |number: usize| {
@@ -107,13 +132,23 @@ fn rows(closed: &Closed, used: Used, strings: &[(u32, Strings)], names: &Names<'
     (0..used.functions).filter(|&number| ran(number)).collect()
 }
 
-/// `[name, module, instructions, entered, strings, passes, bytes]`
-fn function_row(closed: &Closed, number: usize, strings: &[(u32, Strings)], names: &Functions) -> String {
+/// `[name, module, instructions, entered, strings, passes, bytes]`, and what the caches saw.
+fn function_row(
+    closed: &Closed,
+    number: usize,
+    strings: &[(u32, Strings)],
+    names: &Names<'_>,
+) -> String {
     let (own, entered) = (closed.counters[number], closed.counters[ENTERED + number]);
-    let Strings { done, passes, bytes } = of(strings, number);
-    let (name, module) = names.name(number as u32);
+    let Strings {
+        done,
+        passes,
+        bytes,
+    } = of(strings, number);
+    let (name, module) = names.functions.name(number as u32);
     let (name, module) = (quoted(name), quoted(module));
-    format!("[{name},{module},{own},{entered},{done},{passes},{bytes}]")
+    let seen = seen_by_caches(names.caches, number);
+    format!("[{name},{module},{own},{entered},{done},{passes},{bytes}{seen}]")
 }
 
 /// `"unmatched"`, `"tasks":[[stack, kernel, program]…]`, `"tree":[[parent, row, own, entered]…]`. The tree's first two
@@ -121,49 +156,85 @@ fn function_row(closed: &Closed, number: usize, strings: &[(u32, Strings)], name
 /// nothing ran, nor below them, are left out.
 fn tree(line: &mut String, calls: &Calls, rows: &[usize]) {
     line.push_str(&format!(",\"unmatched\":{},\"tasks\":[", calls.unmatched()));
-    join(line, calls.tasks().map(|(stack, task)| format!("[{stack},{},{}]", task.kernel, task.program)));
+    join(
+        line,
+        calls
+            .tasks()
+            .map(|(stack, task)| format!("[{stack},{},{}]", task.kernel, task.program)),
+    );
     line.push_str("],\"tree\":[");
-    let places = in_use(calls.nodes());
+    let nodes = calls.tree().nodes();
+    let places = calls.tree().in_use();
     let place = |&index: &usize| {
-        let node = &calls.nodes()[index];
-        let row = if index <= PROGRAM as usize { None } else { rows.binary_search(&(node.function as usize)).ok() };
+        let node = &nodes[index];
+        let row = if index <= PROGRAM as usize {
+            None
+        } else {
+            rows.binary_search(&(node.function as usize)).ok()
+        };
         let parent = places.binary_search(&(node.parent as usize)).unwrap_or(0);
-        format!("[{parent},{},{},{}]", row.map_or(-1, |row| row as i64), node.own, node.entered)
+        format!(
+            "[{parent},{},{},{}]",
+            row.map_or(-1, |row| row as i64),
+            node.own,
+            node.entered
+        )
     };
     join(line, places.iter().map(place));
     line.push(']');
 }
 
-/// The first two places, and those where something ran, there or below.
-fn in_use(nodes: &[Node]) -> Vec<usize> {
-    let mut used: Vec<bool> = nodes.iter().map(|node| node.own + node.entered > 0).collect();
-    used[..=PROGRAM as usize].fill(true);
-    for index in (PROGRAM as usize + 1..nodes.len()).rev() {
-        if used[index] {
-            used[nodes[index].parent as usize] = true;
-        }
-    }
-    (0..nodes.len()).filter(|&index| used[index]).collect()
+/// `,loads,stores,code misses,data misses,last-level misses`
+fn seen_by_caches(caches: Option<&Caches>, owner: usize) -> String {
+    caches.map_or(String::new(), |caches| {
+        let Counts {
+            loads,
+            stores,
+            code_misses,
+            data_misses,
+            last_misses,
+        } = caches.counts(owner);
+        format!(",{loads},{stores},{code_misses},{data_misses},{last_misses}")
+    })
 }
 
-/// `[address, checksum, instructions, strings, passes, bytes]`
-fn page_row(closed: &Closed, number: usize, strings: &[(u32, Strings)], names: &Pages) -> Option<String> {
+/// `[address, checksum, instructions, strings, passes, bytes]`, and what the caches saw.
+fn page_row(
+    closed: &Closed,
+    number: usize,
+    strings: &[(u32, Strings)],
+    names: &Names<'_>,
+) -> Option<String> {
     let own = closed.counters[PAGES + number];
-    let Strings { done, passes, bytes } = of(strings, PAGES + number);
+    let Strings {
+        done,
+        passes,
+        bytes,
+    } = of(strings, PAGES + number);
     if own == 0 && passes == 0 {
         return None;
     }
-    let page = names.get(number);
-    Some(format!("[{},{},{own},{done},{passes},{bytes}]", page.address, page.checksum))
+    let page = names.pages.get(number);
+    let seen = seen_by_caches(names.caches, PAGES + number);
+    Some(format!(
+        "[{},{},{own},{done},{passes},{bytes}{seen}]",
+        page.address, page.checksum
+    ))
 }
 
 fn operations(line: &mut String, all: &[u64], vector: bool) {
     let mut sorted = all.to_vec();
     sorted.sort_unstable();
     let sum: u64 = all.iter().sum();
-    let (least, most) = (sorted.first().copied().unwrap_or(0), sorted.last().copied().unwrap_or(0));
+    let (least, most) = (
+        sorted.first().copied().unwrap_or(0),
+        sorted.last().copied().unwrap_or(0),
+    );
     // The lower of the two middle ones and the upper: their mean is the median, and stays whole here.
-    let low = sorted.get(all.len().saturating_sub(1) / 2).copied().unwrap_or(0);
+    let low = sorted
+        .get(all.len().saturating_sub(1) / 2)
+        .copied()
+        .unwrap_or(0);
     let high = sorted.get(all.len() / 2).copied().unwrap_or(0);
     line.push_str(&format!(
         "{{\"count\":{},\"sum\":{sum},\"minimum\":{least},\"maximum\":{most},\"middle\":[{low},{high}]",
@@ -199,7 +270,6 @@ fn quoted(text: &[u8]) -> String {
     quoted.push('"');
     quoted
 }
-
 
 #[cfg(test)]
 #[path = "output_tests.rs"]

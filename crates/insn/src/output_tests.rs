@@ -12,7 +12,15 @@ fn line(operations: &[u64], vector: bool) -> String {
     let mut pages = Pages::default();
     pages.find(0x40_1000, Some(&[0; 4096]));
     let mut repeats = Repeats::default();
-    repeats.find(0xffff_ffff_8100_0004, 3, 2, Repeat { width: 8, accesses: 2 });
+    repeats.find(
+        0xffff_ffff_8100_0004,
+        0xffff_ffff_8100_0007,
+        2,
+        Repeat {
+            width: 8,
+            accesses: 2,
+        },
+    );
     let mut counters = vec![0; LENGTH];
     counters[2] = 10;
     counters[ENTERED + 2] = 2;
@@ -21,9 +29,29 @@ fn line(operations: &[u64], vector: bool) -> String {
     counters[repeat(0, RepeatCounter::Passes)] = 65;
     counters[repeat(0, RepeatCounter::Accesses)] = 128;
     counters[repeat(0, RepeatCounter::Done)] = 1;
-    let closed = Closed { counters, marks: operations.len() as u64, operations: operations.to_vec(), whole: true };
-    let used = Used { functions: functions.len(), pages: pages.len(), repeats: repeats.len() };
-    region(&closed, used, &Names { functions: &functions, pages: &pages, repeats: &repeats, calls: None }, vector)
+    let closed = Closed {
+        counters,
+        marks: operations.len() as u64,
+        operations: operations.to_vec(),
+        whole: true,
+    };
+    let used = Used {
+        functions: functions.count(),
+        pages: pages.count(),
+        repeats: repeats.count(),
+    };
+    region(
+        &closed,
+        used,
+        &Names {
+            functions: &functions,
+            pages: &pages,
+            repeats: &repeats,
+            calls: None,
+            caches: None,
+        },
+        vector,
+    )
 }
 
 #[test]
@@ -41,18 +69,28 @@ fn a_region_s_line() {
 
 /// The checksum itself is tested in `pages`.
 fn checksum(line: &str) -> String {
-    line.split("4198400,").nth(1).unwrap().split(',').next().unwrap().into()
+    line.split("4198400,")
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap()
+        .into()
 }
 
 #[test]
 fn operations_without_a_vector() {
-    assert!(line(&[], false).contains(r#""operations":{"count":0,"sum":0,"minimum":0,"maximum":0,"middle":[0,0]}"#));
+    assert!(line(&[], false)
+        .contains(r#""operations":{"count":0,"sum":0,"minimum":0,"maximum":0,"middle":[0,0]}"#));
     assert!(line(&[3, 1, 2], false).contains(r#""minimum":1,"maximum":3,"middle":[2,2]}"#));
 }
 
 #[test]
 fn the_first_and_the_last_line() {
-    assert_eq!(header(4, 12, true), "{\"insn\":1,\"api\":4,\"symbols\":12,\"inline\":true}\n");
+    assert_eq!(
+        header(4, 12, true),
+        "{\"insn\":1,\"api\":4,\"symbols\":12,\"inline\":true}\n"
+    );
     assert_eq!(end(), "{\"end\":true}\n");
 }
 
@@ -61,15 +99,38 @@ fn a_region_with_its_tree() {
     let mut functions = Functions::new(Symbols::read(TABLE), 100);
     let read = functions.find(0xffff_ffff_8100_0000).number;
     let mut calls = Calls::default();
-    calls.enter(read, crate::calls::Role::Entry, 4);
+    calls.enter(read, crate::roles::Role::Entry, 4);
     calls.charge(14);
     let mut counters = vec![0; LENGTH];
     counters[read as usize] = 10;
-    let closed = Closed { counters, marks: 0, operations: Vec::new(), whole: true };
-    let used = Used { functions: functions.len(), pages: 1, repeats: 0 };
+    let closed = Closed {
+        counters,
+        marks: 0,
+        operations: Vec::new(),
+        whole: true,
+    };
+    let used = Used {
+        functions: functions.count(),
+        pages: 1,
+        repeats: 0,
+    };
     let (pages, repeats) = (Pages::default(), Repeats::default());
-    let names = Names { functions: &functions, pages: &pages, repeats: &repeats, calls: Some(&calls) };
+    let names = Names {
+        functions: &functions,
+        pages: &pages,
+        repeats: &repeats,
+        calls: Some(&calls),
+        caches: None,
+    };
     let line = region(&closed, used, &names, false);
     let expected = r#""unmatched":0,"tasks":[[0,10,4]],"tree":[[0,-1,0,0],[0,-1,4,0],[0,0,10,1]]}"#;
     assert!(line.trim_end().ends_with(expected), "{line}");
+}
+
+#[test]
+fn a_row_with_what_the_caches_saw() {
+    let mut caches = Caches::new(crate::caches::Shapes::default(), LENGTH);
+    caches.access(7, 0x1000, 8, true);
+    assert_eq!(seen_by_caches(Some(&caches), 7), ",0,1,0,1,1");
+    assert_eq!(seen_by_caches(None, 7), "");
 }

@@ -16,7 +16,10 @@ pub struct Page {
 }
 
 /// Page number 0: those that do not fit, and code outside RAM.
-const REST: Page = Page { address: 0, checksum: 0 };
+const REST: Page = Page {
+    address: 0,
+    checksum: 0,
+};
 
 /// Numbered pages.
 pub struct Pages {
@@ -26,7 +29,10 @@ pub struct Pages {
 
 impl Default for Pages {
     fn default() -> Self {
-        Self { all: alloc::vec![(REST, 0)], last: 0 }
+        Self {
+            all: alloc::vec![(REST, 0)],
+            last: 0,
+        }
     }
 }
 
@@ -39,8 +45,15 @@ impl Pages {
         if same(&self.all[self.last]) {
             return self.last;
         }
-        let page = Page { address, checksum: crc32(memory) };
-        self.last = match self.all.iter().position(|known| same(known) || known.0 == page) {
+        let page = Page {
+            address,
+            checksum: crc32(memory),
+        };
+        self.last = match self
+            .all
+            .iter()
+            .position(|known| same(known) || known.0 == page)
+        {
             Some(number) => number,
             None if self.all.len() >= MOST_PAGES => return 0,
             None => {
@@ -52,7 +65,7 @@ impl Pages {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.all.len()
     }
 
@@ -64,7 +77,9 @@ impl Pages {
 
 fn crc32(bytes: &[u8]) -> u32 {
     let step = |crc: u32, bit: u32| (crc >> 1) ^ (0xedb8_8320 & 0u32.wrapping_sub((crc ^ bit) & 1));
-    !bytes.iter().fold(!0u32, |crc, &byte| (0..8).fold(crc, |crc, shift| step(crc, u32::from(byte >> shift))))
+    !bytes.iter().fold(!0u32, |crc, &byte| {
+        (0..8).fold(crc, |crc, shift| step(crc, u32::from(byte >> shift)))
+    })
 }
 
 #[cfg(test)]
@@ -84,7 +99,13 @@ mod tests {
         assert_eq!(pages.find(0x40_1ff0, Some(&nops)), first);
         assert_ne!(pages.find(0x40_2000, Some(&nops)), first);
         assert_ne!(pages.find(0x40_1000, Some(&zeros)), first);
-        assert_eq!(pages.get(first), Page { address: 0x40_1000, checksum: crc32(&nops) });
+        assert_eq!(
+            pages.get(first),
+            Page {
+                address: 0x40_1000,
+                checksum: crc32(&nops)
+            }
+        );
         assert_eq!(pages.find(0x40_1000, None), 0);
     }
 
@@ -92,6 +113,9 @@ mod tests {
     fn a_page_that_was_copied_is_still_the_same() {
         let (one, copy) = ([0x90u8; 4096], [0x90u8; 4096]);
         let mut pages = Pages::default();
-        assert_eq!(pages.find(0x1000, Some(&one)), pages.find(0x1000, Some(&copy)));
+        assert_eq!(
+            pages.find(0x1000, Some(&one)),
+            pages.find(0x1000, Some(&copy))
+        );
     }
 }

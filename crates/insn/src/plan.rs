@@ -27,7 +27,7 @@ pub struct Line {
 }
 
 /// `count` instructions of `function` that ran and are not yet added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pending {
     /// The function's number.
     pub function: u32,
@@ -58,11 +58,24 @@ pub enum Action {
 
 /// Tells `hook` what goes where: the instruction's index in the block, and the action. `flow`: report calls too.
 pub fn plan(block: &[Line], flow: bool, hook: &mut dyn FnMut(usize, Action)) {
-    let mut pending = Pending { function: block.first().map_or(0, |line| line.function), count: 0 };
+    let mut pending = Pending {
+        function: block.first().map_or(0, |line| line.function),
+        count: 0,
+    };
     for (index, line) in block.iter().enumerate() {
         let last = index + 1 == block.len();
         if line.first && line.kernel {
-            hook(index, Action::Enter(if flow { take(&mut pending) } else { Pending { count: 0, ..pending } }));
+            hook(
+                index,
+                Action::Enter(if flow {
+                    take(&mut pending)
+                } else {
+                    Pending {
+                        count: 0,
+                        ..pending
+                    }
+                }),
+            );
         }
         if line.function != pending.function {
             flush(&mut pending, index, hook);
@@ -92,7 +105,13 @@ pub fn plan(block: &[Line], flow: bool, hook: &mut dyn FnMut(usize, Action)) {
     }
 }
 
-fn count(pending: &mut Pending, line: &Line, index: usize, last: bool, hook: &mut dyn FnMut(usize, Action)) {
+fn count(
+    pending: &mut Pending,
+    line: &Line,
+    index: usize,
+    last: bool,
+    hook: &mut dyn FnMut(usize, Action),
+) {
     let safe = match line.decoded.reach {
         Reach::Nothing => true,
         Reach::Own => line.kernel,
@@ -101,9 +120,20 @@ fn count(pending: &mut Pending, line: &Line, index: usize, last: bool, hook: &mu
     if !safe && !last {
         flush(pending, index, hook);
     }
-    if last && !safe && line.decoded.reach != Reach::Unknown && line.decoded.flow == Flow::Plain && line.in_page {
+    if last
+        && !safe
+        && line.decoded.reach != Reach::Unknown
+        && line.decoded.flow == Flow::Plain
+        && line.in_page
+    {
         flush(pending, index, hook);
-        hook(index, Action::AddAfterAccess(Pending { count: 1, ..*pending }));
+        hook(
+            index,
+            Action::AddAfterAccess(Pending {
+                count: 1,
+                ..*pending
+            }),
+        );
         return;
     }
     pending.count += 1;

@@ -38,7 +38,12 @@ impl Regions {
         match mark {
             Mark::Begin => {
                 let at_last_mark = used.total(counters);
-                self.open = Some(Open { before: counters.to_vec(), marks: 0, at_last_mark, operations: Vec::new() });
+                self.open = Some(Open {
+                    before: counters.to_vec(),
+                    marks: 0,
+                    at_last_mark,
+                    operations: Vec::new(),
+                });
                 None
             }
             Mark::Operation => {
@@ -61,8 +66,17 @@ impl Regions {
 
     fn end(&mut self, counters: &[u64], whole: bool) -> Option<Closed> {
         let open = self.open.take()?;
-        let counters = counters.iter().zip(&open.before).map(|(now, before)| now - before).collect();
-        Some(Closed { counters, marks: open.marks, operations: open.operations, whole })
+        let counters = counters
+            .iter()
+            .zip(&open.before)
+            .map(|(now, before)| now - before)
+            .collect();
+        Some(Closed {
+            counters,
+            marks: open.marks,
+            operations: open.operations,
+            whole,
+        })
     }
 }
 
@@ -71,7 +85,11 @@ mod tests {
     use super::*;
     use crate::layout::LENGTH;
 
-    const USED: Used = Used { functions: 3, pages: 0, repeats: 0 };
+    const USED: Used = Used {
+        functions: 3,
+        pages: 0,
+        repeats: 0,
+    };
 
     #[test]
     fn a_region_is_the_difference_of_its_ends() {
@@ -85,7 +103,10 @@ mod tests {
         counters[0] += 2;
         let closed = regions.mark(Mark::End, &counters, USED).unwrap();
         assert_eq!(closed.counters[..4], [2, 1, 7, 0]);
-        assert_eq!((closed.marks, closed.operations, closed.whole), (2, alloc::vec![7, 1], true));
+        assert_eq!(
+            (closed.marks, closed.operations, closed.whole),
+            (2, alloc::vec![7, 1], true)
+        );
     }
 
     #[test]

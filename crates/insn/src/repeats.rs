@@ -29,8 +29,8 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// The number of the one at `address` that is `length` bytes long; None where there are too many.
-    pub fn find(&mut self, address: u64, length: usize, owner: u32, repeat: Repeat) -> Option<usize> {
+    /// The number of the one from `address` to `end`; None where there are too many.
+    pub fn find(&mut self, address: u64, end: u64, owner: u32, repeat: Repeat) -> Option<usize> {
         if let Some(&number) = self.by_address.get(&address) {
             let site = &mut self.sites[number];
             (site.owner, site.repeat) = (owner, repeat);
@@ -40,16 +40,21 @@ impl Repeats {
             return None;
         }
         let number = self.sites.len();
-        self.sites.push(Site { owner, repeat, seen: 0 });
+        self.sites.push(Site {
+            owner,
+            repeat,
+            seen: 0,
+        });
         self.by_address.insert(address, number);
-        self.by_successor.insert(address + length as u64, number);
+        self.by_successor.insert(end, number);
         Some(number)
     }
 
     /// Whether the block at `address` may run right after a repeated instruction. `page` holds its first byte.
     pub fn may_precede(&self, address: u64, page: Option<&[u8; 4096]>) -> bool {
         let within = (address & 0xfff) as usize;
-        self.by_successor.contains_key(&address) || page.is_some_and(|page| may_end_with_repeat(&page[..within]))
+        self.by_successor.contains_key(&address)
+            || page.is_some_and(|page| may_end_with_repeat(&page[..within]))
     }
 
     /// The one before `address`.
@@ -58,7 +63,7 @@ impl Repeats {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.sites.len()
     }
 
@@ -77,22 +82,28 @@ impl Repeats {
 mod tests {
     use super::*;
 
-    const MOVSB: Repeat = Repeat { width: 1, accesses: 2 };
+    const MOVSB: Repeat = Repeat {
+        width: 1,
+        accesses: 2,
+    };
 
     #[test]
     fn an_address_keeps_its_number() {
         let mut repeats = Repeats::default();
-        let first = repeats.find(0x1000, 2, 5, MOVSB);
-        let second = repeats.find(0x2000, 2, 5, MOVSB);
-        assert_eq!((first, second, repeats.len()), (Some(0), Some(1), 2));
-        assert_eq!(repeats.find(0x1000, 2, 5, MOVSB), first);
-        assert_eq!((repeats.before(0x1002), repeats.before(0x1000)), (first, None));
+        let first = repeats.find(0x1000, 0x1002, 5, MOVSB);
+        let second = repeats.find(0x2000, 0x2002, 5, MOVSB);
+        assert_eq!((first, second, repeats.count()), (Some(0), Some(1), 2));
+        assert_eq!(repeats.find(0x1000, 0x1002, 5, MOVSB), first);
+        assert_eq!(
+            (repeats.before(0x1002), repeats.before(0x1000)),
+            (first, None)
+        );
     }
 
     #[test]
     fn done_is_seen_once() {
         let mut repeats = Repeats::default();
-        repeats.find(0x1000, 2, 5, MOVSB);
+        repeats.find(0x1000, 0x1002, 5, MOVSB);
         assert!(!repeats.has_run(0, 0));
         assert!(repeats.has_run(0, 10));
         assert!(!repeats.has_run(0, 10));

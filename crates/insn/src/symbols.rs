@@ -8,6 +8,9 @@ pub const KERNEL: u64 = 1 << 63;
 /// The last symbol of a module is given at most this many bytes.
 const LONGEST: u64 = 1 << 16;
 
+/// The end of a name that is looked at for `.cold` or `.cold.12`.
+const DOTS: usize = 8;
+
 /// One function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol<'a> {
@@ -29,12 +32,19 @@ pub struct Symbols<'a> {
 impl<'a> Symbols<'a> {
     /// Reads a table. Lines that name no function in the kernel's half of the address space are left out.
     pub fn read(text: &'a [u8]) -> Self {
-        let mut all: Vec<(bool, Symbol<'a>)> = text.split(|&byte| byte == b'\n').filter_map(function).collect();
+        let mut all: Vec<(bool, Symbol<'a>)> = text
+            .split(|&byte| byte == b'\n')
+            .filter_map(function)
+            .collect();
         all.sort_by(|(local_a, a), (local_b, b)| {
-            a.address.cmp(&b.address).then_with(|| preference(*local_a, a).cmp(&preference(*local_b, b)))
+            a.address
+                .cmp(&b.address)
+                .then_with(|| preference(*local_a, a).cmp(&preference(*local_b, b)))
         });
         all.dedup_by_key(|(_, symbol)| symbol.address);
-        let mut symbols = Self { all: all.into_iter().map(|(_, symbol)| symbol).collect() };
+        let mut symbols = Self {
+            all: all.into_iter().map(|(_, symbol)| symbol).collect(),
+        };
         symbols.join_cold_parts();
         symbols
     }
@@ -56,38 +66,64 @@ impl<'a> Symbols<'a> {
 
     /// The index of the symbol that holds `address`, and where that symbol ends.
     pub fn find(&self, address: u64) -> Option<(u32, u64)> {
-        let index = self.all.partition_point(|symbol| symbol.address <= address).checked_sub(1)?;
+        let index = self
+            .all
+            .partition_point(|symbol| symbol.address <= address)
+            .checked_sub(1)?;
         let symbol = &self.all[index];
         let next = self.all.get(index + 1);
         let end = match next {
             Some(next) if next.module == symbol.module => next.address,
-            _ => next.map_or(u64::MAX, |next| next.address).min(symbol.address.saturating_add(LONGEST)),
+            _ => next
+                .map_or(u64::MAX, |next| next.address)
+                .min(symbol.address.saturating_add(LONGEST)),
         };
         (address < end).then_some((index as u32, end))
     }
 
-    /// A compiler puts what it thinks unlikely into `name.cold`, far away: it is the same function.
+    /// A compiler puts what it thinks unlikely into `name.cold`, far away: it is the same function. Where several
+    /// functions have that name, nobody knows whose part it is.
     fn join_cold_parts(&mut self) {
-        let mut named: BTreeMap<(&[u8], &[u8]), Option<u32>> = BTreeMap::new();
-        for (index, symbol) in self.all.iter().enumerate() {
-            named.entry((symbol.module, symbol.name)).and_modify(|seen| *seen = None).or_insert(Some(index as u32));
+        let mut parents: BTreeMap<(&[u8], &[u8]), Parent> = BTreeMap::new();
+        for symbol in &self.all {
+            if let Some(parent) = parent_of_cold(symbol.name) {
+                parents.insert((parent, symbol.module), Parent::Missing);
+            }
         }
         for (index, symbol) in self.all.iter_mut().enumerate() {
             symbol.whole = index as u32;
-            if let Some(parent) = parent_of_cold(symbol.name) {
-                if let Some(Some(whole)) = named.get(&(symbol.module, parent)) {
-                    (symbol.whole, symbol.name) = (*whole, parent);
-                }
+            if let Some(parent) = parents.get_mut(&(symbol.name, symbol.module)) {
+                *parent = match parent {
+                    Parent::Missing => Parent::One(index as u32),
+                    _ => Parent::Several,
+                };
+            }
+        }
+        for symbol in &mut self.all {
+            let parent = parent_of_cold(symbol.name);
+            let found = parent.and_then(|name| Some((name, parents.get(&(name, symbol.module))?)));
+            if let Some((name, Parent::One(whole))) = found {
+                (symbol.whole, symbol.name) = (*whole, name);
             }
         }
     }
 }
 
+enum Parent {
+    Missing,
+    One(u32),
+    Several,
+}
+
 fn parent_of_cold(name: &[u8]) -> Option<&[u8]> {
+    if !name.iter().rev().take(DOTS).any(|&byte| byte == b'.') {
+        return None;
+    }
     let parent = name.strip_suffix(b".cold").or_else(|| {
         let dot = name.iter().rposition(|&byte| byte == b'.')?;
         let number = &name[dot + 1..];
-        (!number.is_empty() && number.iter().all(u8::is_ascii_digit)).then(|| name[..dot].strip_suffix(b".cold"))?
+        (!number.is_empty() && number.iter().all(u8::is_ascii_digit))
+            .then(|| name[..dot].strip_suffix(b".cold"))?
     })?;
     (!parent.is_empty()).then_some(parent)
 }
@@ -99,13 +135,25 @@ fn preference<'a>(local: bool, symbol: &Symbol<'a>) -> (usize, bool, usize, &'a 
 }
 
 fn function(line: &[u8]) -> Option<(bool, Symbol<'_>)> {
-    let mut fields = line.split(|byte| byte.is_ascii_whitespace()).filter(|field| !field.is_empty());
+    let mut fields = line
+        .split(|byte| byte.is_ascii_whitespace())
+        .filter(|field| !field.is_empty());
     let address = u64::from_str_radix(core::str::from_utf8(fields.next()?).ok()?, 16).ok()?;
     let kind = fields.next()?;
     let name = fields.next()?;
-    let module = fields.next().and_then(|field| field.strip_prefix(b"[")?.strip_suffix(b"]")).unwrap_or_default();
-    (address >= KERNEL && matches!(kind, b"t" | b"T" | b"w" | b"W"))
-        .then_some((kind[0].is_ascii_lowercase(), Symbol { address, name, module, whole: 0 }))
+    let module = fields
+        .next()
+        .and_then(|field| field.strip_prefix(b"[")?.strip_suffix(b"]"))
+        .unwrap_or_default();
+    (address >= KERNEL && matches!(kind, b"t" | b"T" | b"w" | b"W")).then_some((
+        kind[0].is_ascii_lowercase(),
+        Symbol {
+            address,
+            name,
+            module,
+            whole: 0,
+        },
+    ))
 }
 
 #[cfg(test)]

@@ -21,7 +21,10 @@ not a line
 fn name_at(symbols: &Symbols<'static>, address: u64) -> Option<(&'static str, &'static str)> {
     let (index, _) = symbols.find(address)?;
     let symbol = symbols.get(symbols.get(index).whole);
-    Some((core::str::from_utf8(symbol.name).unwrap(), core::str::from_utf8(symbol.module).unwrap()))
+    Some((
+        core::str::from_utf8(symbol.name).unwrap(),
+        core::str::from_utf8(symbol.module).unwrap(),
+    ))
 }
 
 #[test]
@@ -49,7 +52,10 @@ fn addresses_find_their_function() {
 #[test]
 fn a_symbol_ends_where_the_next_one_starts() {
     let symbols = Symbols::read(TABLE);
-    assert_eq!(symbols.find(0xffff_ffff_8100_0210).map(|(_, end)| end), Some(0xffff_ffff_8100_0300));
+    assert_eq!(
+        symbols.find(0xffff_ffff_8100_0210).map(|(_, end)| end),
+        Some(0xffff_ffff_8100_0300)
+    );
 }
 
 #[test]

@@ -1,0 +1,199 @@
+//! A model of a CPU's caches: two at the first level, one behind them, each set-associative with true LRU.
+//!
+//! It knows nothing of prefetching, of write-back, of the translation of addresses, or of other CPUs: what it says is
+//! how a function's accesses fall, not how long they take.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Size and shape of one cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes in all.
+    pub size: u64,
+    /// Lines that share a set.
+    pub ways: u64,
+    /// Bytes in a line.
+    pub line: u64,
+}
+
+impl Shape {
+    /// Reads `size:ways:line`; the error says what is wrong with it.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let parts: Vec<u64> = text
+            .split(':')
+            .filter_map(|part| part.parse().ok())
+            .collect();
+        let [size, ways, line] = parts[..] else {
+            return Err(format!("{text} is not of the form bytes:ways:bytes-a-line"));
+        };
+        if !line.is_power_of_two() || !(8..=4096).contains(&line) {
+            return Err(format!(
+                "{text}: a line has 8 to 4096 bytes, a power of two"
+            ));
+        }
+        let shape = Self { size, ways, line };
+        let whole = ways
+            .checked_mul(line)
+            .is_some_and(|row| row > 0 && size.is_multiple_of(row));
+        if !whole || !shape.sets().is_power_of_two() || size > 1 << 30 {
+            return Err(format!("{text}: bytes / (ways × bytes a line) must be a power of two, and bytes at most 1 GiB"));
+        }
+        Ok(shape)
+    }
+
+    fn sets(&self) -> u64 {
+        self.size / (self.ways * self.line)
+    }
+}
+
+struct Cache {
+    line_bits: u32,
+    set_mask: u64,
+    ways: usize,
+    /// Line numbers + 1, a set after another, the one used last in front; 0 is empty.
+    lines: Vec<u64>,
+}
+
+impl Cache {
+    fn new(shape: Shape) -> Self {
+        Self {
+            line_bits: shape.line.trailing_zeros(),
+            set_mask: shape.sets() - 1,
+            ways: shape.ways as usize,
+            lines: alloc::vec![0; (shape.sets() * shape.ways) as usize],
+        }
+    }
+
+    /// Touches the line that holds `address`; whether it was there.
+    fn touch(&mut self, address: u64) -> bool {
+        let line = address >> self.line_bits;
+        let first = (line & self.set_mask) as usize * self.ways;
+        let set = &mut self.lines[first..first + self.ways];
+        if set[0] == line + 1 {
+            return true;
+        }
+        let place = set.iter().position(|&held| held == line + 1);
+        set[..=place.unwrap_or(self.ways - 1)].rotate_right(1);
+        set[0] = line + 1;
+        place.is_some()
+    }
+}
+
+/// What one function's accesses came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Data that was read, in accesses.
+    pub loads: u64,
+    /// Data that was written, in accesses.
+    pub stores: u64,
+    /// Lines of code that were not in the first level.
+    pub code_misses: u64,
+    /// Lines of data that were not in the first level.
+    pub data_misses: u64,
+    /// Lines, of either, that were not in the last level.
+    pub last_misses: u64,
+}
+
+/// Shapes of the three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shapes {
+    /// First level, instructions.
+    pub code: Shape,
+    /// First level, data.
+    pub data: Shape,
+    /// Last level, both.
+    pub last: Shape,
+}
+
+impl Default for Shapes {
+    /// 32 KiB with 8 ways each at the first level, 8 MiB with 16 ways behind them, lines of 64 bytes.
+    fn default() -> Self {
+        let first = Shape {
+            size: 32 << 10,
+            ways: 8,
+            line: 64,
+        };
+        Self {
+            code: first,
+            data: first,
+            last: Shape {
+                size: 8 << 20,
+                ways: 16,
+                line: 64,
+            },
+        }
+    }
+}
+
+/// The three, and what was counted.
+pub struct Caches {
+    code: Cache,
+    data: Cache,
+    last: Cache,
+    /// Bits of an address within a line of the first level.
+    code_bits: u32,
+    data_bits: u32,
+    counts: Vec<Counts>,
+}
+
+impl Caches {
+    /// Empty caches; counts for owners 0 to `owners` - 1.
+    pub fn new(shapes: Shapes, owners: usize) -> Self {
+        Self {
+            code: Cache::new(shapes.code),
+            data: Cache::new(shapes.data),
+            last: Cache::new(shapes.last),
+            code_bits: shapes.code.line.trailing_zeros(),
+            data_bits: shapes.data.line.trailing_zeros(),
+            counts: alloc::vec![Counts::default(); owners],
+        }
+    }
+
+    /// Counts start again at 0; the caches stay warm.
+    pub fn reset(&mut self) {
+        self.counts.fill(Counts::default());
+    }
+
+    /// Number of the line of code that holds `address`.
+    pub fn code_line(&self, address: u64) -> u64 {
+        address >> self.code_bits
+    }
+
+    /// Instructions at `address` (physical), `length` bytes, are fetched.
+    pub fn fetch(&mut self, owner: usize, address: u64, length: u64) {
+        for line in lines(address, length, self.code_bits) {
+            if !self.code.touch(line) {
+                self.counts[owner].code_misses += 1;
+                self.counts[owner].last_misses += u64::from(!self.last.touch(line));
+            }
+        }
+    }
+
+    /// Data at `address` (physical), `length` bytes, is read or written.
+    pub fn access(&mut self, owner: usize, address: u64, length: u64, store: bool) {
+        let counts = &mut self.counts[owner];
+        counts.loads += u64::from(!store);
+        counts.stores += u64::from(store);
+        for line in lines(address, length, self.data_bits) {
+            if !self.data.touch(line) {
+                counts.data_misses += 1;
+                counts.last_misses += u64::from(!self.last.touch(line));
+            }
+        }
+    }
+
+    /// What an owner's accesses came to.
+    pub fn counts(&self, owner: usize) -> Counts {
+        self.counts[owner]
+    }
+}
+
+fn lines(address: u64, length: u64, bits: u32) -> impl Iterator<Item = u64> {
+    (address >> bits..=(address + length.max(1) - 1) >> bits).map(move |line| line << bits)
+}
+
+#[cfg(test)]
+#[path = "caches_tests.rs"]
+mod tests;

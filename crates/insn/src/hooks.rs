@@ -1,0 +1,132 @@
+//! What QEMU calls while the guest runs.
+
+use crate::decode::Mark;
+use crate::layout::{repeat, RepeatCounter, FLOWS};
+use crate::plan::Pending;
+use crate::plugin::{with_plugin, Plugin};
+use crate::qemu;
+use crate::roles::Role;
+use alloc::boxed::Box;
+use core::ffi::{c_uint, c_void};
+
+/// Data for a hook. Blocks are translated anew now and then, so that a little is lost each time.
+pub fn kept<T: Copy>(data: T) -> *mut c_void {
+    core::ptr::from_mut(Box::leak(Box::new(data))).cast()
+}
+
+/// The program's mark; `data`: which, and what is not added yet.
+pub extern "C" fn at_mark(_: c_uint, data: *mut c_void) {
+    // SAFETY: made by `kept` in `Plugin::hook`.
+    let (mark, pending) = unsafe { *data.cast::<(Mark, Pending)>() };
+    with_plugin(|plugin| {
+        let now = plugin.catch_up(pending);
+        if let Some(calls) = &mut plugin.calls {
+            calls.charge(now);
+            if mark == Mark::Begin {
+                calls.reset();
+            }
+        }
+        if let (Some(caches), Mark::Begin) = (&mut plugin.caches, mark) {
+            caches.reset();
+        }
+        let used = plugin.used();
+        if let Some(closed) = plugin.regions.mark(mark, plugin.counters.values(), used) {
+            plugin.write(&closed);
+        }
+    });
+}
+
+/// A function's first instruction; `data`: its number, its role, and what is not added yet.
+pub extern "C" fn at_enter(_: c_uint, data: *mut c_void) {
+    // SAFETY: made by `kept` in `Plugin::hook`.
+    let (function, role, pending) = unsafe { *data.cast::<(u32, Role, Pending)>() };
+    with_plugin(|plugin| {
+        let now = plugin.catch_up(pending);
+        if let Some(calls) = &mut plugin.calls {
+            calls.enter(function, role, now);
+        }
+    });
+}
+
+/// Back from an interrupt or a system call; `data`: what is not added yet.
+pub extern "C" fn at_leave(_: c_uint, data: *mut c_void) {
+    // SAFETY: made by `kept` in `Plugin::hook`.
+    let pending = unsafe { *data.cast::<Pending>() };
+    with_plugin(|plugin| {
+        let now = plugin.catch_up(pending);
+        if let Some(calls) = &mut plugin.calls {
+            calls.leave(now);
+        }
+    });
+}
+
+/// A call has stored its return address; `function`: its number.
+pub extern "C" fn at_call(_: c_uint, access: u32, pointer: u64, function: *mut c_void) {
+    with_plugin(|plugin| {
+        if qemu::is_store(access) && flow_is_new(plugin) {
+            let now = plugin.catch_up(Pending::default());
+            if let Some(calls) = &mut plugin.calls {
+                calls.call(function as usize as u32, pointer, now);
+            }
+        }
+    });
+}
+
+/// A return has loaded its return address; `function`: its number.
+pub extern "C" fn at_return(_: c_uint, _: u32, pointer: u64, function: *mut c_void) {
+    with_plugin(|plugin| {
+        if flow_is_new(plugin) {
+            let now = plugin.catch_up(Pending::default());
+            if let Some(calls) = &mut plugin.calls {
+                calls.returned(function as usize as u32, pointer, now);
+            }
+        }
+    });
+}
+
+/// Whether a call or return has started that is not dealt with yet.
+fn flow_is_new(plugin: &mut Plugin) -> bool {
+    let flows = plugin.counters.values()[FLOWS];
+    core::mem::replace(&mut plugin.flows, flows) != flows
+}
+
+/// Data was read or written; `owner`: the counter of whose instruction it was.
+pub extern "C" fn at_access(_: c_uint, access: u32, address: u64, owner: *mut c_void) {
+    with_plugin(|plugin| {
+        if let (Some(caches), Some(place)) = (&mut plugin.caches, qemu::physical(access, address)) {
+            caches.access(
+                owner as usize,
+                place,
+                qemu::size(access),
+                qemu::is_store(access),
+            );
+        }
+    });
+}
+
+/// A line of code is reached; `data`: owner, physical address, length.
+pub extern "C" fn at_fetch(_: c_uint, data: *mut c_void) {
+    // SAFETY: made by `kept` in `Plugin::hook_caches`.
+    let (owner, physical, length) = unsafe { *data.cast::<(usize, u64, u64)>() };
+    with_plugin(|plugin| {
+        if let Some(caches) = &mut plugin.caches {
+            caches.fetch(owner, physical, length);
+        }
+    });
+}
+
+/// The block at `address` starts, which may come after a repeated string instruction.
+pub extern "C" fn after_repeat(_: c_uint, address: *mut c_void) {
+    with_plugin(|plugin| {
+        let Some(number) = plugin.repeats.before(address as u64) else {
+            return;
+        };
+        let passes = plugin.counters.values()[repeat(number, RepeatCounter::Passes)];
+        if plugin.repeats.has_run(number, passes) {
+            let done = repeat(number, RepeatCounter::Done);
+            plugin.counters.add_now(done, 1);
+            let function = plugin.repeats.get(number).owner;
+            plugin.catch_up(Pending { function, count: 1 });
+        }
+    });
+}
