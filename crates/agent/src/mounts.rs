@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 
+use nix::errno::Errno;
 use nix::mount::{mount, MsFlags};
 use wire::boot::BootFailure;
 
@@ -27,6 +28,7 @@ const FILE_SYSTEMS: [(&str, &str, &str); 9] = [
 pub fn mount_all() -> Vec<BootFailure> {
     FILE_SYSTEMS
         .into_iter()
+        .filter(|(fstype, path, _)| !(*fstype == "tmpfs" && holds_files(path)))
         .filter_map(|(fstype, path, options)| {
             let answer = mount_one(fstype, path, options).err()?;
             let what = format!("mount {path}");
@@ -38,9 +40,17 @@ pub fn mount_all() -> Vec<BootFailure> {
         .collect()
 }
 
+/// Files that a study carries to /tmp lie in the root file system, which is memory as well, and must not be hidden.
+fn holds_files(path: &str) -> bool {
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+}
+
 fn mount_one(fstype: &str, path: &str, options: &str) -> io::Result<()> {
+    // Where the kernel lacks the file system it lacks the mount point too, and making one is forbidden in /sys.
+    if !is_known(fstype) {
+        return Err(Errno::ENODEV.into());
+    }
     fs::create_dir_all(path)?;
-    // A kernel with CONFIG_DEVTMPFS_MOUNT does not mount /dev itself where there is an initial RAM disk.
     Ok(mount(
         Some(fstype),
         path,
@@ -48,4 +58,23 @@ fn mount_one(fstype: &str, path: &str, options: &str) -> io::Result<()> {
         NONE,
         Some(options),
     )?)
+}
+
+/// Whether this kernel has the file system. Before /proc is mounted nobody can tell.
+fn is_known(fstype: &str) -> bool {
+    let listed = |text: String| {
+        text.lines()
+            .any(|line| line.split('\t').next_back() == Some(fstype))
+    };
+    fs::read_to_string("/proc/filesystems").map_or(true, listed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_are_known_by_their_whole_name() {
+        assert_eq!(["proc", "pro", "nofs"].map(is_known), [true, false, false]);
+    }
 }
