@@ -116,6 +116,9 @@ impl Plugin {
             let problem = "more than one CPU cannot be counted with this QEMU (plugin API 1)";
             return Err(problem.into());
         }
+        if cpus > 1 && (arguments.calls || arguments.caches.is_some()) {
+            return Err("calls and caches are followed with one CPU only".into());
+        }
         // QEMU 10.0 takes a constant for the CPU's number under -icount, and computes in place
         // (`gen_plugin_u64_ptr`): with a second CPU its constants change under it, and it crashes.
         let inline = cpus <= 1 && !arguments.callbacks;
