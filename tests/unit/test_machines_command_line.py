@@ -10,6 +10,7 @@ from ktrial.machines.exact.command_line import (
     kernel_parameters,
     machine_arguments,
     memory_arguments,
+    snapshot_point_arguments,
 )
 from ktrial.machines.exact.qemu import Qemu
 from ktrial.model.kernel import Kernel, Origin
@@ -44,7 +45,6 @@ def following(arguments: tuple[str, ...], option: str) -> str:
         ("-seed", "1"),
         ("-cpu", "max,-erms,-fsrm"),
         ("-accel", "tcg"),
-        ("-action", "panic=pause"),
         ("-m", "512M"),
         ("-smp", "1"),
     ],
@@ -74,6 +74,11 @@ def test_the_timer_interrupt_is_not_taken_from_several_cpus() -> None:
     several = BOOT.model_copy(update={"cpus": 2})
     assert "noapictimer" in kernel_parameters(BOOT).split()
     assert "noapictimer" not in kernel_parameters(several).split()
+
+
+def test_only_a_guest_to_be_saved_stops_at_the_snapshot_point() -> None:
+    assert snapshot_point_arguments(stops=True) == ("-action", "panic=pause")
+    assert snapshot_point_arguments(stops=False) == ("-action", "panic=none")
 
 
 def test_memory_is_shared_only_while_a_snapshot_is_made() -> None:

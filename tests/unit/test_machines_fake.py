@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial import machines
+from ktrial import extensions, machines
 from ktrial.errors import GuestEnded, MachineStopped, NoSpaceForSnapshot, UnknownMachine
 from ktrial.machines import catalogue
 from ktrial.machines.fake import FakeMachine, agreeable, ended
@@ -109,7 +109,7 @@ def test_outsiders_are_found_and_a_broken_one_only_warns(monkeypatch: pytest.Mon
         EntryPoint("broken", "no_such_package:Machine", "ktrial.machines"),
         EntryPoint("odd", "ktrial.machines.fake:NAME", "ktrial.machines"),
     ]
-    monkeypatch.setattr(catalogue, "entry_points", lambda group: entries)
+    monkeypatch.setattr(extensions, "entry_points", lambda group: entries)
     assert isinstance(machines.find("theirs"), FakeMachine)
     _, warnings = machines.found()
     assert [warning.text.split(" is broken")[0] for warning in warnings] == [

@@ -121,6 +121,12 @@ def test_a_workloads_own_control_group_may_be_out_of_memory() -> None:
     assert outcome.processes_killed(0, "") is None
 
 
+def test_an_agent_that_gives_up() -> None:
+    assert outcome.agent_failed("no plan", "").outcome is Outcome.MACHINE_FAILED
+    full = outcome.agent_failed("no plan", "Initramfs unpacking failed: write error")
+    assert full.outcome is Outcome.OUT_OF_MEMORY
+
+
 def test_of_a_long_console_the_end_is_kept() -> None:
     console = "".join(f"line {n}\r\n" for n in range(1000))
     assert outcome.console_end(console).splitlines() == [f"line {n}" for n in range(800, 1000)]

@@ -4,43 +4,25 @@
 the same is named by an entry point of the group `ktrial.machines`, whose name is the machine's.
 """
 
-import difflib
-import importlib
-import pkgutil
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import entry_points
-from pathlib import Path
 
+from ktrial import extensions
 from ktrial.errors import UnknownMachine
+from ktrial.errors.nearest import nearest
 from ktrial.machines.protocol import Machine
-from ktrial.model.advice import DataWarning, WarningKind
+from ktrial.model.advice import DataWarning
 
 Maker = Callable[[], Machine]
 
 _GROUP = "ktrial.machines"
-_BROKEN = (ImportError, AttributeError, SyntaxError, NameError, TypeError, ValueError, LookupError, OSError)
-"""What the import of another package's module may raise; ktrial goes on without it."""
 
 
 @cache
 def found() -> tuple[dict[str, Maker], tuple[DataWarning, ...]]:
     """Name → what makes the machine, sorted, and a warning for each plugin that is broken."""
-    makers: dict[str, Maker] = {}
-    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        maker = getattr(importlib.import_module(f"{__package__}.{module.name}"), "MACHINE", None)
-        if maker is not None:
-            makers[module.name] = maker
-    warnings = []
-    for entry in entry_points(group=_GROUP):
-        try:
-            maker = entry.load()
-            if not callable(maker):
-                raise TypeError(f"{entry.value} cannot be called")
-            makers.setdefault(entry.name, maker)
-        except _BROKEN as error:
-            warnings.append(_broken(entry.name, error))
-    return dict(sorted(makers.items())), tuple(warnings)
+    own = dict(_check(*item) for item in extensions.built_in("ktrial.machines", "MACHINE").items())
+    return extensions.outside(_GROUP, "machine", _check, own)
 
 
 def names() -> tuple[str, ...]:
@@ -53,14 +35,10 @@ def find(name: str) -> Machine:
     makers, _ = found()
     if name in makers:
         return makers[name]()
-    near = difflib.get_close_matches(name, makers, n=2)
-    similar = f" (did you mean {' or '.join(near)}?)" if near else ""
-    raise UnknownMachine(machine=name, similar=similar, known=", ".join(makers))
+    raise UnknownMachine(machine=name, similar=nearest(name, makers), known=", ".join(makers))
 
 
-def _broken(name: str, error: Exception) -> DataWarning:
-    return DataWarning(
-        kind=WarningKind.PLUGIN_BROKEN,
-        text=f"the machine {name} is broken and is left out: {type(error).__name__}: {error}",
-        advice="update or uninstall the package that brings it",
-    )
+def _check(name: str, found: object) -> tuple[str, Maker]:
+    if not callable(found):
+        raise TypeError("it cannot be called")
+    return name, found

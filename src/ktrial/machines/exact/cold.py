@@ -66,7 +66,7 @@ def not_booted(
     console, said = process.console_text(), process.said()
     process.kill()
     if report.failed:
-        found = outcome.agent_failed(report.failed)
+        found = outcome.agent_failed(report.failed, console)
     else:
         talkative = _talkative_console(setup, children)
         console = talkative if len(talkative) > len(console) else console

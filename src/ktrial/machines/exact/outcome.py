@@ -81,9 +81,10 @@ def judge_unstarted(status: int, said: str) -> Verdict:
     return _qemu_failed(status, last)
 
 
-def agent_failed(text: str) -> Verdict:
-    """What became of a guest whose agent gave up."""
-    return Verdict(Outcome.MACHINE_FAILED, f"the agent could not go on: {text}")
+def agent_failed(text: str, console: str) -> Verdict:
+    """What became of a guest whose agent gave up: the kernel may have said why."""
+    failed = Verdict(Outcome.MACHINE_FAILED, f"the agent could not go on: {text}")
+    return _from_console(console) or failed
 
 
 def module_refused(text: str) -> Verdict:

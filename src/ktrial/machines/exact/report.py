@@ -24,7 +24,7 @@ class Report:
     def module_refused(self) -> str:
         """The first module that the kernel did not take at boot, and its answer; empty where it took all."""
         failures = self.ready.failures if self.ready else ()
-        refused = (f"{f.what}: {f.failure.text}" for f in failures if f.what.startswith("module "))
+        refused = (f.failure.text for f in failures if f.what.startswith("module "))
         return next(refused, "")
 
 

@@ -93,7 +93,7 @@ class ExactTarget:
         if report.done:
             return self._judge_done(report, console)
         if report.failed:
-            return outcome.agent_failed(report.failed)
+            return outcome.agent_failed(report.failed, console)
         if report.damage:
             return outcome.frames_damaged(report.damage)
         return outcome.judge(ending, self._setup.limits, console=console, said=said, ready=True)

@@ -7,6 +7,7 @@ for long on the host is asked for its time, now and then, which tells one that h
 same limit by the agent, exactly.
 """
 
+import contextlib
 import select
 import time
 from dataclasses import dataclass
@@ -76,6 +77,7 @@ class Watcher:
         self._halted = False
         self._reset = self._switched_off = False
         self._start = guest_time(process)
+        self._continued: int | None = None
         now = time.monotonic()
         self._deadline = now + limits.seconds
         self._next_look = now + FIRST_LOOK_SECONDS
@@ -83,7 +85,9 @@ class Watcher:
     def resume(self) -> None:
         """Let the guest run (on)."""
         self._panicked = self._halted = False
-        self._process.qmp.execute("cont")
+        # A short trial ends QEMU before it has answered.
+        with contextlib.suppress(QemuGone):
+            self._continued = self._process.qmp.send("cont")
 
     def watch(self) -> Ending:
         """Wait for the end or the next pause. Raises MachineStopped where it was stopped meanwhile."""
@@ -104,6 +108,9 @@ class Watcher:
                 return self._exited()
         elif pidfd in ready:
             return self._exited()
+        if self._continued is not None and qmp.answered(self._continued):
+            qmp.answer(self._continued, "cont")
+            self._continued = None
         self._take_events()
         if self._panicked and self._halted:
             return Ending(Stop.PAUSED)

@@ -1,0 +1,141 @@
+"""QEMU never outlives ktrial, and a terminal's Ctrl-C never reaches it behind ktrial's back."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.guest.exact_guests import ENDLESS, boot_of, qemu_children, work
+
+from ktrial import kernels
+from ktrial.errors import GuestEnded, MachineStopped
+from ktrial.machines.exact import ExactMachine
+from ktrial.model.kernel import Kernel
+from ktrial.model.trial import Outcome
+
+pytestmark = pytest.mark.guest
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from ktrial import kernels
+from ktrial.machines.exact import ExactMachine
+from tests.guest.exact_guests import ENDLESS, boot_of
+with ExactMachine(cache=Path(sys.argv[1])).start(boot_of(kernels.add("debian:6.1"))) as target:
+    print("started", flush=True)
+    target.perform((ENDLESS,))
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("snapshots")
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return kernels.add("debian:6.1")
+
+
+@pytest.fixture
+def running(cache: Path) -> Iterator[subprocess.Popen[str]]:
+    """A ktrial of its own, in a process group of its own, whose guest runs for ever."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    command = (sys.executable, "-c", PROGRAM, str(cache))
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "started\n"
+        wait_for(lambda: len(qemu_children(process.pid)) == 1)
+        yield process
+        process.kill()
+
+
+def wait_for(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_qemu_dies_with_ktrial(running: subprocess.Popen[str], number: signal.Signals) -> None:
+    (qemu,) = qemu_children(running.pid)
+    running.send_signal(number)
+    assert running.wait(20) != 0
+    wait_for(lambda: not is_alive(qemu))
+
+
+def test_a_terminals_signals_reach_ktrial_only(running: subprocess.Popen[str]) -> None:
+    (qemu,) = qemu_children(running.pid)
+    assert os.getpgid(qemu) != os.getpgid(running.pid)
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=20)
+    assert "KeyboardInterrupt" in said
+    wait_for(lambda: not is_alive(qemu))
+
+
+def test_a_machine_is_stopped_from_another_thread(kernel: Kernel, cache: Path) -> None:
+    machine = ExactMachine(cache=cache)
+    boot = boot_of(kernel)
+    machine.prepare(boot, print)
+
+    def stop() -> None:
+        wait_for(lambda: len(qemu_children(os.getpid())) == 1)
+        machine.stop()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(MachineStopped), machine.start(boot) as target:
+        target.perform((ENDLESS,))
+    thread.join()
+    assert qemu_children(os.getpid()) == []
+    with pytest.raises(MachineStopped):
+        machine.prepare(boot, print)
+
+
+def test_qemu_killed_from_outside_is_a_failure_of_the_machine(kernel: Kernel, cache: Path) -> None:
+    """As the host's out-of-memory killer does."""
+
+    def kill() -> None:
+        wait_for(lambda: len(qemu_children(os.getpid())) == 1)
+        os.kill(qemu_children(os.getpid())[0], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    with ExactMachine(cache=cache).start(boot_of(kernel)) as target:
+        thread.start()
+        with pytest.raises(GuestEnded, match="QEMU was ended by SIGKILL") as caught:
+            target.perform((ENDLESS,))
+    thread.join()
+    assert caught.value.facts["outcome"] == Outcome.MACHINE_FAILED.value
+
+
+def test_nothing_is_left_behind(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    machine = ExactMachine(cache=tmp_path / "cache")
+    with machine.start(boot_of(kernel)) as target:
+        target.perform((work("syscall"),))
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    assert qemu_children(os.getpid()) == []
