@@ -85,7 +85,7 @@ def test_the_newest_kernel_that_answers_is_chosen(wanted: str, release: str) -> 
     ("wanted", "problem", "advice"),
     [
         ("6.13", "no suite of the configured mirrors holds version 6.13", "5.10, 6.1, 6.12, 7.2, 7.3"),
-        ("6.12.99", "did you mean 6.12.9, 6.12.90,", "versions there"),
+        ("6.12.99", "did you mean 6.12.9, 6.12.90 or", "versions there"),
         ("6.12:rt", "there is 6.12, but not with flavour rt", "flavours there: cloud"),
         ("7.0", "has lost a part of every 7.0 (linux-modules-7.0.4+deb13-cloud-amd64)", "versions there"),
         ("7.2.13", "has lost a part of every 7.2.13 (linux-binary-7.2.13", "versions there"),

@@ -136,7 +136,7 @@ def test_an_unknown_module_brings_near_names(kernel: Kernel) -> None:
     with pytest.raises(UnknownModule) as caught:
         kernels.resolve(kernel, ["ext4", "virtio-nett"])
     assert caught.value.message == (
-        "Kernel debian:6.1 has no module virtio-nett (did you mean virtio_net, virtio?)."
+        "Kernel debian:6.1 has no module virtio-nett (did you mean virtio_net or virtio?)."
     )
 
 

@@ -112,7 +112,7 @@ def test_outsiders_are_found_and_a_broken_one_only_warns(monkeypatch: pytest.Mon
     monkeypatch.setattr(extensions, "entry_points", lambda group: entries)
     assert isinstance(machines.find("theirs"), FakeMachine)
     _, warnings = machines.found()
-    assert [warning.text.split(" is broken")[0] for warning in warnings] == [
+    assert [warning.text.split(" (")[0] for warning in warnings] == [
         "the machine broken",
         "the machine odd",
     ]

@@ -71,3 +71,7 @@ class CannotSaveState(MachineError):
 
 class CannotLoadState(MachineError):
     """Machine {machine}: a snapshot cannot be loaded: {problem}"""
+
+
+class PluginCountsUnreadable(MachineError):
+    """Machine {machine}: what the plugin counted, in {path}, cannot be read: line {line}: {problem}"""

@@ -25,9 +25,9 @@ from filelock import FileLock
 from pydantic import ValidationError
 
 from ktrial.errors import CacheDamaged, KernelNotFound
+from ktrial.errors.nearest import nearest
 from ktrial.kernels.entry import build_entry
 from ktrial.kernels.locks import held, held_if_free
-from ktrial.kernels.nearest import nearest
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.provider import Parts
 from ktrial.kernels.records import ENTRY_FILE, IMAGE, EntryRecord, NameRecord, kernel_of

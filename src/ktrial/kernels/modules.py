@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from ktrial.errors import ModulesUnusable, UnknownModule
+from ktrial.errors.nearest import nearest
 from ktrial.kernels.depmod import SUFFIXES, UNPACK, unpacked
-from ktrial.kernels.nearest import nearest
 from ktrial.kernels.space import file_system_errors
 from ktrial.kernels.sync import write_atomically
 from ktrial.model.kernel import Kernel

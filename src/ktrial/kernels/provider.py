@@ -1,23 +1,19 @@
 """Providers: where kernels come from. One file each in `providers/`, or an entry point of another package."""
 
-import importlib
-import pkgutil
 import warnings
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from ktrial import extensions
 from ktrial.errors import BadKernelName
+from ktrial.errors.nearest import nearest
 from ktrial.kernels import providers
-from ktrial.kernels.nearest import nearest
 from ktrial.kernels.progress import Progress
 from ktrial.model.kernel import Origin
 
 ENTRY_POINTS = "ktrial.kernel_providers"
 """The group in which other packages name an object that is a Provider."""
-_BROKEN = (ImportError, AttributeError, SyntaxError, NameError, TypeError, ValueError, LookupError, OSError)
-"""What the import of another package's module may raise; ktrial goes on without it."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +48,7 @@ class Parts:
     system_map: Path | None = None
 
 
+@runtime_checkable
 class Provider(Protocol):
     """One source of kernels."""
 
@@ -75,17 +72,17 @@ class Provider(Protocol):
 
 def all_providers() -> dict[str, Provider]:
     """All providers by prefix: the built-in ones and those of other packages. A broken one only warns."""
-    found: dict[str, Provider] = {}
-    for module in pkgutil.iter_modules(providers.__path__):
-        provider: Provider = importlib.import_module(f"{providers.__name__}.{module.name}").PROVIDER
-        found[provider.prefix] = provider
-    for entry in entry_points(group=ENTRY_POINTS):
-        try:
-            provider = entry.load()
-            found.setdefault(provider.prefix, provider)
-        except _BROKEN as error:
-            warnings.warn(f"kernel provider {entry.name} ({entry.value}) is broken: {error}", stacklevel=2)
-    return found
+    own = dict(_check(*item) for item in extensions.built_in(providers.__name__, "PROVIDER").items())
+    known, broken = extensions.outside(ENTRY_POINTS, "kernel provider", _check, own)
+    for warning in broken:
+        warnings.warn(warning.text, stacklevel=2)
+    return known
+
+
+def _check(_name: str, found: object) -> tuple[str, Provider]:
+    if not isinstance(found, Provider):
+        raise TypeError("it is no kernel provider")
+    return found.prefix, found
 
 
 def provider_of(name: str) -> tuple[Provider, str]:

@@ -1,23 +1,19 @@
 """What is watched while a workload runs: counters read before and after. One module a monitor.
 
-A monitor is a module here, or an entry point in the group `ktrial.monitors`, with an object `monitor`.
+A monitor is a module here, or an entry point in the group `ktrial.monitors`, with an object `MONITOR`.
 """
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import entry_points
 from typing import Protocol, runtime_checkable
 
-from ktrial.model.advice import DataWarning, WarningKind
+from ktrial import extensions
+from ktrial.model.advice import DataWarning
 
 Watched = Mapping[str, Mapping[str, tuple[float, ...]]]
 """File → line's first word → by how much each number on that line rose (StepResult.watched)."""
 
 _GROUP = "ktrial.monitors"
-_BROKEN = (ImportError, AttributeError, SyntaxError, NameError, TypeError, ValueError, LookupError, OSError)
-"""What the import of another package's module may raise; ktrial goes on without it."""
 
 
 @runtime_checkable
@@ -47,20 +43,8 @@ class Monitor(Protocol):
 @cache
 def found() -> tuple[dict[str, Monitor], tuple[DataWarning, ...]]:
     """Every monitor by its name, sorted, and a warning for each plugin that is broken."""
-    monitors: dict[str, Monitor] = {}
-    for module in pkgutil.iter_modules(__path__):
-        built_in = importlib.import_module(f"{__name__}.{module.name}").monitor
-        monitors[built_in.name] = built_in
-    warnings = []
-    for entry in entry_points(group=_GROUP):
-        try:
-            monitor = entry.load()
-            if not isinstance(monitor, Monitor):
-                raise TypeError(f"{entry.value} is no monitor")
-            monitors[monitor.name] = monitor
-        except _BROKEN as error:
-            warnings.append(_broken(entry.name, error))
-    return dict(sorted(monitors.items())), tuple(warnings)
+    own = dict(_check(*item) for item in extensions.built_in(__name__, "MONITOR").items())
+    return extensions.outside(_GROUP, "monitor", _check, own)
 
 
 def watched_files() -> tuple[str, ...]:
@@ -78,9 +62,7 @@ def counters(watched: Watched, rusage: Mapping[str, float]) -> dict[str, float]:
     return dict(sorted(counted.items()))
 
 
-def _broken(name: str, error: Exception) -> DataWarning:
-    return DataWarning(
-        kind=WarningKind.PLUGIN_BROKEN,
-        text=f"the monitor {name} is broken and is left out: {type(error).__name__}: {error}",
-        advice="update or uninstall the package that brings it",
-    )
+def _check(_name: str, found: object) -> tuple[str, Monitor]:
+    if not isinstance(found, Monitor):
+        raise TypeError("it is no monitor")
+    return found.name, found

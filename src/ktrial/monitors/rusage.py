@@ -20,4 +20,4 @@ class _RUsage:
         return {f"rusage.{name}": value for name, value in rusage.items() if name not in _LEVELS}
 
 
-monitor = _RUsage()
+MONITOR = _RUsage()

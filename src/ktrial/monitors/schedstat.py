@@ -39,4 +39,4 @@ class _SchedStat:
         return totals
 
 
-monitor = _SchedStat()
+MONITOR = _SchedStat()

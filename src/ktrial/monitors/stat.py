@@ -47,4 +47,4 @@ def _columns(prefix: str, names: tuple[str, ...], rises: tuple[float, ...]) -> d
     return {f"{prefix}.{name}": rise for name, rise in zip(names, rises, strict=False) if rise}
 
 
-monitor = _Stat()
+MONITOR = _Stat()

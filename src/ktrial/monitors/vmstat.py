@@ -38,4 +38,4 @@ def _is_event(name: str) -> bool:
     return not name.startswith("nr_") or name in _RISING
 
 
-monitor = _VmStat()
+MONITOR = _VmStat()

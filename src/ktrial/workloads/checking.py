@@ -1,9 +1,10 @@
 """Are a use's parameters what its workload allows?"""
 
 from ktrial.errors import BadParameter, UnknownParameter
+from ktrial.errors.nearest import nearest
 from ktrial.model.workload import Parameter, WorkloadUse
 from ktrial.workloads.command import check_command
-from ktrial.workloads.finding import find, similar
+from ktrial.workloads.finding import find
 
 
 def check(use: WorkloadUse) -> WorkloadUse:
@@ -23,7 +24,7 @@ def check(use: WorkloadUse) -> WorkloadUse:
 def _checked(use: WorkloadUse, known: dict[str, Parameter], name: str) -> int | float | str:
     if name not in known:
         names = ", ".join(known) or "none"
-        raise UnknownParameter(workload=use.name, parameter=name, similar=similar(name, known), known=names)
+        raise UnknownParameter(workload=use.name, parameter=name, similar=nearest(name, known), known=names)
     parameter, value = known[name], use.parameters[name]
     converted = _converted(parameter, value)
     if converted is None or not _allowed(parameter, converted):

@@ -15,9 +15,9 @@ from pathlib import Path
 from debian.debian_support import Version
 
 from ktrial.errors import BadKernelName, FetchFailed, NoDebianSource, NoSuchRelease, ToolFailed
+from ktrial.errors.nearest import nearest
 from ktrial.kernels.apt import Package, PrivateApt, require_tool, run_tool
 from ktrial.kernels.apt_sources import Archive, ConfiguredSource, configured_sources
-from ktrial.kernels.nearest import nearest
 from ktrial.kernels.provider import Parts, Request
 from ktrial.kernels.space import check_output, require_space
 from ktrial.model.kernel import Origin
