@@ -1,0 +1,249 @@
+"""The QEMU plugin that counts instructions by function: which build, with which arguments, what it wrote.
+
+crates/insn is the plugin, docs/architecture/plugin.md says what it counts and how.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ktrial.errors import PluginCountsUnreadable
+from ktrial.machines.exact import guest_programs
+from ktrial.machines.exact.qemu import Qemu, Version
+from ktrial.model.profile import (
+    CacheCounts,
+    CallNode,
+    FunctionCount,
+    OperationCounts,
+    PageCount,
+    PluginCounts,
+    RegionCounts,
+    StringCounts,
+    TaskCount,
+    inclusive_counts,
+)
+
+FORMAT = 1
+"""Version of what the plugin writes."""
+
+_APIS: tuple[tuple[Version, int], ...] = ((7, 2, 0), 1), ((8, 2, 4), 2), ((9, 1, 0), 3), ((9, 2, 0), 4)
+"""From which QEMU on which version of the plugin API: `QEMU_PLUGIN_VERSION` in its qemu-plugin.h.
+
+QEMU takes plugins of older versions too, as long as nothing was taken out: 10.1 and later take version 4.
+"""
+_PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class PluginBuild:
+    """One build of the plugin."""
+
+    path: Path
+    api: int
+
+
+@dataclass(frozen=True)
+class NoPlugin:
+    """Why there is no plugin for a QEMU, in one sentence."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class CacheShape:
+    """Size and shape of one cache."""
+
+    size: int
+    ways: int
+    line: int = 64
+
+    def __str__(self) -> str:
+        return f"{self.size}:{self.ways}:{self.line}"
+
+
+@dataclass(frozen=True)
+class CacheShapes:
+    """The caches that are modelled: instructions and data at the first level, both at the last. LRU."""
+
+    l1i: CacheShape = CacheShape(32 << 10, 8)
+    l1d: CacheShape = CacheShape(32 << 10, 8)
+    llc: CacheShape = CacheShape(8 << 20, 16)
+
+
+def find(version: Version, directory: Path | None = None) -> PluginBuild | NoPlugin:
+    """The build for a version of QEMU, among those that come with ktrial (or in `directory`)."""
+    apis = [api for first, api in _APIS if version >= first]
+    if not apis:
+        oldest, found = _dotted(_APIS[0][0]), _dotted(version)
+        return NoPlugin(f"QEMU {found} is too old for the plugin, which needs {oldest} or later")
+    path = (directory or guest_programs.directory()) / f"insn-v{apis[-1]}.so"
+    if not path.is_file():
+        return NoPlugin(f"{path} is missing: this ktrial was installed without its plugin (make guest)")
+    return PluginBuild(path, apis[-1])
+
+
+def check(qemu: Qemu, build: PluginBuild) -> NoPlugin | None:
+    """Load the build into an empty machine of this QEMU; None where it loads."""
+    command = [
+        *(str(qemu.program), "-nodefaults", "-no-user-config", "-display", "none", "-machine", "none"),
+        *("-accel", "tcg", "-qmp", "stdio", *arguments(build, Path("/dev/null"))),
+    ]
+    talk = '{"execute": "qmp_capabilities"}{"execute": "quit"}'
+    try:
+        done = subprocess.run(command, input=talk, capture_output=True, text=True, timeout=_PATIENCE)
+    except subprocess.TimeoutExpired:
+        return NoPlugin(f"{qemu.program} does not load the plugin within {_PATIENCE:.0f} s")
+    if done.returncode == 0:
+        return None
+    said = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
+    return NoPlugin(f"{qemu.program} does not load the plugin: {said}")
+
+
+def arguments(
+    build: PluginBuild,
+    out: Path,
+    symbols: Path | None = None,
+    *,
+    vector: bool = False,
+    calls: bool = False,
+    caches: CacheShapes | None = None,
+) -> tuple[str, ...]:
+    """QEMU's arguments. `symbols`: kallsyms of the kernel that runs, without KASLR.
+
+    `vector`: each operation's count. `calls`: who called whom (one CPU only). `caches`: modelled caches (one
+    CPU only).
+    """
+    given = {"out": out, "symbols": symbols, **({name: "on" for name in _on(vector=vector, calls=calls)})}
+    if caches:
+        given |= {"l1i": caches.l1i, "l1d": caches.l1d, "llc": caches.llc}
+    words = [str(build.path), *(f"{name}={value}" for name, value in given.items() if value is not None)]
+    # QEMU takes a doubled comma for one.
+    return ("-plugin", ",".join(word.replace(",", ",,") for word in words))
+
+
+def _on(**switches: bool) -> Iterator[str]:
+    return (name for name, on in switches.items() if on)
+
+
+def read(path: Path) -> PluginCounts:
+    """What a plugin wrote. Raises PluginCountsUnreadable."""
+    try:
+        lines = path.read_text(encoding="ascii").splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise PluginCountsUnreadable(machine="exact", path=path, line=0, problem=str(error)) from None
+    parsed = [_parse(path, number, line) for number, line in _finished(lines)]
+    if not parsed or parsed[0].get("insn") != FORMAT:
+        problem = f"it does not begin with format {FORMAT}"
+        raise PluginCountsUnreadable(machine="exact", path=path, line=1, problem=problem)
+    first, *rest = parsed
+    complete = bool(rest) and "end" in rest[-1]
+    regions = rest[:-1] if complete else rest
+    try:
+        return PluginCounts(
+            api=first["api"],
+            symbols=first["symbols"],
+            inline=first["inline"],
+            complete=complete,
+            regions=tuple(_region(line) for line in regions),
+        )
+    except (KeyError, IndexError, TypeError, ValueError, ValidationError) as error:
+        problem = f"a region is not as it should be: {type(error).__name__} {error}"
+        raise PluginCountsUnreadable(machine="exact", path=path, line=2, problem=problem) from None
+
+
+def _finished(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    # The last line may be cut off where QEMU was killed, or the disk full.
+    return ((number, line) for number, line in enumerate(lines, start=1) if line.endswith("\n"))
+
+
+def _parse(path: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        parsed = json.loads(line)
+    except ValueError as error:
+        raise PluginCountsUnreadable(machine="exact", path=path, line=number, problem=str(error)) from None
+    if not isinstance(parsed, dict):
+        raise PluginCountsUnreadable(machine="exact", path=path, line=number, problem="it is no object")
+    return parsed
+
+
+def _region(line: dict[str, Any]) -> RegionCounts:
+    nodes = None
+    if "tree" in line:
+        nodes = tuple(CallNode(parent=p, function=f, instructions=i, entered=e) for p, f, i, e in line["tree"])
+        _check_order(nodes, len(line["functions"]))
+    inclusive = inclusive_counts(nodes, len(line["functions"])) if nodes else [None] * len(line["functions"])
+    return RegionCounts(
+        whole=line["whole"],
+        instructions=line["instructions"],
+        marks=line["marks"],
+        strings=_strings([line["strings"], line["passes"], line["bytes"]]),
+        functions=tuple(_function(row, incl) for row, incl in zip(line["functions"], inclusive, strict=True)),
+        pages=tuple(_page(row) for row in line["pages"]),
+        operations=_operations(line["operations"]),
+        nodes=nodes,
+        tasks=tuple(TaskCount(stack=s, kernel=k, program=p) for s, k, p in line.get("tasks", ())),
+        unmatched=line.get("unmatched", 0),
+    )
+
+
+def _check_order(nodes: tuple[CallNode, ...], functions: int) -> None:
+    for index, node in enumerate(nodes[2:], start=2):
+        if not (0 <= node.parent < index and 0 <= node.function < functions):
+            raise ValueError(f"node {index} of the tree comes before its caller, or has no function")
+
+
+def _function(row: list[Any], inclusive: int | None) -> FunctionCount:
+    symbol, module, instructions, entered, *rest = row
+    return FunctionCount(
+        symbol=symbol,
+        module=module,
+        instructions=instructions,
+        inclusive=inclusive,
+        entered=entered,
+        strings=_strings(rest[:3]),
+        caches=_caches(rest[3:]),
+    )
+
+
+def _page(row: list[int]) -> PageCount:
+    address, checksum, instructions, *rest = row
+    return PageCount(
+        address=address,
+        checksum=checksum,
+        instructions=instructions,
+        strings=_strings(rest[:3]),
+        caches=_caches(rest[3:]),
+    )
+
+
+def _strings(row: list[int]) -> StringCounts:
+    instructions, passes, size = row
+    return StringCounts(instructions=instructions, passes=passes, bytes=size)
+
+
+def _caches(row: list[int]) -> CacheCounts | None:
+    if not row:
+        return None
+    loads, stores, code, data, last = row
+    return CacheCounts(loads=loads, stores=stores, code_misses=code, data_misses=data, last_misses=last)
+
+
+def _operations(line: dict[str, Any]) -> OperationCounts:
+    low, high = line["middle"]
+    return OperationCounts(
+        count=line["count"],
+        total=line["sum"],
+        minimum=line["minimum"],
+        maximum=line["maximum"],
+        median=(low + high) / 2,
+        vector=line.get("vector"),
+    )
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(str(part) for part in version)

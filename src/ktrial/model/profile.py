@@ -1,0 +1,220 @@
+"""Profiles: what the QEMU plugin counted, by function, by operation, by call."""
+
+from collections.abc import Iterator
+
+from ktrial.model.base import Model
+
+PROGRAM = "[program]"
+"""What runs in user mode, in a tree of calls."""
+UNKNOWN = "[unknown]"
+"""Kernel code that no symbol covers, and what runs before the first call that was seen."""
+
+
+class StringCounts(Model):
+    """Repeated string instructions (`rep movsb`…). Hardware runs each as one instruction."""
+
+    instructions: int = 0
+    """Those that came to their end."""
+    passes: int = 0
+    """Iterations as QEMU runs them, with one more at the end of each instruction, and those that faulted."""
+    bytes: int = 0
+    """Bytes that they worked on."""
+
+
+class CacheCounts(Model):
+    """Memory accesses, and how they fell in the modelled caches."""
+
+    loads: int = 0
+    stores: int = 0
+    code_misses: int = 0
+    """Lines of code that were not in the first level."""
+    data_misses: int = 0
+    """Lines of data that were not in the first level."""
+    last_misses: int = 0
+    """Lines, of either, that were not in the last level."""
+
+
+class CycleModel(Model):
+    """What an instruction and a miss are taken to cost, in cycles. Chosen, not measured.
+
+    The latencies are of the order of those in Intel's Optimization Reference Manual (third-level hit) and of
+    DRAM on a server; nothing overlaps, nothing is prefetched. The figure orders functions; it predicts no time.
+    """
+
+    instruction: float = 1.0
+    string_byte: float = 1 / 32
+    first_miss: float = 40.0
+    """A line that the last level has."""
+    last_miss: float = 200.0
+    """A line that memory has, on top of `first_miss`."""
+
+    def cycles(self, instructions: int, strings: StringCounts, caches: CacheCounts) -> float:
+        """Modelled cycles."""
+        first = caches.code_misses + caches.data_misses
+        return (
+            instructions * self.instruction
+            + strings.bytes * self.string_byte
+            + first * self.first_miss
+            + caches.last_misses * self.last_miss
+        )
+
+
+class FunctionCount(Model):
+    """One function of the kernel or of a module."""
+
+    symbol: str
+    module: str = ""
+    """Empty: the kernel image itself."""
+    instructions: int
+    """Its own (self)."""
+    inclusive: int | None = None
+    """Its own and those of what it called; None where calls were not followed."""
+    entered: int = 0
+    """Times that its first instruction ran."""
+    strings: StringCounts = StringCounts()
+    caches: CacheCounts | None = None
+
+
+class PageCount(Model):
+    """One page of a program's code."""
+
+    address: int
+    """In the program; 0 for code that is in no RAM, or did not fit."""
+    checksum: int
+    """CRC-32 (as in zlib) of the page's 4096 bytes."""
+    instructions: int
+    strings: StringCounts = StringCounts()
+    caches: CacheCounts | None = None
+
+
+class ProgramCount(Model):
+    """One program's code."""
+
+    program: str
+    """Its name; empty for code that is in none of the files that were looked at (vDSO, generated code)."""
+    instructions: int
+    strings: StringCounts = StringCounts()
+
+
+class TaskCount(Model):
+    """What one task ran, told by its kernel stack. Tasks that had the same stack in turn are one."""
+
+    stack: int
+    """The stack's lowest address; 0 where it was not known yet."""
+    kernel: int
+    program: int
+
+
+class CallNode(Model):
+    """A function, called in one way."""
+
+    parent: int
+    """Index of its caller among the nodes; node 0 is the root, node 1 the program."""
+    function: int
+    """Index into the functions; -1 for the first two nodes."""
+    instructions: int
+    """Its own."""
+    entered: int
+
+
+class OperationCounts(Model):
+    """Instructions of each operation: from one mark to the next."""
+
+    count: int
+    total: int
+    minimum: int
+    maximum: int
+    median: float
+    vector: tuple[int, ...] | None = None
+    """Each operation's, in order; None where it was not asked for."""
+
+    @property
+    def mean(self) -> float | None:
+        """Instructions an operation; None where there was none."""
+        return self.total / self.count if self.count else None
+
+
+class RegionCounts(Model):
+    """One marked region."""
+
+    whole: bool
+    """It ended with its mark, not with the guest."""
+    instructions: int
+    """A repeated string instruction counts once, when it is done; marks do not count."""
+    marks: int
+    strings: StringCounts
+    functions: tuple[FunctionCount, ...]
+    pages: tuple[PageCount, ...]
+    operations: OperationCounts
+    nodes: tuple[CallNode, ...] | None = None
+    """The tree of calls, callers first; None where calls were not followed."""
+    tasks: tuple[TaskCount, ...] = ()
+    unmatched: int = 0
+    """Returns that no call was found for."""
+
+    @property
+    def clock(self) -> int:
+        """Instructions by the guest's clock: every pass of a string instruction, and the marks."""
+        return self.instructions - self.strings.instructions + self.strings.passes + self.marks
+
+    @property
+    def kernel(self) -> int:
+        """Instructions in the kernel and its modules."""
+        return sum(each.instructions for each in self.functions)
+
+    @property
+    def program(self) -> int:
+        """Instructions in user mode."""
+        return sum(each.instructions for each in self.pages)
+
+    def folded(self) -> Iterator[str]:
+        """Lines `entry_SYSCALL_64;do_syscall_64;… instructions`, as flame graph tools read them.
+
+        Without a tree of calls every function is a stack of its own.
+        """
+        if self.nodes is None:
+            yield from (f"{_name(each)} {each.instructions}" for each in self.functions if each.instructions)
+            if self.program:
+                yield f"{PROGRAM} {self.program}"
+            return
+        paths = [UNKNOWN, PROGRAM]
+        for node in self.nodes[2:]:
+            name = _name(self.functions[node.function])
+            paths.append(name if node.parent == 0 else f"{paths[node.parent]};{name}")
+        for path, node in zip(paths, self.nodes, strict=True):
+            if node.instructions:
+                yield f"{path} {node.instructions}"
+
+
+def _name(function: FunctionCount) -> str:
+    return f"{function.symbol} [{function.module}]" if function.module else function.symbol
+
+
+class PluginCounts(Model):
+    """All that one QEMU's plugin wrote."""
+
+    api: int
+    """Version of the plugin API."""
+    symbols: int
+    """Functions that the plugin knew by name."""
+    inline: bool
+    """QEMU counted in translated code, not by calling the plugin."""
+    complete: bool
+    """QEMU ended as it should: nothing is missing at the end."""
+    regions: tuple[RegionCounts, ...]
+
+
+def inclusive_counts(nodes: tuple[CallNode, ...], functions: int) -> tuple[int, ...]:
+    """For each of `functions` functions: its own instructions and those of what it called, once a call."""
+    below = [node.instructions for node in nodes]
+    for index in range(len(nodes) - 1, 1, -1):
+        below[nodes[index].parent] += below[index]
+    totals = [0] * functions
+    # The functions that are being called at each node: a function that calls itself is counted once.
+    callers: list[frozenset[int]] = [frozenset(), frozenset()]
+    for index, node in enumerate(nodes[2:], start=2):
+        above = callers[node.parent]
+        if node.function not in above:
+            totals[node.function] += below[index]
+        callers.append(above | {node.function})
+    return tuple(totals)
