@@ -38,7 +38,8 @@ class CycleModel(Model):
     """What an instruction and a miss are taken to cost, in cycles. Chosen, not measured.
 
     The latencies are of the order of those in Intel's Optimization Reference Manual (third-level hit) and of
-    DRAM on a server; nothing overlaps, nothing is prefetched. The figure orders functions; it predicts no time.
+    DRAM on a server; nothing overlaps, nothing is prefetched. The figure orders functions: it predicts no
+    time.
     """
 
     instruction: float = 1.0

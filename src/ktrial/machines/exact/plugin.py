@@ -95,7 +95,9 @@ def check(qemu: Qemu, build: PluginBuild) -> NoPlugin | None:
     ]
     talk = '{"execute": "qmp_capabilities"}{"execute": "quit"}'
     try:
-        done = subprocess.run(command, input=talk, capture_output=True, text=True, timeout=_PATIENCE)
+        done = subprocess.run(
+            command, input=talk, capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
     except subprocess.TimeoutExpired:
         return NoPlugin(f"{qemu.program} does not load the plugin within {_PATIENCE:.0f} s")
     if done.returncode == 0:
@@ -118,16 +120,13 @@ def arguments(
     `vector`: each operation's count. `calls`: who called whom (one CPU only). `caches`: modelled caches (one
     CPU only).
     """
-    given = {"out": out, "symbols": symbols, **({name: "on" for name in _on(vector=vector, calls=calls)})}
+    given: dict[str, object] = {"out": out, "symbols": symbols}
+    given |= {name: "on" for name, on in (("vector", vector), ("calls", calls)) if on}
     if caches:
         given |= {"l1i": caches.l1i, "l1d": caches.l1d, "llc": caches.llc}
     words = [str(build.path), *(f"{name}={value}" for name, value in given.items() if value is not None)]
     # QEMU takes a doubled comma for one.
     return ("-plugin", ",".join(word.replace(",", ",,") for word in words))
-
-
-def _on(**switches: bool) -> Iterator[str]:
-    return (name for name, on in switches.items() if on)
 
 
 def read(path: Path) -> PluginCounts:
@@ -172,17 +171,15 @@ def _parse(path: Path, number: int, line: str) -> dict[str, Any]:
 
 
 def _region(line: dict[str, Any]) -> RegionCounts:
-    nodes = None
-    if "tree" in line:
-        nodes = tuple(CallNode(parent=p, function=f, instructions=i, entered=e) for p, f, i, e in line["tree"])
-        _check_order(nodes, len(line["functions"]))
-    inclusive = inclusive_counts(nodes, len(line["functions"])) if nodes else [None] * len(line["functions"])
+    rows = line["functions"]
+    nodes = _tree(line["tree"], len(rows)) if "tree" in line else None
+    inclusive = inclusive_counts(nodes, len(rows)) if nodes else [None] * len(rows)
     return RegionCounts(
         whole=line["whole"],
         instructions=line["instructions"],
         marks=line["marks"],
         strings=_strings([line["strings"], line["passes"], line["bytes"]]),
-        functions=tuple(_function(row, incl) for row, incl in zip(line["functions"], inclusive, strict=True)),
+        functions=tuple(_function(row, total) for row, total in zip(rows, inclusive, strict=True)),
         pages=tuple(_page(row) for row in line["pages"]),
         operations=_operations(line["operations"]),
         nodes=nodes,
@@ -191,10 +188,12 @@ def _region(line: dict[str, Any]) -> RegionCounts:
     )
 
 
-def _check_order(nodes: tuple[CallNode, ...], functions: int) -> None:
+def _tree(rows: list[list[int]], functions: int) -> tuple[CallNode, ...]:
+    nodes = tuple(CallNode(parent=p, function=f, instructions=i, entered=e) for p, f, i, e in rows)
     for index, node in enumerate(nodes[2:], start=2):
         if not (0 <= node.parent < index and 0 <= node.function < functions):
             raise ValueError(f"node {index} of the tree comes before its caller, or has no function")
+    return nodes
 
 
 def _function(row: list[Any], inclusive: int | None) -> FunctionCount:

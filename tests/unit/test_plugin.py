@@ -1,0 +1,203 @@
+"""The QEMU plugin's other half: which build, which arguments, what it wrote.
+
+plugin_counts.jsonl is what the plugin itself wrote: QEMU 7.2, Debian's 6.1 kernel, 20 times getppid, with
+calls, caches and each operation's count.
+"""
+
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+
+from ktrial.errors import PluginCountsUnreadable
+from ktrial.machines.exact import plugin
+from ktrial.machines.exact.plugin import CacheShape, CacheShapes, NoPlugin, PluginBuild
+from ktrial.machines.exact.plugin_programs import by_program
+from ktrial.machines.exact.qemu import Version
+from ktrial.model.profile import (
+    CacheCounts,
+    CallNode,
+    CycleModel,
+    PageCount,
+    RegionCounts,
+    StringCounts,
+    inclusive_counts,
+)
+
+GOLDEN = Path(__file__).parent / "plugin_counts.jsonl"
+
+
+@pytest.fixture(scope="module")
+def region() -> RegionCounts:
+    (region,) = plugin.read(GOLDEN).regions
+    return region
+
+
+class TestBuilds:
+    @pytest.mark.parametrize(
+        ("version", "api"),
+        [
+            ((7, 2, 0), 1),
+            ((8, 2, 3), 1),
+            ((8, 2, 4), 2),
+            ((9, 0, 2), 2),
+            ((9, 1, 0), 3),
+            ((9, 2, 0), 4),
+            ((10, 0, 13), 4),
+            ((11, 0, 0), 4),
+        ],
+    )
+    def test_each_qemu_has_its_build(self, version: Version, api: int, tmp_path: Path) -> None:
+        build = tmp_path / f"insn-v{api}.so"
+        build.touch()
+        assert plugin.find(version, tmp_path) == PluginBuild(build, api)
+
+    def test_an_old_qemu_has_none(self, tmp_path: Path) -> None:
+        found = plugin.find((6, 2, 0), tmp_path)
+        assert found == NoPlugin("QEMU 6.2.0 is too old for the plugin, which needs 7.2.0 or later")
+
+    def test_a_build_that_is_missing_is_named(self, tmp_path: Path) -> None:
+        found = plugin.find((10, 0, 0), tmp_path)
+        assert isinstance(found, NoPlugin)
+        assert str(tmp_path / "insn-v4.so") in found.reason
+
+    def test_every_build_comes_with_ktrial(self) -> None:
+        for version in [(7, 2, 0), (8, 2, 4), (9, 1, 0), (9, 2, 0)]:
+            assert isinstance(plugin.find(version), PluginBuild)
+
+
+class TestArguments:
+    BUILD = PluginBuild(Path("/p/insn-v1.so"), 1)
+
+    def test_the_least(self) -> None:
+        assert plugin.arguments(self.BUILD, Path("/o")) == ("-plugin", "/p/insn-v1.so,out=/o")
+
+    def test_everything(self) -> None:
+        shapes = CacheShapes(l1d=CacheShape(48 << 10, 12))
+        _, text = plugin.arguments(self.BUILD, Path("/o"), Path("/s"), vector=True, calls=True, caches=shapes)
+        assert text == (
+            "/p/insn-v1.so,out=/o,symbols=/s,vector=on,calls=on,"
+            "l1i=32768:8:64,l1d=49152:12:64,llc=8388608:16:64"
+        )
+
+    def test_commas_are_doubled(self) -> None:
+        assert plugin.arguments(self.BUILD, Path("/a,b"))[1] == "/p/insn-v1.so,out=/a,,b"
+
+
+class TestReading:
+    def test_about_the_plugin(self) -> None:
+        counts = plugin.read(GOLDEN)
+        assert (counts.api, counts.symbols, counts.inline, counts.complete) == (1, 46452, True, True)
+
+    def test_the_parts_sum_to_the_whole(self, region: RegionCounts) -> None:
+        assert region.whole
+        assert region.kernel + region.program == region.instructions == 7770
+        assert region.nodes is not None
+        assert sum(node.instructions for node in region.nodes) == region.instructions
+
+    def test_the_guest_s_clock_counts_marks(self, region: RegionCounts) -> None:
+        assert region.clock == 7790
+
+    def test_operations(self, region: RegionCounts) -> None:
+        operations = region.operations
+        assert (operations.count, operations.minimum, operations.median) == (20, 388, 388)
+        assert operations.vector is not None
+        assert (len(operations.vector), sum(operations.vector)) == (20, operations.total)
+        assert operations.mean == operations.total / 20
+
+    def test_functions(self, region: RegionCounts) -> None:
+        functions = {each.symbol: each for each in region.functions}
+        assert functions["__x64_sys_getppid"].entered == 20
+        assert functions["do_syscall_64"].instructions == 460
+        assert functions["do_syscall_64"].inclusive == 5300
+        assert functions["entry_SYSCALL_64"].inclusive == region.kernel
+        assert functions["entry_SYSCALL_64"].caches == CacheCounts(loads=20, stores=20)
+
+    def test_tasks(self, region: RegionCounts) -> None:
+        (task,) = region.tasks
+        assert (task.kernel, task.program) == (region.kernel, region.program)
+
+    def test_folded_stacks_sum_to_the_whole(self, region: RegionCounts) -> None:
+        lines = list(region.folded())
+        assert lines[0] == "[program] 650"
+        start = "entry_SYSCALL_64;entry_SYSCALL_64_safe_stack;entry_SYSCALL_64_after_hwframe"
+        assert f"{start};do_syscall_64 460" in lines
+        assert sum(int(line.rpartition(" ")[2]) for line in lines) == region.instructions
+
+    def test_without_calls_each_function_is_a_stack(self, region: RegionCounts) -> None:
+        lines = list(region.model_copy(update={"nodes": None}).folded())
+        assert "do_syscall_64 460" in lines
+        assert lines[-1] == "[program] 650"
+
+    def test_a_qemu_that_was_killed_leaves_its_finished_regions(self, tmp_path: Path) -> None:
+        path = tmp_path / "counts"
+        path.write_text(GOLDEN.read_text().removesuffix('{"end":true}\n') + '{"whole":tr')
+        counts = plugin.read(path)
+        assert (counts.complete, len(counts.regions)) == (False, 1)
+
+
+class TestBadFiles:
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("", "does not begin with format 1"),
+            ('{"insn":2}\n', "does not begin with format 1"),
+            ("[]\n", "line 1: it is no object"),
+            ('{"insn":1,"api":1,"symbols":0,"inline":true}\nnonsense\n', "line 2: Expecting value"),
+            (
+                '{"insn":1,"api":1,"symbols":0,"inline":true}\n{}\n',
+                "a region is not as it should be: KeyError",
+            ),
+            ('{"insn":1}\n', "a region is not as it should be: KeyError"),
+        ],
+    )
+    def test_are_named_with_their_line(self, text: str, said: str, tmp_path: Path) -> None:
+        path = tmp_path / "counts"
+        path.write_text(text)
+        with pytest.raises(PluginCountsUnreadable, match=said) as caught:
+            plugin.read(path)
+        assert str(path) in caught.value.message
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(PluginCountsUnreadable, match="No such file"):
+            plugin.read(tmp_path / "none")
+
+    def test_a_tree_whose_callers_come_later(self, tmp_path: Path) -> None:
+        first, region, end = GOLDEN.read_text().splitlines()
+        broken = json.loads(region)
+        broken["tree"][2][0] = 5
+        path = tmp_path / "counts"
+        path.write_text("\n".join([first, json.dumps(broken), end, ""]))
+        with pytest.raises(PluginCountsUnreadable, match="node 2 of the tree"):
+            plugin.read(path)
+
+
+def test_a_function_that_calls_itself_is_counted_once() -> None:
+    def node(parent: int, function: int, instructions: int) -> CallNode:
+        return CallNode(parent=parent, function=function, instructions=instructions, entered=1)
+
+    # Root, program; 0 calls 1, which calls 0 again; 1 is also called by nobody.
+    nodes = (node(0, -1, 5), node(0, -1, 7), node(0, 0, 10), node(2, 1, 20), node(3, 0, 40), node(0, 1, 80))
+    assert inclusive_counts(nodes, 3) == (70, 140, 0)
+
+
+def test_cycles_are_instructions_and_what_misses_add() -> None:
+    strings = StringCounts(instructions=1, passes=65, bytes=64)
+    caches = CacheCounts(loads=9, stores=9, code_misses=2, data_misses=3, last_misses=1)
+    model = CycleModel(instruction=2, string_byte=0.5, first_miss=10, last_miss=100)
+    assert model.cycles(100, strings, caches) == 200 + 32 + 50 + 100
+
+
+def test_programs_are_found_by_their_pages(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_bytes(b"\x90" * 4096 + b"\xcc" * 100)
+    two.write_bytes(b"\xc3" * 4096)
+    pages = [
+        PageCount(address=0x1000, checksum=zlib.crc32(b"\x90" * 4096), instructions=5),
+        PageCount(address=0x2000, checksum=zlib.crc32((b"\xcc" * 100).ljust(4096, b"\0")), instructions=7),
+        PageCount(address=0x1000, checksum=zlib.crc32(b"\xc3" * 4096), instructions=20),
+        PageCount(address=0x9000, checksum=1, instructions=1),
+    ]
+    found = by_program(pages, {"one": one, "two": two})
+    assert [(each.program, each.instructions) for each in found] == [("two", 20), ("one", 12), ("", 1)]
