@@ -36,7 +36,7 @@ impl Shape {
         let shape = Self { size, ways, line };
         let whole = ways
             .checked_mul(line)
-            .is_some_and(|row| row > 0 && size.is_multiple_of(row));
+            .is_some_and(|row| row > 0 && size % row == 0);
         if !whole || !shape.sets().is_power_of_two() || size > 1 << 30 {
             return Err(format!("{text}: bytes / (ways × bytes a line) must be a power of two, and bytes at most 1 GiB"));
         }
