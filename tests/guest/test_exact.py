@@ -13,7 +13,7 @@ from ktrial.machines.exact.command_line import OLDEST_FOR_CPUS
 from ktrial.machines.exact.process import QemuProcess
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import CarriedFile
-from ktrial.target import Collect, Push, Read, Run, StepResult, Write
+from ktrial.target import Collect, Push, Read, Run, Step, StepResult, Write
 
 pytestmark = pytest.mark.guest
 
@@ -165,7 +165,11 @@ def test_more_cpus_are_refused_where_qemu_would_hang(kernel: Kernel, machine: Ex
 
 
 def test_a_large_report_and_many_steps(kernel: Kernel, machine: ExactMachine) -> None:
-    steps = (Push(path="/tmp/large", base64="A" * (4 << 20)), Collect(path="/tmp/large"), *[UPTIME] * 200)
+    large: tuple[Step, ...] = (
+        Push(path="/tmp/large", base64="A" * (4 << 20)),
+        Collect(path="/tmp/large"),
+    )
+    steps = large + (UPTIME,) * 200
     results = perform(machine, boot_of(kernel), *steps)
     assert [result.step for result in results] == list(range(202))
     assert results[1].content == "A" * (4 << 20)

@@ -13,7 +13,7 @@ from ktrial.machines.exact.command_line import (
     machine_arguments,
 )
 from ktrial.machines.exact.digests import digest_of_file
-from ktrial.machines.exact.guest_programs import programs
+from ktrial.machines.exact.guest_programs import lockstep, programs
 from ktrial.machines.exact.initramfs import Entry
 from ktrial.machines.exact.qemu import Qemu
 from ktrial.machines.exact.watch import Limits
@@ -59,6 +59,7 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> Setup:
         "protocol": str(PROTOCOL),
         "qemu": qemu.build,
         "firmware": qemu.firmware,
+        "lockstep": digest_of_file(lockstep()),
         "cpu model": CPU_MODEL,
         "arguments": " ".join(machine_arguments(boot)),
         "command line": kernel_parameters(boot),
