@@ -13,6 +13,7 @@ import pytest
 from ktrial.errors import PluginCountsUnreadable
 from ktrial.machines.exact import plugin
 from ktrial.machines.exact.plugin import CacheShape, CacheShapes, NoPlugin, PluginBuild
+from ktrial.machines.exact.plugin_merge import Line, merge
 from ktrial.machines.exact.plugin_programs import by_program
 from ktrial.machines.exact.qemu import Version
 from ktrial.model.profile import (
@@ -147,9 +148,9 @@ class TestBadFiles:
             ('{"insn":1,"api":1,"symbols":0,"inline":true}\nnonsense\n', "line 2: Expecting value"),
             (
                 '{"insn":1,"api":1,"symbols":0,"inline":true}\n{}\n',
-                "a region is not as it should be: KeyError",
+                "are not as they should be: KeyError",
             ),
-            ('{"insn":1}\n', "a region is not as it should be: KeyError"),
+            ('{"insn":1}\n', "are not as they should be: KeyError"),
         ],
     )
     def test_are_named_with_their_line(self, text: str, said: str, tmp_path: Path) -> None:
@@ -171,6 +172,75 @@ class TestBadFiles:
         path.write_text("\n".join([first, json.dumps(broken), end, ""]))
         with pytest.raises(PluginCountsUnreadable, match="node 2 of the tree"):
             plugin.read(path)
+
+
+class TestRuns:
+    """The golden region twice: as if a workload had made two passes."""
+
+    @pytest.fixture
+    def twice(self, tmp_path: Path) -> Path:
+        first, region, end = GOLDEN.read_text().splitlines()
+        path = tmp_path / "counts"
+        path.write_text("\n".join([first, region, region, end, ""]))
+        return path
+
+    def test_regions_of_one_run_are_summed(self, twice: Path, region: RegionCounts) -> None:
+        (run,) = plugin.read_runs(twice, [40]).regions
+        assert (run.instructions, run.clock) == (2 * region.instructions, 2 * region.clock)
+        assert run.operations.vector == 2 * (region.operations.vector or ())
+        assert run.operations.median == region.operations.median
+        for one, both in zip(region.functions, run.functions, strict=True):
+            assert (both.symbol, both.instructions) == (one.symbol, 2 * one.instructions)
+            assert (both.inclusive, both.caches is None) == (2 * (one.inclusive or 0), False)
+        assert run.nodes is not None
+        assert region.nodes is not None
+        assert [node.instructions for node in run.nodes] == [2 * node.instructions for node in region.nodes]
+
+    def test_runs_are_told_apart_by_their_operations(self, twice: Path, region: RegionCounts) -> None:
+        assert plugin.read_runs(twice, [20, 20]).regions == (region, region)
+
+    @pytest.mark.parametrize(
+        ("operations", "said"),
+        [
+            ([20], "1 regions belong to no run"),
+            ([30], "run 1 reported 30 operations; its regions have 40"),
+            ([20, 20, 5], "run 3 reported 5 operations; its regions have 0"),
+        ],
+    )
+    def test_regions_that_do_not_add_up(self, operations: list[int], said: str, twice: Path) -> None:
+        with pytest.raises(PluginCountsUnreadable, match=said):
+            plugin.read_runs(twice, operations)
+
+    def test_trees_are_merged_by_the_way_in_which_functions_are_called(self) -> None:
+        one: Line = {
+            **dict.fromkeys(("instructions", "marks", "strings", "passes", "bytes"), 1),
+            "whole": True,
+            "functions": [["a", "", 1, 1, 0, 0, 0], ["b", "", 2, 1, 0, 0, 0]],
+            "pages": [],
+            "operations": {"count": 1, "sum": 3},
+            "tasks": [[16384, 3, 0]],
+            "unmatched": 1,
+            "tree": [[0, -1, 0, 0], [0, -1, 4, 0], [0, 0, 1, 1], [2, 1, 2, 1]],
+        }
+        two = one | {
+            "functions": [["b", "", 5, 1, 0, 0, 0], ["c", "m", 6, 1, 0, 0, 0], ["a", "", 7, 1, 0, 0, 0]],
+            "operations": {"count": 1, "sum": 18},
+            "tree": [[0, -1, 0, 0], [0, -1, 9, 0], [0, 2, 7, 1], [2, 1, 6, 1], [2, 0, 5, 1]],
+        }
+        merged = merge([one, two])
+        assert [row[:3] for row in merged["functions"]] == [["a", "", 8], ["b", "", 7], ["c", "m", 6]]
+        assert merged["tree"] == [[0, -1, 0, 0], [0, -1, 13, 0], [0, 0, 8, 2], [2, 1, 7, 2], [2, 2, 6, 1]]
+        assert (merged["tasks"], merged["unmatched"]) == ([[16384, 6, 0]], 2)
+        assert merged["operations"]["vector"] == [3, 18]
+
+    def test_passes_without_each_operation_s_count_cannot_be_merged(self) -> None:
+        part = {"count": 2, "sum": 4, "minimum": 2, "maximum": 2, "middle": [2, 2]}
+        line: Line = {
+            **dict.fromkeys(("instructions", "marks", "strings", "passes", "bytes"), 1),
+            **{"whole": True, "functions": [], "pages": [], "operations": part},
+        }
+        with pytest.raises(ValueError, match="each one's count only"):
+            merge([line, line])
 
 
 def test_a_function_that_calls_itself_is_counted_once() -> None:

@@ -5,7 +5,7 @@ crates/insn is the plugin, docs/architecture/plugin.md says what it counts and h
 
 import json
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from ktrial.errors import PluginCountsUnreadable
 from ktrial.machines.exact import guest_programs
+from ktrial.machines.exact.plugin_merge import Line, merge, split
 from ktrial.machines.exact.qemu import Qemu, Version
 from ktrial.model.profile import (
     CacheCounts,
@@ -130,7 +131,21 @@ def arguments(
 
 
 def read(path: Path) -> PluginCounts:
-    """What a plugin wrote. Raises PluginCountsUnreadable."""
+    """What a plugin wrote, region by region. Raises PluginCountsUnreadable."""
+    return _read(path, lambda lines: lines)
+
+
+def read_runs(path: Path, operations: Sequence[int]) -> PluginCounts:
+    """What a plugin wrote, a region for each run of a workload.
+
+    `operations`: how many operations each run reported, in order. A workload marks each of its passes, or
+    each operation, as a region; more than one operation in a region needs `vector`. Raises
+    PluginCountsUnreadable, also where the regions do not add up to `operations`.
+    """
+    return _read(path, lambda lines: [merge(run) for run in split(lines, operations)])
+
+
+def _read(path: Path, arrange: Callable[[list[Line]], list[Line]]) -> PluginCounts:
     try:
         lines = path.read_text(encoding="ascii").splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:
@@ -141,8 +156,8 @@ def read(path: Path) -> PluginCounts:
         raise PluginCountsUnreadable(machine="exact", path=path, line=1, problem=problem)
     first, *rest = parsed
     complete = bool(rest) and "end" in rest[-1]
-    regions = rest[:-1] if complete else rest
     try:
+        regions = arrange(rest[:-1] if complete else rest)
         return PluginCounts(
             api=first["api"],
             symbols=first["symbols"],
@@ -151,7 +166,7 @@ def read(path: Path) -> PluginCounts:
             regions=tuple(_region(line) for line in regions),
         )
     except (KeyError, IndexError, TypeError, ValueError, ValidationError) as error:
-        problem = f"a region is not as it should be: {type(error).__name__} {error}"
+        problem = f"its regions are not as they should be: {type(error).__name__}: {error}"
         raise PluginCountsUnreadable(machine="exact", path=path, line=2, problem=problem) from None
 
 
@@ -160,7 +175,7 @@ def _finished(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     return ((number, line) for number, line in enumerate(lines, start=1) if line.endswith("\n"))
 
 
-def _parse(path: Path, number: int, line: str) -> dict[str, Any]:
+def _parse(path: Path, number: int, line: str) -> Line:
     try:
         parsed = json.loads(line)
     except ValueError as error:
@@ -170,7 +185,7 @@ def _parse(path: Path, number: int, line: str) -> dict[str, Any]:
     return parsed
 
 
-def _region(line: dict[str, Any]) -> RegionCounts:
+def _region(line: Line) -> RegionCounts:
     rows = line["functions"]
     nodes = _tree(line["tree"], len(rows)) if "tree" in line else None
     inclusive = inclusive_counts(nodes, len(rows)) if nodes else [None] * len(rows)
@@ -232,7 +247,7 @@ def _caches(row: list[int]) -> CacheCounts | None:
     return CacheCounts(loads=loads, stores=stores, code_misses=code, data_misses=data, last_misses=last)
 
 
-def _operations(line: dict[str, Any]) -> OperationCounts:
+def _operations(line: Line) -> OperationCounts:
     low, high = line["middle"]
     return OperationCounts(
         count=line["count"],

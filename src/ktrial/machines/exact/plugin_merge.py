@@ -1,0 +1,120 @@
+"""Several regions of one run made one: a workload marks each of its passes, or each operation, as a region.
+
+They are merged as the plugin wrote them (crates/insn/src/output.rs), before anything is made of the rows.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+Line = dict[str, Any]
+
+_SUMS = ("instructions", "marks", "strings", "passes", "bytes")
+_NAMES_OF_FUNCTION = 2
+_NAMES_OF_PAGE = 2
+
+
+def split(lines: Sequence[Line], operations: Sequence[int]) -> list[list[Line]]:
+    """The regions of each run, in order; `operations`: how many operations each run reported.
+
+    Raises ValueError where the regions' operations do not add up to that.
+    """
+    rest = list(lines)
+    runs: list[list[Line]] = []
+    for number, wanted in enumerate(operations, start=1):
+        runs.append([])
+        found = 0
+        while found < wanted and rest:
+            runs[-1].append(rest.pop(0))
+            found += runs[-1][-1]["operations"]["count"]
+        if found != wanted:
+            raise ValueError(f"run {number} reported {wanted} operations; its regions have {found}")
+    if rest:
+        raise ValueError(f"{len(rest)} regions belong to no run")
+    return runs
+
+
+def merge(lines: Sequence[Line]) -> Line:
+    """One region from one or more. Raises ValueError where operations cannot be merged."""
+    if len(lines) == 1:
+        return lines[0]
+    functions = _Rows(_NAMES_OF_FUNCTION)
+    pages = _Rows(_NAMES_OF_PAGE)
+    tasks = _Rows(1)
+    tree = _Tree()
+    for line in lines:
+        places = [functions.add(row) for row in line["functions"]]
+        for row in line["pages"]:
+            pages.add(row)
+        for row in line.get("tasks", ()):
+            tasks.add(row)
+        tree.add(line.get("tree", ()), places.__getitem__)
+    merged: Line = {name: sum(line[name] for line in lines) for name in _SUMS}
+    merged |= {"whole": all(line["whole"] for line in lines)}
+    merged |= {"functions": functions.rows, "pages": pages.rows}
+    merged |= {"operations": _operations([line["operations"] for line in lines])}
+    if any("tree" in line for line in lines):
+        unmatched = sum(line.get("unmatched", 0) for line in lines)
+        merged |= {"tree": tree.rows, "tasks": tasks.rows, "unmatched": unmatched}
+    return merged
+
+
+class _Rows:
+    """Rows that begin with a name of `names` columns; the other columns are summed."""
+
+    def __init__(self, names: int) -> None:
+        self.rows: list[list[Any]] = []
+        self._names = names
+        self._places: dict[Hashable, int] = {}
+
+    def add(self, row: list[Any]) -> int:
+        """Add a row; the place of its sum."""
+        name = tuple(row[: self._names])
+        place = self._places.setdefault(name, len(self.rows))
+        if place == len(self.rows):
+            self.rows.append(list(row))
+        else:
+            sums = self.rows[place]
+            for column in range(self._names, len(row)):
+                sums[column] += row[column]
+        return place
+
+
+class _Tree:
+    """Nodes `[parent, function, own, entered]`, merged by the way in which they are called."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[int]] = []
+        self._places: dict[tuple[int, int], int] = {}
+
+    def add(self, nodes: Iterable[list[int]], function_of: Callable[[int], int]) -> None:
+        places: list[int] = []
+        for index, (parent, function, own, entered) in enumerate(nodes):
+            # The first two are the root and the program, and have no function.
+            key = (places[parent], function_of(function)) if index > 1 else (-1, index)
+            place = self._places.setdefault(key, len(self.rows))
+            if place == len(self.rows):
+                self.rows.append([max(key[0], 0), key[1] if index > 1 else -1, 0, 0])
+            self.rows[place][2] += own
+            self.rows[place][3] += entered
+            places.append(place)
+
+
+def _operations(parts: Sequence[Line]) -> Line:
+    vector = [count for part in parts for count in _vector(part)]
+    ranked = sorted(vector) or [0]
+    return {
+        "count": len(vector),
+        "sum": sum(vector),
+        "minimum": ranked[0],
+        "maximum": ranked[-1],
+        "middle": [ranked[(len(ranked) - 1) // 2], ranked[len(ranked) // 2]],
+        "vector": vector,
+    }
+
+
+def _vector(part: Line) -> list[int]:
+    if part["count"] <= 1:
+        return [part["sum"]] * part["count"]
+    if "vector" not in part:
+        raise ValueError("operations of several regions can be merged with each one's count only (vector)")
+    return list(part["vector"])
