@@ -44,7 +44,7 @@ guest-test: setup
 	$(BIN)/pytest -n $(JOBS) tests/guest
 
 bench: setup
-	$(BIN)/python bench/bench.py
+	$(BIN)/python -m bench.bench $(BENCH)
 
 setup: system $(VENV)/.set-up guest
 
@@ -60,6 +60,7 @@ $(VENV)/.set-up: pyproject.toml | system
 	@touch $@
 
 guest: | system
+	@echo 'setup: the guest programs (the first time, Rust takes a minute or two)'
 	@crates/build-guest
 	@crates/build-plugin
 
