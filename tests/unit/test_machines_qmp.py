@@ -66,6 +66,12 @@ def test_answers_find_their_questions_in_any_order(pair: tuple[Qmp, socket.socke
     assert qmp.answer(number, "qom-get") == "first"
 
 
+def test_names_have_hyphens(pair: tuple[Qmp, socket.socket]) -> None:
+    qmp, qemu = pair
+    qmp.send("migrate-set-parameters", announce_rounds=0)
+    assert json.loads(qemu.recv(4096))["arguments"] == {"announce-rounds": 0}
+
+
 def test_an_error_says_which_command_and_why(pair: tuple[Qmp, socket.socket]) -> None:
     qmp, qemu = pair
     qemu.sendall(b'{"error": {"class": "GenericError", "desc": "no such device"}, "id": 1}\n')

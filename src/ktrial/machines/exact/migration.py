@@ -72,6 +72,9 @@ def load(process: QemuProcess, stream_descriptor: int, machine: str) -> None:
     """Load the state that comes in on the inherited descriptor. Raises CannotLoadState."""
     try:
         process.qmp.execute("migrate-set-capabilities", capabilities=_CAPABILITIES)
+        # A guest that has moved announces itself on its networks, five times within two seconds of host time.
+        # Each time the CPU would wait for the main loop, which lockstep.so keeps waiting for the CPU.
+        process.qmp.execute("migrate-set-parameters", announce_rounds=0)
         process.qmp.execute("migrate-incoming", uri=f"fd:{stream_descriptor}")
         _wait_for_migration(process.qmp)
     except (QemuRefused, QemuGone) as error:

@@ -47,9 +47,13 @@ class Qmp:
         return self.answer(number, command)
 
     def send(self, command: str, descriptors: tuple[int, ...] = (), **arguments: object) -> int:
-        """Ask without waiting; the number is for `answer`. Raises QemuGone."""
+        """Ask without waiting; the number is for `answer`. Raises QemuGone.
+
+        An argument `announce_rounds` is sent as `announce-rounds`: QMP's names have hyphens.
+        """
         self._number += 1
-        message = {"execute": command, "arguments": arguments, "id": self._number}
+        named = {name.replace("_", "-"): value for name, value in arguments.items()}
+        message = {"execute": command, "arguments": named, "id": self._number}
         data = json.dumps(message).encode() + b"\n"
         try:
             if descriptors:
