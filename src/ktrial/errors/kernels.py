@@ -92,6 +92,12 @@ class SymbolsUnknown(KernelError):
     hint = "they are read from the kernel itself (/proc/kallsyms) when a trial boots it"
 
 
+class NoSymbolsInGuest(KernelError):
+    """Kernel {name} does not tell its functions' names: {problem}"""
+
+    hint = "it has to be built with CONFIG_KALLSYMS=y; CONFIG_KALLSYMS_ALL is not needed"
+
+
 class ToolMissing(KernelError):
     """{tool} is not installed; ktrial needs it to {purpose}."""
 

@@ -75,3 +75,9 @@ class CannotLoadState(MachineError):
 
 class PluginCountsUnreadable(MachineError):
     """Machine {machine}: what the plugin counted, in {path}, cannot be read: line {line}: {problem}"""
+
+
+class NoPluginHere(MachineError):
+    """Machine {machine} cannot count by function with {program}: {problem}"""
+
+    hint = "QEMU has to be built with plugins (Debian's is); another can be named with KTRIAL_QEMU"

@@ -74,3 +74,9 @@ class MetricNotFound(WorkloadError):
     """Workload {workload}: the metric {metric} is not in what it printed: {problem}."""
 
     hint = "the output ends with: {said}"
+
+
+class NoMarkedRegion(WorkloadError):
+    """Workload {workload} cannot be profiled: {problem}"""
+
+    hint = "the built-in workloads mark what they measure: ktrial workload list"

@@ -83,6 +83,12 @@ def save_symbols(kernel: Kernel, text: str) -> Path:
     return path
 
 
+def kept_kallsyms(kernel: Kernel) -> Path | None:
+    """The file that `save_symbols` wrote for this kernel; None where it has not been told yet."""
+    path = kernel.image.parent / KALLSYMS
+    return path if path.is_file() else None
+
+
 def parse_symbols(text: str) -> tuple[Symbol, ...]:
     """Read lines like `ffffffff81000000 T _text` or `ffffffffc0000000 t init\t[ext4]`, sorted by address."""
     found = (Symbol(int(line[1], 16), line[2], line[3], line[4] or "") for line in _LINE.finditer(text))

@@ -12,7 +12,9 @@ from pathlib import Path
 from ktrial.errors import CannotSaveState, MachineToolMissing
 from ktrial.machines.exact import cold, guest_programs, qemu
 from ktrial.machines.exact.cache_directory import snapshots_directory, snapshots_limit
+from ktrial.machines.exact.command_line import CPU_MODEL_WITH_PLUGIN
 from ktrial.machines.exact.process import Children
+from ktrial.machines.exact.profiled import ProfiledTarget, usable_plugin
 from ktrial.machines.exact.setup import Setup, prepare
 from ktrial.machines.exact.snapshot import SnapshotCache
 from ktrial.machines.exact.target import ExactTarget
@@ -60,6 +62,20 @@ class ExactMachine:
         self._prepare(setup, _silent)
         reason = self._plain_boot_reasons.get(setup.key, "")
         yield ExactTarget(setup, self._children, self._snapshots, reason)
+
+    @contextmanager
+    def profiled(self, boot: Boot) -> Iterator[ProfiledTarget]:
+        """Yield a target whose every `counted` is a `perform` under the plugin, in a CPU shown as it is.
+
+        Raises NoPluginHere, MachineError or GuestEnded.
+        """
+        self._children.check()
+        installed = qemu.find(NAME)
+        build = usable_plugin(installed, self._guest, NAME)
+        setup = prepare(boot, installed, self._guest, NAME, CPU_MODEL_WITH_PLUGIN)
+        self._prepare(setup, _silent)
+        reason = self._plain_boot_reasons.get(setup.key, "")
+        yield ProfiledTarget(setup, self._children, self._snapshots, reason, build)
 
     def stop(self) -> None:
         """End all at once; this machine is of no more use."""

@@ -3,11 +3,22 @@
 from datetime import UTC, datetime
 
 from ktrial.errors import TooManyCpus
-from ktrial.machines.exact.qemu import Qemu
+from ktrial.machines.exact.qemu import Qemu, cpu_flags
 from ktrial.model.machine import Boot
 
-CPU_MODEL = "max,-erms,-fsrm"
+_AS_IN_7_2 = "max,family=15,model=107,stepping=1"
+"""What `max` was until QEMU 7.2. In 10.0 its family is 0, which no kernel takes for a CPU that is fast at
+`rep movs`: 6.1 then copies to and from user space in loops (+10 % instructions a pipe round trip)."""
+
+CPU_MODEL = f"{_AS_IN_7_2},-erms,-fsrm"
 """TCG counts every iteration of a REP instruction; without ERMS and FSRM kernels copy in plain loops."""
+
+CPU_MODEL_WITH_PLUGIN = _AS_IN_7_2
+"""The plugin counts a REP instruction once, as hardware does: the CPU is shown as it is."""
+
+_LATER_THAN_FSRM = ("fsrs", "fsrc", "fzrm")
+"""Fast short REP stosb, cmpsb and scasb, fast zero-length REP: 7.2 knows none of them, 10.0's `max` has all.
+Linux takes FSRS for its memset since 6.4: counted byte by byte, a fork costs a fifth more than on 7.2."""
 
 SEED = 1
 """Seeds RDRAND and what else QEMU draws; without it no two boots are alike."""
@@ -45,7 +56,18 @@ def kernel_parameters(boot: Boot, *, quiet: bool = True) -> str:
     return " ".join([word for word in own if quiet or word != "quiet"] + list(boot.parameters))
 
 
-def machine_arguments(boot: Boot) -> tuple[str, ...]:
+def cpu_model_for(qemu: Qemu, model: str) -> str:
+    """The model, without all that makes kernels use REP instructions if it is to be without FSRM.
+
+    Raises QemuUnusable.
+    """
+    if "-fsrm" not in model.split(","):
+        return model
+    known = cpu_flags(qemu.program)
+    return ",".join([model, *(f"-{flag}" for flag in _LATER_THAN_FSRM if flag in known)])
+
+
+def machine_arguments(boot: Boot, cpu_model: str = CPU_MODEL) -> tuple[str, ...]:
     """QEMU's arguments that decide what the guest sees, without those that name files."""
     return (
         "-nodefaults",
@@ -58,7 +80,7 @@ def machine_arguments(boot: Boot) -> tuple[str, ...]:
         "-machine",
         "pc,hpet=off,memory-backend=ram",
         "-cpu",
-        CPU_MODEL,
+        cpu_model,
         "-smp",
         str(boot.cpus),
         "-m",

@@ -96,7 +96,11 @@ def restored(setup: Setup, children: Children, snapshot: OpenSnapshot, plan: byt
 
 def _common(setup: Setup, *, quiet: bool) -> list[str]:
     parameters = kernel_parameters(setup.boot, quiet=quiet)
-    return [*machine_arguments(setup.boot), "-S", "-kernel", str(setup.kernel), "-append", parameters]
+    return [
+        *machine_arguments(setup.boot, setup.cpu_model),
+        *setup.plugin,
+        *("-S", "-kernel", str(setup.kernel), "-append", parameters),
+    ]
 
 
 def _add_plan(

@@ -9,6 +9,7 @@ from ktrial.machines.exact.command_line import (
     CPU_MODEL,
     SEED,
     check_cpus,
+    cpu_model_for,
     kernel_parameters,
     machine_arguments,
 )
@@ -37,6 +38,9 @@ class Setup:
     facts: dict[str, str]
     """What the snapshot's key is made from."""
     identity: MachineIdentity
+    cpu_model: str = CPU_MODEL
+    plugin: tuple[str, ...] = ()
+    """QEMU's arguments that load the plugin. It changes nothing in the guest: no part of the key."""
 
     @property
     def key(self) -> str:
@@ -49,9 +53,10 @@ class Setup:
         return Limits(self.boot.limit_instructions, self.boot.limit_seconds)
 
 
-def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> Setup:
+def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, cpu_model: str = CPU_MODEL) -> Setup:
     """Find and hash everything. Raises MachineError, GuestProgramsMissing, or GuestEnded (not a kernel)."""
     check_cpus(boot, qemu, machine)
+    cpu_model = cpu_model_for(qemu, cpu_model)
     kernel, kernel_digest = _kernel(boot, machine)
     found = initramfs.entries(boot, programs(guest), _boot_file(boot), machine)
     agent = next(entry.digest for entry in found if entry.guest == "/init")
@@ -60,15 +65,18 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> Setup:
         "qemu": qemu.build,
         "firmware": qemu.firmware,
         "lockstep": digest_of_file(lockstep()),
-        "cpu model": CPU_MODEL,
-        "arguments": " ".join(machine_arguments(boot)),
+        "cpu model": cpu_model,
+        "arguments": " ".join(machine_arguments(boot, cpu_model)),
         "command line": kernel_parameters(boot),
         "kernel": kernel_digest,
         "initial RAM disk": initramfs.manifest_digest(found),
         "agent": agent,
         "settle": str(boot.settle_ns),
     }
-    return Setup(machine, boot, qemu, kernel, found, facts, _identity(boot, qemu, agent, machine))
+    identity = _identity(boot, qemu, agent, machine).model_copy(
+        update={"cpu_model": cpu_model, "arguments": machine_arguments(boot, cpu_model)}
+    )
+    return Setup(machine, boot, qemu, kernel, found, facts, identity, cpu_model)
 
 
 def _kernel(boot: Boot, machine: str) -> tuple[Path, str]:
