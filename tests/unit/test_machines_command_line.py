@@ -1,12 +1,15 @@
 """The command lines of the exact machine, and the boots that are refused before QEMU is started."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ktrial.errors import TooManyCpus
 from ktrial.machines.exact.command_line import (
+    CPU_MODEL,
     check_cpus,
+    cpu_model_for,
     kernel_parameters,
     machine_arguments,
     memory_arguments,
@@ -43,7 +46,7 @@ def following(arguments: tuple[str, ...], option: str) -> str:
         ("-icount", "shift=0,sleep=off"),
         ("-rtc", "clock=vm,base=2024-01-01T00:00:00"),
         ("-seed", "1"),
-        ("-cpu", "max,-erms,-fsrm"),
+        ("-cpu", CPU_MODEL),
         ("-accel", "tcg"),
         ("-m", "512M"),
         ("-smp", "1"),
@@ -97,3 +100,20 @@ def test_cpus_that_this_qemu_can_count(cpus: int, version: tuple[int, ...]) -> N
 def test_more_cpus_than_this_qemu_can_count_are_refused(version: tuple[int, ...]) -> None:
     with pytest.raises(TooManyCpus, match=r"2 CPUs only with QEMU 10\.0 or later"):
         check_cpus(BOOT.model_copy(update={"cpus": 2}), qemu(*version), "exact")
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "given"),
+    [
+        ("erms fsrm", "max,-erms,-fsrm", "max,-erms,-fsrm"),
+        ("erms fsrc fsrm fsrs fzrm", "max,-erms,-fsrm", "max,-erms,-fsrm,-fsrs,-fsrc,-fzrm"),
+        ("erms fsrc fsrm fsrs fzrm", "max", "max"),
+    ],
+)
+def test_what_makes_kernels_use_rep_is_off_as_far_as_this_qemu_knows_it(
+    tmp_path: Path, known: str, asked: str, given: str
+) -> None:
+    program = tmp_path / "qemu"
+    program.write_text(f"#!/bin/sh\necho 'Available CPUs:\n  max\n\nRecognized CPUID flags:\n  {known}'\n")
+    program.chmod(0o755)
+    assert cpu_model_for(replace(qemu(10, 0, 0), program=program), asked) == given

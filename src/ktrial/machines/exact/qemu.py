@@ -55,6 +55,12 @@ def has_plugins(qemu: Qemu) -> bool:
     return "\n-plugin " in _output(qemu.program, "exact", "-help")
 
 
+@lru_cache
+def cpu_flags(program: Path) -> frozenset[str]:
+    """The CPUID flags that this QEMU has names for: `-cpu max,-NAME` fails with any other."""
+    return frozenset(_output(program, "exact", "-cpu", "help").partition("CPUID flags:")[2].split())
+
+
 def version_in(text: str) -> Version | None:
     """The version in what `--version` prints; None where it is not QEMU's."""
     match = re.match(r"QEMU emulator version (\d+)\.(\d+)\.(\d+)", text)
