@@ -1,0 +1,1 @@
+"""Speeds of ktrial, measured beside those of other programs: `make bench`."""

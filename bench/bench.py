@@ -1,0 +1,85 @@
+"""`make bench`: how fast ktrial is, as ratios to other programs that are measured side by side.
+
+Each module in bench/subjects has a function `rows`, which measures and yields rows.
+Exit status 0, whatever was measured: on a machine that does other work too, a slow run says little about
+ktrial. With --strict it is 1 where something does not hold that was measured.
+"""
+
+import argparse
+import importlib
+import os
+import pkgutil
+import sys
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import subjects
+from bench.row import Row
+
+
+def main() -> int:
+    """Measure, print, and return the exit status."""
+    chosen = arguments()
+    console = Console()
+    console.print(f"{len(os.sched_getaffinity(0))} cores; {load()} before")
+    measured = []
+    for row in measure(chosen.subjects):
+        console.print(f"  {row.what}: {row.seconds:.3f} s")
+        measured.append(row)
+    console.print(table(measured))
+    console.print(f"{load()} after; limits in seconds are meant for idle cores")
+    for note in dict.fromkeys(row.note for row in measured if row.note):
+        console.print(note, highlight=False)
+    return int(chosen.strict and any(row.holds is False for row in measured))
+
+
+def arguments() -> argparse.Namespace:
+    """What the user asked for."""
+    names = sorted(module.name for module in pkgutil.iter_modules(subjects.__path__))
+    parser = argparse.ArgumentParser(prog="bench", description="How fast ktrial is, beside other programs.")
+    parser.add_argument("subjects", nargs="*", default=names, metavar="SUBJECT", help=", ".join(names))
+    parser.add_argument("--strict", action="store_true", help="exit with 1 where something does not hold")
+    chosen = parser.parse_args()
+    if unknown := sorted(set(chosen.subjects) - set(names)):
+        parser.error(f"there is no subject {', '.join(unknown)}; there are: {', '.join(names)}")
+    return chosen
+
+
+def measure(names: list[str]) -> Iterator[Row]:
+    """The rows of the subjects, as they are measured."""
+    for name in names:
+        yield from importlib.import_module(f"{subjects.__name__}.{name}").rows()
+
+
+def table(rows: list[Row]) -> Table:
+    """The rows for people."""
+    drawn = Table("what", "ktrial", "against", "ratio", "wanted", "holds")
+    for row in rows:
+        other = "not measured" if row.other_seconds is None else f"{row.other_seconds:.1f} s"
+        drawn.add_row(
+            row.what,
+            f"{row.seconds:.3f} s",
+            f"{row.against}: {other}" if row.against else "",
+            f"{row.ratio:.1f}" if row.ratio is not None else "",
+            wanted(row),
+            {True: "yes", False: "NO", None: ""}[row.holds],
+        )
+    return drawn
+
+
+def wanted(row: Row) -> str:
+    """Both limits in words."""
+    ratio = f"≥ {row.least_ratio:g} times faster" if row.least_ratio is not None else ""
+    limit = f"< {row.most_seconds:g} s" if row.most_seconds is not None else ""
+    return ", ".join(text for text in (ratio, limit) if text)
+
+
+def load() -> str:
+    """How busy the machine is: the numbers mean little beside a high one."""
+    return "load average " + " ".join(f"{average:.1f}" for average in os.getloadavg())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""One line of the table that `make bench` prints."""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Row:
+    """A speed of ktrial's, beside that of another program that was measured in the same minutes."""
+
+    what: str
+    seconds: float
+    """ktrial's: the median of its rounds."""
+    against: str = ""
+    """The other program; empty where there is none to compare with."""
+    other_seconds: float | None = None
+    """The other program's median; None where it could not be measured."""
+    least_ratio: float | None = None
+    """How many times faster than the other ktrial must be."""
+    most_seconds: float | None = None
+    """What ktrial may take on idle cores."""
+    note: str = ""
+    """Said below the table: why something was not measured, and how it can be."""
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster ktrial is."""
+        return None if self.other_seconds is None else self.other_seconds / self.seconds
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether it is as fast as is wanted; None where what would tell was not measured."""
+        told = []
+        if self.least_ratio is not None:
+            told.append(None if self.ratio is None else self.ratio >= self.least_ratio)
+        if self.most_seconds is not None:
+            told.append(self.seconds < self.most_seconds)
+        if False in told:
+            return False
+        return None if None in told or not told else True
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Host seconds that the action takes."""
+    before = time.monotonic()
+    action()
+    return time.monotonic() - before
+
+
+def median(found: list[float]) -> float:
+    """The middle one: rounds that another program disturbed do not count."""
+    return statistics.median(found)
