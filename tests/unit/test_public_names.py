@@ -1,0 +1,158 @@
+"""The names that others may rely on: a change of this table is a change of the interface."""
+
+import ast
+import importlib
+import pkgutil
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+import pytest
+
+from ktrial import model
+
+PUBLIC = {
+    "ktrial.errors": """
+        BadCommand BadKernelName BadOutput BadParameter BadSetting CacheDamaged CacheFull CacheUnusable
+        CannotLoadState CannotSaveState ConfigUnusable FetchFailed FileNotCarried FileToCarry FrameError
+        GuestEnded GuestError GuestProgramsMissing ImageError ImageTruncated ImageUnreadable Interrupted
+        KernelError KernelNotFound KtrialError LibraryNotFound MachineError MachineStopped
+        MachineToolMissing MetricNotFound ModulesUnusable NewerStore NoDebianSource NoHostKernel
+        NoMarkedRegion NoPluginHere NoSpaceForSnapshot NoSuchBackend NoSuchRelease NoSymbolsInGuest
+        NotAKernel NotAStore PluginCountsUnreadable ProgramNotFound QemuGone QemuRefused QemuTooOld
+        QemuUnusable StoreDamaged StoreError StoreForbidden StoreFull StoreLocked StudyEmpty StudyError
+        StudyMistake StudyMistakes StudyNotStored StudySyntaxError StudyUnreadable SymbolsUnknown
+        TooManyCpus ToolFailed ToolMissing UnknownMachine UnknownModule UnknownOption UnknownParameter
+        UnknownWorkload WorkloadError WorkloadFailed WorkloadKilled WorkloadNotStarted WorkloadTimedOut
+        WrongArchitecture
+    """,
+    "ktrial.model.advice": """
+        DataWarning WarningKind
+    """,
+    "ktrial.model.base": """
+        Model digest
+    """,
+    "ktrial.model.design": """
+        Design Factor FactorKind LevelValue Perturbation Plan PlannedTrial Treatment
+    """,
+    "ktrial.model.explanation": """
+        Count Explanation Match Row Side
+    """,
+    "ktrial.model.kernel": """
+        Kernel Origin
+    """,
+    "ktrial.model.kernel_profile": """
+        Profile
+    """,
+    "ktrial.model.machine": """
+        Boot CarriedFile MachineIdentity
+    """,
+    "ktrial.model.profile": """
+        CacheCounts CallNode CycleModel FunctionCount OperationCounts PROGRAM PageCount PluginCounts
+        ProgramCount RegionCounts StringCounts TaskCount UNKNOWN inclusive_counts
+    """,
+    "ktrial.model.record": """
+        StudyRecord
+    """,
+    "ktrial.model.study": """
+        MachineSettings Study
+    """,
+    "ktrial.model.trial": """
+        CounterDelta Outcome Provenance Trial
+    """,
+    "ktrial.model.units": """
+        LARGEST_MEMORY_MIB SMALLEST_MEMORY_MIB margin memory_mib
+    """,
+    "ktrial.model.verdict": """
+        Comparison Result Verdict
+    """,
+    "ktrial.model.workload": """
+        Command Direction Metric MetricRule Mode Parameter Sample WorkloadDescription WorkloadUse
+    """,
+    "ktrial.target": """
+        Collect Failure LoadModule Mount Push Read Run Step StepResult Target Write
+    """,
+    "ktrial.kernels": """
+        NameRecord Progress Symbol Symbols add all_kernels builtin_names cache_directory canonical_name
+        config_of config_value get module_names record remove resolve save_symbols silent symbols
+    """,
+    "ktrial.machines": """
+        BootedTarget Machine Progress find found names
+    """,
+    "ktrial.workloads": """
+        DEFAULT QUICK Workload catalogue check descriptions find found
+    """,
+    "ktrial.monitors": """
+        Monitor Watched counters found watched_files
+    """,
+    "ktrial.stats": """
+        Arm answer compare spread
+    """,
+    "ktrial.store": """
+        Store StoredStudy default_location open_store
+    """,
+    "ktrial.runner.session": """
+        TRIED_AGAIN run
+    """,
+    "ktrial.runner.result": """
+        Described metrics_in_catalogue record result
+    """,
+    "ktrial.report": """
+        csv html markdown samples_csv
+    """,
+}
+"""Module → its public names: `__all__`, or where there is none, what it defines without an underscore."""
+
+MODULES = (
+    "ktrial.errors",
+    *(f"{model.__name__}.{module.name}" for module in pkgutil.iter_modules(model.__path__)),
+    "ktrial.target",
+    "ktrial.kernels",
+    "ktrial.machines",
+    "ktrial.workloads",
+    "ktrial.monitors",
+    "ktrial.stats",
+    "ktrial.store",
+    "ktrial.runner.session",
+    "ktrial.runner.result",
+    "ktrial.report",
+)
+
+
+def public_names(name: str) -> set[str]:
+    module = importlib.import_module(name)
+    exported = getattr(module, "__all__", None)
+    return set(exported) if exported is not None else defined_names(module)
+
+
+def defined_names(module: ModuleType) -> set[str]:
+    """Its own: not what it imports."""
+    found: set[str] = set()
+    for node in ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+    return {name for name in found if not name.startswith("_")}
+
+
+def test_the_table_has_every_module_and_no_other() -> None:
+    assert set(PUBLIC) == set(MODULES)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_public_names_are_those_of_the_table_and_are_there(module: str) -> None:
+    names = sorted(public_names(module))
+    assert names == sorted(PUBLIC[module].split())
+    assert [name for name in names if not hasattr(importlib.import_module(module), name)] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_class_and_function_says_what_it_is(module: str) -> None:
+    """With words of its own: neither inherited nor the signature that a dataclass gets."""
+    found = {name: getattr(importlib.import_module(module), name) for name in public_names(module)}
+    classes_and_functions = {
+        name: str(each.__doc__ or "") for name, each in found.items() if isinstance(each, type | FunctionType)
+    }
+    silent = [name for name, said in classes_and_functions.items() if not said or said.startswith(f"{name}(")]
+    assert silent == []
