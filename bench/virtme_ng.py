@@ -39,8 +39,8 @@ class Vng:
     def boot(self, kernel: Kernel) -> None:
         """Boot it under TCG, run a command in it that leaves a file on the host, end. Raises VngFailed.
 
-        The file tells whether the command ran; the exit status does not: it is 255 where no udev of the host's
-        loads virtio_console in the guest, because the command's own does not come back then.
+        The file tells whether the command ran. The exit status does not: it is 255 where the host has no udev
+        to load virtio_console in the guest, because the command's own does not come back then.
         """
         # 9p and not virtiofs, which it would rather use: that takes a virtiofsd newer than Debian 12's.
         with tempfile.TemporaryDirectory(dir="/var/tmp") as home:
