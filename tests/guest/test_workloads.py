@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from exact_guests import perform
+from tests.guest.exact_guests import perform
 
 from ktrial import kernels, workloads
 from ktrial.machines.exact import ExactMachine
