@@ -12,7 +12,7 @@ from tests.unit.command_line import CommandLine
 import ktrial
 from ktrial.workloads import DEFAULT
 
-COMMANDS = ("run", "compare", "show", "report", "list", "doctor", "kernel", "workload")
+COMMANDS = ("run", "compare", "explain", "profile", "show", "report", "list", "doctor", "kernel", "workload")
 SUBCOMMANDS = (("kernel", "add"), ("kernel", "list"), ("workload", "list"), ("workload", "show"))
 
 

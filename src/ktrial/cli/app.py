@@ -8,7 +8,9 @@ import ktrial
 from ktrial.cli import kernel, workload
 from ktrial.cli.compare import compare
 from ktrial.cli.doctor import doctor
+from ktrial.cli.explain import explain
 from ktrial.cli.list import list_studies
+from ktrial.cli.profile import profile
 from ktrial.cli.report import report
 from ktrial.cli.run import run
 from ktrial.cli.show import show
@@ -39,6 +41,8 @@ def _ktrial(
 
 app.command("run")(run)
 app.command("compare")(compare)
+app.command("explain")(explain)
+app.command("profile")(profile)
 app.command("show")(show)
 app.command("report")(report)
 app.command("list")(list_studies)

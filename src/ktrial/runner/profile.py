@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, ValidationError
 
-from ktrial.errors import NoMarkedRegion, NoSymbolsInGuest
-from ktrial.kernels.symbols import kept_kallsyms, save_symbols
+from ktrial.errors import GuestEnded, NoMarkedRegion, NoSymbolsInGuest
+from ktrial.kernels.symbols import kept_kallsyms, save_symbols, without_section_markers
 from ktrial.machines.exact import ExactMachine, guest_programs, plugin
 from ktrial.machines.exact.plugin_programs import by_program
 from ktrial.machines.exact.profiled import ProfiledTarget
@@ -20,7 +20,7 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.runner.boots import Job, jobs_of
 from ktrial.runner.observer import Observer, Silent
 from ktrial.runner.sources import Sources, the_real_ones
-from ktrial.target import Collect, StepResult, Write
+from ktrial.target import Collect, Step, StepResult, Write
 
 _KALLSYMS = "/proc/kallsyms"
 _AS_IT_IS = Perturbation(number=0)
@@ -74,7 +74,7 @@ def profile_job(machine: ExactMachine, job: Job) -> Profile:
     ):
         out = Path(directory) / "counts"
         symbols = _symbols(target, job, Path(directory))
-        results = target.counted(steps, symbols, out)
+        results = _counted(target, steps, symbols, out)
         job.workload.samples(job.use, machine.mode, results)
         region, operations = _region(job, results, out)
         return Profile(
@@ -90,6 +90,16 @@ def profile_job(machine: ExactMachine, job: Job) -> Profile:
         )
 
 
+def _counted(
+    target: ProfiledTarget, steps: tuple[Step, ...], symbols: Path, out: Path
+) -> tuple[StepResult, ...]:
+    try:
+        return target.counted(steps, symbols, out)
+    except GuestEnded as error:
+        last = (str(error.facts.get("console", "")).strip().splitlines() or ["nothing"])[-1]
+        raise GuestEnded(**error.facts | {"hint": f"the guest's console ends with: {last}"}) from None
+
+
 def _check_is_marked(use: WorkloadUse) -> None:
     if use.command:
         raise NoMarkedRegion(workload=use.label, problem="a command of your own marks no region")
@@ -98,13 +108,12 @@ def _check_is_marked(use: WorkloadUse) -> None:
 def _symbols(target: ProfiledTarget, job: Job, directory: Path) -> Path:
     """The kernel's symbols: kept with it, or told by the guest. Those of modules hold for one boot only."""
     kernel, has_modules = job.boot.kernel, bool(job.boot.modules)
-    if not has_modules and (kept := kept_kallsyms(kernel)):
-        return kept
-    text = _told(target, kernel)
-    if not has_modules:
-        return _kept(kernel, text)
+    kept = None if has_modules else kept_kallsyms(kernel)
+    text = kept.read_text(encoding="ascii", errors="replace") if kept else _told(target, kernel)
+    if not has_modules and not kept:
+        _keep(kernel, text)
     path = directory / "kallsyms"
-    path.write_text(text, encoding="ascii", errors="replace")
+    path.write_text(without_section_markers(text), encoding="ascii", errors="replace")
     return path
 
 
@@ -118,9 +127,9 @@ def _told(target: ProfiledTarget, kernel: Kernel) -> str:
     return base64.b64decode(told.content).decode("ascii", errors="replace")
 
 
-def _kept(kernel: Kernel, text: str) -> Path:
+def _keep(kernel: Kernel, text: str) -> None:
     try:
-        return save_symbols(kernel, text)
+        save_symbols(kernel, text)
     except ValueError as error:
         raise NoSymbolsInGuest(name=kernel.name, problem=str(error)) from None
 

@@ -1,0 +1,61 @@
+"""What `profile` and `explain` have in common: their options, and counting one kernel by function."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.options import workload_names
+from ktrial.errors import KtrialError
+from ktrial.model.kernel_profile import Profile
+
+WorkloadName = Annotated[
+    str,
+    typer.Option(
+        "--workload", metavar="W", help="A workload: ktrial workload list.", autocompletion=workload_names
+    ),
+]
+Top = Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")]
+Memory = Annotated[str, typer.Option(metavar="512M", help="The guest's memory.")]
+BootParameters = Annotated[
+    list[str] | None, typer.Option("--boot", metavar="PARAMETER", help="A boot parameter; may be repeated.")
+]
+
+
+class BadOption(KtrialError):
+    """{option}: {problem}"""
+
+    exit_code = 2
+
+
+class FileNotWritten(KtrialError):
+    """{path} cannot be written: {problem}"""
+
+
+def count(kernels: list[str], workload: str, memory: str, boot: list[str] | None) -> tuple[Profile, ...]:
+    """A profile of each kernel. Raises BadOption, and what `ktrial.runner.profile.profile` raises."""
+    from ktrial.cli.known import known
+    from ktrial.cli.progress import progress
+    from ktrial.model import units
+    from ktrial.model.study import MachineSettings
+    from ktrial.model.workload import WorkloadUse
+    from ktrial.runner.profile import profile
+    from ktrial.workloads import check
+
+    name_of = known().kernel_name
+    use = check(WorkloadUse(name=workload))
+    try:
+        common = MachineSettings(memory_mib=units.memory_mib(memory), boot=tuple(boot or ()))
+    except ValueError as error:
+        raise BadOption(option="--memory", problem=error) from None
+    settings = [common.model_copy(update={"kernel": name_of(name)}) for name in kernels]
+    with progress() as observer:
+        return tuple(profile(each, use, observer=observer) for each in settings)
+
+
+def write(path: Path, lines: list[str]) -> None:
+    """Write lines to a file of the user's. Raises FileNotWritten."""
+    try:
+        path.expanduser().write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise FileNotWritten(path=path, problem=error.strerror) from None

@@ -1,0 +1,170 @@
+"""Profiles and explanations as tables for the terminal."""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ktrial.cli.terminal import breakable
+from ktrial.model.explanation import Count, Explanation, Match, Row, Side
+from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import FunctionCount
+from ktrial.report import figures
+from ktrial.report.printable import one_line, shortened
+from ktrial.stats.subsystems import subsystem
+
+_NAME_COLUMNS = 60
+_UNIT = "instructions per operation, counted, not time; a string instruction counts once"
+_MOST_BYTE_ROWS = 3
+_SMALLEST = 0.5
+"""A difference that is shown as 0 by the table of subsystems is left out of it."""
+
+
+def print_profile(profile: Profile, top: int, console: Console) -> None:
+    """The functions with the most instructions of their own, the rest, and the sum."""
+    region = profile.region
+    ranked = sorted(region.functions, key=lambda each: (-each.instructions, each.symbol, each.module))
+    rest = ranked[top:]
+    whole = figures.number(profile.per_operation(region.instructions))
+    headline = f"{profile.workload} on {profile.label}: {whole} instructions per operation"
+    console.print(Text(one_line(headline), style="bold"))
+    console.print(Text(_UNIT, style="dim"))
+    console.print()
+    table = _table("function", "self", "%", "inclusive", "entered")
+    table.add_column("subsystem", no_wrap=True)
+    for each in ranked[:top]:
+        table.add_row(*_profile_row(profile, each), subsystem(each.symbol, each.module))
+    own = sum(each.instructions for each in rest)
+    others = figures.counted(len(rest), "other function")
+    table.add_row(breakable(others), *_of_whole(profile, own), "", "", "")
+    for program in profile.programs:
+        name = f"[program] {program.program or '(vDSO, generated code)'}"
+        table.add_row(one_line(name), *_of_whole(profile, program.instructions), "", "", "")
+    console.print(table)
+    console.print()
+    unexplained = region.instructions - region.kernel - region.program
+    left = figures.number(profile.per_operation(unexplained))
+    console.print(f"The rows sum to {whole}; {left} belong to no row. {_strings(profile)}")
+
+
+def _profile_row(profile: Profile, each: FunctionCount) -> tuple[str, ...]:
+    name = f"{each.symbol} [{each.module}]" if each.module else each.symbol
+    inclusive = None if each.inclusive is None else profile.per_operation(each.inclusive)
+    return (
+        shortened(name, _NAME_COLUMNS),
+        *_of_whole(profile, each.instructions),
+        figures.number(inclusive),
+        figures.number(profile.per_operation(each.entered)),
+    )
+
+
+def _of_whole(profile: Profile, instructions: int) -> tuple[str, str]:
+    share = instructions / (profile.region.instructions or 1)
+    return figures.number(profile.per_operation(instructions)), f"{share * 100:.1f}"
+
+
+def _strings(profile: Profile) -> str:
+    moved = figures.number(profile.per_operation(profile.region.strings.bytes))
+    return f"String instructions worked on {moved} bytes an operation."
+
+
+def print_explanation(explanation: Explanation, top: int, console: Console) -> None:
+    """The functions with the largest differences, the rest, the sum; then the same by subsystem."""
+    before, after = explanation.before, explanation.after
+    console.print(Text(one_line(_headline(explanation)), style="bold"))
+    console.print(Text(_UNIT, style="dim"))
+    console.print()
+    table = _table(
+        "function", shortened(before.label, 24), shortened(after.label, 24), "difference", "share, %"
+    )
+    shown = [row for row in explanation.rows if explanation.difference(row)][:top]
+    for row in shown:
+        values = (_value(row.before, before), _value(row.after, after))
+        table.add_row(
+            shortened(row.name, _NAME_COLUMNS), *values, *_part(explanation, explanation.difference(row))
+        )
+    rest = [row for row in explanation.rows if row not in shown]
+    others = breakable(figures.counted(len(rest), "other row"))
+    table.add_row(others, *_together(explanation, rest))
+    table.add_row("the sum", *_together(explanation, explanation.rows), style="bold")
+    console.print(table)
+    console.print()
+    console.print(_subsystems(explanation))
+    console.print()
+    for line in _closing(explanation, shown):
+        console.print(line)
+
+
+def _headline(explanation: Explanation) -> str:
+    before, after = explanation.before, explanation.after
+    change = breakable(figures.change(after.mean / before.mean))
+    total = _signed(float(explanation.total))
+    pair = f"{before.label} → {after.label}"
+    return f"{explanation.workload}: {pair}: {total} instructions an operation ({change})"
+
+
+def _value(count: Count, side: Side) -> str:
+    return figures.number(count.instructions / side.operations if count.names else None)
+
+
+def _part(explanation: Explanation, part: Fraction) -> tuple[str, str]:
+    share = explanation.share(part)
+    return _signed(float(part)), figures.NONE if share is None else _percent(share)
+
+
+def _percent(share: float) -> str:
+    text = f"{share * 100:.1f}"
+    return "0.0" if text == "-0.0" else text.replace("-", figures.MINUS)
+
+
+def _together(explanation: Explanation, rows: Sequence[Row]) -> tuple[str, ...]:
+    before = sum(row.before.instructions for row in rows) / explanation.before.operations
+    after = sum(row.after.instructions for row in rows) / explanation.after.operations
+    part = sum((explanation.difference(row) for row in rows), Fraction(0))
+    return (figures.number(before), figures.number(after), *_part(explanation, part))
+
+
+def _subsystems(explanation: Explanation) -> Table:
+    table = _table("subsystem", "difference", "share, %")
+    for name, part in explanation.subsystems.items():
+        if abs(part) >= _SMALLEST:
+            table.add_row(name, *_part(explanation, part))
+    return table
+
+
+def _closing(explanation: Explanation, shown: Iterable[Row]) -> Iterable[str]:
+    before, after = explanation.before, explanation.after
+    total, left = float(explanation.total), float(explanation.unexplained)
+    means = f"{figures.number(before.mean)} → {figures.number(after.mean)}"
+    medians = f"{figures.number(before.median)} → {figures.number(after.median)}"
+    yield f"Measured: {means}, the mean over the operations; the median is {medians}."
+    yield f"The rows sum to {_signed(total - left)} of {_signed(total)}; unexplained: {figures.number(left)}."
+    yield from _bytes(explanation)
+    matches = {row.match for row in shown}
+    if matches & {Match.ONLY_FROM, Match.ONLY_TO}:
+        yield f"{figures.NONE}: the function did not run there: it is not there, inlined, or not called."
+    if Match.RENAMED in matches:
+        yield "old → new: taken for one function, by their names."
+
+
+def _bytes(explanation: Explanation) -> Iterable[str]:
+    before, after = explanation.before, explanation.after
+    sizes = [figures.number(side.string_bytes / side.operations) for side in (before, after)]
+    yield f"String instructions worked on {sizes[0]} → {sizes[1]} bytes an operation."
+    for row in explanation.byte_rows[:_MOST_BYTE_ROWS]:
+        yield f"  {one_line(row.name)}: {_signed(float(explanation.byte_difference(row)))} bytes"
+
+
+def _signed(value: float) -> str:
+    text = figures.number(value)
+    return f"+{text}" if value > 0 and text != "0" else text
+
+
+def _table(name: str, *numbers: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column(name, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table

@@ -1,0 +1,121 @@
+"""Explanations: what the difference between two profiles is made of, function by function."""
+
+from enum import StrEnum
+from fractions import Fraction
+from functools import cached_property
+
+from ktrial.model.base import Model
+
+
+class Match(StrEnum):
+    """Why a function of one kernel stands beside one of the other."""
+
+    SAME = "same"
+    """The same name, apart from what the compiler appends (`.isra.0`, `.constprop.0`, `.part.0`, `.cold`)."""
+    RENAMED = "renamed"
+    """Another name that is the same without leading `_`, `__x64_` or `_noprof`; only one each could be it."""
+    MOVED = "moved"
+    """The same name, in a module in one kernel and in the image, or another module, in the other."""
+    ONLY_FROM = "ran in the first only"
+    """It may be in the second too: inlined, or not called."""
+    ONLY_TO = "ran in the second only"
+
+
+class Side(Model):
+    """One of the two profiles, as a whole."""
+
+    label: str
+    release: str = ""
+    operations: int
+    instructions: int
+    """In the region, user programs included."""
+    string_bytes: int = 0
+    """Bytes that string instructions worked on, each of which counts as one instruction."""
+    median: float
+    """Instructions an operation: the median, where all else is the mean."""
+
+    @property
+    def mean(self) -> float:
+        """Instructions an operation."""
+        return self.instructions / self.operations
+
+
+class Count(Model):
+    """What a function did in one of the two."""
+
+    names: tuple[str, ...] = ()
+    """Its symbols there; empty where it did not run."""
+    instructions: int = 0
+    """In the whole region."""
+    entered: int = 0
+    string_bytes: int = 0
+    """Bytes that its string instructions worked on."""
+
+
+class Row(Model):
+    """One function in both."""
+
+    function: str
+    module: str = ""
+    subsystem: str
+    match: Match
+    before: Count
+    after: Count
+
+    @property
+    def name(self) -> str:
+        """`ext4_map_blocks [ext4]`; `old → new` where it was renamed."""
+        old, new = (each.names[0] if each.names else "" for each in (self.before, self.after))
+        shown = f"{old} → {new}" if self.match is Match.RENAMED else self.function
+        return f"{shown} [{self.module}]" if self.module else shown
+
+
+class Explanation(Model):
+    """Two profiles of one workload, and every function's part in their difference, the largest first."""
+
+    workload: str
+    before: Side
+    after: Side
+    rows: tuple[Row, ...]
+
+    @cached_property
+    def total(self) -> Fraction:
+        """The whole difference, in instructions an operation."""
+        return Fraction(self.after.instructions, self.after.operations) - Fraction(
+            self.before.instructions, self.before.operations
+        )
+
+    def difference(self, row: Row) -> Fraction:
+        """A row's part of it."""
+        return Fraction(row.after.instructions, self.after.operations) - Fraction(
+            row.before.instructions, self.before.operations
+        )
+
+    def byte_difference(self, row: Row) -> Fraction:
+        """By how much the bytes grew, an operation, that a row's string instructions worked on."""
+        return Fraction(row.after.string_bytes, self.after.operations) - Fraction(
+            row.before.string_bytes, self.before.operations
+        )
+
+    @cached_property
+    def byte_rows(self) -> tuple[Row, ...]:
+        """The rows whose string instructions worked on more or fewer bytes, the largest difference first."""
+        differing = [row for row in self.rows if self.byte_difference(row)]
+        return tuple(sorted(differing, key=lambda row: (-abs(self.byte_difference(row)), row.name)))
+
+    def share(self, part: Fraction) -> float | None:
+        """A part's share of the whole difference; None where there is no difference."""
+        return float(part / self.total) if self.total else None
+
+    @cached_property
+    def unexplained(self) -> Fraction:
+        """What the rows do not add up to."""
+        return self.total - sum((self.difference(row) for row in self.rows), Fraction(0))
+
+    @cached_property
+    def subsystems(self) -> dict[str, Fraction]:
+        """Subsystem → its rows' part of the difference, the largest first."""
+        sums: dict[str, Fraction] = {}
+        for row in self.rows:
+            sums[row.subsystem] = sums.get(row.subsystem, Fraction(0)) + self.difference(row)
+        return dict(sorted(sums.items(), key=lambda item: (-abs(item[1]), item[0])))

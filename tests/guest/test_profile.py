@@ -1,0 +1,50 @@
+"""Profiles and explanations of real kernels: complete, the same twice, and right about planted causes."""
+
+import pytest
+
+from ktrial.machines.exact import ExactMachine
+from ktrial.model.kernel_profile import Profile
+from ktrial.model.study import MachineSettings
+from ktrial.model.workload import WorkloadUse
+from ktrial.runner.profile import profile
+from ktrial.stats.explain import explain
+
+pytestmark = pytest.mark.guest
+
+CLEARS_PAGES = {"clear_page_rep", "clear_page_erms"}
+
+
+def counted(kernel: str, workload: str, *boot: str) -> Profile:
+    settings = MachineSettings(kernel=kernel, boot=boot)
+    return profile(settings, WorkloadUse(name=workload), machine=ExactMachine())
+
+
+@pytest.fixture(scope="module")
+def forks() -> tuple[Profile, Profile]:
+    return counted("debian:5.10", "fork"), counted("debian:6.12", "fork")
+
+
+def test_the_functions_sum_to_the_measured_difference(forks: tuple[Profile, Profile]) -> None:
+    explanation = explain(*forks)
+    # From mark to mark, told apart from the counts by function.
+    per_operation = [each.region.operations.total / each.operations for each in forks]
+    summed = sum(explanation.difference(row) for row in explanation.rows)
+    assert float(summed) == pytest.approx(per_operation[1] - per_operation[0], rel=0.001)
+    assert explanation.unexplained == 0
+    assert {"maple tree", "page tables"} <= set(list(explanation.subsystems)[:5])
+
+
+def test_the_same_again_is_the_same(forks: tuple[Profile, Profile]) -> None:
+    assert counted("debian:6.12", "fork") == forks[1]
+
+
+def test_clearing_pages_at_allocation_is_found() -> None:
+    before, after = (counted("debian:6.12", "mmap", f"init_on_alloc={on}") for on in (0, 1))
+    explanation = explain(before, after)
+    assert explanation.total > 0
+    # Slab objects are cleared by memset, without string instructions on this CPU; pages by clear_page, with
+    # one a page. That counts once, so that the bytes tell.
+    assert explanation.rows[0].function == "memset_orig"
+    (page,) = explanation.byte_rows
+    assert page.function in CLEARS_PAGES
+    assert explanation.byte_difference(page) == pytest.approx(4096, rel=0.01)
