@@ -245,7 +245,7 @@ fn le32(bytes: &[u8]) -> u32 {
     bytes
         .iter()
         .rev()
-        .fold(0, |value, &byte| value << 8 | u32::from(byte))
+        .fold(0, |value, &byte| (value << 8) | u32::from(byte))
 }
 
 #[cfg(test)]
