@@ -55,7 +55,7 @@ fn find(directory: &[u8], name: &str) -> Option<(usize, u16)> {
 fn be32(bytes: &[u8]) -> usize {
     bytes
         .iter()
-        .fold(0, |value, &byte| value << 8 | usize::from(byte))
+        .fold(0, |value, &byte| (value << 8) | usize::from(byte))
 }
 
 /// The driver keeps the sizes that it found when it was loaded: it must be loaded after the snapshot, or never see
