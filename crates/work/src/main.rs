@@ -43,8 +43,8 @@ pub unsafe extern "C" fn main(
     count: libc::c_int,
     values: *const *const libc::c_char,
 ) -> libc::c_int {
-    // SAFETY: the C library hands over `count` C strings that live as long as the process.
     let words: Vec<&CStr> = (0..count as usize)
+        // SAFETY: the C library hands over `count` C strings that live as long as the process.
         .map(|at| unsafe { CStr::from_ptr(*values.add(at)) })
         .collect();
     // A partner that is gone is an error to report, not a signal to die from.
