@@ -46,7 +46,8 @@ def print_profile(profile: Profile, top: int, console: Console) -> None:
     console.print()
     unexplained = region.instructions - region.kernel - region.program
     left = figures.number(profile.per_operation(unexplained))
-    console.print(f"The rows sum to {whole}; {left} belong to no row. {_strings(profile)}")
+    console.print(f"The rows sum to {whole}; {left} belong to no row.")
+    console.print(_strings(profile))
 
 
 def _profile_row(profile: Profile, each: FunctionCount) -> tuple[str, ...]:

@@ -14,15 +14,17 @@ from ktrial.machines.exact.profiled import ProfiledTarget
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_profile import Profile
-from ktrial.model.profile import RegionCounts
+from ktrial.model.profile import UNKNOWN, RegionCounts
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
 from ktrial.runner.boots import Job, jobs_of
 from ktrial.runner.observer import Observer, Silent
 from ktrial.runner.sources import Sources, the_real_ones
-from ktrial.target import Collect, Step, StepResult, Write
+from ktrial.target import Collect, StepResult, Write
 
 _KALLSYMS = "/proc/kallsyms"
+_MOST_UNKNOWN = 0.05
+"""Code without a symbol is rare; much of it means that the addresses are not those of the symbols (KASLR)."""
 _AS_IT_IS = Perturbation(number=0)
 
 
@@ -62,7 +64,10 @@ def profile(
     kernel = sources.obtain(name, progress)
     (job,) = jobs_of(study, Treatment(levels={}), kernel, sources)
     observer.preparing(job.boot, f"counting {job.label} by function")
-    return profile_job(machine, job)
+    try:
+        return profile_job(machine, job)
+    except GuestEnded as error:
+        raise _with_console(error) from None
 
 
 def profile_job(machine: ExactMachine, job: Job) -> Profile:
@@ -74,7 +79,7 @@ def profile_job(machine: ExactMachine, job: Job) -> Profile:
     ):
         out = Path(directory) / "counts"
         symbols = _symbols(target, job, Path(directory))
-        results = _counted(target, steps, symbols, out)
+        results = target.counted(steps, symbols, out)
         job.workload.samples(job.use, machine.mode, results)
         region, operations = _region(job, results, out)
         return Profile(
@@ -90,14 +95,10 @@ def profile_job(machine: ExactMachine, job: Job) -> Profile:
         )
 
 
-def _counted(
-    target: ProfiledTarget, steps: tuple[Step, ...], symbols: Path, out: Path
-) -> tuple[StepResult, ...]:
-    try:
-        return target.counted(steps, symbols, out)
-    except GuestEnded as error:
-        last = (str(error.facts.get("console", "")).strip().splitlines() or ["nothing"])[-1]
-        raise GuestEnded(**error.facts | {"hint": f"the guest's console ends with: {last}"}) from None
+def _with_console(error: GuestEnded) -> GuestEnded:
+    """The error, with the end of the console log: no store keeps it."""
+    last = (str(error.facts.get("console", "")).strip().splitlines() or ["nothing"])[-1]
+    return GuestEnded(**error.facts | {"hint": f"the guest's console ends with: {last}"})
 
 
 def _check_is_marked(use: WorkloadUse) -> None:
@@ -146,6 +147,15 @@ def _region(job: Job, results: tuple[StepResult, ...], out: Path) -> tuple[Regio
     if not counts.symbols:
         raise NoSymbolsInGuest(name=job.boot.kernel.name, problem=f"{_KALLSYMS} names no function")
     (region,) = counts.regions
+    if _unknown(region) > _MOST_UNKNOWN * region.kernel:
+        problem = (
+            f"more than {_MOST_UNKNOWN:.0%} of what it ran is at addresses that {_KALLSYMS} does not have"
+        )
+        raise NoSymbolsInGuest(name=job.boot.kernel.name, problem=problem)
     if not region.whole:
         raise NoMarkedRegion(workload=job.label, problem="its region did not come to its end")
     return region, report.metrics[0].operations * report.bundle
+
+
+def _unknown(region: RegionCounts) -> int:
+    return sum(each.instructions for each in region.functions if each.symbol == UNKNOWN)

@@ -90,7 +90,7 @@ _BEGINNINGS = {
     """,
     "timers": """
         hrtimer timer tick_ ktime timekeeping clockevents run_timer update_wall_time posix_ read_tsc
-        lapic run_local_timers update_process_times timerqueue clocksource
+        lapic run_local_timers update_process_times timerqueue do_timerfd clocksource
     """,
     "interrupts": """
         irq handle_irq softirq do_softirq handle_softirqs asm_ sysvec apic x2apic common_interrupt
