@@ -97,6 +97,12 @@ class TestReading:
         assert region.nodes is not None
         assert sum(node.instructions for node in region.nodes) == region.instructions
 
+    def test_symbols_that_fit_leave_nothing_unknown(self, region: RegionCounts) -> None:
+        assert region.unknown == 0
+        first, *rest = region.functions
+        lost = first.model_copy(update={"symbol": "[unknown]"})
+        assert region.model_copy(update={"functions": (lost, *rest)}).unknown == first.instructions
+
     def test_the_guest_s_clock_counts_marks(self, region: RegionCounts) -> None:
         assert region.clock == 7790
 

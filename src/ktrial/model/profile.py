@@ -164,6 +164,14 @@ class RegionCounts(Model):
         return sum(each.instructions for each in self.functions)
 
     @property
+    def unknown(self) -> int:
+        """Instructions in kernel code that no symbol covers.
+
+        Nearly all of the kernel's, where the symbols are another kernel's, or addresses are randomized (KASLR).
+        """
+        return sum(each.instructions for each in self.functions if each.symbol == UNKNOWN)
+
+    @property
     def program(self) -> int:
         """Instructions in user mode."""
         return sum(each.instructions for each in self.pages)
