@@ -167,7 +167,7 @@ class RegionCounts(Model):
     def unknown(self) -> int:
         """Instructions in kernel code that no symbol covers.
 
-        Nearly all of the kernel's, where the symbols are another kernel's, or addresses are randomized (KASLR).
+        Nearly all of the kernel's, where the symbols are another kernel's, or addresses are random (KASLR).
         """
         return sum(each.instructions for each in self.functions if each.symbol == UNKNOWN)
 
