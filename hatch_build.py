@@ -15,3 +15,5 @@ class GuestPrograms(BuildHookInterface[Any]):
         if version != "editable":
             for build in ("build-guest", "build-plugin"):
                 subprocess.run([Path(self.root) / "crates" / build], check=True)
+            # What is loaded into QEMU (lockstep.so, the plugin) is for this architecture's hosts.
+            build_data["tag"] = "py3-none-linux_x86_64"
