@@ -143,6 +143,8 @@ def _region(job: Job, results: tuple[StepResult, ...], out: Path) -> tuple[Regio
     except (ValueError, ValidationError):
         problem = "it does not say how many operations it did"
         raise NoMarkedRegion(workload=job.label, problem=problem) from None
+    if not plugin.read(out).regions:
+        raise NoMarkedRegion(workload=job.label, problem="it marks no region")
     counts = plugin.read_runs(out, [report.metrics[0].operations])
     if not counts.symbols:
         raise NoSymbolsInGuest(name=job.boot.kernel.name, problem=f"{_KALLSYMS} names no function")
