@@ -35,6 +35,8 @@ pub struct Plugin {
     pub caches: Option<Caches>,
     /// Where QEMU keeps the guest's physical address 0; None until code of the kernel image was seen.
     pub memory: Option<usize>,
+    /// The guest has run. Without a CPU that ran, QEMU has no counters to read.
+    pub ran: bool,
     /// The block under translation; kept to spare an allocation a block.
     pub lines: Vec<Line>,
     out: File,
@@ -100,11 +102,8 @@ pub unsafe extern "C" fn qemu_plugin_install(
 /// QEMU ends.
 pub fn finish() {
     with_plugin(|plugin| {
-        if let Some(calls) = &mut plugin.calls {
-            calls.charge(plugin.counters.values()[ALL]);
-        }
-        if let Some(closed) = plugin.regions.finish(plugin.counters.values()) {
-            plugin.write(&closed);
+        if plugin.ran {
+            plugin.finish_region();
         }
         plugin.out.write(output::end().as_bytes());
     });
@@ -136,6 +135,7 @@ impl Plugin {
             flows: 0,
             caches: arguments.caches.map(|shapes| Caches::new(shapes, REPEATS)),
             memory: None,
+            ran: false,
             lines: Vec::new(),
             arguments,
             out,
@@ -157,6 +157,15 @@ impl Plugin {
         self.counters.add_now(function as usize, count.into());
         self.counters.add_now(ALL, count.into());
         self.counters.values()[ALL]
+    }
+
+    fn finish_region(&mut self) {
+        if let Some(calls) = &mut self.calls {
+            calls.charge(self.counters.values()[ALL]);
+        }
+        if let Some(closed) = self.regions.finish(self.counters.values()) {
+            self.write(&closed);
+        }
     }
 
     /// Writes a region's line.

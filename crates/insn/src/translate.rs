@@ -48,6 +48,7 @@ impl Plugin {
         let start = block.instruction(0).address();
         let mut last = Place::default();
         let mut fetched = None;
+        self.ran = true;
         self.pages.look_again();
         for index in 0..block.count() {
             let instruction = block.instruction(index);
