@@ -75,7 +75,7 @@ class Watcher:
         self._limits = limits
         self._panicked = False
         self._halted = False
-        self._reset = self._switched_off = False
+        self._shut_down = self._reset = self._switched_off = False
         self._start = guest_time(process)
         self._continued: int | None = None
         now = time.monotonic()
@@ -112,6 +112,9 @@ class Watcher:
             qmp.answer(self._continued, "cont")
             self._continued = None
         self._take_events()
+        if self._shut_down:
+            # The guest has said all that it had to say; QEMU only tidies up, and may take a second for that.
+            return Ending(Stop.EXITED, 0, self._reset, self._switched_off)
         if self._panicked and self._halted:
             return Ending(Stop.PAUSED)
         return self._past_limit() or self._look_at_the_clock()
@@ -128,6 +131,7 @@ class Watcher:
             name, data = event["event"], event.get("data", {})
             self._panicked |= name == "GUEST_PANICKED"
             self._halted |= name == "STOP"
+            self._shut_down |= name == "SHUTDOWN"
             self._reset |= name == "SHUTDOWN" and data.get("reason") == "guest-reset"
             self._switched_off |= name == "SHUTDOWN" and data.get("reason") == "guest-shutdown"
 
