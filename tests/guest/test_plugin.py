@@ -120,7 +120,6 @@ def profile(bench: Bench, plain: tuple[StepResult, ...]) -> dict[str, RegionCoun
     results, out = bench.counted(vector=True, calls=True)
     assert results == plain, "the guest's own numbers change under the plugin"
     counts = plugin.read_runs(out, operations_of(results))
-    assert counts.complete
     return {report_of(result)["workload"]: run for result, run in zip(results, counts.regions, strict=True)}
 
 

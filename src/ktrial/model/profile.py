@@ -209,7 +209,7 @@ class PluginCounts(Model):
     inline: bool
     """QEMU counted in translated code, not by calling the plugin."""
     complete: bool
-    """QEMU ended as it should: nothing is missing at the end."""
+    """QEMU ended by itself. Where it was ended, the regions that are there are whole all the same."""
     regions: tuple[RegionCounts, ...]
 
 
