@@ -48,3 +48,11 @@ def test_clearing_pages_at_allocation_is_found() -> None:
     (page,) = explanation.byte_rows
     assert page.function in CLEARS_PAGES
     assert explanation.byte_difference(page) == pytest.approx(4096, rel=0.01)
+
+
+def test_checks_of_the_slab_allocator_are_found() -> None:
+    before, after = counted("debian:6.12", "fork"), counted("debian:6.12", "fork", "slab_debug=FZ")
+    explanation = explain(before, after)
+    # Consistency checks: each object that is freed is looked for among those that are free already.
+    assert explanation.rows[0].function == "on_freelist"
+    assert next(iter(explanation.subsystems)) == "slab"

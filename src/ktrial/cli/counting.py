@@ -1,13 +1,15 @@
 """What `profile` and `explain` have in common: their options, and counting one kernel by function."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ktrial.cli.options import workload_names
 from ktrial.errors import KtrialError
-from ktrial.model.kernel_profile import Profile
+
+if TYPE_CHECKING:
+    from ktrial.model.kernel_profile import Profile
 
 WorkloadName = Annotated[
     str,
@@ -32,7 +34,7 @@ class FileNotWritten(KtrialError):
     """{path} cannot be written: {problem}"""
 
 
-def count(kernels: list[str], workload: str, memory: str, boot: list[str] | None) -> tuple[Profile, ...]:
+def count(kernels: list[str], workload: str, memory: str, boot: list[str] | None) -> "tuple[Profile, ...]":
     """A profile of each kernel. Raises BadOption, and what `ktrial.runner.profile.profile` raises."""
     from ktrial.cli.known import known
     from ktrial.cli.progress import progress

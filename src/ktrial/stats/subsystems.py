@@ -20,7 +20,7 @@ _BEGINNINGS = {
         kmem_cache kmalloc kfree kzalloc slab_ slub_ memcg_slab memcg_alloc_slab put_cpu_partial
         get_partial new_slab allocate_slab free_slab discard_slab setup_object kvfree kvmalloc
         krealloc should_failslab refill_obj_stock obj_cgroup free_to_partial deactivate_slab
-        init_object check_object on_freelist
+        init_object check_object check_bytes on_freelist
     """,
     "page allocator": """
         alloc_pages get_page_from_freelist free_unref rmqueue free_pcp free_pages prep_new_page
