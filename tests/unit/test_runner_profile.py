@@ -13,6 +13,7 @@ from tests.unit.scripted import ScriptedWorkload, a_kernel, ends, sources
 
 from ktrial.errors import GuestEnded, NoMarkedRegion, NoSymbolsInGuest
 from ktrial.machines.exact import ExactMachine
+from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.machines.exact.profiled import ProfiledTarget
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_profile import Profile
@@ -60,7 +61,9 @@ class Target(ProfiledTarget):
         last = len(steps) - 1
         return (StepResult(step=last, do="collect", content=told, failure=self._guest.refuses),)
 
-    def counted(self, steps: tuple[Step, ...], symbols: Path, out: Path) -> tuple[StepResult, ...]:
+    def counted(
+        self, steps: tuple[Step, ...], symbols: Path, out: Path, caches: CacheShapes | None = None
+    ) -> tuple[StepResult, ...]:
         if self._guest.ended:
             raise self._guest.ended
         self._guest.symbols.append(symbols.read_text())
