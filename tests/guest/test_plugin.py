@@ -1,25 +1,21 @@
-"""The QEMU plugin on real kernels: exact, harmless to the guest, and right about who did what.
-
-QEMU is started through a program that adds the plugin, and shows the guest the CPU as it is (ERMS, FSRM).
-"""
+"""The QEMU plugin on real kernels: exact, harmless to the guest, and right about who did what."""
 
 import base64
 import json
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guest.exact_guests import boot_of, perform, work
+from tests.guest.exact_guests import boot_of, work
 
 from ktrial import kernels
 from ktrial.machines.exact import ExactMachine, guest_programs, plugin, qemu
 from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.exact.plugin_programs import by_program
+from ktrial.machines.exact.profiled import ProfiledTarget
 from ktrial.machines.exact.qemu import Qemu
-from ktrial.model.machine import Boot
 from ktrial.model.profile import FunctionCount, RegionCounts
 from ktrial.target import Collect, StepResult
 
@@ -39,42 +35,23 @@ STEPS = (
     work("context-switch", "--operations", "41", "--vector"),
 )
 
-WRAPPER = """#!/bin/sh
-# QEMU as ktrial calls it. Where a guest is restored, with the words in the file `added`.
-for word; do
-    shift
-    [ "$word" != max,-erms,-fsrm ] || word=max
-    set -- "$@" "$word"
-done
-case " $* " in
-*" -incoming "*) exec {qemu} "$@" $(cat {added}) ;;
-*) exec {qemu} "$@" ;;
-esac
-"""
 
-
-@dataclass
+@dataclass(frozen=True)
 class Bench:
-    """One kernel, restored with or without the plugin."""
+    """One kernel, with or without the plugin."""
 
-    machine: ExactMachine
-    boot: Boot
-    build: PluginBuild
-    added: Path
+    target: ProfiledTarget
     symbols: Path
-    number: int = 0
+    place: Path
 
     def plain(self) -> tuple[StepResult, ...]:
         """What the guest reports by itself."""
-        self.added.write_text("")
-        return perform(self.machine, self.boot, *STEPS)
+        return self.target.perform(STEPS)
 
-    def counted(self, **asked: Any) -> tuple[tuple[StepResult, ...], Path]:
+    def counted(self, caches: CacheShapes | None = None) -> tuple[tuple[StepResult, ...], Path]:
         """What the guest reports, and what the plugin wrote."""
-        self.number += 1
-        out = self.added.with_name(f"counts{self.number}")
-        self.added.write_text(shlex.join(plugin.arguments(self.build, out, self.symbols, **asked)))
-        return perform(self.machine, self.boot, *STEPS), out
+        out = self.place / f"counts{len(list(self.place.iterdir()))}"
+        return self.target.counted(STEPS, self.symbols, out, caches), out
 
 
 @pytest.fixture(scope="module")
@@ -90,24 +67,14 @@ def build(installed: Qemu) -> PluginBuild:
 
 
 @pytest.fixture(scope="module", params=KERNELS)
-def bench(
-    request: pytest.FixtureRequest,
-    installed: Qemu,
-    build: PluginBuild,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Bench]:
-    place = tmp_path_factory.mktemp("plugin")
-    wrapper, added, symbols = place / "qemu", place / "added", place / "kallsyms"
-    added.touch()
-    wrapper.write_text(WRAPPER.format(qemu=installed.program, added=added))
-    wrapper.chmod(0o755)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv(qemu.VARIABLE, str(wrapper))
-        machine = ExactMachine(cache=place / "snapshots")
-        boot = boot_of(kernels.add(request.param))
-        (told,) = perform(machine, boot, Collect(path="/proc/kallsyms"))
+def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    place = tmp_path_factory.mktemp("counts")
+    machine = ExactMachine(cache=tmp_path_factory.mktemp("snapshots"))
+    with machine.profiled(boot_of(kernels.add(request.param))) as target:
+        (told,) = target.perform((Collect(path="/proc/kallsyms"),))
+        symbols = place / "kallsyms"
         symbols.write_bytes(base64.b64decode(told.content))
-        yield Bench(machine, boot, build, added, symbols)
+        yield Bench(target, symbols, place)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +84,7 @@ def plain(bench: Bench) -> tuple[StepResult, ...]:
 
 @pytest.fixture(scope="module")
 def profile(bench: Bench, plain: tuple[StepResult, ...]) -> dict[str, RegionCounts]:
-    results, out = bench.counted(vector=True, calls=True)
+    results, out = bench.counted()
     assert results == plain, "the guest's own numbers change under the plugin"
     counts = plugin.read_runs(out, operations_of(results))
     return {report_of(result)["workload"]: run for result, run in zip(results, counts.regions, strict=True)}
@@ -137,11 +104,9 @@ def named(run: RegionCounts, *names: str) -> FunctionCount:
     return found
 
 
-def test_two_runs_write_the_same_bytes(bench: Bench, profile: dict[str, RegionCounts]) -> None:
-    written = [bench.counted(vector=True, calls=True, caches=CacheShapes())[1].read_bytes() for _ in range(2)]
-    assert written[0] == written[1]
-    functions = [[line[:7] for line in json.loads(text.splitlines()[1])["functions"]] for text in written]
-    assert functions[0], profile.keys()
+def test_two_runs_write_the_same_bytes(bench: Bench) -> None:
+    first, second = (bench.counted()[1].read_bytes() for _ in range(2))
+    assert first == second
 
 
 def test_the_functions_sum_to_the_whole(profile: dict[str, RegionCounts]) -> None:
@@ -171,9 +136,9 @@ def test_each_operation_is_counted(profile: dict[str, RegionCounts], plain: tupl
 
 def test_string_instructions_count_once_and_their_bytes_apart(profile: dict[str, RegionCounts]) -> None:
     copy = profile["copy-4096"]
-    # 4096 bytes are read and written: two copies an operation.
+    # 4096 bytes are read and written: two copies an operation, of which some kernels make the ends by hand.
     copied = copy.strings.bytes / copy.operations.count
-    assert 2 * 4096 <= copied < 2.2 * 4096
+    assert copied == pytest.approx(2 * 4096, rel=0.1)
     assert copy.strings.passes > 100 * copy.strings.instructions
     assert copy.operations.median < 5000
 
@@ -227,8 +192,9 @@ def test_the_program_is_found_by_its_pages(profile: dict[str, RegionCounts]) -> 
 
 
 def test_caches_see_what_string_instructions_touch(bench: Bench, plain: tuple[StepResult, ...]) -> None:
-    results, out = bench.counted(vector=True, caches=CacheShapes())
+    results, out = bench.counted(CacheShapes())
     assert results == plain
+    assert bench.counted(CacheShapes())[1].read_bytes() == out.read_bytes()
     copy = plugin.read_runs(out, operations_of(results)).regions[3]
     caches = [each.caches for each in copy.functions if each.caches]
     # The file is larger than the first level: its lines, read and written, miss there.

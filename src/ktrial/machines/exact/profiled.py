@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ktrial.errors import NoPluginHere
 from ktrial.machines.exact import plugin
-from ktrial.machines.exact.plugin import NoPlugin, PluginBuild
+from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.exact.process import Children
 from ktrial.machines.exact.qemu import Qemu
 from ktrial.machines.exact.setup import Setup
@@ -28,15 +28,18 @@ class ProfiledTarget(ExactTarget):
         super().__init__(setup, children, snapshots, plain_boot_reason)
         self._build = build
 
-    def counted(self, steps: tuple[Step, ...], symbols: Path, out: Path) -> tuple[StepResult, ...]:
+    def counted(
+        self, steps: tuple[Step, ...], symbols: Path, out: Path, caches: CacheShapes | None = None
+    ) -> tuple[StepResult, ...]:
         """Do the steps under the plugin, which writes what it counts to the file `out`.
 
         `symbols`: /proc/kallsyms of the kernel that runs. Each operation's count is kept; calls are followed
-        where there is one CPU only. Raises GuestEnded or MachineError.
+        where there is one CPU only. `caches`: model these, too (one CPU only; several times slower). Raises
+        GuestEnded or MachineError.
         """
         plain = self._setup
         calls = plain.boot.cpus == 1
-        added = plugin.arguments(self._build, out, symbols, vector=True, calls=calls)
+        added = plugin.arguments(self._build, out, symbols, vector=True, calls=calls, caches=caches)
         self._setup = replace(plain, plugin=added)
         try:
             return self.perform(steps)
