@@ -36,6 +36,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return PROFILES[settings.kernel].model_copy(update={"parameters": settings.boot})
 
     monkeypatch.setattr("ktrial.runner.profile.profile", profile)
+    monkeypatch.setenv("COLUMNS", "100")
     return CommandLine(monkeypatch, capsys)
 
 
