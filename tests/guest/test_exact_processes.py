@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -129,13 +130,19 @@ def test_qemu_killed_from_outside_is_a_failure_of_the_machine(kernel: Kernel, ca
     assert caught.value.facts["outcome"] == Outcome.MACHINE_FAILED.value
 
 
+def open_files() -> Counter[str]:
+    """What this process's descriptors lead to."""
+    with os.scandir("/proc/self/fd") as descriptors:
+        return Counter(str(Path(descriptor.path).readlink()) for descriptor in descriptors)
+
+
 def test_nothing_is_left_behind(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
-    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_files()
     machine = ExactMachine(cache=tmp_path / "cache")
     with machine.start(boot_of(kernel)) as target:
         target.perform((work("syscall"),))
     assert list((tmp_path / "temporary").iterdir()) == []
-    assert len(list(Path("/proc/self/fd").iterdir())) == descriptors
+    assert open_files() - before == Counter(), "what an earlier test left open may have gone; nothing is new"
     assert qemu_children(os.getpid()) == []
