@@ -67,6 +67,14 @@ def guest_time(process: QemuProcess) -> int:
     return _nanoseconds(process.qmp.execute("qom-get", path=path, property=name))
 
 
+def _time_or_stopped(process: QemuProcess) -> int:
+    try:
+        return guest_time(process)
+    except QemuGone:
+        process.check_stopped()
+        raise
+
+
 class Watcher:
     """Watches one process."""
 
@@ -76,7 +84,7 @@ class Watcher:
         self._panicked = False
         self._halted = False
         self._shut_down = self._reset = self._switched_off = False
-        self._start = guest_time(process)
+        self._start = _time_or_stopped(process)
         self._continued: int | None = None
         now = time.monotonic()
         self._deadline = now + limits.seconds
