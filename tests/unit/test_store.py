@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import ClauseElement, create_mock_engine
 from tests.unit.making import a_study, a_trial, planned
+from tests.unit.profiles import a_profile
 
 from ktrial import errors
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.base import digest
+from ktrial.model.kernel_profile import Profile
 from ktrial.model.trial import Outcome
 from ktrial.store import Store, default_location, open_store
 from ktrial.store.schema import SCHEMA_VERSION, metadata
@@ -190,7 +192,7 @@ def test_the_tables_are_ones_that_postgresql_can_make() -> None:
 
     engine = create_mock_engine("postgresql+psycopg://", execute)
     metadata.create_all(engine, checkfirst=False)
-    assert sum("CREATE TABLE" in statement for statement in made) == 5
+    assert sum("CREATE TABLE" in statement for statement in made) == 6
     assert sum("SERIAL" in statement for statement in made) == 4
 
 
@@ -419,6 +421,7 @@ WRITE = """
 import sys
 from ktrial.store import open_store
 from tests.unit.making import a_study, a_trial, planned
+from tests.unit.profiles import a_profile
 first = int(sys.argv[2])
 with open_store(sys.argv[1]) as store:
     study_id = store.study(a_study())
@@ -446,3 +449,91 @@ def test_threads_share_one_store(store: Store) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(lambda trial: store.add_trial(study_id, trial), trials))
     assert store.trials(study_id) == tuple(trials)
+
+
+# Profiles, and stores of an older schema
+
+
+def test_a_profile_comes_back_without_each_operations_own_count(store: Store) -> None:
+    profile = with_vector(a_profile({("do_fork", ""): 900, ("ext4_open", "ext4"): 100}, program=50))
+    study_id = store.study(a_study())
+    store.add_trial(study_id, a_trial(profiles=(profile,)))
+    (trial,) = store.trials(study_id)
+    assert trial.profiles == ()
+    found = store.profile(study_id, planned().key, "fork")
+    assert found is not None
+    assert found.region.operations.vector is None
+    assert with_vector(found) == profile
+
+
+def with_vector(profile: Profile) -> Profile:
+    operations = profile.region.operations.model_copy(update={"vector": tuple(range(10))})
+    region = profile.region.model_copy(update={"operations": operations})
+    return profile.model_copy(update={"region": region})
+
+
+def test_a_profile_that_was_not_taken_is_none(store: Store) -> None:
+    study_id = store.study(a_study())
+    store.add_trial(study_id, a_trial(profiles=(a_profile({("do_fork", ""): 900}),)))
+    assert store.profile(study_id, planned().key, "pipe") is None
+    assert store.profile(study_id, planned(number=1).key, "fork") is None
+    assert store.profile(study_id + 1, planned().key, "fork") is None
+
+
+def test_profiles_go_with_their_trial(store: Store, tmp_path: Path) -> None:
+    study_id = store.study(a_study())
+    store.add_trial(study_id, a_trial(profiles=(a_profile({("do_fork", ""): 900}),)))
+    store.delete(study_id)
+    with closing(sqlite3.connect(tmp_path / "trials.db")) as raw:
+        assert raw.execute("SELECT count(*) FROM profiles").fetchone() == (0,)
+
+
+def test_a_profile_that_cannot_be_read_is_damage(store: Store, tmp_path: Path) -> None:
+    study_id = store.study(a_study())
+    store.add_trial(study_id, a_trial(profiles=(a_profile({("do_fork", ""): 900}),)))
+    with closing(sqlite3.connect(tmp_path / "trials.db")) as raw:
+        raw.execute("UPDATE profiles SET content = x'00'")
+        raw.commit()
+    with pytest.raises(errors.StoreDamaged, match="a profile cannot be read"):
+        store.profile(study_id, planned().key, "fork")
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """A store of schema 1, with one trial."""
+    path = tmp_path / "older.db"
+    with open_store(path) as store:
+        store.add_trial(store.study(a_study()), a_trial())
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("DROP TABLE profiles")
+        raw.execute("UPDATE ktrial_schema SET version = 1")
+        (spec,) = raw.execute("SELECT spec FROM studies").fetchone()
+        plain = json.loads(spec)
+        plain["machine"].pop("count", None)
+        raw.execute("UPDATE studies SET spec = ?", (json.dumps(plain),))
+        raw.commit()
+    return path
+
+
+def schema_of(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as raw:
+        return int(raw.execute("SELECT version FROM ktrial_schema").fetchone()[0])
+
+
+def test_a_store_of_schema_1_is_brought_up_to_date_and_keeps_its_trials(older: Path) -> None:
+    with open_store(older) as store:
+        (study,) = store.studies()
+        assert store.trials(study.id) == (a_trial(),)
+        assert store.profile(study.id, planned().key, "fork") is None
+        profile = a_profile({("do_fork", ""): 900})
+        store.add_trial(study.id, a_trial(planned(number=1), profiles=(profile,)))
+        assert store.profile(study.id, planned(number=1).key, "fork") == profile
+    assert schema_of(older) == SCHEMA_VERSION
+
+
+def test_a_store_of_schema_1_that_is_only_read_stays_as_it_is(older: Path) -> None:
+    with open_store(older, read_only=True) as store:
+        (study,) = store.studies()
+        assert store.trials(study.id) == (a_trial(),)
+        assert store.profile(study.id, planned().key, "fork") is None
+    assert schema_of(older) == 1

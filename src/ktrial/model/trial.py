@@ -8,6 +8,7 @@ from pydantic import Field
 from ktrial.model.advice import DataWarning
 from ktrial.model.base import Model
 from ktrial.model.design import PlannedTrial
+from ktrial.model.kernel_profile import Profile
 from ktrial.model.workload import Sample
 
 
@@ -70,6 +71,9 @@ class Trial(Model):
     """Why, in one sentence, where the outcome is not `completed`."""
     samples: tuple[Sample, ...] = ()
     counters: tuple[CounterDelta, ...] = ()
+    profiles: tuple[Profile, ...] = ()
+    """What the QEMU plugin counted by function, one a workload. Kept, but not loaded with the trial: see
+    Store.profile."""
     settings: dict[str, str] = Field(default_factory=dict)
     """Settings in force while the workloads ran, read back."""
     warnings: tuple[DataWarning, ...] = ()

@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from sqlalchemy import URL, Engine, create_engine, insert, inspect, select
+from sqlalchemy import URL, Engine, create_engine, insert, inspect, select, update
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from ktrial.errors import NewerStore, NoSuchBackend, NotAStore, StoreDamaged, StoreForbidden
@@ -16,6 +16,7 @@ from ktrial.store.store import Store, failure
 def open_store(location: str | Path | None = None, *, read_only: bool = False) -> Store:
     """The store at a path or a database's URL; None: `KTRIAL_STORE`, else the user's own.
 
+    A store of an older schema is brought up to date, and its trials stay as they are.
     A file that is not there is made, with its directory; with `read_only` it is an error, and nothing is ever
     written, so that a store on a read-only file system can be shown.
     Raises NewerStore (the file is left as it is), NotAStore, StoreForbidden, StoreLocked, StoreFull,
@@ -35,8 +36,8 @@ def open_store(location: str | Path | None = None, *, read_only: bool = False) -
     engine = _sqlite_engine(file, read_only=False)
     try:
         sqlite.enter_wal(engine)
-        if version is None:
-            _create(engine)
+        if version is None or version < SCHEMA_VERSION:
+            _bring_up_to_date(engine)
     except (SQLAlchemyError, sqlite3.Error) as error:
         engine.dispose()
         raise failure(error, str(file), file) from error
@@ -67,8 +68,8 @@ def _on_server(url: URL) -> Store:
         with engine.begin() as connection:
             version = connection.scalar(select(schema.c.version)) if there else None
         _check_version(version, name)
-        if version is None:
-            _create(engine)
+        if version is None or version < SCHEMA_VERSION:
+            _bring_up_to_date(engine)
     except SQLAlchemyError as error:
         raise failure(error, name, None) from error
     return Store(engine, name, None)
@@ -81,12 +82,18 @@ def _check_version(version: int | None, name: str) -> None:
         raise StoreDamaged(store=name, problem=f"its schema version is {version}")
 
 
-def _create(engine: Engine) -> None:
-    """Make the tables, once: another process may be at it too."""
+def _bring_up_to_date(engine: Engine) -> None:
+    """Make the tables that are not there, once: another process may be at it too.
+
+    Schema 2 has one table more than schema 1, and nothing else has changed in the tables.
+    """
     with engine.execution_options(ktrial_writes=True).begin() as connection:
         metadata.create_all(connection)
-        if connection.scalar(select(schema.c.version)) is None:
+        found = connection.scalar(select(schema.c.version))
+        if found is None:
             connection.execute(insert(schema).values(version=SCHEMA_VERSION))
+        elif found < SCHEMA_VERSION:
+            connection.execute(update(schema).values(version=SCHEMA_VERSION))
 
 
 def _make_directory(file: Path) -> None:

@@ -1,11 +1,13 @@
 """Rows of the store's tables to and from the model."""
 
+import zlib
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import RowMapping
 
+from ktrial.model.kernel_profile import Profile
 from ktrial.model.trial import CounterDelta, Trial
 from ktrial.model.workload import Sample
 
@@ -13,8 +15,8 @@ Row = dict[str, Any]
 
 
 def trial_row(study_id: int, trial: Trial) -> Row:
-    """The row in `trials`, without samples and counters."""
-    plain = trial.model_dump(mode="json", exclude={"samples", "counters", "started"})
+    """The row in `trials`, without samples, counters and profiles."""
+    plain = trial.model_dump(mode="json", exclude={"samples", "counters", "profiles", "started"})
     provenance = trial.provenance
     return plain | {
         "study_id": study_id,
@@ -34,6 +36,26 @@ def sample_rows(trial_id: int, trial: Trial) -> list[Row]:
 def counter_rows(trial_id: int, trial: Trial) -> list[Row]:
     """The rows in `counters`."""
     return [{"trial_id": trial_id, **counter.model_dump()} for counter in trial.counters]
+
+
+def profile_rows(trial_id: int, trial: Trial) -> list[Row]:
+    """The rows in `profiles`."""
+    return [
+        {"trial_id": trial_id, "workload": profile.workload, "content": compressed(profile)}
+        for profile in trial.profiles
+    ]
+
+
+def compressed(profile: Profile) -> bytes:
+    """A profile as the store keeps it: without each operation's own count, which nothing asks for later."""
+    large = {"region": {"operations": {"vector"}}}
+    text = profile.model_dump_json(exclude=large, exclude_defaults=True)
+    return zlib.compress(text.encode())
+
+
+def profile_of(content: bytes) -> Profile:
+    """The profile in a row of `profiles`. Raises zlib.error, pydantic.ValidationError."""
+    return Profile.model_validate_json(zlib.decompress(content))
 
 
 def trial_of(row: RowMapping, samples: Iterable[RowMapping], counters: Iterable[RowMapping]) -> Trial:

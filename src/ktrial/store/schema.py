@@ -8,6 +8,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -15,9 +16,12 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 1
-"""Raise it with every change to a table, and with every field added to a model that is stored as JSON (Study,
-PlannedTrial, Provenance, DataWarning): an older ktrial must refuse what it cannot read."""
+SCHEMA_VERSION = 2
+"""1: trials, samples, counters. 2: profiles; `count` in a study's machine.
+
+Raise it with every change to a table, and with every field added to a model that is stored as JSON (Study,
+PlannedTrial, Provenance, DataWarning): an older ktrial must refuse what it cannot read. `opening` brings
+older stores up to it."""
 
 metadata = MetaData()
 
@@ -84,3 +88,14 @@ counters = Table(
     Column("delta", Float, nullable=False),
     Index("counters_of_trial", "trial_id"),
 )
+
+profiles = Table(
+    "profiles",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("trial_id", ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
+    Column("workload", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Index("profiles_of_trial", "trial_id"),
+)
+"""`content` is model.kernel_profile.Profile as JSON, compressed by zlib: some 20 KB a profile."""

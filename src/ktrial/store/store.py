@@ -2,6 +2,7 @@
 
 import difflib
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,15 +12,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Engine, RowMapping, Select, delete, func, insert, select
+from sqlalchemy import Connection, Engine, RowMapping, Select, delete, func, insert, inspect, select
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from ktrial.errors import StoreDamaged, StoreError, StudyNotStored
 from ktrial.model.base import digest
+from ktrial.model.kernel_profile import Profile
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store import rows, sqlite
-from ktrial.store.schema import counters, samples, studies, trials
+from ktrial.store.schema import counters, profiles, samples, studies, trials
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
 
@@ -136,6 +138,22 @@ class Store:
                 rows.trial_of(row, sampled.get(row["id"], []), counted.get(row["id"], [])) for row in found
             )
 
+    def profile(self, study_id: int, trial_key: str, workload: str) -> Profile | None:
+        """What the plugin counted by function in one trial (PlannedTrial.key), in one workload (its label).
+
+        None where nothing was: a trial of another mode, of an older ktrial, or without symbols.
+        """
+        query = (
+            select(profiles.c.content)
+            .join(trials, trials.c.id == profiles.c.trial_id)
+            .where(trials.c.study_id == study_id, trials.c.key == trial_key, profiles.c.workload == workload)
+        )
+        with self._reading() as connection:
+            # A store of schema 1 that may only be read has no such table.
+            there = inspect(connection).has_table(profiles.name)
+            content = connection.scalar(query) if there else None
+            return rows.profile_of(content) if content is not None else None
+
     def delete(self, study_id: int) -> None:
         """Remove the study and its trials. Raises StudyNotStored."""
         with self._writing() as connection:
@@ -185,6 +203,8 @@ class Store:
             raise _Conflict(store=self.name, problem=str(error.orig)) from error
         except ValidationError as error:
             raise StoreDamaged(store=self.name, problem=f"a row cannot be read ({error.title})") from error
+        except zlib.error as error:
+            raise StoreDamaged(store=self.name, problem=f"a profile cannot be read ({error})") from error
         except SQLAlchemyError as error:
             raise failure(error, self.name, self._file) from error
 
@@ -213,6 +233,8 @@ def _insert_trial(connection: Connection, study_id: int, trial: Trial) -> None:
         connection.execute(insert(samples), rows.sample_rows(trial_id, trial))
     if trial.counters:
         connection.execute(insert(counters), rows.counter_rows(trial_id, trial))
+    if trial.profiles:
+        connection.execute(insert(profiles), rows.profile_rows(trial_id, trial))
 
 
 def _by_trial(connection: Connection, query: Select[Any]) -> dict[int, list[RowMapping]]:
