@@ -15,7 +15,9 @@ from tests.guest.exact_guests import ENDLESS, boot_of, qemu_children, work
 
 from ktrial import kernels
 from ktrial.errors import GuestEnded, MachineStopped
-from ktrial.machines.exact import ExactMachine
+from ktrial.machines.exact import ExactMachine, migration, watch
+from ktrial.machines.exact.process import QemuProcess
+from ktrial.machines.exact.watch import Watcher
 from ktrial.model.kernel import Kernel
 from ktrial.model.trial import Outcome
 
@@ -127,6 +129,61 @@ def test_qemu_killed_from_outside_is_a_failure_of_the_machine(kernel: Kernel, ca
         with pytest.raises(GuestEnded, match="QEMU was ended by SIGKILL") as caught:
             target.perform((ENDLESS,))
     thread.join()
+    assert caught.value.facts["outcome"] == Outcome.MACHINE_FAILED.value
+
+
+MOMENTS: dict[str, tuple[object, str]] = {
+    "its monitor is made ready": (QemuProcess, "negotiate"),
+    "its state is loaded": (migration, "load"),
+    "its clock is read": (watch, "guest_time"),
+    "it is let go": (Watcher, "resume"),
+    "it is watched": (Watcher, "watch"),
+}
+"""What is about to happen when it is over."""
+
+
+@pytest.fixture(params=MOMENTS)
+def just_before(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Callable[[], None]], None]:
+    """Has something done just before that."""
+    owner, name = MOMENTS[request.param]
+    goes_on = getattr(owner, name)
+
+    def arrange(action: Callable[[], None]) -> None:
+        def acting(*given: object) -> object:
+            action()
+            return goes_on(*given)
+
+        monkeypatch.setattr(owner, name, acting)
+
+    return arrange
+
+
+def test_a_machine_is_stopped_at_any_moment(
+    kernel: Kernel, cache: Path, just_before: Callable[[Callable[[], None]], None]
+) -> None:
+    machine = ExactMachine(cache=cache)
+    with machine.start(boot_of(kernel)) as target:
+        just_before(machine.stop)
+        with pytest.raises(MachineStopped):
+            target.perform((ENDLESS,))
+    assert qemu_children(os.getpid()) == []
+
+
+def test_qemu_is_killed_at_any_moment(
+    kernel: Kernel, cache: Path, just_before: Callable[[Callable[[], None]], None]
+) -> None:
+    """Above all, no second guest is started where the first was killed."""
+
+    def kill() -> None:
+        wait_for(lambda: len(qemu_children(os.getpid())) == 1)
+        os.kill(qemu_children(os.getpid())[0], signal.SIGKILL)
+
+    with ExactMachine(cache=cache).start(boot_of(kernel)) as target:
+        just_before(kill)
+        with pytest.raises(GuestEnded, match="QEMU was ended by SIGKILL") as caught:
+            target.perform((ENDLESS,))
     assert caught.value.facts["outcome"] == Outcome.MACHINE_FAILED.value
 
 

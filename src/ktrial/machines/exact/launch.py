@@ -2,9 +2,10 @@
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterator
 
-from ktrial.errors import QemuGone
+from ktrial.errors import CannotLoadState, QemuGone
 from ktrial.machines.exact import initramfs, kernel_image, migration
 from ktrial.machines.exact.command_line import (
     kernel_parameters,
@@ -16,6 +17,11 @@ from ktrial.machines.exact.process import Children, QemuProcess, inherited_path,
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot import OpenSnapshot
 from ktrial.target.plan import PLAN_FW_CFG_NAME
+
+_MOMENT = 2.0
+"""Seconds in which a QEMU whose monitor has closed is expected to be gone."""
+_FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
+"""How a QEMU ends that somebody else has ended, such as the host's out-of-memory killer."""
 
 
 class Unstarted(Exception):
@@ -90,7 +96,7 @@ def restored(setup: Setup, children: Children, snapshot: OpenSnapshot, plan: byt
         finally:
             stream.start()
         _negotiate(process)
-        migration.load(process, stream.reading, setup.machine)
+        _load(process, stream.reading, setup.machine)
         yield process
 
 
@@ -117,5 +123,18 @@ def _negotiate(process: QemuProcess) -> None:
         process.negotiate()
     except QemuGone:
         process.check_stopped()
+        # The connection closes a little before the process ends: its own status tells more than our signal's.
+        process.ended_within(_MOMENT)
         process.kill()
         raise Unstarted(process.wait(), process.said()) from None
+
+
+def _load(process: QemuProcess, stream: int, machine: str) -> None:
+    """Load a snapshot's state. One that QEMU cannot load is no reason to give up; being killed is."""
+    try:
+        migration.load(process, stream, machine)
+    except CannotLoadState:
+        status = process.ended_within(_MOMENT)
+        if status in _FROM_OUTSIDE:
+            raise Unstarted(status, process.said()) from None
+        raise

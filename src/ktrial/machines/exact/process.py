@@ -107,6 +107,13 @@ class QemuProcess:
         """Wait for the end; the exit status, or minus the signal's number."""
         return self._child.wait()
 
+    def ended_within(self, seconds: float) -> int | None:
+        """The exit status, as `wait`; None where it is still alive after so many seconds."""
+        try:
+            return self._child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
     def kill(self) -> None:
         """End it, if it has not ended yet, and wait for that."""
         if self._child.poll() is None:

@@ -67,12 +67,12 @@ def guest_time(process: QemuProcess) -> int:
     return _nanoseconds(process.qmp.execute("qom-get", path=path, property=name))
 
 
-def _time_or_stopped(process: QemuProcess) -> int:
+def _time_at_start(process: QemuProcess) -> int:
+    """As guest_time; 0 where QEMU has ended already, which watching finds out at once, and how it did."""
     try:
         return guest_time(process)
     except QemuGone:
-        process.check_stopped()
-        raise
+        return 0
 
 
 class Watcher:
@@ -84,7 +84,7 @@ class Watcher:
         self._panicked = False
         self._halted = False
         self._shut_down = self._reset = self._switched_off = False
-        self._start = _time_or_stopped(process)
+        self._start = _time_at_start(process)
         self._continued: int | None = None
         now = time.monotonic()
         self._deadline = now + limits.seconds
