@@ -15,7 +15,7 @@ from ktrial.workloads.finding import found
 OPERATIONS = {
     *("syscall", "pipe", "context-switch", "futex", "epoll", "socketpair", "tcp", "timer", "hackbench"),
     *("fork", "vfork", "clone3", "exec", "thread", "mmap"),
-    *("open", "stat", "copy-256", "copy-1024", "copy-4096", "nqueens"),
+    *("open", "stat", "copy-256", "copy-1024", "copy-4096", "nqueens", "aio-stress"),
 }
 
 
@@ -27,7 +27,8 @@ def test_every_operation_is_there_and_documented() -> None:
         assert description.summary
         assert description.does.endswith(".")
         assert description.source
-        assert [metric.direction for metric in description.metrics] == [Direction.LOWER]
+        assert description.metrics[0].direction is Direction.LOWER
+        assert len({metric.name for metric in description.metrics}) == len(description.metrics)
         assert {"operations", "passes"} <= {parameter.name for parameter in description.parameters}
 
 
@@ -37,7 +38,8 @@ def test_all_but_the_null_control_make_system_calls() -> None:
 
 
 def test_the_sets_name_workloads_that_exist() -> None:
-    assert set(workloads.DEFAULT) == OPERATIONS
+    assert {*workloads.DEFAULT, *workloads.DISK} == OPERATIONS
+    assert not {*workloads.DEFAULT} & {*workloads.DISK}
     assert len(set(workloads.DEFAULT)) == len(workloads.DEFAULT)
     assert set(workloads.QUICK) < OPERATIONS
     assert len(workloads.QUICK) == 6

@@ -17,12 +17,19 @@ pub fn list() -> Value {
 }
 
 fn describe(workload: &Workload) -> Value {
+    let mut metrics =
+        vec![json!({"name": workload.metric, "unit": "instructions", "direction": "lower"})];
+    metrics.extend(
+        workload.also.iter().map(
+            |also| json!({"name": also.name, "unit": also.unit, "direction": also.direction()}),
+        ),
+    );
     json!({
         "name": workload.name,
         "summary": workload.summary,
         "does": workload.does,
         "system_calls": workload.system_calls,
-        "metrics": [{"name": workload.metric, "unit": "instructions", "direction": "lower"}],
+        "metrics": metrics,
         "parameters": workload.all_parameters().iter().map(describe_parameter).collect::<Vec<_>>(),
         "source": workload.source,
     })

@@ -6,6 +6,7 @@
 //! There is no Rust runtime around `main`: `exec` executes this program, and each system call before its end counts.
 #![cfg_attr(not(test), no_main)]
 
+mod aio;
 mod arguments;
 mod catalogue;
 mod children;

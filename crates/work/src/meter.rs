@@ -13,6 +13,7 @@ use crate::clock::{Clock, ClockKind, Monotonic, Tsc};
 use crate::failure::Failure;
 use crate::memory::Numbers;
 use crate::statistics::Statistics;
+use crate::workload::Measure;
 
 const EMPTY_OPERATIONS: usize = 101;
 /// Several of RCU's grace periods, at the 250 ticks a second of most distributions.
@@ -32,6 +33,7 @@ pub struct Meter {
     filled: usize,
     overhead: u64,
     bundle: usize,
+    also: Vec<(&'static Measure, Vec<f64>)>,
 }
 
 impl Meter {
@@ -48,6 +50,9 @@ impl Meter {
             filled: 0,
             overhead: 0,
             bundle: 1,
+            also: (arguments.workload.also.iter())
+                .map(|measure| (measure, Vec::new()))
+                .collect(),
         })
     }
 
@@ -165,6 +170,24 @@ impl Meter {
         self.bundle = size;
     }
 
+    /// The clock that operations are timed with, for what an operation times within itself: in nanoseconds, and in
+    /// exact mode in instructions, of which the guest's clock has one a nanosecond (idle time included).
+    pub fn now(clock: ClockKind) -> u64 {
+        match clock {
+            ClockKind::Tsc => Tsc::now(),
+            ClockKind::Monotonic => Monotonic::now(),
+        }
+    }
+
+    /// What one operation measured beside its cost; once an operation, those that are discarded too.
+    pub fn record(&mut self, name: &str, value: f64) {
+        let found = self.also.iter_mut().find(|(also, _)| also.name == name);
+        found
+            .expect("a workload records only what it declares")
+            .1
+            .push(value);
+    }
+
     /// The times measured so far, in order, less the overhead.
     fn times(&self) -> Vec<f64> {
         let own = self.times[..self.filled]
@@ -189,13 +212,30 @@ impl Meter {
         if arguments.vector {
             metric["vector"] = json!(times);
         }
+        let mut metrics = vec![metric];
+        metrics.extend(self.also.iter().map(|also| self.described(also)));
         json!({
             "workload": arguments.workload.name,
             "clock": self.clock.name(),
             "overhead": self.overhead,
             "bundle": self.bundle,
-            "metrics": [metric],
+            "metrics": metrics,
             "checks": self.planned(),
+        })
+    }
+
+    /// A metric beside the first: of the operations that count, which are the last.
+    fn described(&self, (also, values): &(&Measure, Vec<f64>)) -> Value {
+        let counted = &values[values.len().saturating_sub(self.filled)..];
+        let statistics = Statistics::of(counted);
+        json!({
+            "name": also.name,
+            "unit": also.unit,
+            "direction": also.direction(),
+            "operations": statistics.operations,
+            "minimum": statistics.minimum,
+            "median": statistics.median,
+            "mean": statistics.mean,
         })
     }
 }

@@ -16,6 +16,8 @@ pub struct Workload {
     pub system_calls: &'static [&'static str],
     /// The metric's name: what one operation is.
     pub metric: &'static str,
+    /// What it measures beside that.
+    pub also: &'static [Measure],
     /// What can be set, apart from the number of operations and passes.
     pub parameters: &'static [Parameter],
     /// Where the operation comes from.
@@ -32,6 +34,27 @@ pub struct Workload {
     pub fixed_layout: bool,
     /// Measures the operations with the meter.
     pub run: fn(&Arguments, &mut Meter) -> Result<(), Failure>,
+}
+
+/// One thing that is measured beside what an operation costs: a rate, for one.
+pub struct Measure {
+    /// The metric's name.
+    pub name: &'static str,
+    /// Its unit; a rate's time is the guest's own in exact mode.
+    pub unit: &'static str,
+    /// Whether more of it is better.
+    pub higher_is_better: bool,
+}
+
+impl Measure {
+    /// `higher` or `lower`: which is better.
+    pub fn direction(&self) -> &'static str {
+        if self.higher_is_better {
+            "higher"
+        } else {
+            "lower"
+        }
+    }
 }
 
 /// One thing that can be set.

@@ -47,7 +47,7 @@ fn check(line: &str, operations: u64) {
 #[test]
 fn every_workload_runs_and_reports() {
     let names = names();
-    assert_eq!(names.len(), 21);
+    assert_eq!(names.len(), 22);
     for name in names {
         check(
             &format!("{name} --clock monotonic --operations 3 --passes 2"),

@@ -21,4 +21,7 @@ DEFAULT = (
     "hackbench",
     "nqueens",
 )
-"""All built-in ones."""
+"""All built-in ones that need no disk."""
+
+DISK = ("aio-stress",)
+"""Those that read and write files: give them `path`, a directory on the disk under study."""

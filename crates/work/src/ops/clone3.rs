@@ -17,6 +17,7 @@ pub const WORKLOAD: Workload = Workload {
            exact mode); the time is that of one.",
     system_calls: &["clone3", "exit_group (child)", "waitid", "close"],
     metric: "clone3, exit, wait",
+    also: &[],
     parameters: &[],
     source: "what service managers do since Linux 5.4",
     operations: 31,

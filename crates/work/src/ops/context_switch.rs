@@ -15,6 +15,7 @@ pub const WORKLOAD: Workload = Workload {
            by one. Under SCHED_BATCH neither preempts the other on waking it, so that both wait each time.",
     system_calls: &["write", "read", "read (the other process)", "write (the other process)"],
     metric: "round trip",
+    also: &[],
     parameters: &[],
     source: "UnixBench context1; lmbench lat_ctx",
     operations: 301,

@@ -11,6 +11,7 @@ pub const WORKLOAD: Workload = Workload {
            UnixBench). A short read or write is an error, and in the end the files are compared.",
     system_calls: &["read", "write"],
     metric: "4 KiB copied",
+    also: &[],
     parameters: &[page_cache_copy::blocks(2000), DIRECTORY],
     source: "UnixBench fstime",
     operations: 201,

@@ -11,6 +11,7 @@ pub const WORKLOAD: Workload = Workload {
            short read or write is an error, and in the end the files are compared.",
     system_calls: &["read", "write"],
     metric: "4 KiB copied",
+    also: &[],
     parameters: &[page_cache_copy::blocks(500), DIRECTORY],
     source: "UnixBench fsbuffer",
     operations: 101,

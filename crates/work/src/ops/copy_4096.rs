@@ -11,6 +11,7 @@ pub const WORKLOAD: Workload = Workload {
            error, and in the end the files are compared.",
     system_calls: &["read", "write"],
     metric: "4 KiB copied",
+    also: &[],
     parameters: &[page_cache_copy::blocks(8000), DIRECTORY],
     source: "UnixBench fsdisk",
     operations: 301,

@@ -18,6 +18,7 @@ pub const WORKLOAD: Workload = Workload {
            preempts the other on waking it, so that both wait each time.",
     system_calls: &["write", "epoll_wait", "read", "the same three in the other process"],
     metric: "round trip",
+    also: &[],
     parameters: &[],
     source: "what an event loop does for one message",
     operations: 301,

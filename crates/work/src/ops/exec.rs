@@ -20,6 +20,7 @@ pub const WORKLOAD: Workload = Workload {
            mode).",
     system_calls: &["fork", "execve (child)", "exit_group (child)", "wait4"],
     metric: "fork, execve, exit, wait",
+    also: &[],
     parameters: &[],
     source: "UnixBench execl; lmbench lat_proc exec",
     operations: 31,

@@ -15,6 +15,7 @@ pub const WORKLOAD: Workload = Workload {
            kernel finishes what it put off (in exact mode); the time is that of one.",
     system_calls: &["fork", "exit_group (child)", "wait4"],
     metric: "fork, exit, wait",
+    also: &[],
     parameters: &[],
     source: "UnixBench spawn; lmbench lat_proc fork",
     operations: 31,

@@ -17,6 +17,7 @@ pub const WORKLOAD: Workload = Workload {
            Under SCHED_BATCH neither preempts the other on waking it, so that both wait each time.",
     system_calls: &["futex (wake)", "futex (wait)", "futex (wake, the other)", "futex (wait, the other)"],
     metric: "round trip",
+    also: &[],
     parameters: &[],
     source: "perf bench futex; what a contended mutex does",
     operations: 301,

@@ -18,6 +18,7 @@ pub const WORKLOAD: Workload = Workload {
            pages, is chaotic.",
     system_calls: &["poll", "write", "read", "exit_group", "wait4"],
     metric: "run",
+    also: &[],
     parameters: &[
         number("groups", "groups of senders and receivers", 1, 1, 100),
         number("loops", "messages from each sender to each receiver", 5, 1, 100_000),

@@ -17,6 +17,7 @@ pub const WORKLOAD: Workload = Workload {
            untimed, in which the kernel finishes what it put off (in exact mode).",
     system_calls: &["mmap", "munmap"],
     metric: "map, fault, unmap",
+    also: &[],
     parameters: &[Parameter {
         name: "pages",
         summary: "pages of 4 KiB in one mapping",

@@ -14,6 +14,7 @@ pub const WORKLOAD: Workload = Workload {
            registers and stack only. The count must be the known one. A change of the kernel must not move it.",
     system_calls: &[],
     metric: "board",
+    also: &[],
     parameters: &[Parameter {
         name: "board",
         summary: "rows and columns of the board",

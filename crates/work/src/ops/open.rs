@@ -15,6 +15,7 @@ pub const WORKLOAD: Workload = Workload {
            the kernel's cache. Both calls must succeed, with the same descriptor each time.",
     system_calls: &["open", "close"],
     metric: "open, close",
+    also: &[],
     parameters: &[DIRECTORY],
     source: "lmbench lat_syscall open",
     operations: 301,

@@ -14,6 +14,7 @@ pub const WORKLOAD: Workload = Workload {
            number at the start of the message must come back as it went.",
     system_calls: &["write", "read"],
     metric: "round trip",
+    also: &[],
     parameters: &[Parameter {
         name: "bytes",
         summary: "bytes in a message",

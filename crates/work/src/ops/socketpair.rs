@@ -15,6 +15,7 @@ pub const WORKLOAD: Workload = Workload {
            one. Under SCHED_BATCH neither preempts the other on waking it, so that both wait each time.",
     system_calls: &["write", "read", "read (the other process)", "write (the other process)"],
     metric: "round trip",
+    also: &[],
     parameters: &[echo::BYTES],
     source: "lmbench lat_unix",
     operations: 301,

@@ -15,6 +15,7 @@ pub const WORKLOAD: Workload = Workload {
            answer must be the file's.",
     system_calls: &["stat"],
     metric: "stat",
+    also: &[],
     parameters: &[DIRECTORY],
     source: "lmbench lat_syscall stat",
     operations: 301,

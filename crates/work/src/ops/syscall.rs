@@ -12,6 +12,7 @@ pub const WORKLOAD: Workload = Workload {
            process number each time.",
     system_calls: &["getppid"],
     metric: "call",
+    also: &[],
     parameters: &[],
     source: "lmbench lat_syscall null; UnixBench syscall",
     operations: 501,

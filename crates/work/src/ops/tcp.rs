@@ -18,6 +18,7 @@ pub const WORKLOAD: Workload = Workload {
            each time.",
     system_calls: &["write", "read", "read (the other process)", "write (the other process)"],
     metric: "round trip",
+    also: &[],
     parameters: &[echo::BYTES],
     source: "lmbench lat_tcp; netperf TCP_RR",
     operations: 301,

@@ -17,6 +17,7 @@ pub const WORKLOAD: Workload = Workload {
            mode).",
     system_calls: &["clone3 or clone", "rseq (thread)", "set_robust_list (thread)", "madvise (thread)", "exit (thread)", "futex"],
     metric: "create, join",
+    also: &[],
     parameters: &[],
     source: "lmbench lat_proc, with threads",
     operations: 101,

@@ -19,6 +19,7 @@ pub const WORKLOAD: Workload = Workload {
            expired exactly once.",
     system_calls: &["timerfd_settime", "read"],
     metric: "arm, expire, read",
+    also: &[],
     parameters: &[Parameter {
         name: "spin",
         summary: "turns of the loop in which the interrupt must come (two instructions each)",

@@ -15,6 +15,7 @@ pub const WORKLOAD: Workload = Workload {
            a pause in which the kernel finishes what it put off (in exact mode); the time is that of one.",
     system_calls: &["vfork", "exit_group (child)", "wait4"],
     metric: "vfork, exit, wait",
+    also: &[],
     parameters: &[],
     source: "lmbench lat_proc; posix_spawn's way of making a child",
     operations: 31,
