@@ -7,6 +7,7 @@ talk (a host) does the same steps one after another.
 
 from typing import Protocol
 
+from ktrial.target.local import LocalTarget
 from ktrial.target.steps import (
     Collect,
     Failure,
@@ -24,6 +25,7 @@ __all__ = [
     "Collect",
     "Failure",
     "LoadModule",
+    "LocalTarget",
     "Mount",
     "Push",
     "Read",
