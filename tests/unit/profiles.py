@@ -20,16 +20,24 @@ def a_profile(
     program: int = 0,
     operations: int = 10,
     bundle: int = 1,
+    string_bytes: Mapping[tuple[str, str], int] | None = None,
 ) -> Profile:
     """A profile of functions (name and module → instructions in the region) and a user program."""
     whole = sum(functions.values()) + program
+    moved = string_bytes or {}
     region = RegionCounts(
         whole=True,
         instructions=whole,
         marks=0,
-        strings=StringCounts(),
+        strings=StringCounts(bytes=sum(moved.values())),
         functions=tuple(
-            FunctionCount(symbol=name, module=module, instructions=count, entered=operations)
+            FunctionCount(
+                symbol=name,
+                module=module,
+                instructions=count,
+                entered=operations,
+                strings=StringCounts(bytes=moved.get((name, module), 0)),
+            )
             for (name, module), count in functions.items()
         ),
         pages=(PageCount(address=4096, checksum=1, instructions=program),),

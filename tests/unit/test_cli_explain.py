@@ -59,6 +59,18 @@ def test_the_functions_of_the_difference_are_ranked_and_summed(cli: CommandLine)
     assert "The rows sum to +420 of +420; unexplained: 0." in said.output
 
 
+def test_bytes_have_a_column_where_string_instructions_differ(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clears = a_profile({("clear_page_erms", ""): 3050}, string_bytes={("clear_page_erms", ""): 40_960})
+    monkeypatch.setitem(PROFILES, "debian:6.12:cloud", clears)
+    said = cli("explain", *BOTH)
+    table = rows(said.output)
+    assert ["clear_page_erms", "–", "305", "+305", "−156.4", "+4,096"] in table
+    assert ["the", "sum", "500", "305", "−195", "100.0", "+4,096"] in table
+    assert "Shares are of the instructions alone." in said.output
+
+
 def test_what_is_not_shown_is_in_one_row(cli: CommandLine) -> None:
     table = rows(cli("explain", *BOTH, "--top", 1).output)
     assert ["4", "other", "rows", "500", "220", "−280", "−66.7"] in table

@@ -89,6 +89,21 @@ def test_the_largest_difference_comes_first_whatever_its_sign() -> None:
     assert explanation.share(explanation.difference(row(explanation, "b"))) == pytest.approx(50 / 40)
 
 
+def test_a_page_that_one_instruction_clears_weighs_what_its_bytes_cost() -> None:
+    functions = {("clear_page_erms", ""): 100, ("kfree", ""): 100}
+    before = a_profile(functions)
+    after = a_profile(
+        {("clear_page_erms", ""): 120, ("kfree", ""): 700}, string_bytes={("clear_page_erms", ""): 40_960}
+    )
+    explanation = explain(before, after)
+    clearing, freeing, _ = explanation.rows
+    assert (clearing.function, freeing.function) == ("clear_page_erms", "kfree")
+    assert explanation.weight(clearing) == 2 + Fraction(4096, 32)
+    assert explanation.weight(freeing) == explanation.difference(freeing) == 60
+    assert explanation.byte_total == explanation.byte_difference(clearing) == 4096
+    assert explanation.share(explanation.difference(clearing)) == pytest.approx(2 / 62)
+
+
 def test_without_a_difference_there_are_no_shares() -> None:
     explanation = explained({"a": 5, "b": 6}, {"a": 6, "b": 5})
     assert explanation.total == 0

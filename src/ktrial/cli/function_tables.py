@@ -17,7 +17,6 @@ from ktrial.stats.subsystems import subsystem
 
 _NAME_COLUMNS = 60
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"
-_MOST_BYTE_ROWS = 3
 _SMALLEST = 0.5
 """A difference that is shown as 0 by the table of subsystems is left out of it."""
 
@@ -73,29 +72,42 @@ def _strings(profile: Profile) -> str:
 
 def print_explanation(explanation: Explanation, top: int, console: Console) -> None:
     """The functions with the largest differences, the rest, the sum; then the same by subsystem."""
-    before, after = explanation.before, explanation.after
     console.print(Text(one_line(_headline(explanation)), style="bold"))
     console.print(Text(_UNIT, style="dim"))
     console.print()
-    table = _table(
-        "function", shortened(before.label, 24), shortened(after.label, 24), "difference", "share, %"
-    )
-    shown = [row for row in explanation.rows if explanation.difference(row)][:top]
-    for row in shown:
-        values = (_value(row.before, before), _value(row.after, after))
-        table.add_row(
-            shortened(row.name, _NAME_COLUMNS), *values, *_part(explanation, explanation.difference(row))
-        )
-    rest = [row for row in explanation.rows if row not in shown]
-    others = breakable(figures.counted(len(rest), "other row"))
-    table.add_row(others, *_together(explanation, rest))
-    table.add_row("the sum", *_together(explanation, explanation.rows), style="bold")
-    console.print(table)
+    shown = [row for row in explanation.rows if explanation.weight(row)][:top]
+    console.print(_functions(explanation, shown))
     console.print()
     console.print(_subsystems(explanation))
     console.print()
     for line in _closing(explanation, shown):
         console.print(line)
+
+
+def _functions(explanation: Explanation, shown: Sequence[Row]) -> Table:
+    """The rows, what is left of them, and the sum; bytes only where string instructions differ."""
+    before, after = explanation.before, explanation.after
+    headings = [shortened(before.label, 24), shortened(after.label, 24), "difference", "share, %"]
+    bytes_too = bool(explanation.byte_rows)
+    table = _table("function", *headings, *(["bytes"] if bytes_too else []))
+    rest = [row for row in explanation.rows if row not in shown]
+
+    def add(name: str, rows: Sequence[Row], values: Iterable[str], style: str = "") -> None:
+        moved = _bytes_of(explanation, rows) if bytes_too else ()
+        table.add_row(name, *values, *moved, style=style)
+
+    for row in shown:
+        values = (_value(row.before, before), _value(row.after, after))
+        part = _part(explanation, explanation.difference(row))
+        add(shortened(row.name, _NAME_COLUMNS), (row,), (*values, *part))
+    add(breakable(figures.counted(len(rest), "other row")), rest, _together(explanation, rest))
+    add("the sum", explanation.rows, _together(explanation, explanation.rows), "bold")
+    return table
+
+
+def _bytes_of(explanation: Explanation, rows: Iterable[Row]) -> tuple[str]:
+    moved = sum((explanation.byte_difference(row) for row in rows), Fraction(0))
+    return (_signed(float(moved)) if moved else "",)
 
 
 def _headline(explanation: Explanation) -> str:
@@ -154,8 +166,9 @@ def _bytes(explanation: Explanation) -> Iterable[str]:
     before, after = explanation.before, explanation.after
     sizes = [figures.number(side.string_bytes / side.operations) for side in (before, after)]
     yield f"String instructions worked on {sizes[0]} → {sizes[1]} bytes an operation."
-    for row in explanation.byte_rows[:_MOST_BYTE_ROWS]:
-        yield f"  {one_line(row.name)}: {_signed(float(explanation.byte_difference(row)))} bytes"
+    if explanation.byte_rows:
+        yield "bytes: what they worked on more; rows are ranked by instructions and bytes, 32 bytes as one."
+        yield "Shares are of the instructions alone."
 
 
 def _signed(value: float) -> str:

@@ -58,6 +58,7 @@ def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
         "to": _side(explanation.after),
         "difference": float(explanation.total),
         "unexplained": float(explanation.unexplained),
+        "string_bytes_difference": float(explanation.byte_total),
         "functions": [_row(explanation, row) for row in explanation.rows],
         "subsystems": [
             {"subsystem": name, **_part(explanation, part)} for name, part in explanation.subsystems.items()
@@ -75,9 +76,11 @@ def _row(explanation: Explanation, row: Row) -> dict[str, Any]:
         "module": row.module,
         "subsystem": row.subsystem,
         "match": row.match.value,
+        "evidence": row.evidence,
         "from": _count(row.before, explanation.before),
         "to": _count(row.after, explanation.after),
         "string_bytes_difference": float(explanation.byte_difference(row)),
+        "weight": float(explanation.weight(row)),
         **_part(explanation, explanation.difference(row)),
     }
 

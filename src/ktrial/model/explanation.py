@@ -5,6 +5,9 @@ from fractions import Fraction
 from functools import cached_property
 
 from ktrial.model.base import Model
+from ktrial.model.profile import CycleModel
+
+_COST_OF_A_BYTE = Fraction(CycleModel().string_byte)
 
 
 class Match(StrEnum):
@@ -14,11 +17,23 @@ class Match(StrEnum):
     """The same name, apart from what the compiler appends (`.isra.0`, `.constprop.0`, `.part.0`, `.cold`)."""
     RENAMED = "renamed"
     """Another name that is the same without leading `_`, `__x64_` or `_noprof`; only one each could be it."""
+    PLACED = "in the same place"
+    """Another name, but the same place in the tree of calls: callers, callees, how often it is entered."""
+    MERGED = "merged"
+    """Two functions of the first are one in the second: the compiler or the source put one into the other."""
+    SPLIT = "split"
+    """One function of the first is two in the second."""
     MOVED = "moved"
     """The same name, in a module in one kernel and in the image, or another module, in the other."""
     ONLY_FROM = "ran in the first only"
     """It may be in the second too: inlined, or not called."""
     ONLY_TO = "ran in the second only"
+
+
+_RENAMED = frozenset({Match.RENAMED, Match.PLACED})
+"""The function has another name in the second."""
+_JOINED = frozenset({Match.MERGED, Match.SPLIT})
+"""Two functions stand beside one."""
 
 
 class Side(Model):
@@ -44,7 +59,8 @@ class Count(Model):
     """What a function did in one of the two."""
 
     names: tuple[str, ...] = ()
-    """Its symbols there; empty where it did not run."""
+    """Its symbols there, the one with the most instructions first; empty where it did not run. Merged and
+    split functions have those of all: the one that is in both kernels first."""
     instructions: int = 0
     """In the whole region."""
     entered: int = 0
@@ -59,19 +75,25 @@ class Row(Model):
     module: str = ""
     subsystem: str
     match: Match
+    evidence: str = ""
+    """Why the two sides are taken for one function, or what became of one that ran on one side only."""
     before: Count
     after: Count
 
     @property
     def name(self) -> str:
-        """`ext4_map_blocks [ext4]`; `old → new` where it was renamed."""
-        old, new = (each.names[0] if each.names else "" for each in (self.before, self.after))
-        shown = f"{old} → {new}" if self.match is Match.RENAMED else self.function
+        """`ext4_map_blocks [ext4]`; `old → new` where it was renamed, `a + b → a` where two became one."""
+        shown = self.function
+        if self.match in _JOINED:
+            old, new = (" + ".join(each.names[:2]) for each in (self.before, self.after))
+            shown = f"{old} → {new}"
+        elif self.match in _RENAMED:
+            shown = f"{self.before.names[0]} → {self.after.names[0]}"
         return f"{shown} [{self.module}]" if self.module else shown
 
 
 class Explanation(Model):
-    """Two profiles of one workload, and every function's part in their difference, the largest first."""
+    """Two profiles of one workload, and every function's part in their difference, the heaviest first."""
 
     workload: str
     before: Side
@@ -95,6 +117,21 @@ class Explanation(Model):
         """By how much the bytes grew, an operation, that a row's string instructions worked on."""
         return Fraction(row.after.string_bytes, self.after.operations) - Fraction(
             row.before.string_bytes, self.before.operations
+        )
+
+    def weight(self, row: Row) -> Fraction:
+        """What rows are ranked by: the difference in instructions, and in string bytes at 32 an instruction.
+
+        The cost of a byte is that of `CycleModel`: otherwise a page that is cleared by one instruction would
+        stand below all that a few instructions make. Never negative.
+        """
+        return abs(self.difference(row)) + abs(self.byte_difference(row)) * _COST_OF_A_BYTE
+
+    @cached_property
+    def byte_total(self) -> Fraction:
+        """By how much the bytes grew, an operation, that string instructions worked on."""
+        return Fraction(self.after.string_bytes, self.after.operations) - Fraction(
+            self.before.string_bytes, self.before.operations
         )
 
     @cached_property

@@ -21,14 +21,14 @@ Key = tuple[str, str]
 
 
 def explain(before: Profile, after: Profile) -> Explanation:
-    """Every function's part in the difference, the largest first. Raises ValueError: other workloads."""
+    """Every function's part in the difference, the heaviest first. Raises ValueError: other workloads."""
     if before.workload != after.workload:
         raise ValueError(f"{before.workload} and {after.workload} are not one workload")
     old, new = _counts(before), _counts(after)
     rows = [_row(pair, old, new) for pair in _pairs(old, new)]
     rows.append(_user_part(before, after))
     explanation = Explanation(workload=before.workload, before=_side(before), after=_side(after), rows=())
-    ranked = sorted(rows, key=lambda row: (-abs(explanation.difference(row)), row.function, row.module))
+    ranked = sorted(rows, key=lambda row: (-explanation.weight(row), row.function, row.module))
     return explanation.model_copy(update={"rows": tuple(ranked)})
 
 
