@@ -1,0 +1,47 @@
+//! `launch`: runs programs on this machine, one after another, and tells how each ended. ktrial's machine `host` starts
+//! it once for a row of runs.
+//!
+//! Its standard input carries one line, the order (`order.rs`), and stays open: when ktrial ends, for whatever reason,
+//! the pipe breaks, and the program under way is killed with all that it started. Its standard output takes one line of
+//! JSON a run, a `StepResult`. Between the two readings of the clock around a program it sleeps.
+
+mod child;
+#[path = "../../agent/src/counters.rs"]
+mod counters;
+mod cpu_time;
+mod descendants;
+#[path = "../../agent/src/failure.rs"]
+mod failure;
+mod order;
+mod output;
+mod window;
+
+use std::io::{self, Write as _};
+
+use order::Order;
+
+/// Something is wrong with the order, or with this system: no run could be tried.
+const UNUSABLE: i32 = 2;
+
+fn main() {
+    if let Err(problem) = work() {
+        eprintln!("launch: {problem}");
+        std::process::exit(UNUSABLE);
+    }
+}
+
+fn work() -> io::Result<()> {
+    descendants::adopt()?;
+    let order = Order::read()?;
+    let place = child::Place::of(&order)?;
+    let mut told = io::stdout().lock();
+    for numbered in &order.runs {
+        let result = window::run(numbered, &place, order.parent);
+        serde_json::to_writer(&mut told, &result)?;
+        writeln!(told)?;
+        if window::is_told_to_stop()? {
+            break;
+        }
+    }
+    Ok(())
+}

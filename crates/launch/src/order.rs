@@ -1,0 +1,39 @@
+//! What is to be run, and where: one line of JSON.
+
+use std::io::{self, BufRead as _};
+
+use serde::Deserialize;
+use wire::steps::Run;
+
+/// The whole order.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// In this order, one after another.
+    pub runs: Vec<Numbered>,
+    /// CPUs that the programs may use; empty: those that this process may.
+    pub cpus: Vec<usize>,
+    /// The directory of the control group that the programs go to; empty: the one of this process.
+    pub cgroup: String,
+    /// The process whose use of CPU is ktrial's; 0: none.
+    pub parent: i32,
+}
+
+/// A run, and its place among all steps.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Numbered {
+    /// Index into the steps that the target was handed.
+    pub step: u32,
+    /// The program.
+    pub run: Run,
+}
+
+impl Order {
+    /// The line on standard input.
+    pub fn read() -> io::Result<Self> {
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+}

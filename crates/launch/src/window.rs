@@ -1,0 +1,222 @@
+//! One run: everything is prepared, the clock is read, the program runs while we sleep, the clock is read, and only then
+//! what came of it is looked at.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::signal::{killpg, Signal};
+use nix::time::{clock_gettime, ClockId};
+use nix::unistd::Pid;
+use wire::steps::{Failure, Run, StepResult};
+
+use crate::child::{Child, Place, Prepared};
+use crate::counters::{oom_kills, Snapshot};
+use crate::order::Numbered;
+use crate::output::{Output, LIMIT};
+use crate::{cpu_time, descendants, failure};
+
+/// A program that writes is read at most every so often: its pipe holds a mebibyte.
+const BETWEEN_READS: u16 = 50;
+
+/// Whether ktrial is gone, or wants no more: it has closed its end of our standard input.
+pub fn is_told_to_stop() -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut polled = [PollFd::new(stdin.as_fd(), PollFlags::empty())];
+    poll(&mut polled, PollTimeout::ZERO)?;
+    Ok(polled[0].any().unwrap_or(false))
+}
+
+/// Run it, and tell all. A program that fails is no failure of the step: its status and its output tell.
+pub fn run(numbered: &Numbered, place: &Place, parent: i32) -> StepResult {
+    let mut result = StepResult {
+        step: numbered.step,
+        r#do: "run".into(),
+        ..StepResult::default()
+    };
+    result.failure = measured(&numbered.run, place, parent, &mut result).err();
+    result
+}
+
+fn measured(run: &Run, place: &Place, parent: i32, result: &mut StepResult) -> Result<(), Failure> {
+    let action = format!("run {}", run.argv.first().map_or("", String::as_str));
+    let told = |error: io::Error| failure::of(&action, error);
+    let mut prepared = Prepared::new(run).map_err(told)?;
+    fs::metadata(&run.directory)
+        .map_err(|error| failure::of(&format!("{action}: directory {}", run.directory), error))?;
+    let (mut stdout, mut stderr) = (Output::new().map_err(told)?, Output::new().map_err(told)?);
+    std::thread::sleep(Duration::from_nanos(run.start_offset_ns));
+    let (before, kills_before) = (Snapshot::take(&run.watch), oom_kills());
+    let started_ns = now_ns();
+    let started = prepared.start(place, stdout.for_child(), stderr.for_child());
+    stdout.is_handed_over();
+    stderr.is_handed_over();
+    let child = started.map_err(told)?;
+    let ours_before = cpu_time::of_ktrial(parent);
+    let timed_out =
+        wait(&child, &mut stdout, &mut stderr, deadline(started_ns, run)).map_err(told)?;
+    let (status, mut rusage) = wait4(child.pid).map_err(told)?;
+    result.wall_ns = now_ns() - started_ns;
+    rusage.insert(
+        "ktrial_ns".into(),
+        (cpu_time::of_ktrial(parent) - ours_before) as f64,
+    );
+    result.watched = Snapshot::take(&run.watch).since(&before);
+    result.oom_kills = oom_kills() - kills_before;
+    result.rusage = rusage;
+    result.timed_out = timed_out;
+    result.exit = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
+    result.signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
+    descendants::end_all(child.pid).map_err(told)?;
+    take_output(stdout, stderr, &action, result)
+}
+
+fn take_output(
+    mut stdout: Output,
+    mut stderr: Output,
+    action: &str,
+    result: &mut StepResult,
+) -> Result<(), Failure> {
+    for output in [&mut stdout, &mut stderr] {
+        output.drain().map_err(|error| failure::of(action, error))?;
+    }
+    let (out, out_cut) = stdout.into_text();
+    let (err, err_cut) = stderr.into_text();
+    (result.stdout, result.stderr) = (out, err);
+    if out_cut || err_cut {
+        return Err(failure::plain(format!(
+            "{action}: wrote more than {LIMIT} bytes; the rest was left out"
+        )));
+    }
+    Ok(())
+}
+
+fn deadline(started_ns: u64, run: &Run) -> Option<u64> {
+    (run.limit_ns > 0).then(|| started_ns.saturating_add(run.limit_ns))
+}
+
+/// Sleep until the program has ended; kill it at its deadline, or when ktrial is gone. Whether it was late.
+fn wait(
+    child: &Child,
+    stdout: &mut Output,
+    stderr: &mut Output,
+    deadline: Option<u64>,
+) -> io::Result<bool> {
+    let mut killed = false;
+    let mut late = false;
+    let mut resting = false;
+    loop {
+        let seen = look(
+            child,
+            stdout,
+            stderr,
+            deadline.filter(|_| !killed),
+            resting,
+            killed,
+        )?;
+        if seen.ended {
+            return Ok(late);
+        }
+        late |= !killed && deadline.is_some_and(|deadline| now_ns() >= deadline);
+        if !killed && (late || seen.alone) {
+            killed = true;
+            killpg(child.pid, Signal::SIGKILL)?;
+        }
+        // Reading once wakes us; then the pipe may fill for a while.
+        if resting {
+            stdout.drain()?;
+            stderr.drain()?;
+        }
+        resting = seen.written && !resting;
+    }
+}
+
+struct Seen {
+    ended: bool,
+    /// ktrial has gone.
+    alone: bool,
+    written: bool,
+}
+
+fn look(
+    child: &Child,
+    stdout: &Output,
+    stderr: &Output,
+    deadline: Option<u64>,
+    resting: bool,
+    killed: bool,
+) -> io::Result<Seen> {
+    let stdin = io::stdin();
+    let mut polled = vec![PollFd::new(child.end.as_fd(), PollFlags::POLLIN)];
+    if !killed {
+        polled.push(PollFd::new(stdin.as_fd(), PollFlags::empty()));
+    }
+    let control = polled.len() - 1;
+    if !resting {
+        let pipes = [stdout.pipe(), stderr.pipe()];
+        polled.extend(
+            pipes
+                .into_iter()
+                .flatten()
+                .map(|pipe| PollFd::new(pipe, PollFlags::POLLIN)),
+        );
+    }
+    match poll(&mut polled, patience(deadline, resting)) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let any = |at: usize| polled[at].any().unwrap_or(true);
+    Ok(Seen {
+        ended: any(0),
+        alone: !killed && any(control),
+        written: (control + 1..polled.len()).any(any),
+    })
+}
+
+/// Milliseconds, rounded up, until there is something to do.
+fn patience(deadline: Option<u64>, resting: bool) -> PollTimeout {
+    let left = deadline.map(|deadline| deadline.saturating_sub(now_ns()).div_ceil(1_000_000));
+    let rest = resting.then_some(u64::from(BETWEEN_READS));
+    match [left, rest].into_iter().flatten().min() {
+        // Longer than poll can wait: it is asked again then.
+        Some(milliseconds) => PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX),
+        None => PollTimeout::NONE,
+    }
+}
+
+fn wait4(pid: Pid) -> io::Result<(libc::c_int, BTreeMap<String, f64>)> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: both pointers are to memory of the right type that outlives the call.
+    Errno::result(unsafe { libc::wait4(pid.as_raw(), &mut status, 0, usage.as_mut_ptr()) })?;
+    // SAFETY: wait4 succeeded, and has filled it in.
+    Ok((status, rusage(&unsafe { usage.assume_init() })))
+}
+
+fn rusage(usage: &libc::rusage) -> BTreeMap<String, f64> {
+    let nanoseconds =
+        |time: libc::timeval| (time.tv_sec * 1_000_000_000 + time.tv_usec * 1000) as f64;
+    BTreeMap::from([
+        ("utime_ns".into(), nanoseconds(usage.ru_utime)),
+        ("stime_ns".into(), nanoseconds(usage.ru_stime)),
+        ("minflt".into(), usage.ru_minflt as f64),
+        ("majflt".into(), usage.ru_majflt as f64),
+        ("nvcsw".into(), usage.ru_nvcsw as f64),
+        ("nivcsw".into(), usage.ru_nivcsw as f64),
+        ("inblock".into(), usage.ru_inblock as f64),
+        ("oublock".into(), usage.ru_oublock as f64),
+        ("maxrss_kib".into(), usage.ru_maxrss as f64),
+    ])
+}
+
+/// CLOCK_MONOTONIC through the vDSO, which cannot fail.
+fn now_ns() -> u64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |now| {
+        now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+    })
+}
