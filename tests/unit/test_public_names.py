@@ -69,7 +69,7 @@ PUBLIC = {
         Command Direction Metric MetricRule Mode Parameter Sample WorkloadDescription WorkloadUse
     """,
     "ktrial.target": """
-        Collect Failure LoadModule LocalTarget Mount Push Read Run Step StepResult Target Write
+        Collect Failure LoadModule LocalTarget Mount Push Read Run Step StepResult Target Walk Write
     """,
     "ktrial.kernels": """
         NameRecord Progress Symbol Symbols add all_kernels builtin_names cache_directory canonical_name

@@ -22,6 +22,8 @@ pub enum Step {
     Mount(Mount),
     /// Load a module.
     Module(LoadModule),
+    /// Read all small files below some directories.
+    Walk(Walk),
 }
 
 impl Step {
@@ -35,6 +37,7 @@ impl Step {
             Self::Collect(_) => "collect",
             Self::Mount(_) => "mount",
             Self::Module(_) => "module",
+            Self::Walk(_) => "walk",
         }
     }
 }
@@ -138,6 +141,38 @@ pub struct LoadModule {
     pub parameters: String,
 }
 
+/// Read all small files below some directories: settings and their values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Walk {
+    /// Directories or files; a component `*` stands for every name.
+    pub roots: Vec<String>,
+    /// Names of files and directories that are not even opened, wherever they are.
+    #[serde(default)]
+    pub skip: Vec<String>,
+    /// A longer file is left out.
+    #[serde(default = "small_file")]
+    pub limit_bytes: u64,
+    /// Files that are read at most.
+    #[serde(default = "many_files")]
+    pub limit_files: u64,
+    /// Nanoseconds by the monotonic clock after which it stops.
+    #[serde(default = "twenty_seconds")]
+    pub limit_ns: u64,
+}
+
+fn small_file() -> u64 {
+    4096
+}
+
+fn many_files() -> u64 {
+    20_000
+}
+
+fn twenty_seconds() -> u64 {
+    20_000_000_000
+}
+
 /// Why a step failed: the kernel's own answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -202,6 +237,12 @@ pub struct StepResult {
     /// Run: file → rises.
     #[serde(default, skip_serializing_if = "is_default")]
     pub watched: BTreeMap<String, Rises>,
+    /// Walk: file → text, without its last newline.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub files: BTreeMap<String, String>,
+    /// Walk: file or root → why it is not among `files`: the errno's name, `changing`, `long`, `unreadable`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub left_out: BTreeMap<String, String>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

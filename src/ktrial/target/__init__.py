@@ -18,6 +18,7 @@ from ktrial.target.steps import (
     Run,
     Step,
     StepResult,
+    Walk,
     Write,
 )
 
@@ -33,6 +34,7 @@ __all__ = [
     "Step",
     "StepResult",
     "Target",
+    "Walk",
     "Write",
 ]
 

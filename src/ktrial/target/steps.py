@@ -73,7 +73,24 @@ class LoadModule(Model):
     parameters: str = ""
 
 
-Step = Annotated[Write | Read | Run | Push | Collect | Mount | LoadModule, Field(discriminator="do")]
+class Walk(Model):
+    """Read all small regular files below some directories, twice: settings and their values."""
+
+    do: Literal["walk"] = "walk"
+    roots: tuple[str, ...]
+    """Directories or files; a component `*` stands for every name. Symbolic links are followed in these
+    paths only, not below them."""
+    skip: tuple[str, ...] = ()
+    """Names of files and directories that are not even opened, wherever they are."""
+    limit_bytes: int = Field(default=4096, ge=0, lt=2**64)
+    """A longer file is left out."""
+    limit_files: int = Field(default=20_000, ge=0, lt=2**64)
+    """Files that are read at most; more are a failure, with what was read until then in the result."""
+    limit_ns: int = Field(default=20_000_000_000, ge=0, lt=2**64)
+    """Nanoseconds by the target's monotonic clock after which it stops, in the same way."""
+
+
+Step = Annotated[Write | Read | Run | Push | Collect | Mount | LoadModule | Walk, Field(discriminator="do")]
 
 
 class Failure(Model):
@@ -114,3 +131,8 @@ class StepResult(Model):
     watched: dict[str, dict[str, tuple[float, ...]]] = Field(default_factory=dict)
     """Run: file → line's first word → by how much each number on that line rose. Lines without change are
     left out; a colon after the first word is dropped."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """Walk: file → text, without its last newline."""
+    left_out: dict[str, str] = Field(default_factory=dict)
+    """Walk: file or root → why it is not among `files`: the errno's name (`ENOENT`, `EPERM`), `changing` (two
+    readings differ), `long`, or `unreadable` (nobody may read it)."""

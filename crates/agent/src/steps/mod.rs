@@ -8,6 +8,7 @@ mod orphans;
 mod process;
 mod run;
 mod settings;
+mod walk;
 
 use std::io;
 
@@ -35,6 +36,7 @@ fn dispatch(step: Step, result: &mut StepResult) -> Result<(), Failure> {
         Step::Collect(collect) => files::collect(&collect, result),
         Step::Mount(mount) => told(&format!("mount {}", mount.path), mount::mount(&mount)),
         Step::Module(module) => modules::load(&module),
+        Step::Walk(walk) => walk::walk(&walk, result),
     }
 }
 
