@@ -41,6 +41,13 @@ pub fn region_end() {
     mark!(REGION_END);
 }
 
+/// Mark that what follows belongs to another run: a region with nothing in it. A workload's regions have operations.
+#[inline(always)]
+pub fn next_run() {
+    region_begin();
+    region_end();
+}
+
 /// Mark that one operation is complete.
 #[inline(always)]
 pub fn operation() {

@@ -14,6 +14,7 @@ use nix::sys::signal::{killpg, SigSet, Signal};
 use nix::sys::time::TimeSpec;
 use nix::time::{clock_gettime, ClockId};
 use nix::unistd::{setsid, Pid};
+use wire::marks;
 use wire::steps::Run;
 
 use super::capture::Capture;
@@ -51,6 +52,9 @@ impl Process {
         let mut command = command(step)?;
         let orphans = Orphans::watch()?;
         let started_ns = now_ns()?;
+        // One region and one operation around the whole program. Where it marks regions of its own, its first begins
+        // anew, and this one is no more.
+        marks::region_begin();
         let mut child = command.spawn()?;
         let pid = Pid::from_raw(child.id() as i32);
         let piped = "the command was given pipes";
@@ -76,6 +80,8 @@ impl Process {
             }
         }
         let (status, rusage) = wait4(self.pid)?;
+        marks::operation();
+        marks::region_end();
         Ok(Ended {
             status,
             timed_out,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use wire::marks;
 use wire::steps::{Failure, Run, StepResult};
 
 use super::capture;
@@ -14,6 +15,7 @@ use crate::failure;
 
 /// Run it. A program that fails is no failure of the step: its status and its output tell.
 pub fn run(step: &Run, result: &mut StepResult) -> Result<(), Failure> {
+    marks::next_run();
     let action = format!("run {}", program(step));
     told(
         &format!("{action}: directory {}", step.directory),
