@@ -10,7 +10,7 @@ import pytest
 from tests.unit.command_line import CommandLine
 
 import ktrial
-from ktrial.workloads import DEFAULT, DISK
+from ktrial.workloads import DEFAULT, WHOLE_BENCHMARKS
 
 COMMANDS = ("run", "compare", "explain", "profile", "show", "report", "list", "doctor", "kernel", "workload")
 SUBCOMMANDS = (("kernel", "add"), ("kernel", "list"), ("workload", "list"), ("workload", "show"))
@@ -104,7 +104,7 @@ def test_a_workload_is_shown_with_all_that_it_can_be_told(cli: CommandLine) -> N
 
 def test_every_workload_is_listed(cli: CommandLine) -> None:
     names = [one["name"] for one in json.loads(cli("workload", "list", "--json").output)]
-    assert set(names) == {*DEFAULT, *DISK}
+    assert set(names) == {*DEFAULT, *WHOLE_BENCHMARKS}
     listed = [line.split()[0] for line in cli("workload", "list").output.splitlines() if line[:1].strip()]
     assert listed == ["workload", *names, "every"]
 

@@ -15,7 +15,7 @@ from ktrial.workloads.finding import found
 OPERATIONS = {
     *("syscall", "pipe", "context-switch", "futex", "epoll", "socketpair", "tcp", "timer", "hackbench"),
     *("fork", "vfork", "clone3", "exec", "thread", "mmap"),
-    *("open", "stat", "copy-256", "copy-1024", "copy-4096", "nqueens", "aio-stress"),
+    *("open", "stat", "copy-256", "copy-1024", "copy-4096", "nqueens", "aio-stress", "unixbench"),
 }
 
 
@@ -38,8 +38,8 @@ def test_all_but_the_null_control_make_system_calls() -> None:
 
 
 def test_the_sets_name_workloads_that_exist() -> None:
-    assert {*workloads.DEFAULT, *workloads.DISK} == OPERATIONS
-    assert not {*workloads.DEFAULT} & {*workloads.DISK}
+    assert {*workloads.DEFAULT, *workloads.WHOLE_BENCHMARKS} == OPERATIONS
+    assert not {*workloads.DEFAULT} & {*workloads.WHOLE_BENCHMARKS}
     assert len(set(workloads.DEFAULT)) == len(workloads.DEFAULT)
     assert set(workloads.QUICK) < OPERATIONS
     assert len(workloads.QUICK) == 6

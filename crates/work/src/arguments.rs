@@ -34,6 +34,8 @@ pub enum Request {
     List,
     /// `--noop`: end at once, successfully (the program that `exec` executes is this one).
     Nothing,
+    /// `--unixbench NAME ARGUMENT…`: one of the programs that UnixBench's tests execute.
+    UnixBench(Vec<String>),
     /// A workload.
     Run(Box<Arguments>),
 }
@@ -91,6 +93,12 @@ pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<
         None | Some(Long("help") | lexopt::Arg::Short('h')) => Ok(Request::Help),
         Some(Long("list")) => Ok(Request::List),
         Some(Long("noop")) => Ok(Request::Nothing),
+        Some(Long("unixbench")) => {
+            let words = parser
+                .raw_args()?
+                .map(|word| word.to_string_lossy().into_owned());
+            Ok(Request::UnixBench(words.collect()))
+        }
         Some(Value(name)) => {
             run(&name.to_string_lossy(), &mut parser).map(|run| Request::Run(Box::new(run)))
         }

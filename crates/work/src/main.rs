@@ -21,6 +21,7 @@ mod meter;
 mod page_cache_copy;
 mod processes;
 mod statistics;
+mod unixbench;
 mod workload;
 
 use std::ffi::{CStr, OsStr};
@@ -57,6 +58,10 @@ pub unsafe extern "C" fn main(
         .map(|word| OsStr::from_bytes(word.to_bytes()).to_owned());
     match arguments::parse(given) {
         Ok(Request::Nothing) => 0,
+        Ok(Request::UnixBench(words)) => match unixbench::executed(&words) {
+            Ok(()) => 0,
+            Err(failure) => complain(1, &failure.to_string()),
+        },
         Ok(Request::Help) => print(HELP),
         Ok(Request::List) => print(&format!("{:#}", catalogue::list())),
         Ok(Request::Run(arguments)) => {

@@ -179,7 +179,8 @@ impl Meter {
         }
     }
 
-    /// What one operation measured beside its cost; once an operation, those that are discarded too.
+    /// What one operation measured beside its cost; once an operation, those that are discarded too, or
+    /// never.
     pub fn record(&mut self, name: &str, value: f64) {
         let found = self.also.iter_mut().find(|(also, _)| also.name == name);
         found
@@ -213,7 +214,8 @@ impl Meter {
             metric["vector"] = json!(times);
         }
         let mut metrics = vec![metric];
-        metrics.extend(self.also.iter().map(|also| self.described(also)));
+        let recorded = self.also.iter().filter(|(_, values)| !values.is_empty());
+        metrics.extend(recorded.map(|also| self.described(also)));
         json!({
             "workload": arguments.workload.name,
             "clock": self.clock.name(),

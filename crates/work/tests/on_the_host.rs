@@ -47,8 +47,8 @@ fn check(line: &str, operations: u64) {
 #[test]
 fn every_workload_runs_and_reports() {
     let names = names();
-    assert_eq!(names.len(), 22);
-    for name in names {
+    assert_eq!(names.len(), 23);
+    for name in names.iter().filter(|name| *name != "unixbench") {
         check(
             &format!("{name} --clock monotonic --operations 3 --passes 2"),
             6,
@@ -69,6 +69,32 @@ fn hackbench_runs_in_each_of_its_ways() {
             );
         }
     }
+}
+
+#[test]
+fn unixbench_scores_each_test_and_works_out_an_index() {
+    let line = "unixbench --clock monotonic --milliseconds 20 --rounds 2 --copies 2";
+    let report = report(line);
+    let metrics = report["metrics"].as_array().expect("metrics");
+    let value = |name: &str| {
+        let found = metrics.iter().find(|metric| metric["name"] == name);
+        found.and_then(|metric| metric["median"].as_f64())
+    };
+    assert_eq!(metrics.len(), 1 + 12 + 1, "{report}");
+    assert!(value("index").is_none(), "{report}");
+    assert!(value("index of other durations") > Some(0.0), "{report}");
+    for test in ["dhry2reg", "execl", "shell8", "context1"] {
+        assert!(value(test) > Some(0.0), "{report}");
+    }
+}
+
+#[test]
+fn one_test_of_unixbench_has_no_index() {
+    let line = "unixbench --clock monotonic --test spawn --milliseconds 20 --rounds 1";
+    let report = report(line);
+    let metrics = report["metrics"].as_array().expect("metrics").iter();
+    let names: Vec<_> = metrics.map(|metric| metric["name"].as_str()).collect();
+    assert_eq!(names, [Some("run"), Some("spawn")], "{report}");
 }
 
 #[test]

@@ -3,6 +3,16 @@
 from ktrial.workloads.checking import check
 from ktrial.workloads.finding import catalogue, descriptions, find, found
 from ktrial.workloads.protocol import Workload
-from ktrial.workloads.sets import DEFAULT, DISK, QUICK
+from ktrial.workloads.sets import DEFAULT, QUICK, WHOLE_BENCHMARKS
 
-__all__ = ["DEFAULT", "DISK", "QUICK", "Workload", "catalogue", "check", "descriptions", "find", "found"]
+__all__ = [
+    "DEFAULT",
+    "QUICK",
+    "WHOLE_BENCHMARKS",
+    "Workload",
+    "catalogue",
+    "check",
+    "descriptions",
+    "find",
+    "found",
+]

@@ -21,7 +21,7 @@ DEFAULT = (
     "hackbench",
     "nqueens",
 )
-"""All built-in ones that need no disk."""
+"""Every single operation: seconds to minutes for a kernel."""
 
-DISK = ("aio-stress",)
-"""Those that read and write files: give them `path`, a directory on the disk under study."""
+WHOLE_BENCHMARKS = ("aio-stress", "unixbench")
+"""Those that do what a benchmark of that name does. They take long, or want a disk: give them `path`."""
