@@ -12,17 +12,19 @@ from ktrial import model
 
 PUBLIC = {
     "ktrial.errors": """
-        BadCommand BadKernelName BadOutput BadParameter BadSetting CacheDamaged CacheFull CacheUnusable
-        CannotLoadState CannotSaveState ConfigUnusable FetchFailed FileNotCarried FileToCarry FrameError
-        GuestEnded GuestError GuestProgramsMissing ImageError ImageTruncated ImageUnreadable Interrupted
+        BadBuildOption BadCommand BadConfigFile BadKernelName BadOutput BadParameter BadSetting
+        BuildError BuildFailed BuildToolsMissing CacheDamaged CacheFull CacheUnusable CannotLoadState
+        CannotSaveState ConfigUnusable FetchFailed FileNotCarried FileToCarry FrameError GuestEnded
+        GuestError GuestProgramsMissing ImageError ImageTruncated ImageUnreadable Interrupted
         KernelError KernelNotFound KtrialError LibraryNotFound MachineError MachineStopped
         MachineToolMissing MetricNotFound ModulesUnusable NewerStore NoDebianSource NoHostKernel
-        NoMarkedRegion NoPluginHere NoSpaceForSnapshot NoSuchBackend NoSuchRelease NoSymbolsInGuest
-        NotAKernel NotAStore PluginCountsUnreadable ProgramNotFound QemuGone QemuRefused QemuTooOld
-        QemuUnusable StoreDamaged StoreError StoreForbidden StoreFull StoreLocked StudyEmpty StudyError
-        StudyMistake StudyMistakes StudyNotStored StudySyntaxError StudyUnreadable SymbolsUnknown
-        TooManyCpus ToolFailed ToolMissing UnknownMachine UnknownModule UnknownOption UnknownParameter
-        UnknownWorkload WorkloadError WorkloadFailed WorkloadKilled WorkloadNotStarted WorkloadTimedOut
+        NoMarkedRegion NoPluginHere NoSpaceForSnapshot NoSuchBackend NoSuchRelease NoSuchSource
+        NoSymbolsInGuest NotAKernel NotASource NotAStore OptionNotTaken PluginCountsUnreadable
+        ProgramNotFound QemuGone QemuRefused QemuTooOld QemuUnusable SourceNotClean StoreDamaged
+        StoreError StoreForbidden StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes
+        StudyNotStored StudySyntaxError StudyUnreadable SymbolsUnknown TooManyCpus ToolFailed
+        ToolMissing UnknownMachine UnknownModule UnknownOption UnknownParameter UnknownWorkload
+        WorkloadError WorkloadFailed WorkloadKilled WorkloadNotStarted WorkloadTimedOut
         WrongArchitecture
     """,
     "ktrial.model.advice": """
@@ -75,11 +77,14 @@ PUBLIC = {
         NameRecord Progress Symbol Symbols add all_kernels builtin_names cache_directory canonical_name
         config_of config_value get module_names record remove resolve save_symbols silent symbols
     """,
+    "ktrial.kernels.source": """
+        DEFCONFIG GUEST Wanted add build_directory debian_source name_of option_of wanted
+    """,
     "ktrial.machines": """
         BootedTarget Machine Progress find found names
     """,
     "ktrial.workloads": """
-        DEFAULT QUICK Workload catalogue check descriptions find found
+        DEFAULT QUICK WHOLE_BENCHMARKS Workload catalogue check descriptions find found
     """,
     "ktrial.monitors": """
         Monitor Watched counters found watched_files
@@ -107,6 +112,7 @@ MODULES = (
     *(f"{model.__name__}.{module.name}" for module in pkgutil.iter_modules(model.__path__)),
     "ktrial.target",
     "ktrial.kernels",
+    "ktrial.kernels.source",
     "ktrial.machines",
     "ktrial.workloads",
     "ktrial.monitors",

@@ -1,6 +1,17 @@
 """One exception tree: every message says what is wrong, where, what is allowed, and what to do next."""
 
 from ktrial.errors.base import Interrupted, KtrialError
+from ktrial.errors.building import (
+    BadBuildOption,
+    BadConfigFile,
+    BuildError,
+    BuildFailed,
+    BuildToolsMissing,
+    NoSuchSource,
+    NotASource,
+    OptionNotTaken,
+    SourceNotClean,
+)
 from ktrial.errors.guest import FrameError, GuestEnded, GuestError, GuestProgramsMissing
 from ktrial.errors.kernels import (
     BadKernelName,
@@ -28,10 +39,14 @@ from ktrial.errors.kernels import (
     WrongArchitecture,
 )
 from ktrial.errors.machines import (
+    BadPin,
     BadSetting,
     CannotLoadState,
     CannotSaveState,
+    CgroupUnusable,
     FileToCarry,
+    HostChangeForbidden,
+    KvmUnusable,
     MachineError,
     MachineStopped,
     MachineToolMissing,
@@ -83,16 +98,23 @@ from ktrial.errors.workloads import (
 )
 
 __all__ = [
+    "BadBuildOption",
     "BadCommand",
+    "BadConfigFile",
     "BadKernelName",
     "BadOutput",
     "BadParameter",
+    "BadPin",
     "BadSetting",
+    "BuildError",
+    "BuildFailed",
+    "BuildToolsMissing",
     "CacheDamaged",
     "CacheFull",
     "CacheUnusable",
     "CannotLoadState",
     "CannotSaveState",
+    "CgroupUnusable",
     "ConfigUnusable",
     "FetchFailed",
     "FileNotCarried",
@@ -101,6 +123,7 @@ __all__ = [
     "GuestEnded",
     "GuestError",
     "GuestProgramsMissing",
+    "HostChangeForbidden",
     "ImageError",
     "ImageTruncated",
     "ImageUnreadable",
@@ -108,6 +131,7 @@ __all__ = [
     "KernelError",
     "KernelNotFound",
     "KtrialError",
+    "KvmUnusable",
     "LibraryNotFound",
     "MachineError",
     "MachineStopped",
@@ -122,15 +146,19 @@ __all__ = [
     "NoSpaceForSnapshot",
     "NoSuchBackend",
     "NoSuchRelease",
+    "NoSuchSource",
     "NoSymbolsInGuest",
     "NotAKernel",
+    "NotASource",
     "NotAStore",
+    "OptionNotTaken",
     "PluginCountsUnreadable",
     "ProgramNotFound",
     "QemuGone",
     "QemuRefused",
     "QemuTooOld",
     "QemuUnusable",
+    "SourceNotClean",
     "StoreDamaged",
     "StoreError",
     "StoreForbidden",

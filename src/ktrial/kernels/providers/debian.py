@@ -86,7 +86,7 @@ class Debian:
     def fetch(self, request: Request) -> Parts:
         """Find the newest package that answers, fetch it and what it depends on, and unpack it."""
         apt = PrivateApt(request.state, "Debian", _ARCHITECTURE, _PACKAGES)
-        archives = debian_archives(request.name, _system_sources(request.name))
+        archives = debian_archives(request.name, system_sources(request.name))
         oldest = _RECENT_SECONDS if request.refresh else None
         packages = apt.packages(archives, request.name, request.progress, *([oldest] if oldest else []))
         try:
@@ -107,7 +107,7 @@ class Debian:
         debs.mkdir()
         for file in apt.download(wanted, debs, request.name, request.progress):
             request.progress("unpacking the packages")
-            _unpack(request.name, file, root)
+            unpack(request.name, file, root)
             file.unlink()
         return _parts(root, chosen, wanted)
 
@@ -207,7 +207,8 @@ def _short(versions: set[str]) -> list[str]:
     return sorted(series, key=lambda one: [int(part) for part in one.split(".")])
 
 
-def _system_sources(name: str) -> list[ConfiguredSource]:
+def system_sources(name: str) -> list[ConfiguredSource]:
+    """What the system's apt is set up with. Raises NoDebianSource, FetchFailed."""
     if shutil.which("apt-get") is None:
         raise NoDebianSource(name=name)
     command = ["apt-get", "indextargets"]
@@ -215,7 +216,8 @@ def _system_sources(name: str) -> list[ConfiguredSource]:
     return configured_sources("\n".join(outputs))
 
 
-def _unpack(name: str, file: Path, root: Path) -> None:
+def unpack(name: str, file: Path, root: Path) -> None:
+    """Unpack a package below `root`. Raises ToolMissing, ToolFailed."""
     require_tool(name, "dpkg-deb", "dpkg")
     done = subprocess.run(
         ["dpkg-deb", "-x", str(file), str(root)],

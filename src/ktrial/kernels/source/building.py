@@ -1,0 +1,88 @@
+"""Build a kernel, and keep it in the cache under the name of its source: `source:/home/me/linux`.
+
+<cache>/builds/<directory's name>-<hash of its path>/
+    build/                make's O=: kept, so that the next build compiles what changed
+    build.log             what make printed the last time
+    typical.config, guest.config, options.config, requested.config
+    lock
+"""
+
+import hashlib
+from pathlib import Path
+
+from ktrial.kernels.cache import Cache, cache_directory
+from ktrial.kernels.config import parse_config
+from ktrial.kernels.locks import held
+from ktrial.kernels.progress import Progress, silent
+from ktrial.kernels.provider import Parts
+from ktrial.kernels.source.configuration import configure
+from ktrial.kernels.source.make import Make, check_tools
+from ktrial.kernels.source.requests import Wanted
+from ktrial.kernels.source.tree import Tree, check_clean, tree_in
+from ktrial.kernels.space import file_system_errors, require_space
+from ktrial.model.kernel import Kernel, Origin
+
+PREFIX = "source"
+_TARGET = "vmlinux"
+"""Enough to boot: the guest starts from it. A bzImage would only be packed to be unpacked again."""
+_BYTES_OF_A_BUILD = 800 << 20
+_SIGNING = ("CONFIG_MODULE_SIG", "CONFIG_SYSTEM_TRUSTED_KEYRING")
+
+
+def add(wanted: Wanted, progress: Progress = silent) -> Kernel:
+    """Build the kernel that is wanted, and return it as it is kept in the cache.
+
+    Only what changed since the last build of the same directory is compiled. The same source, configuration
+    and compiler give the same kernel, to the last bit.
+    Raises NotASource, SourceNotClean, BuildToolsMissing, BadConfigFile, OptionNotTaken, BuildFailed,
+    CacheFull and other KernelErrors.
+    """
+    tree = tree_in(wanted.source)
+    check_clean(tree)
+    check_tools(tree)
+    home = build_directory(tree.directory)
+    with file_system_errors(home):
+        home.mkdir(parents=True, exist_ok=True)
+        with held(home / "lock", progress, "waiting for another ktrial that builds here"):
+            make = Make(tree, home, progress)
+            _build(make, wanted)
+            return _register(make, wanted, progress)
+
+
+def build_directory(source: Path) -> Path:
+    """Where the builds of a source directory are kept."""
+    key = hashlib.sha256(str(source).encode()).hexdigest()[:12]
+    return cache_directory() / "builds" / f"{source.name}-{key}"
+
+
+def name_of(source: Path) -> str:
+    """What the kernel is called that was built from this directory."""
+    return f"{PREFIX}:{source.expanduser().absolute().resolve()}"
+
+
+def _build(make: Make, wanted: Wanted) -> None:
+    make.beside(make.log.name, "")
+    if not (make.build / _TARGET).exists():
+        require_space(make.home, _BYTES_OF_A_BUILD)
+    configure(make, wanted.config, dict(wanted.options))
+    options = parse_config((make.build / ".config").read_text(encoding="utf-8"))
+    check_tools(make.tree, signing=any(name in options for name in _SIGNING))
+    make.run("building", _TARGET)
+
+
+def _register(make: Make, wanted: Wanted, progress: Progress) -> Kernel:
+    cache, name = Cache(), name_of(make.tree.directory)
+    parts = Parts(
+        image=make.build / _TARGET,
+        config=make.build / ".config",
+        system_map=make.build / "System.map",
+        origin=_origin(make.tree, wanted),
+    )
+    with cache.adding(name, progress), cache.workspace() as workspace:
+        return cache.store(name, parts, workspace, progress)
+
+
+def _origin(tree: Tree, wanted: Wanted) -> Origin:
+    how = " ".join([wanted.config, *(f"{name}={value}" for name, value in wanted.options)])
+    commit = tree.commit() or tree.version
+    return Origin(provider=PREFIX, source=str(tree.directory), version=f"{commit} ({how})")

@@ -1,0 +1,86 @@
+"""Debian's kernel sources: the packages linux-source-…, fetched as kernels are, unpacked, not installed."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from debian.debian_support import Version
+
+from ktrial.errors import NoSuchSource, ToolFailed
+from ktrial.kernels.apt import Package, PrivateApt, require_tool
+from ktrial.kernels.cache import Cache, cache_directory
+from ktrial.kernels.locks import held
+from ktrial.kernels.progress import Progress, silent
+from ktrial.kernels.providers.debian import debian_archives, system_sources, unpack
+from ktrial.kernels.space import check_output, file_system_errors, require_space
+
+_PACKAGES = r"linux-source-\d+\.\d+"
+_UNPACKED_BYTES = 1700 << 20
+
+
+def debian_source(package: str, progress: Progress = silent) -> Path:
+    """The directory with the source in Debian's `package` (`linux-source-6.1`), fetched if it is not there.
+
+    It is the cache's: to be copied, not to be changed. Raises NoSuchSource, FetchFailed, NoDebianSource,
+    CacheFull, ToolMissing.
+    """
+    sources = cache_directory() / "sources"
+    with file_system_errors(sources):
+        sources.mkdir(parents=True, exist_ok=True)
+        with held(sources / f"{package}.lock", progress, "waiting for another ktrial that fetches it"):
+            kept = sorted(sources.glob(f"{package}_*/Makefile"), key=_version_of)
+            return kept[-1].parent if kept else _fetched(package, sources, progress)
+
+
+def _version_of(makefile: Path) -> Version:
+    return Version(makefile.parent.name.rpartition("_")[2])
+
+
+def _fetched(package: str, sources: Path, progress: Progress) -> Path:
+    cache = Cache()
+    with cache.adding(f"debian:{package}", progress), cache.workspace() as workspace:
+        apt = PrivateApt(cache.root / "providers" / "debian-source", "Debian", "amd64", _PACKAGES)
+        chosen = _chosen(
+            package, apt.packages(debian_archives(package, system_sources(package)), package, progress)
+        )
+        require_space(sources, chosen.size + chosen.installed + _UNPACKED_BYTES)
+        debs = workspace / "debs"
+        debs.mkdir()
+        (deb,) = apt.download([chosen], debs, package, progress)
+        progress("unpacking the source")
+        unpack(package, deb, workspace / "root")
+        _untar(package, workspace / "root/usr/src" / f"{package}.tar.xz", workspace)
+        home = sources / f"{package}_{chosen.version}"
+        (workspace / package).rename(home)
+        return home
+
+
+def _chosen(package: str, packages: tuple[Package, ...]) -> Package:
+    """The newest version. Raises NoSuchSource."""
+    if fitting := [one for one in packages if one.name == package]:
+        return max(fitting, key=lambda one: Version(one.version))
+    there = sorted(
+        {one.name for one in packages}, key=lambda name: [int(part) for part in re.findall(r"\d+", name)]
+    )
+    raise NoSuchSource(
+        name=package,
+        directory="",
+        distribution="Debian",
+        problem="no suite of the configured mirrors holds it",
+        available=f"there are: {', '.join(there) or 'none'}",
+    )
+
+
+def _untar(package: str, archive: Path, directory: Path) -> None:
+    require_tool(package, "xz", "xz-utils")
+    done = subprocess.run(
+        ["tar", "-xJf", archive, "-C", directory],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        check_output(done.stderr, directory, _UNPACKED_BYTES)
+        said, advice = done.stderr.strip(), "the package may be damaged: try again"
+        raise ToolFailed(name=package, tool="tar", status=done.returncode, output=said, advice=advice)

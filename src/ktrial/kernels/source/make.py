@@ -1,0 +1,200 @@
+"""Run the kernel's make for a build directory beside the source: bounded, logged, and told as it goes."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ktrial.errors import BuildFailed, BuildToolsMissing
+from ktrial.kernels.progress import Progress
+from ktrial.kernels.source.tree import Tree
+from ktrial.kernels.space import check_output
+
+_COMPILED = re.compile(r"^  (?:CC|AS|HOSTCC|AR|LD) ")
+_TELLING_EVERY = 50
+_MEMORY_A_JOB = 600 << 20
+"""The largest compilations of a small kernel take about this much, the link somewhat more."""
+_TOOLS = {
+    "make": "make",
+    "gcc": "gcc",
+    "ld": "binutils",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "perl": "perl",
+}
+_HEADERS = {"libelf.h": "libelf-dev"}
+"""objtool needs it, which every kernel with ORC unwinding or return thunks runs."""
+_HEADERS_OF_SIGNING = {"openssl/opensslv.h": "libssl-dev"}
+_REPRODUCIBLE = {
+    "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
+    "KBUILD_BUILD_USER": "ktrial",
+    "KBUILD_BUILD_HOST": "ktrial",
+    "KBUILD_BUILD_VERSION": "1",
+    # Empty, but set: no `+` for commits without a tag.
+    "LOCALVERSION": "",
+    "LC_ALL": "C",
+}
+_CHANGING = frozenset(
+    {
+        "MAKEFLAGS",
+        "MFLAGS",
+        "MAKELEVEL",
+        "ARCH",
+        "CROSS_COMPILE",
+        "KCFLAGS",
+        "KAFLAGS",
+        "O",
+        "V",
+        "W",
+        "C",
+        "M",
+    }
+)
+"""Variables that make and the kernel's Makefile listen to."""
+_ERRORS = (
+    re.compile(r"^\S+:\d+(?::\d+)?: (?:fatal )?error: .*$", re.MULTILINE),
+    re.compile(r"^.*(?:undefined reference to|multiple definition of|undefined symbol:).*$", re.MULTILINE),
+    re.compile(r"^(?!make).*\b[Ee]rror[: ].*$", re.MULTILINE),
+    re.compile(r"^make(?:\[\d+\])?: \*\*\* .*$", re.MULTILINE),
+)
+"""What a failure looks like, the most telling first: make's own lines only say that something went wrong."""
+_LONGEST_ERROR = 400
+
+
+@dataclass(frozen=True)
+class Make:
+    """make, for one source and one build directory."""
+
+    tree: Tree
+    home: Path
+    """The directory that holds all of the build: `build/`, the log, what was asked for."""
+    progress: Progress
+
+    @property
+    def build(self) -> Path:
+        """Where the products go."""
+        return self.home / "build"
+
+    @property
+    def log(self) -> Path:
+        """Everything that make printed since the build began."""
+        return self.home / "build.log"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The caller's, without what would change the build, and with what makes it reproducible."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("KBUILD_", "KCONFIG_")) and name not in _CHANGING
+        }
+        return kept | _REPRODUCIBLE
+
+    def beside(self, name: str, content: str) -> Path:
+        """Write a file beside the build directory."""
+        path = self.home / name
+        path.write_text(content, encoding="utf-8")
+        return path
+
+    def run(self, what: str, *arguments: str) -> None:
+        """Run make with the arguments to its end. Raises BuildFailed, NoSpace."""
+        start = self.log.stat().st_size if self.log.exists() else 0
+        self.progress(what)
+        with self.log.open("a", encoding="utf-8", errors="replace") as log:
+            teller = _Teller(self.progress, what)
+            status = _watched(self._command(*arguments), self.environment, log.write, teller)
+        if status:
+            said = self.log.read_text(encoding="utf-8", errors="replace")[start:]
+            check_output(said, self.build)
+            problem = first_error(said) or f"make ended with status {status}"
+            raise BuildFailed(
+                name=self.tree.directory, directory=self.tree.directory, problem=problem, log=self.log
+            )
+
+    def _command(self, *arguments: str) -> list[str]:
+        compiler = "ccache gcc" if shutil.which("ccache") else "gcc"
+        fixed = [f"CC={compiler}", f"HOSTCC={compiler}", "ARCH=x86_64", f"O={self.build}"]
+        return ["make", "-C", str(self.tree.directory), f"-j{jobs()}", *fixed, *arguments]
+
+
+class _Teller:
+    """Counts what is compiled, and tells it now and then."""
+
+    def __init__(self, progress: Progress, what: str) -> None:
+        self._progress, self._what, self._done = progress, what, 0
+
+    def __call__(self, line: str) -> None:
+        if _COMPILED.match(line):
+            self._done += 1
+            if self._done % _TELLING_EVERY == 0:
+                self._progress(f"{self._what}: {self._done} files")
+
+
+def _watched(command: list[str], environment: dict[str, str], *readers: Callable[[str], object]) -> int:
+    """Run the command, hand each line of its output to the readers, and return its status."""
+    if setpriv := shutil.which("setpriv"):
+        # If ktrial is killed, make must not go on in a directory that the next ktrial uses.
+        command = [setpriv, "--pdeathsig", "TERM", *command]
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    assert process.stdout is not None, "it was asked for"
+    try:
+        for line in process.stdout:
+            for reader in readers:
+                reader(line)
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+
+def jobs() -> int:
+    """How many compilations at once: one a core that is ours, as far as the free memory goes."""
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(cores, _free_memory() // _MEMORY_A_JOB))
+
+
+def _free_memory() -> int:
+    found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return int(found[1]) << 10 if found else _MEMORY_A_JOB
+
+
+def first_error(output: str) -> str:
+    """The first real error in what make printed; empty where there is none."""
+    for pattern in _ERRORS:
+        if found := pattern.search(output):
+            return found[0].strip()[:_LONGEST_ERROR]
+    return ""
+
+
+def check_tools(tree: Tree, *, signing: bool = False) -> None:
+    """Raise BuildToolsMissing where a program or a header is not here that the build needs."""
+    missing = {tool: package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
+    if "gcc" not in missing:
+        headers = _HEADERS | (_HEADERS_OF_SIGNING if signing else {})
+        missing |= {header: package for header, package in headers.items() if not _includes(header)}
+    if missing:
+        tools, packages = ", ".join(missing), " ".join(dict.fromkeys(missing.values()))
+        raise BuildToolsMissing(name=tree.directory, directory=tree.directory, tools=tools, packages=packages)
+
+
+def _includes(header: str) -> bool:
+    done = subprocess.run(
+        ["gcc", "-E", "-x", "c", "-o", "/dev/null", "-"],
+        input=f"#include <{header}>\n".encode(),
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 0
