@@ -30,6 +30,9 @@ PUBLIC = {
     "ktrial.model.advice": """
         DataWarning WarningKind
     """,
+    "ktrial.model.calibration": """
+        Calibration MetricCalibration
+    """,
     "ktrial.model.base": """
         Model digest
     """,
