@@ -81,3 +81,30 @@ class NoPluginHere(MachineError):
     """Machine {machine} cannot count by function with {program}: {problem}"""
 
     hint = "QEMU has to be built with plugins (Debian's is); another can be named with KTRIAL_QEMU"
+
+
+class HostChangeForbidden(MachineError):
+    """Machine {machine} may not change this system: it was about to {what}."""
+
+    hint = "add --allow-host-changes; what is changed is journaled first, and put back at the end"
+    exit_code = 2
+
+
+class BadPin(MachineError):
+    """Machine {machine}: CPU {cpu} is not among those that ktrial may use: {allowed}."""
+
+    hint = "name others in [machine] pin; taskset -pc $$ shows what this shell may use"
+    exit_code = 2
+
+
+class CgroupUnusable(MachineError):
+    """Machine {machine}: the control group that the study asks for cannot be had: {problem}."""
+
+
+class KvmUnusable(MachineError):
+    """Machine {machine} has no KVM: {reason}."""
+
+    hint = (
+        "the machine exact needs none; or, where the time that emulation takes will do, which says little "
+        "about any hardware: [machine] allow_emulated_time = true"
+    )
