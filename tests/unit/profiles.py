@@ -1,9 +1,11 @@
 """Profiles for unit tests, made with as few words as a test needs."""
 
 from collections.abc import Mapping
+from fractions import Fraction
 
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import (
+    CallNode,
     FunctionCount,
     OperationCounts,
     PageCount,
@@ -56,3 +58,22 @@ def a_profile(
         region=region,
         programs=(ProgramCount(program="work", instructions=program),),
     )
+
+
+def with_calls(
+    stacks: Mapping[tuple[str, ...], Fraction], *, kernel: str = "debian:6.1", operations: int = 10
+) -> Profile:
+    """A profile with a tree of calls: stack, the outermost function first → instructions in the region."""
+    rows: dict[str, int] = {}
+    nodes = [CallNode(parent=0, function=-1, instructions=0, entered=0)] * 2
+    places: dict[tuple[str, ...], int] = {(): 0}
+    for path in sorted({stack[:end] for stack in stacks for end in range(1, len(stack) + 1)}):
+        places[path] = len(nodes)
+        function = rows.setdefault(path[-1], len(rows))
+        own = int(stacks.get(path, 0))
+        nodes.append(CallNode(parent=places[path[:-1]], function=function, instructions=own, entered=1))
+    own_counts = dict.fromkeys(rows, 0)
+    for stack, count in stacks.items():
+        own_counts[stack[-1]] += int(count)
+    plain = a_profile({(name, ""): own_counts[name] for name in rows}, kernel=kernel, operations=operations)
+    return plain.model_copy(update={"region": plain.region.model_copy(update={"nodes": tuple(nodes)})})

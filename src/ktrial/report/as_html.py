@@ -1,19 +1,20 @@
 """The HTML page: one file, readable without ktrial, without a network and without scripts."""
 
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from jinja2 import Environment
+from markupsafe import Markup
 
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
-from ktrial.report import counters, environment, figures, repeat, summary, words
+from ktrial.report import counters, figures, repeat, summary, words
+from ktrial.report import environment as surroundings
 from ktrial.report.charts import levels, palette, ratios
 from ktrial.report.printable import printable, shortened
 from ktrial.report.study_toml import study_toml
+from ktrial.report.templating import environment, text_of
 
 _CONSOLE_CHARACTERS = 6000
 """The console's last characters that a failed trial shows."""
@@ -52,28 +53,10 @@ def page(record: StudyRecord) -> str:
 
 
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("ktrial.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalized,
-    )
+    made = environment()
     made.globals.update(figures=figures, words=words, shortened=shortened, console_end=console_end)
     made.globals.update(metric_name=summary.metric_name)
-    made.filters["breakable"] = _breakable
     return made
-
-
-def _finalized(value: Any) -> Any:
-    """Plain text loses its control characters before it is escaped; markup of our own passes."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _breakable(text: str) -> Markup:
-    """Escaped text that may go on in a new line after a slash."""
-    return escape(printable(text)).replace("/", Markup("/<wbr>"))
 
 
 def _facts(record: StudyRecord) -> dict[str, Any]:
@@ -89,8 +72,8 @@ def _facts(record: StudyRecord) -> dict[str, Any]:
         "modes": summary.modes(record),
         "without_erms": _without_erms(record),
         "counters": counters.most_different(record),
-        "kernels": environment.kernels(record),
-        "machine": environment.machine(record),
+        "kernels": surroundings.kernels(record),
+        "machine": surroundings.machine(record),
         "recipe": repeat.recipe(record),
         "study_file": study_toml(record.study),
         "seconds": sum(trial.seconds for trial in record.trials),
@@ -101,9 +84,8 @@ def _facts(record: StudyRecord) -> dict[str, Any]:
 
 
 def _pictures(record: StudyRecord) -> dict[str, Any]:
-    style = files("ktrial.report").joinpath("templates", "page.css").read_text(encoding="utf-8")
     return {
-        "style": Markup(style + "\n".join(_chart_colours())),
+        "style": Markup(text_of("page.css") + "\n".join(_chart_colours())),
         "overview": _overview(record),
         "workloads": tuple(_workloads(record)),
     }
