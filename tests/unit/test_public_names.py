@@ -49,7 +49,7 @@ PUBLIC = {
         Profile
     """,
     "ktrial.model.machine": """
-        Boot CarriedFile MachineIdentity
+        Boot CarriedFile CgroupLimits MachineIdentity
     """,
     "ktrial.model.profile": """
         CacheCounts CallNode CycleModel FunctionCount OperationCounts PROGRAM PageCount PluginCounts

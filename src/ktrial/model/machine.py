@@ -17,6 +17,17 @@ class CarriedFile(Model):
     mode: int = 0o644
 
 
+class CgroupLimits(Model):
+    """What the programs of a trial may use together, by a control group of their own (cgroup v2)."""
+
+    cpus: float | None = Field(default=None, gt=0)
+    """CPU time: 0.5 is half of one CPU (cpu.max, in periods of 100 ms)."""
+    memory_mib: int | None = Field(default=None, ge=1)
+    """memory.max."""
+    io: tuple[str, ...] = ()
+    """Lines of io.max: `8:0 wbps=1048576`."""
+
+
 class Boot(Model):
     """One system to boot: with the machine, all that decides the state in which a trial starts."""
 
@@ -33,6 +44,12 @@ class Boot(Model):
     limit_seconds: float = 300.0
     initrd_padding: int = 0
     """Bytes of ballast in the initial RAM disk: an irrelevant change, for tests of robustness."""
+    pin: tuple[int, ...] = ()
+    """Machines in real time: the CPUs of this host that programs, or QEMU, run on; empty: all."""
+    cgroup: CgroupLimits | None = None
+    """Machine host: limits for the programs; None: no control group."""
+    allow_emulated_time: bool = False
+    """Machine kvm: without KVM, the time that emulation takes will do."""
 
 
 class MachineIdentity(Model):
@@ -50,3 +67,5 @@ class MachineIdentity(Model):
     """The snapshot's key; empty where the system was booted plainly."""
     plain_boot_reason: str = ""
     """Why no snapshot was used; empty where one was."""
+    clock_reason: str = ""
+    """Why instructions are read from the guest's clock, where nobody asked for that; empty otherwise."""

@@ -4,13 +4,16 @@ from pydantic import Field
 
 from ktrial.model.base import Model
 from ktrial.model.design import Design, Factor
-from ktrial.model.workload import WorkloadUse
+from ktrial.model.machine import CgroupLimits
+from ktrial.model.workload import CountedBy, WorkloadUse
 
 
 class MachineSettings(Model):
     """The machine that a study asks for. Same for all treatments, except where a factor changes it."""
 
     kind: str = "exact"
+    count: CountedBy | None = None
+    """What counts instructions; None is the plugin where it loads, else the clock. Exact mode only."""
     kernel: str = ""
     """The kernel of every treatment; empty where a factor of kind `kernel` names it."""
     memory_mib: int = Field(default=512, ge=64)
@@ -26,6 +29,12 @@ class MachineSettings(Model):
     """Guest instructions (nanoseconds of guest time) after which a trial has hung."""
     limit_seconds: float = Field(default=300.0, gt=0)
     """Host seconds after which a trial has hung."""
+    pin: tuple[int, ...] = ()
+    """Machines in real time: the CPUs of this host that programs, or QEMU, run on; empty: all."""
+    cgroup: CgroupLimits | None = None
+    """Machine host: limits for the programs of a trial."""
+    allow_emulated_time: bool = False
+    """Machine kvm: without KVM, the time that emulation takes will do."""
 
 
 class Study(Model):

@@ -1,0 +1,136 @@
+"""The processes `launch`: each runs a row of programs, one after another, and tells what came of them."""
+
+import contextlib
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ktrial.errors import GuestProgramsMissing, MachineError, MachineStopped
+from ktrial.machines.exact.process import memory_file
+from ktrial.target import Run, StepResult
+
+PROGRAM = "launch"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where programs run."""
+
+    cpus: tuple[int, ...] = ()
+    """Empty: all that this process may use."""
+    cgroup: str = ""
+    """The directory of their control group; empty: this process's own."""
+
+
+def launch_program(where: Path) -> Path:
+    """The program `launch` in the directory of the guest programs. Raises GuestProgramsMissing."""
+    program = where / PROGRAM
+    if not program.is_file():
+        raise GuestProgramsMissing(architecture=where.name, directory=where, missing=PROGRAM)
+    return program
+
+
+class Launchers:
+    """The launchers that are alive; `stop` ends them all, from whatever thread."""
+
+    def __init__(self, machine: str) -> None:
+        self._machine = machine
+        self._alive: set[subprocess.Popen[bytes]] = set()
+        # Re-entrant: a signal handler calls stop(), and may have interrupted the very thread that holds it.
+        self._lock = threading.RLock()
+        self._stopped = False
+
+    def check(self) -> None:
+        """Raise MachineStopped once stop() was called."""
+        if self._stopped:
+            raise MachineStopped(machine=self._machine)
+
+    def stop(self) -> None:
+        """End all programs. A launcher whose standard input breaks kills what it runs, and ends."""
+        with self._lock:
+            self._stopped = True
+            for child in self._alive:
+                _hang_up(child)
+
+    def run(self, program: Path, runs: Sequence[tuple[int, Run]], place: Place) -> tuple[StepResult, ...]:
+        """Run the programs one after another, each with its number; one result each.
+
+        Between the start of the first program and the end of the last this process does nothing.
+        Raises MachineStopped, or MachineError where the launcher itself fails.
+        """
+        self.check()
+        order = {
+            "runs": [{"step": number, "run": _told(run)} for number, run in runs],
+            "cpus": place.cpus,
+            "cgroup": place.cgroup,
+            "parent": os.getpid(),
+        }
+        with memory_file("ktrial-results") as results, memory_file("ktrial-launch") as said:
+            child = self._spawn(program, results, said)
+            try:
+                status = self._finish(child, json.dumps(order).encode() + b"\n")
+            finally:
+                self._remove(child)
+            self.check()
+            found = tuple(StepResult.model_validate_json(line) for line in _lines(results))
+            if status or len(found) < len(runs):
+                last = _text(said).strip() or "it said nothing"
+                problem = f"the launcher ended with status {status}: {last}"
+                raise MachineError(machine=self._machine, problem=problem)
+            return found
+
+    def _spawn(self, program: Path, results: int, said: int) -> subprocess.Popen[bytes]:
+        try:
+            # A process group of its own: a terminal's Ctrl-C reaches ktrial only, which calls stop().
+            child = subprocess.Popen(
+                [program], stdin=subprocess.PIPE, stdout=results, stderr=said, env={}, process_group=0
+            )
+        except OSError as error:
+            problem = f"{program} cannot be started: {error.strerror}"
+            raise MachineError(machine=self._machine, problem=problem) from None
+        with self._lock:
+            self._alive.add(child)
+            if self._stopped:
+                _hang_up(child)
+        return child
+
+    def _finish(self, child: subprocess.Popen[bytes], order: bytes) -> int:
+        stdin = child.stdin
+        if stdin is None:
+            raise AssertionError("the launcher was started with a pipe")
+        # It ended at once, which its status tells; or stop() was faster.
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            stdin.write(order)
+            stdin.flush()
+        return child.wait()
+
+    def _remove(self, child: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            self._alive.discard(child)
+            _hang_up(child)
+        child.wait()
+
+
+def _told(run: Run) -> dict[str, object]:
+    """As the launcher reads it. The layout stays as this system has it: random, or not."""
+    return run.model_dump(mode="json", exclude={"do"})
+
+
+def _hang_up(child: subprocess.Popen[bytes]) -> None:
+    if child.stdin is not None and not child.stdin.closed:
+        with contextlib.suppress(BrokenPipeError):  # what was not sent yet has nobody to read it
+            child.stdin.close()
+
+
+def _lines(descriptor: int) -> list[str]:
+    return _text(descriptor).splitlines()
+
+
+def _text(descriptor: int) -> str:
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        file.seek(0)
+        return file.read().decode(errors="replace")

@@ -1,0 +1,232 @@
+"""This system as a target: steps are done on it, one after another, as it runs."""
+
+import base64
+import binascii
+import contextlib
+import subprocess
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import Self
+
+from ktrial.errors import GuestEnded, HostChangeForbidden
+from ktrial.machines.exact.digests import digest_of_file
+from ktrial.machines.exact.guest_programs import WORK, WORK_IN_GUEST
+from ktrial.machines.host.confinement import cpu_list
+from ktrial.machines.host.launcher import Launchers, Place, launch_program
+from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.trial import Outcome
+from ktrial.model.workload import Mode
+from ktrial.target import Collect, Failure, LoadModule, Mount, Push, Read, Run, Step, StepResult, Write
+from ktrial.target.local import LocalTarget
+
+Writer = Callable[[Write], StepResult]
+"""Makes one setting, so that it can be taken back, whatever happens; its result is the step's."""
+
+NAME = "host"
+_COLLECT_LIMIT = 64 << 20
+_PATIENCE = 60.0
+
+
+class HostTarget:
+    """This system. A context manager: what its steps mounted and loaded is taken back at the end."""
+
+    def __init__(
+        self,
+        boot: Boot,
+        launchers: Launchers,
+        *,
+        guest: Path,
+        cgroup: str,
+        allow_changes: bool,
+        writer: Writer | None,
+    ) -> None:
+        self._boot = boot
+        self._launchers = launchers
+        self._guest = guest
+        self._launch = launch_program(guest)
+        self._place = Place(boot.pin, cgroup)
+        self._allow_changes = allow_changes
+        self._writer = writer
+        self._local = LocalTarget()
+        self._undo: list[tuple[str, ...]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for command in reversed(self._undo):
+            # What is in use now, or gone, is the system's; there is nobody left to tell.
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=True)
+
+    @property
+    def identity(self) -> MachineIdentity:
+        """What of this system can change a result, beside its settings."""
+        return MachineIdentity(
+            machine=NAME,
+            mode=Mode.TIMED,
+            cpu_model=cpu_model(),
+            arguments=tuple(_placed(self._boot)),
+            command_line=Path("/proc/cmdline").read_text(errors="replace").strip(),
+            agent_digest=digest_of_file(self._launch),
+        )
+
+    def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
+        """Do the steps in order; programs that follow each other are handed to one launcher.
+
+        Raises HostChangeForbidden before the first step where one of them would change this system without
+        leave, GuestEnded where a program passes the boot's limit, MachineError.
+        """
+        self._check(steps)
+        results: list[StepResult] = []
+        for is_run, group in groupby(enumerate(steps), key=lambda numbered: isinstance(numbered[1], Run)):
+            numbered = list(group)
+            if is_run:
+                results += self._run([(number, step) for number, step in numbered if isinstance(step, Run)])
+                self._judge(numbered, results)
+            else:
+                results += [self._do(number, step) for number, step in numbered]
+        return tuple(results)
+
+    def _check(self, steps: tuple[Step, ...]) -> None:
+        for step in steps:
+            what = _change(step)
+            if what and not self._allow_changes:
+                raise HostChangeForbidden(machine=NAME, what=what)
+            if isinstance(step, Write) and self._writer is None:
+                what = f"{what} without a journal that takes it back"
+                raise HostChangeForbidden(machine=NAME, what=what, hint="ktrial run brings the journal")
+
+    def _run(self, runs: list[tuple[int, Run]]) -> tuple[StepResult, ...]:
+        limit_ns = round(self._boot.limit_seconds * 1e9)
+
+        def here(run: Run) -> Run:
+            limit = run.limit_ns or limit_ns
+            return run.model_copy(update={"argv": self._argv(run.argv), "limit_ns": limit, "layout_seed": 0})
+
+        return self._launchers.run(self._launch, [(number, here(run)) for number, run in runs], self._place)
+
+    def _argv(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """The built-in workloads' program is elsewhere in a guest."""
+        return (str(self._guest / WORK), *argv[1:]) if argv[:1] == (WORK_IN_GUEST,) else argv
+
+    def _judge(self, numbered: list[tuple[int, Step]], results: list[StepResult]) -> None:
+        held = {number for number, step in numbered if isinstance(step, Run) and not step.limit_ns}
+        if any(result.timed_out and result.step in held for result in results):
+            reason = f"{self._boot.limit_seconds:g} s went by before the steps were done"
+            raise GuestEnded(outcome=Outcome.HUNG.value, reason=reason, console="", results=tuple(results))
+
+    def _do(self, number: int, step: Step) -> StepResult:
+        match step:
+            case Write():
+                if self._writer is None:
+                    raise AssertionError("a write without a writer was refused before")
+                return self._writer(step).model_copy(update={"step": number})
+            case Read():
+                return self._local.step(number, step)
+            case Push():
+                failure, content = _attempt(f"push {step.path}", lambda: _push(step)), ""
+            case Collect():
+                content, failure = _collect(step)
+            case Mount():
+                failure, content = self._mount(step), ""
+            case LoadModule():
+                failure, content = self._load(step), ""
+            case _:
+                failure, content = Failure(text=f"{step.do}: the machine host does not do this"), ""
+        return StepResult(step=number, do=step.do, failure=failure, content=content)
+
+    def _mount(self, step: Mount) -> Failure | None:
+        def mount() -> None:
+            Path(step.path).mkdir(parents=True, exist_ok=True)
+            options = ("-o", step.options) if step.options else ()
+            _command("mount", "-t", step.fstype, *options, "--", step.source, step.path)
+            self._undo.append(("umount", step.path))
+
+        return _attempt(f"mount {step.path}", mount)
+
+    def _load(self, step: LoadModule) -> Failure | None:
+        name = Path(step.path).name.partition(".")[0].replace("-", "_")
+        if Path("/sys/module", name).exists():
+            return None
+
+        def load() -> None:
+            _command("insmod", step.path, *step.parameters.split())
+            self._undo.append(("rmmod", name))
+
+        return _attempt(f"module {step.path}", load)
+
+
+def cpu_model() -> str:
+    """`Intel(R) Xeon(R) … (stepping 3, microcode 0x…)`, as /proc/cpuinfo has it."""
+    facts: dict[str, str] = {}
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        key, _, value = line.partition(":")
+        facts.setdefault(key.strip(), value.strip())
+    details = [f"{key} {facts[key]}" for key in ("stepping", "microcode") if facts.get(key)]
+    name = facts.get("model name", "unknown")
+    return f"{name} ({', '.join(details)})" if details else name
+
+
+def _placed(boot: Boot) -> list[str]:
+    found = [f"pin={cpu_list(set(boot.pin))}"] if boot.pin else []
+    if boot.cgroup:
+        found.append(f"cgroup={boot.cgroup.model_dump_json(exclude_none=True)}")
+    return found
+
+
+def _change(step: Step) -> str:
+    """What a step would change of this system, in words; empty where it changes nothing."""
+    match step:
+        case Write(path=path, value=value):
+            return f"write {value!r} to {path}"
+        case Push(path=path):
+            return f"write the file {path}"
+        case Mount(path=path):
+            return f"mount something at {path}"
+        case LoadModule(path=path):
+            return f"load the module {path}"
+        case _:
+            return ""
+
+
+def _push(step: Push) -> None:
+    path = Path(step.path)
+    try:
+        content = base64.b64decode(step.base64, validate=True)
+    except binascii.Error as error:
+        raise OSError(f"its content is not base64: {error}") from None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    path.chmod(step.mode)
+
+
+def _collect(step: Collect) -> tuple[str, Failure | None]:
+    found: dict[str, str] = {}
+
+    def collect() -> None:
+        with Path(step.path).open("rb") as file:
+            content = file.read(_COLLECT_LIMIT + 1)
+        if len(content) > _COLLECT_LIMIT:
+            raise OSError(f"longer than {_COLLECT_LIMIT} bytes")
+        found["content"] = base64.b64encode(content).decode()
+
+    failure = _attempt(f"collect {step.path}", collect)
+    return found.get("content", ""), failure
+
+
+def _command(*argv: str) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    if done.returncode:
+        raise OSError(done.stderr.strip() or f"{argv[0]} ended with status {done.returncode}")
+
+
+def _attempt(action: str, attempt: Callable[[], None]) -> Failure | None:
+    try:
+        attempt()
+    except subprocess.TimeoutExpired:
+        return Failure(text=f"{action}: it did not end within {_PATIENCE:g} s")
+    except OSError as error:
+        return Failure(errno=error.errno or 0, text=f"{action}: {error.strerror or error}")
+    return None
