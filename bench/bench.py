@@ -1,6 +1,7 @@
 """`make bench`: how fast ktrial is, as ratios to other programs that are measured side by side.
 
-Each module in bench/subjects has a function `rows`, which measures and yields rows.
+Each module in bench/subjects has a function `rows`, which measures and yields rows; one may have a function
+`tables` too, which yields tables of other findings.
 Exit status 0, whatever was measured: on a machine that does other work too, a slow run says little about
 ktrial. With --strict it is 1 where something does not hold that was measured.
 """
@@ -29,6 +30,8 @@ def main() -> int:
         console.print(f"  {row.what}: {row.seconds:.3f} s")
         measured.append(row)
     console.print(table(measured))
+    for drawn in other_tables(chosen.subjects):
+        console.print(drawn)
     console.print(f"{load()} after; limits in seconds are meant for idle cores")
     for note in dict.fromkeys(row.note for row in measured if row.note):
         console.print(note, highlight=False)
@@ -51,6 +54,14 @@ def measure(names: list[str]) -> Iterator[Row]:
     """The rows of the subjects, as they are measured."""
     for name in names:
         yield from importlib.import_module(f"{subjects.__name__}.{name}").rows()
+
+
+def other_tables(names: list[str]) -> Iterator[Table]:
+    """What subjects show that is no speed: those that have a function `tables`."""
+    for name in names:
+        subject = importlib.import_module(f"{subjects.__name__}.{name}")
+        if hasattr(subject, "tables"):
+            yield from subject.tables()
 
 
 def table(rows: list[Row]) -> Table:
