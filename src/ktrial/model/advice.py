@@ -10,6 +10,10 @@ class WarningKind(StrEnum):
 
     FAILED_TRIALS = "failed-trials"
     PLAIN_BOOT = "plain-boot"
+    COUNTED_BY_CLOCK = "counted-by-clock"
+    """The QEMU plugin does not load here: instructions are read from the guest's clock."""
+    NO_PROFILE = "no-profile"
+    """The totals hold, but what each function had of them is not known."""
     DIFFERENT_MACHINES = "different-machines"
     DIFFERENT_KERNELS = "different-kernels"
     """One treatment's trials ran on kernels that differ, under one name."""

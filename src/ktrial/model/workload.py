@@ -27,6 +27,15 @@ class Mode(StrEnum):
     """Host time under emulation: says little about any hardware."""
 
 
+class CountedBy(StrEnum):
+    """What counts instructions in exact mode. The two are never compared with each other."""
+
+    PLUGIN = "plugin"
+    """The QEMU plugin: a repeated string instruction counts once, and its bytes apart."""
+    CLOCK = "clock"
+    """The guest's clock: each pass of a string instruction counts, so that the CPU hides the fast ones."""
+
+
 class Metric(Model):
     """A name, a unit and a direction."""
 
