@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field, ValidationError
 from ktrial.errors import GuestEnded, NoMarkedRegion, NoSymbolsInGuest
 from ktrial.kernels.symbols import kept_kallsyms, save_symbols, without_section_markers
 from ktrial.machines.exact import ExactMachine, guest_programs, plugin
+from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.machines.exact.plugin_programs import by_program
 from ktrial.machines.exact.profiled import ProfiledTarget
 from ktrial.model.design import Perturbation, Treatment
@@ -46,10 +47,11 @@ def profile(
     machine: ExactMachine | None = None,
     observer: Observer | None = None,
     sources: Sources | None = None,
+    caches: CacheShapes | None = None,
 ) -> Profile:
     """Profile the kernel of `settings`, on a machine as they say, in the workload.
 
-    Raises KernelError, WorkloadError (NoMarkedRegion among them), NoPluginHere, NoSymbolsInGuest, GuestEnded,
+    `caches`: model these, too (several times slower). Raises KernelError, WorkloadError (NoMarkedRegion among them), NoPluginHere, NoSymbolsInGuest, GuestEnded,
     MachineError.
     """
     machine, observer, sources = machine or ExactMachine(), observer or Silent(), sources or the_real_ones()
@@ -65,12 +67,12 @@ def profile(
     (job,) = jobs_of(study, Treatment(levels={}), kernel, sources)
     observer.preparing(job.boot, f"counting {job.label} by function")
     try:
-        return profile_job(machine, job)
+        return profile_job(machine, job, caches)
     except GuestEnded as error:
         raise _with_console(error) from None
 
 
-def profile_job(machine: ExactMachine, job: Job) -> Profile:
+def profile_job(machine: ExactMachine, job: Job, caches: CacheShapes | None = None) -> Profile:
     """Profile one job, whose boot may have any parameters. Raises as `profile`, but for the kernel."""
     steps = job.workload.steps(job.use, machine.mode, _AS_IT_IS)
     with (
@@ -79,7 +81,7 @@ def profile_job(machine: ExactMachine, job: Job) -> Profile:
     ):
         out = Path(directory) / "counts"
         symbols = _symbols(target, job, Path(directory))
-        results = target.counted(steps, symbols, out)
+        results = target.counted(steps, symbols, out, caches)
         job.workload.samples(job.use, machine.mode, results)
         region, operations = _region(job, results, out)
         return Profile(
