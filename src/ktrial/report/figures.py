@@ -2,6 +2,7 @@
 
 import math
 from datetime import UTC, datetime
+from fractions import Fraction
 
 NONE = "–"
 MINUS = "\u2212"
@@ -65,6 +66,11 @@ def duration(seconds: float) -> str:
 def counted(count: int, what: str) -> str:
     """`1 trial`, `3 trials`."""
     return f"{count}{SPACE}{what}" if count == 1 else f"{count}{SPACE}{what}s"
+
+
+def exactly(value: Fraction) -> str:
+    """`1256`, `418.666667`: all digits of a whole number, six decimals of another, for other programs."""
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):.6f}"
 
 
 def _significant(value: float) -> str:

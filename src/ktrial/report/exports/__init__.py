@@ -1,0 +1,38 @@
+"""Formats that other tools read profiles in, one file each; docs/reports.md shows them.
+
+A module here with an object `EXPORT`, or an entry point `ktrial.profile_exports` of another package, is found.
+"""
+
+from typing import Protocol, runtime_checkable
+
+from ktrial import extensions
+from ktrial.model.advice import DataWarning
+from ktrial.model.kernel_profile import Profile
+
+GROUP = "ktrial.profile_exports"
+
+
+@runtime_checkable
+class Export(Protocol):
+    """One format."""
+
+    name: str
+    """As it is typed: `speedscope`."""
+    summary: str
+    """What reads it, in a few words."""
+
+    def text(self, profile: Profile) -> str:
+        """The file's text. The same profile gives the same text."""
+        ...
+
+
+def exports() -> tuple[dict[str, Export], tuple[DataWarning, ...]]:
+    """All formats by name, with a warning for each of another package's that is broken."""
+    found = (_checked(name, export) for name, export in extensions.built_in(__name__, "EXPORT").items())
+    return extensions.outside(GROUP, "profile export", _checked, dict(found))
+
+
+def _checked(name: str, found: object) -> tuple[str, Export]:
+    if not isinstance(found, Export):
+        raise TypeError(f"{name} is no profile export: it lacks name, summary or text")
+    return found.name, found
