@@ -7,15 +7,18 @@ SMALLEST_MEMORY_MIB = 64
 LARGEST_MEMORY_MIB = 1024 * 1024
 
 
-def memory_mib(text: str) -> int:
-    """Mebibytes in `512M`, `512 MiB`, `1G` or `1 GiB`. Raises ValueError, which says what is allowed."""
+def memory_mib(text: str, *, smallest: int = SMALLEST_MEMORY_MIB) -> int:
+    """Mebibytes in `512M`, `512 MiB`, `1G` or `1 GiB`, at least `smallest`.
+
+    Raises ValueError, which says what is allowed.
+    """
     match = re.fullmatch(r"([0-9]{1,9}) ?([A-Za-z]*)", text)
     if not match or match[2] not in _MEBIBYTES:
         raise ValueError("a memory size is a whole number with M or G: 512M, 1G")
     size = int(match[1]) * _MEBIBYTES[match[2]]
-    if not SMALLEST_MEMORY_MIB <= size <= LARGEST_MEMORY_MIB:
+    if not smallest <= size <= LARGEST_MEMORY_MIB:
         largest = f"{LARGEST_MEMORY_MIB // 1024}G"
-        raise ValueError(f"a memory size lies between {SMALLEST_MEMORY_MIB}M and {largest}")
+        raise ValueError(f"a memory size lies between {smallest}M and {largest}")
     return size
 
 

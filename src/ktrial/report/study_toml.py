@@ -29,6 +29,8 @@ def _study(study: Study) -> dict[str, Any]:
 
 
 def _machine(machine: MachineSettings) -> dict[str, Any]:
+    if machine.kind == "host":
+        return {"kind": machine.kind, "limit_seconds": machine.limit_seconds, **_real_time(machine)}
     return {
         "kind": machine.kind,
         "kernel": machine.kernel,
@@ -40,7 +42,21 @@ def _machine(machine: MachineSettings) -> dict[str, Any]:
         "settle_seconds": machine.settle_ns / 1e9,
         "limit_instructions": machine.limit_instructions,
         "limit_seconds": machine.limit_seconds,
+        **_real_time(machine),
     }
+
+
+def _real_time(machine: MachineSettings) -> dict[str, Any]:
+    """Keys that only machines in real time have, and only where they say something."""
+    found: dict[str, Any] = {"pin": machine.pin}
+    if machine.allow_emulated_time:
+        found["allow_emulated_time"] = True
+    if machine.cgroup:
+        limits = machine.cgroup
+        memory = "" if limits.memory_mib is None else f"{limits.memory_mib}M"
+        cpus = {} if limits.cpus is None else {"cpus": limits.cpus}
+        found["cgroup"] = {**cpus, "memory": memory, "io": limits.io}
+    return found
 
 
 def _factor(factor: Factor) -> dict[str, Any]:

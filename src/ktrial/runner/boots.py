@@ -79,6 +79,9 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) 
         settle_ns=machine.settle_ns,
         limit_instructions=machine.limit_instructions,
         limit_seconds=machine.limit_seconds,
+        pin=machine.pin,
+        cgroup=machine.cgroup,
+        allow_emulated_time=machine.allow_emulated_time,
     )
 
 

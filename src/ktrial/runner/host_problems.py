@@ -3,11 +3,15 @@
 from ktrial import errors
 
 HOST_PROBLEMS: tuple[type[errors.KtrialError], ...] = (
+    errors.BadPin,
     errors.BadSetting,
     errors.CacheFull,
     errors.CacheUnusable,
+    errors.CgroupUnusable,
     errors.FileToCarry,
     errors.GuestProgramsMissing,
+    errors.HostChangeForbidden,
+    errors.KvmUnusable,
     errors.MachineToolMissing,
     errors.NoSpaceForSnapshot,
     errors.QemuTooOld,

@@ -17,6 +17,7 @@ from ktrial.runner.observer import Observer, Silent
 from ktrial.runner.planning import plan as plan_of
 from ktrial.runner.result import record
 from ktrial.runner.sources import Sources, the_real_ones
+from ktrial.runner.this_system import sources_for
 from ktrial.runner.trial import without_running
 from ktrial.runner.workers import (
     Broken,
@@ -58,7 +59,8 @@ def run(
     """
     machine = machine or machines.find(study.machine.kind)
     observer = observer or Silent()
-    session = _Session(study, store, machine, observer, sources or the_real_ones(), retry_failed)
+    sources = sources_for(machine, sources or the_real_ones())
+    session = _Session(study, store, machine, observer, sources, retry_failed)
     with Interruption() as interruption:
         try:
             machine.check()

@@ -5,12 +5,32 @@ from pathlib import Path
 
 from ktrial.model import units
 from ktrial.model.design import Factor, FactorKind
+from ktrial.model.machine import CgroupLimits
 from ktrial.model.study import MachineSettings
 from ktrial.runner.study_file.kernels import absolute_kernel, kernel_problem
 from ktrial.runner.study_file.known import Known
 from ktrial.runner.study_file.mistakes import Mistakes
-from ktrial.runner.study_file.tables import MachineTable
+from ktrial.runner.study_file.tables import CgroupTable, MachineTable
 from ktrial.runner.study_file.workloads import resolved
+
+HOST = "host"
+"""The machine that is this system: it is not booted."""
+RUNNING_KERNEL = "running"
+"""What studies on it have for a kernel."""
+
+_WHY = {
+    HOST: "it is this system, as it runs (its keys are pin, cgroup, limit_seconds)",
+    "exact": "it counts instructions, wherever it runs",
+    "kvm": "its programs run in a guest; pin holds QEMU",
+}
+_NOT_FOR = {
+    HOST: frozenset(MachineTable.model_fields) - {"kind", "pin", "cgroup", "limit_seconds"},
+    "exact": frozenset({"pin", "cgroup", "allow_emulated_time"}),
+    "kvm": frozenset({"cgroup"}),
+}
+"""Machine → keys of `[machine]` that mean nothing there."""
+_BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY})
+"""Factors that change what is booted."""
 
 
 def machine_settings(
@@ -19,11 +39,12 @@ def machine_settings(
     """The machine's settings; `directory` is where relative files are looked for."""
     if table.kind not in known.machines:
         mistakes.unknown(("machine", "kind"), "machine", table.kind, sorted(known.machines))
+    _check_keys(table, mistakes)
     if table.kernel and (problem := kernel_problem(table.kernel, known)):
         mistakes.add(("machine", "kernel"), problem)
     return MachineSettings(
         kind=table.kind,
-        kernel=absolute_kernel(table.kernel, directory),
+        kernel=RUNNING_KERNEL if table.kind == HOST else absolute_kernel(table.kernel, directory),
         memory_mib=units.memory_mib(table.memory),
         cpus=table.cpus,
         boot=tuple(table.boot),
@@ -32,7 +53,28 @@ def machine_settings(
         settle_ns=round(table.settle_seconds * 1e9),
         limit_instructions=table.limit_instructions,
         limit_seconds=table.limit_seconds,
+        pin=tuple(table.pin),
+        cgroup=_cgroup(table.cgroup),
+        allow_emulated_time=table.allow_emulated_time,
     )
+
+
+def _cgroup(table: CgroupTable | None) -> CgroupLimits | None:
+    if table is None:
+        return None
+    memory = None if table.memory is None else units.memory_mib(table.memory, smallest=1)
+    return CgroupLimits(cpus=table.cpus, memory_mib=memory, io=tuple(table.io))
+
+
+def _check_keys(table: MachineTable, mistakes: Mistakes) -> None:
+    """Keys that mean nothing on this kind of machine; and CPUs that are named twice."""
+    for key in sorted(table.model_fields_set & _NOT_FOR.get(table.kind, frozenset())):
+        mistakes.add(
+            ("machine", key), f'"{key}" means nothing on the machine {table.kind}: {_WHY[table.kind]}'
+        )
+    for place, cpu in enumerate(table.pin):
+        if cpu in table.pin[:place]:
+            mistakes.add(("machine", "pin", place), f"CPU {cpu} is here twice")
 
 
 def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistakes: Mistakes) -> None:
@@ -40,6 +82,9 @@ def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistak
 
     Memory may be both: what `[machine]` says then holds for no treatment.
     """
+    if table.kind == HOST:
+        _check_run_time_only(factors, mistakes)
+        return
     kernel_factor = any(factor.kind is FactorKind.KERNEL for factor in factors)
     if kernel_factor and table.kernel:
         mistakes.add(("machine", "kernel"), "the kernel is a factor here, and fixed too: it can be one only")
@@ -54,3 +99,13 @@ def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistak
         if factor.kind is FactorKind.BOOT and factor.target in fixed:
             where = ("machine", "boot", fixed[factor.target])
             mistakes.add(where, f"{factor.target} is a factor here, and fixed too: it can be one only")
+
+
+def _check_run_time_only(factors: Sequence[Factor], mistakes: Mistakes) -> None:
+    for factor in factors:
+        if factor.kind in _BOOTED:
+            mistakes.add(
+                ("factors", factor.name),
+                f"a factor of kind {factor.kind.value} needs a boot, and the machine {HOST} is this system, "
+                "as it runs: take a setting or a parameter, or the machine kvm or exact",
+            )

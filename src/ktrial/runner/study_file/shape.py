@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from ktrial.runner.study_file.mistakes import Mistakes, shown
 from ktrial.runner.study_file.tables import (
+    CgroupTable,
     FactorTable,
     MachineTable,
     MetricTable,
@@ -19,6 +20,7 @@ from ktrial.runner.study_file.tables import (
 
 _BELOW: dict[str, type[Table]] = {
     "machine": MachineTable,
+    "cgroup": CgroupTable,
     "factors": FactorTable,
     "workloads": WorkloadTable,
     "metrics": MetricTable,

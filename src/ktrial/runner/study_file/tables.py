@@ -45,6 +45,18 @@ def _memory(text: str) -> str:
     return text
 
 
+def _cgroup_memory(text: str) -> str:
+    units.memory_mib(text, smallest=1)
+    return text
+
+
+def _io_limit(text: str) -> str:
+    # Documentation/admin-guide/cgroup-v2.rst, io.max
+    if not re.fullmatch(r"[0-9]+:[0-9]+( (rbps|wbps|riops|wiops)=([0-9]+|max))+", text):
+        raise ValueError("a limit names a device and what it may do: 8:0 rbps=1048576 wiops=120")
+    return text
+
+
 def _margin(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError('a margin is a percentage or a fraction: "1 %" or 0.01')
@@ -88,6 +100,7 @@ def _by_kind(value: object) -> object:
 Text = Annotated[str, AfterValidator(plain_text)]
 Prose = Annotated[str, AfterValidator(lambda text: plain_text(" ".join(text.split())) if text else text)]
 Memory = Annotated[Text, AfterValidator(_memory)]
+IoLimit = Annotated[Text, AfterValidator(_io_limit)]
 Margin = Annotated[float, PlainValidator(_margin)]
 Level = Annotated[LevelValue, PlainValidator(level)]
 CommandText = Annotated[str | list[str], PlainValidator(_command)]
@@ -100,6 +113,18 @@ class Table(BaseModel):
     """A table of the file."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class CgroupTable(Table):
+    """`[machine] cgroup`."""
+
+    cpus: float | None = Field(
+        None, gt=0, le=65536, allow_inf_nan=False, description="a number above 0: 0.5 is half of one CPU"
+    )
+    memory: Annotated[Text, AfterValidator(_cgroup_memory)] | None = Field(
+        None, description='a whole number with M or G, as text: "256M"'
+    )
+    io: list[IoLimit] = Field([], description='a list of lines of io.max: ["8:0 wbps=1048576"]')
 
 
 class MachineTable(Table):
@@ -121,6 +146,11 @@ class MachineTable(Table):
     limit_instructions: int = Field(
         200_000_000_000, ge=1_000_000, le=_LARGEST_INTEGER, description="a whole number from 1000000"
     )
+    pin: list[Annotated[int, Field(ge=0, le=8191)]] = Field([], description="a list of CPUs: [2, 3]")
+    cgroup: CgroupTable | None = Field(
+        None, description='a table of limits: { cpus = 0.5, memory = "256M", io = ["8:0 wbps=1048576"] }'
+    )
+    allow_emulated_time: bool = Field(False, description="true or false")
 
 
 class FactorTable(Table):
