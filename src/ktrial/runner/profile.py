@@ -51,8 +51,8 @@ def profile(
 ) -> Profile:
     """Profile the kernel of `settings`, on a machine as they say, in the workload.
 
-    `caches`: model these, too (several times slower). Raises KernelError, WorkloadError (NoMarkedRegion among them), NoPluginHere, NoSymbolsInGuest, GuestEnded,
-    MachineError.
+    `caches`: model these, too (several times slower). Raises KernelError, WorkloadError (NoMarkedRegion among
+    them), NoPluginHere, NoSymbolsInGuest, GuestEnded, MachineError.
     """
     machine, observer, sources = machine or ExactMachine(), observer or Silent(), sources or the_real_ones()
     machine.check()

@@ -1,6 +1,7 @@
 """Formats that other tools read profiles in, one file each; docs/reports.md shows them.
 
-A module here with an object `EXPORT`, or an entry point `ktrial.profile_exports` of another package, is found.
+A module here with an object `EXPORT` is found, and so is an entry point `ktrial.profile_exports` of another
+package.
 """
 
 from typing import Protocol, runtime_checkable

@@ -1,9 +1,9 @@
 """The text that `perf script` prints of `perf record -e instructions -c PERIOD -g`, with PERIOD chosen here.
 
 Source: tools/perf/builtin-script.c of Linux, in the form that stackcollapse-perf.pl and the importers of
-speedscope and the Firefox Profiler read: a line for each sample, its stack below, the innermost function first.
-Most of them give each sample the weight 1, whatever its period is. So a stack stands there once for each PERIOD
-instructions of its own, as if every such instruction had been sampled.
+speedscope and the Firefox Profiler read: a line for each sample, its stack below, the innermost function
+first. Most of them give each sample the weight 1, whatever its period is. So a stack stands there once for
+each PERIOD instructions of its own, as if every such instruction had been sampled.
 """
 
 from collections.abc import Iterator, Sequence

@@ -13,7 +13,7 @@ class Vector:
     summary = "each operation's instructions, one a line: R, numpy, a spreadsheet"
 
     def text(self, profile: Profile) -> str:
-        """Instructions from one mark to the next; where a mark stands after several operations, their mean."""
+        """Instructions from one mark to the next; the mean where a mark ends several operations."""
         counts = profile.region.operations
         bundle = profile.operations // counts.count
         return "".join(f"{exactly(Fraction(count, bundle))}\n" for count in counts.vector or ())
