@@ -125,6 +125,15 @@ class FetchFailed(KernelError):
     hint = "check the network and the system's apt configuration: sudo apt-get update"
 
 
+class ListsOutOfDate(FetchFailed):
+    """Kernel {name} could not be fetched from {distribution}: {problem}"""
+
+    hint = (
+        "this machine's clock says {now}: if that is wrong, set it (sudo timedatectl set-ntp true); if it is "
+        "right, the mirror is out of date: use another"
+    )
+
+
 class CacheFull(KernelError):
     """The disk that holds the cache directory {directory} is full: {needed} needed, {free} free."""
 
