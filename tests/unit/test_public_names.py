@@ -12,20 +12,22 @@ from ktrial import model
 
 PUBLIC = {
     "ktrial.errors": """
-        BadBuildOption BadCommand BadConfigFile BadKernelName BadOutput BadParameter BadSetting
-        BuildError BuildFailed BuildToolsMissing CacheDamaged CacheFull CacheUnusable CannotLoadState
-        CannotSaveState ConfigUnusable FetchFailed FileNotCarried FileToCarry FrameError GuestEnded
-        GuestError GuestProgramsMissing ImageError ImageTruncated ImageUnreadable Interrupted
-        KernelError KernelNotFound KtrialError LibraryNotFound MachineError MachineStopped
-        MachineToolMissing MetricNotFound ModulesUnusable NewerStore NoDebianSource NoHostKernel
-        NoMarkedRegion NoPluginHere NoSpaceForSnapshot NoSuchBackend NoSuchRelease NoSuchSource
-        NoSymbolsInGuest NotAKernel NotASource NotAStore OptionNotTaken PluginCountsUnreadable
-        ProgramNotFound QemuGone QemuRefused QemuTooOld QemuUnusable SourceNotClean StoreDamaged
-        StoreError StoreForbidden StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes
-        StudyNotStored StudySyntaxError StudyUnreadable SymbolsUnknown TooManyCpus ToolFailed
-        ToolMissing UnknownMachine UnknownModule UnknownOption UnknownParameter UnknownWorkload
-        WorkloadError WorkloadFailed WorkloadKilled WorkloadNotStarted WorkloadTimedOut
-        WrongArchitecture
+        BadBuildOption BadCommand BadConfigFile BadKernelName BadKnobName BadKnobValue BadOutput
+        BadParameter BadSetting BuildError BuildFailed BuildToolsMissing CacheDamaged CacheFull
+        CacheUnusable CannotLoadState CannotSaveState ConfigUnusable FetchFailed FileNotCarried
+        FileToCarry FrameError GuestEnded GuestError GuestProgramsMissing ImageError ImageTruncated
+        ImageUnreadable Interrupted JournalError JournalForbidden JournalHeld JournalUnsafe
+        KernelError KernelNotFound KnobAbsent KnobError KnobForbidden KnobGone KnobMoved
+        KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused KnobRounded
+        KtrialError LibraryNotFound MachineError MachineStopped MachineToolMissing MetricNotFound
+        ModulesUnusable NewerStore NoDebianSource NoHostKernel NoMarkedRegion NoPluginHere
+        NoSpaceForSnapshot NoSuchBackend NoSuchRelease NoSuchSource NoSymbolsInGuest NotAKernel
+        NotASource NotAStore OptionNotTaken PluginCountsUnreadable ProgramNotFound QemuGone
+        QemuRefused QemuTooOld QemuUnusable SourceNotClean StoreDamaged StoreError StoreForbidden
+        StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes StudyNotStored
+        StudySyntaxError StudyUnreadable SymbolsUnknown TooManyCpus ToolFailed ToolMissing UnknownKnob
+        UnknownMachine UnknownModule UnknownOption UnknownParameter UnknownWorkload WorkloadError
+        WorkloadFailed WorkloadKilled WorkloadNotStarted WorkloadTimedOut WrongArchitecture
     """,
     "ktrial.model.advice": """
         DataWarning WarningKind
@@ -47,6 +49,9 @@ PUBLIC = {
     """,
     "ktrial.model.kernel_profile": """
         Profile
+    """,
+    "ktrial.model.knob": """
+        Allowed Default Knob KnobKind Place Safety Successor Version version_of
     """,
     "ktrial.model.machine": """
         Boot CarriedFile CgroupLimits MachineIdentity

@@ -1,0 +1,1 @@
+"""Knobs: what a kernel can be told, where, and how it is changed and put back."""

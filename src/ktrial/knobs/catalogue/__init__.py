@@ -1,0 +1,90 @@
+"""All knobs that ktrial knows: one file a subsystem, each with a tuple `KNOBS`.
+
+Outside this package the same tuple is named by an entry point of the group `ktrial.knobs`, whose name is the
+subsystem's.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from ktrial import extensions
+from ktrial.errors import UnknownKnob
+from ktrial.errors.nearest import nearest
+from ktrial.model.advice import DataWarning
+from ktrial.model.knob import Knob
+
+_GROUP = "ktrial.knobs"
+
+
+@cache
+def found() -> tuple[dict[str, Knob], tuple[DataWarning, ...]]:
+    """Name → knob, by subsystem and in the order of their files, and a warning for each broken plugin."""
+    own = dict(_check(*item) for item in extensions.built_in(__name__, "KNOBS").items())
+    subsystems, warnings = extensions.outside(_GROUP, "knobs", _check, own)
+    knobs: dict[str, Knob] = {}
+    for group in subsystems.values():
+        for knob in group:
+            knobs.setdefault(knob.name, knob)
+    return knobs, warnings
+
+
+def all_knobs() -> tuple[Knob, ...]:
+    """Every knob."""
+    return tuple(found()[0].values())
+
+
+def subsystems() -> tuple[str, ...]:
+    """The subsystems' names, sorted."""
+    return tuple(sorted({knob.subsystem for knob in all_knobs()}))
+
+
+def find(name: str) -> Knob:
+    """The knob of this name: the catalogue's, that of a sysctl or boot parameter, or its last part alone.
+
+    Raises UnknownKnob, which names those like it.
+    """
+    if knob := _by_name().get(name):
+        return knob
+    raise UnknownKnob(knob=name, similar=nearest(name, _by_name()))
+
+
+def known(name: str) -> Knob | None:
+    """The same, or None."""
+    return _by_name().get(name)
+
+
+def at(path: str) -> Knob | None:
+    """The knob that some kernel keeps in this file; None where the catalogue does not have it."""
+    return _by_path().get(path)
+
+
+@cache
+def _by_name() -> Mapping[str, Knob]:
+    knobs = all_knobs()
+    exact = {knob.name: knob for knob in knobs}
+    places = _unambiguous((place.sysctl or place.boot, knob) for knob in knobs for place in knob.places)
+    short = _unambiguous((knob.name.rpartition("/")[2].rpartition(".")[2], knob) for knob in knobs)
+    return {**short, **places, **exact}
+
+
+@cache
+def _by_path() -> Mapping[str, Knob]:
+    return {place.path: knob for knob in all_knobs() for place in knob.places if place.path}
+
+
+def _unambiguous(names: Iterable[tuple[str, Knob]]) -> dict[str, Knob]:
+    """Only names that stand for one knob."""
+    knobs: dict[str, set[str]] = {}
+    last: dict[str, Knob] = {}
+    for name, knob in names:
+        knobs.setdefault(name, set()).add(knob.name)
+        last[name] = knob
+    return {name: last[name] for name, several in knobs.items() if name and len(several) == 1}
+
+
+def _check(subsystem: str, found: object) -> tuple[str, tuple[Knob, ...]]:
+    if not isinstance(found, tuple) or not all(isinstance(each, Knob) for each in found):
+        raise TypeError("it is no tuple of knobs")
+    return subsystem, tuple(
+        knob if knob.subsystem else knob.model_copy(update={"subsystem": subsystem}) for knob in found
+    )
