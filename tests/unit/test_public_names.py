@@ -12,17 +12,18 @@ from ktrial import model
 
 PUBLIC = {
     "ktrial.errors": """
-        BadBuildOption BadCommand BadConfigFile BadKernelName BadKnobName BadKnobValue BadOutput
-        BadParameter BadSetting BuildError BuildFailed BuildToolsMissing CacheDamaged CacheFull
-        CacheUnusable CannotLoadState CannotSaveState ConfigUnusable FetchFailed FileNotCarried
+        BadBaselineName BadBuildOption BadCommand BadConfigFile BadKernelName BadKnobName BadKnobValue
+        BadLimit BadOutput BadParameter BadSetting BaselineFailed BaselineIncomparable BaselineLacks
+        BaselineNotThere BuildError BuildFailed BuildToolsMissing CacheDamaged CacheFull CacheUnusable
+        CannotLoadState CannotSaveState CheckError ConfigUnusable FetchFailed FileNotCarried
         FileToCarry FrameError GuestEnded GuestError GuestProgramsMissing ImageError ImageTruncated
         ImageUnreadable Interrupted JournalError JournalForbidden JournalHeld JournalUnsafe
         KernelError KernelNotFound KnobAbsent KnobError KnobForbidden KnobGone KnobMoved
         KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused KnobRounded
-        KtrialError LibraryNotFound MachineError MachineStopped MachineToolMissing MetricNotFound
-        ModulesUnusable NewerStore NoDebianSource NoHostKernel NoMarkedRegion NoPluginHere
-        NoSpaceForSnapshot NoSuchBackend NoSuchRelease NoSuchSource NoSymbolsInGuest NotAKernel
-        NotASource NotAStore OptionNotTaken PluginCountsUnreadable ProgramNotFound QemuGone
+        KtrialError LibraryNotFound ListsOutOfDate MachineError MachineFailedCheck MachineStopped MachineToolMissing
+        MetricNotFound ModulesUnusable NewerStore NoDebianSource NoHostKernel NoMarkedRegion
+        NoPluginHere NoSpaceForSnapshot NoSuchBackend NoSuchRelease NoSuchSource NoSymbolsInGuest
+        NotAKernel NotASource NotAStore OptionNotTaken PluginCountsUnreadable ProgramNotFound QemuGone
         QemuRefused QemuTooOld QemuUnusable SourceNotClean StoreDamaged StoreError StoreForbidden
         StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes StudyNotStored
         StudySyntaxError StudyUnreadable SymbolsUnknown TooManyCpus ToolFailed ToolMissing UnknownKnob
@@ -76,7 +77,7 @@ PUBLIC = {
         Comparison Result Verdict
     """,
     "ktrial.model.workload": """
-        Command Direction Metric MetricRule Mode Parameter Sample WorkloadDescription WorkloadUse
+        Command CountedBy Direction Metric MetricRule Mode Parameter Sample WorkloadDescription WorkloadUse
     """,
     "ktrial.target": """
         Collect Failure LoadModule LocalTarget Mount Push Read Run Step StepResult Target Walk Write
