@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ktrial import kernels
-from ktrial.errors import FetchFailed, NoSuchRelease
+from ktrial.errors import FetchFailed, ListsOutOfDate, NoSuchRelease
 from ktrial.kernels.apt import PrivateApt
 from ktrial.kernels.apt_sources import Archive, configured_sources
 from ktrial.kernels.elf import has_pvh_entry
@@ -249,3 +249,28 @@ def test_an_archive_that_cannot_be_reached_is_told_with_apts_own_words(
     apt = PrivateApt(tmp_path / "apt", "Debian", "amd64", r"linux-image-\d\S*-amd64")
     with pytest.raises(FetchFailed, match=r"could not be fetched from Debian: .*(connect|refused|Failed)"):
         apt.packages((nowhere,), "debian:6.1", kernels.silent)
+
+
+@pytest.mark.parametrize(
+    ("dates", "said"),
+    [
+        ("Date: Mon, 06 Jan 2020 10:00:00 UTC\nValid-Until: Mon, 13 Jan 2020 10:00:00 UTC\n", "is expired"),
+        ("Date: Fri, 06 Jan 2090 10:00:00 UTC\n", "is not valid yet"),
+    ],
+)
+def test_lists_of_another_time_let_the_user_look_at_the_clock(tmp_path: Path, dates: str, said: str) -> None:
+    suite = tmp_path / "mirror" / "dists" / "bookworm"
+    suite.mkdir(parents=True)
+    packages = suite / "main" / "binary-amd64" / "Packages"
+    packages.parent.mkdir(parents=True)
+    packages.touch()
+    hashed = f"SHA256:\n {hashlib.sha256(b'').hexdigest()} 0 main/binary-amd64/Packages\n"
+    about = "Suite: bookworm\nCodename: bookworm\nComponents: main\nArchitectures: amd64\n"
+    (suite / "Release").write_text(about + dates + hashed)
+    # Not signed, as what counts here comes after that; the system's apt may be told to mind no dates.
+    options = {"Trusted": "yes", "Check-Valid-Until": "yes", "Check-Date": "yes"}
+    stale = Archive(f"file:{tmp_path}/mirror", ("bookworm",), tuple(options.items()))
+    apt = PrivateApt(tmp_path / "apt", "Debian", "amd64", r"linux-image-\d\S*-amd64")
+    with pytest.raises(ListsOutOfDate, match=said) as caught:
+        apt.packages((stale,), "debian:6.1", kernels.silent)
+    assert "this machine's clock says 20" in caught.value.advice

@@ -62,6 +62,7 @@ def _checks() -> dict[str, Check]:
     [
         ("QEMU", State.MISSING, "sudo apt-get install qemu-system-x86"),
         ("cpio", State.MISSING, "sudo apt-get install cpio"),
+        ("setpriv", State.MISSING, "sudo apt-get install util-linux"),
         ("apt-get", State.LIMITED, "sudo apt-get install apt"),
         ("dpkg-deb", State.LIMITED, "sudo apt-get install dpkg"),
     ],
@@ -73,7 +74,7 @@ def test_a_missing_program_is_named_with_the_command_that_brings_it(
     assert check.state is state
     assert remedy in check.remedy
     _install_qemu(programs)
-    for program in ("cpio", "apt-get", "dpkg-deb"):
+    for program in ("cpio", "setpriv", "apt-get", "dpkg-deb"):
         _install(programs, program)
     assert _checks()[name].state is State.FINE
 
@@ -151,7 +152,7 @@ def test_all_is_well_where_all_is_there(
     programs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     _install_qemu(programs)
-    for program in ("cpio", "apt-get", "dpkg-deb", "depmod"):
+    for program in ("cpio", "setpriv", "apt-get", "dpkg-deb", "depmod"):
         _install(programs, program)
     guest = tmp_path / "guest"
     guest.mkdir()

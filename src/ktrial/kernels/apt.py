@@ -13,12 +13,13 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from debian.deb822 import Deb822
 
-from ktrial.errors import FetchFailed, ToolMissing
+from ktrial.errors import FetchFailed, ListsOutOfDate, ToolMissing
 from ktrial.kernels.apt_sources import Archive
 from ktrial.kernels.locks import held
 from ktrial.kernels.progress import Progress
@@ -33,6 +34,8 @@ _LEFT_OUT = re.compile(
 _HELPER = Path("/usr/lib/apt/apt-helper")
 _WAITING = "waiting for another ktrial that uses apt"
 _ABSENT_SUITE = re.compile(r"does not have a Release file|no longer has a Release file|404 ")
+_NOT_NOW = re.compile(r"Release file for .* is (?:expired|not valid yet)")
+"""apt-pkg/acquire-item.cc: the file is signed for another time than this machine's clock shows."""
 _POLL_SECONDS = 0.1
 _OLD_SECONDS = 6 * 3600
 _INDEX_FORMAT = 2
@@ -244,7 +247,16 @@ class PrivateApt:
         complaints = _complaints(output) or ["apt gave no reason"]
         # Suites that are not there matter only where nothing else went wrong.
         telling = [line for line in complaints if not _ABSENT_SUITE.search(line)] or complaints
-        return FetchFailed(name=kernel, distribution=self.distribution, problem="; ".join(telling[:4]))
+        return fetch_failed(kernel, self.distribution, telling[:4])
+
+
+def fetch_failed(kernel: str, distribution: str, complaints: list[str], before: str = "") -> FetchFailed:
+    """The error for what apt complains of. Of lists whose time is over, or not yet come, it says no more."""
+    problem = before + "; ".join(complaints)
+    if any(_NOT_NOW.search(line) for line in complaints):
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return ListsOutOfDate(name=kernel, distribution=distribution, problem=problem, now=now)
+    return FetchFailed(name=kernel, distribution=distribution, problem=problem)
 
 
 def _download_command(wanted: list[Package], into: Path) -> list[str]:

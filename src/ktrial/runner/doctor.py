@@ -49,6 +49,7 @@ def examine(progress: Progress) -> Iterator[Check]:
     yield from _qemu()
     yield _guest_programs()
     yield _program("cpio", "cpio", "builds the guest's initial RAM disk", State.MISSING)
+    yield _program("setpriv", "util-linux", "ends QEMU when ktrial ends", State.MISSING)
     yield _program("depmod", "kmod", "resolves the dependencies of kernel modules", State.MISSING)
     yield _program("apt-get", "apt", "fetches distribution kernels", State.LIMITED)
     yield _program("dpkg-deb", "dpkg", "unpacks distribution kernels", State.LIMITED)

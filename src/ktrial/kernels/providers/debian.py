@@ -14,9 +14,9 @@ from pathlib import Path
 
 from debian.debian_support import Version
 
-from ktrial.errors import BadKernelName, FetchFailed, NoDebianSource, NoSuchRelease, ToolFailed
+from ktrial.errors import BadKernelName, NoDebianSource, NoSuchRelease, ToolFailed
 from ktrial.errors.nearest import nearest
-from ktrial.kernels.apt import Package, PrivateApt, require_tool, run_tool
+from ktrial.kernels.apt import Package, PrivateApt, fetch_failed, require_tool, run_tool
 from ktrial.kernels.apt_sources import Archive, ConfiguredSource, configured_sources
 from ktrial.kernels.provider import Parts, Request
 from ktrial.kernels.space import check_output, require_space
@@ -93,8 +93,8 @@ class Debian:
             chosen = choose(request.name, request.wanted, packages)
         except NoSuchRelease as error:
             if problems := apt.problems():
-                problem = f"some package lists are missing: {'; '.join(problems[:3])}"
-                raise FetchFailed(name=request.name, distribution="Debian", problem=problem) from error
+                before = "some package lists are missing: "
+                raise fetch_failed(request.name, "Debian", problems[:3], before) from error
             if apt.age() < _RECENT_SECONDS:
                 raise
             packages = apt.packages(archives, request.name, request.progress, _RECENT_SECONDS)
