@@ -66,10 +66,20 @@ class QemuProcess:
     """A running QEMU, as a context manager: at its end the process is killed and waited for."""
 
     def __init__(
-        self, qemu: Qemu, arguments: tuple[str, ...], inherited: tuple[int, ...], children: Children
+        self,
+        qemu: Qemu,
+        arguments: tuple[str, ...],
+        inherited: tuple[int, ...],
+        children: Children,
+        *,
+        lockstep: bool = True,
+        cpus: tuple[int, ...] = (),
     ) -> None:
+        """In real time there is no `lockstep`. `cpus`: those that QEMU may use; all where it is empty."""
         children.check()
         self._children = children
+        self._lockstep = lockstep
+        self._cpus = cpus
         self._machine = children.machine
         with contextlib.ExitStack() as kept:
             self.frames, self.console, self._said = (kept.enter_context(_memory(n)) for n in _OUTPUTS)
@@ -141,8 +151,9 @@ class QemuProcess:
         return _content(self._said).decode(errors="replace").strip()
 
     def _command(self, qemu: Qemu, arguments: tuple[str, ...], monitor: int) -> list[str]:
+        pinned = ("taskset", "--cpu-list", ",".join(map(str, self._cpus))) if self._cpus else ()
         return [
-            *("setpriv", "--pdeathsig", "KILL", str(qemu.program), *arguments),
+            *("setpriv", "--pdeathsig", "KILL", *pinned, str(qemu.program), *arguments),
             *("-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=control"),
             *("-chardev", f"file,id=frames,path={inherited_path(self.frames)}"),
             *("-device", "isa-debugcon,iobase=0xe9,chardev=frames"),
@@ -161,7 +172,7 @@ class QemuProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,
                 stderr=self._said,
-                env=_environment(),
+                env=_environment() if self._lockstep else None,
                 pass_fds=passed,
                 process_group=0,
             )
