@@ -20,7 +20,7 @@ PUBLIC = {
         ImageUnreadable Interrupted JournalError JournalForbidden JournalHeld JournalUnsafe
         KernelError KernelNotFound KnobAbsent KnobError KnobForbidden KnobGone KnobMoved
         KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused KnobRounded
-        KtrialError LibraryNotFound ListsOutOfDate ListsOutOfDate MachineError MachineFailedCheck MachineStopped
+        KtrialError LibraryNotFound ListsOutOfDate MachineError MachineFailedCheck MachineStopped
         MachineToolMissing
         MetricNotFound ModulesUnusable NewerStore NoDebianSource NoHostKernel NoMarkedRegion
         NoPluginHere NoSpaceForSnapshot NoSuchBackend NoSuchRelease NoSuchSource NoSymbolsInGuest
