@@ -134,6 +134,19 @@ fn preference<'a>(local: bool, symbol: &Symbol<'a>) -> (usize, bool, usize, &'a 
     (underscores, local, symbol.name.len(), symbol.name)
 }
 
+/// What vmlinux.lds.h calls the ends of its sections (`__softirqentry_text_end`, `_stext`): they have the address of a
+/// function that has a name of its own, or of padding.
+fn is_section_marker(name: &[u8]) -> bool {
+    let of_section = |name: &[u8]| {
+        let end = name.strip_suffix(b"text_start");
+        name.starts_with(b"__") && end.or_else(|| name.strip_suffix(b"text_end")).is_some()
+    };
+    matches!(
+        name,
+        b"_text" | b"_stext" | b"_etext" | b"_sinittext" | b"_einittext"
+    ) || of_section(name)
+}
+
 fn function(line: &[u8]) -> Option<(bool, Symbol<'_>)> {
     let mut fields = line
         .split(|byte| byte.is_ascii_whitespace())
@@ -145,7 +158,8 @@ fn function(line: &[u8]) -> Option<(bool, Symbol<'_>)> {
         .next()
         .and_then(|field| field.strip_prefix(b"[")?.strip_suffix(b"]"))
         .unwrap_or_default();
-    (address >= KERNEL && matches!(kind, b"t" | b"T" | b"w" | b"W")).then_some((
+    let is_code = matches!(kind, b"t" | b"T" | b"w" | b"W") && !is_section_marker(name);
+    (address >= KERNEL && is_code).then_some((
         kind[0].is_ascii_lowercase(),
         Symbol {
             address,

@@ -64,3 +64,28 @@ fn an_empty_table_finds_nothing() {
     assert!(symbols.is_empty());
     assert_eq!(symbols.find(u64::MAX), None);
 }
+
+#[test]
+fn ends_of_sections_are_no_functions() {
+    // 6.12: a marker of one section, with fewer underscores than the first function of the next one.
+    let symbols = Symbols::read(
+        b"ffffffff81000000 T _stext
+ffffffff81000000 T _text
+ffffffff81000000 T startup_64
+ffffffff81001000 T __irqentry_text_end
+ffffffff81001000 T ___first_of_the_next
+ffffffff81002000 T __text_poke
+ffffffff81003000 T _etext
+",
+    );
+    let table = [
+        (0xffff_ffff_8100_0004, "startup_64"),
+        (0xffff_ffff_8100_1004, "___first_of_the_next"),
+        (0xffff_ffff_8100_2004, "__text_poke"),
+        (0xffff_ffff_8100_3004, "__text_poke"),
+    ];
+    for (address, expected) in table {
+        let (index, _) = symbols.find(address).unwrap();
+        assert_eq!(symbols.get(index).name, expected.as_bytes(), "{address:x}");
+    }
+}
