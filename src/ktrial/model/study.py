@@ -1,5 +1,7 @@
 """A study: one question, and what is needed to answer it. Plain data; files are read elsewhere."""
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from ktrial.model.base import Model
@@ -37,6 +39,31 @@ class MachineSettings(Model):
     """Machine kvm: without KVM, the time that emulation takes will do."""
 
 
+class Stopping(StrEnum):
+    """When a study in real time is over."""
+
+    SEQUENTIAL = "sequential"
+    """Looks after a few numbers of blocks, fixed beforehand, until all primary comparisons are decided."""
+    OPEN_ENDED = "open-ended"
+    """A look after every block, for as long as it takes."""
+    FIXED = "fixed"
+    """One look, after the last block."""
+
+
+class Timing(Model):
+    """How a study in real time goes. A block is every treatment once, in random order."""
+
+    blocks: int = Field(default=60, ge=3)
+    """The most that there may be."""
+    stopping: Stopping = Stopping.SEQUENTIAL
+    alpha: float = Field(default=0.05, gt=0, lt=0.5)
+    """Probability of a false claim of a difference, over all looks and all primary comparisons together."""
+    budget_seconds: float = Field(default=0.0, ge=0)
+    """Host seconds that the trials may take together; 0: no limit."""
+    primary: tuple[str, ...] = ()
+    """What the study is about: `workload` (its first metric) or `workload: metric`. Empty: every workload."""
+
+
 class Study(Model):
     """What a study file says, checked and completed."""
 
@@ -51,3 +78,10 @@ class Study(Model):
     design: Design = Design.FULL
     seed: int = 1
     """Of the run order and of the perturbations."""
+    timing: Timing | None = None
+    """None: the numbers are exact, and need no repetition beyond the perturbations."""
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there may be: each has a perturbation of its own, the same for every treatment."""
+        return self.timing.blocks if self.timing else self.perturbations

@@ -40,7 +40,7 @@ def _failed(study: Study, trials: _Trials) -> list[DataWarning]:
     return [
         DataWarning(
             kind=WarningKind.FAILED_TRIALS,
-            text=f"{label}: {failures(failed, study.perturbations)}",
+            text=f"{label}: {failures(failed, len(trials[label]) if study.timing else study.perturbations)}",
             advice=f"the end of the console log: ktrial show {study.name} --console",
         )
         for label, failed in by_label.items()
@@ -74,6 +74,8 @@ def _missing_workloads(study: Study, trials: _Trials) -> list[DataWarning]:
 
 
 def _spread(study: Study, measured: Mapping[tuple[str, str, str], Arm]) -> list[DataWarning]:
+    if study.timing:
+        return []
     if study.perturbations == 1:
         text = "one perturbation only: an effect cannot be told from an accident of layout"
         return [DataWarning(kind=WarningKind.NO_SPREAD, text=text, advice="set perturbations = 3 or more")]

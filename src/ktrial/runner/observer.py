@@ -1,11 +1,13 @@
 """Who watches a run: progress and events, told as they happen. Nothing is printed here."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from ktrial.errors import KtrialError
 from ktrial.model.design import Plan, PlannedTrial
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
+from ktrial.model.verdict import Comparison
 
 
 class Observer(Protocol):
@@ -31,6 +33,9 @@ class Observer(Protocol):
 
     def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
         """A trial ended and is stored; `finished` of `total` are. `seconds_left` is an estimate."""
+
+    def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
+        """A study in real time goes on: the next look is after `wanted` blocks. What is known so far."""
 
     def stopping(self) -> None:
         """Ctrl-C or SIGTERM: what is under way is being ended, what is finished is being stored."""
@@ -58,6 +63,9 @@ class Silent:
         """See Observer."""
 
     def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
+        """See Observer."""
+
+    def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
         """See Observer."""
 
     def stopping(self) -> None:

@@ -24,7 +24,7 @@ def plan(study: Study) -> Plan:
     chosen = treatments(study)
     in_order = [
         (block, treatment)
-        for block in range(study.perturbations)
+        for block in range(study.blocks)
         for treatment in _shuffled(chosen, study.seed, block)
     ]
     return Plan(

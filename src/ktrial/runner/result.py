@@ -10,11 +10,12 @@ from ktrial.model.design import Treatment
 from ktrial.model.record import StudyRecord
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
-from ktrial.model.verdict import Comparison, Result
+from ktrial.model.verdict import Comparison, Result, Verdict
 from ktrial.model.workload import Metric, Mode, Sample, WorkloadUse
+from ktrial.runner import timed
 from ktrial.runner.data_warnings import warnings_of
 from ktrial.runner.missing import why_missing
-from ktrial.runner.planning import plan
+from ktrial.runner.planning import plan, treatments
 from ktrial.stats import Arm, answer, compare
 from ktrial.stats.comparable import kernel_difference, machine_difference, mode_difference
 from ktrial.store import Store
@@ -34,10 +35,18 @@ def record(store: Store, study: int | str) -> StudyRecord:
         study=stored.study,
         study_digest=stored.digest,
         created=stored.created,
-        planned=len(plan(stored.study).trials),
+        planned=_planned(stored.study, trials),
         trials=trials,
         result=result(stored.study, trials),
     )
+
+
+def _planned(study: Study, trials: Sequence[Trial]) -> int:
+    """How many trials there will be; in real time, how many there must be before the next look."""
+    if study.timing is None:
+        return len(plan(study).trials)
+    wanted = timed.blocks_wanted(study, trials, metrics_of(study, trials))
+    return max(len(trials), (wanted or 0) * len(treatments(study)))
 
 
 def metrics_in_catalogue(use: WorkloadUse) -> tuple[Metric, ...]:
@@ -59,19 +68,57 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
     plan has its treatments. Nothing depends on time, on the host or on the order in which trials ended.
     """
     in_order = sorted(trials, key=lambda trial: trial.planned.order)
-    arms = [_TreatmentTrials.of(study, treatment, in_order) for treatment in plan(study).treatments]
+    arms = [_TreatmentTrials.of(study, treatment, in_order) for treatment in treatments(study)]
     comparisons = tuple(
         _comparison(study, label, metric, arms[0], arm)
-        for label, metric in _measured(study, in_order, described)
+        for label, metric in metrics_of(study, in_order, described)
         for arm in arms[1:]
     )
+    warnings: tuple[DataWarning, ...] = ()
+    if study.timing:
+        comparisons, warnings = _judged_in_time(study, in_order, arms, comparisons)
     return Result(
         study=study.name,
         question=study.question,
         answer=answer(comparisons, study.margin),
         comparisons=comparisons,
-        warnings=_all_warnings(study, arms, comparisons),
+        warnings=(*_all_warnings(study, arms, comparisons), *warnings),
     )
+
+
+def _judged_in_time(
+    study: Study,
+    trials: Sequence[Trial],
+    arms: Sequence["_TreatmentTrials"],
+    comparisons: tuple[Comparison, ...],
+) -> tuple[tuple[Comparison, ...], tuple[DataWarning, ...]]:
+    """The comparisons with the verdicts of the blocks so far, where there may be one, and what is odd."""
+    baseline, by_label = arms[0], {arm.treatment.label: arm for arm in arms}
+    lost, whole = timed.given_up(study, trials), timed.whole_blocks(study, trials)
+    found: dict[tuple[str, str, str], Comparison] = {}
+    warnings: tuple[DataWarning, ...] = ()
+    if whole and baseline.treatment.key not in lost:
+        looked = timed.look_at(study, trials, metrics_of(study, trials))
+        found = {(one.workload, one.metric, one.treatment): one for one in looked.comparisons}
+        warnings = looked.warnings
+
+    def judged(one: Comparison) -> Comparison:
+        arm = by_label[one.treatment]
+        own = found.get((one.workload, one.metric, one.treatment))
+        reason = _why_not_compared(one, baseline, arm)
+        if own and not reason:
+            return own
+        nothing = {"ratio": None, "low": None, "high": None, "verdict": Verdict.INCONCLUSIVE}
+        return one.model_copy(update={**nothing, "reason": reason or "no block has ended yet"})
+
+    return tuple(judged(one) for one in comparisons), warnings
+
+
+def _why_not_compared(one: Comparison, baseline: "_TreatmentTrials", treatment: "_TreatmentTrials") -> str:
+    sides = (baseline, treatment)
+    modes = [sample.mode for side in sides for sample in side.samples(one.workload, one.metric).values()]
+    missing = [side.arm(one.workload, one.metric).missing for side in sides]
+    return mode_difference(modes) or _difference(baseline, treatment) or "".join(missing[:1]) or missing[1]
 
 
 @dataclass(frozen=True)
@@ -81,11 +128,13 @@ class _TreatmentTrials:
     treatment: Treatment
     trials: tuple[Trial, ...]
     planned: int
+    some_will_do: bool
+    """In real time a trial that failed leaves its block out; it does not undo the others."""
 
     @classmethod
     def of(cls, study: Study, treatment: Treatment, trials: Sequence[Trial]) -> "_TreatmentTrials":
         own = tuple(trial for trial in trials if trial.planned.treatment.key == treatment.key)
-        return cls(treatment, own, study.perturbations)
+        return cls(treatment, own, len(own) if study.timing else study.perturbations, bool(study.timing))
 
     def samples(self, label: str, metric: str) -> dict[int, Sample]:
         """Perturbation's number → sample."""
@@ -102,11 +151,17 @@ class _TreatmentTrials:
         return Arm(
             label=self.treatment.label,
             values={number: sample.value for number, sample in sorted(found.items())},
-            missing=why_missing(self.treatment.label, label, self.trials, set(found), self.planned),
+            missing="" if found and self.some_will_do else self._why_missing(label, set(found)),
         )
 
+    def _why_missing(self, label: str, found: set[int]) -> str:
+        planned = max(1, self.planned)
+        return why_missing(self.treatment.label, label, self.trials, found, planned)
 
-def _measured(study: Study, trials: Sequence[Trial], described: Described) -> list[tuple[str, Metric]]:
+
+def metrics_of(
+    study: Study, trials: Sequence[Trial], described: Described = lambda _use: ()
+) -> list[tuple[str, Metric]]:
     """Every workload's label with each of its metrics, as sampled, or as described where nothing was."""
     found: dict[tuple[str, str], Metric] = {}
     for use in study.workloads:

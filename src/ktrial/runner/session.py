@@ -1,21 +1,23 @@
 """Run a study: plan, skip what is finished, obtain kernels, prepare, run trials at once, store, resume."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ktrial import machines
 from ktrial.errors import ImageError, Interrupted, KernelError, KtrialError
-from ktrial.machines import Machine
+from ktrial.machines import CountingMachine, Machine
 from ktrial.model.design import Plan, PlannedTrial, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.record import StudyRecord
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
+from ktrial.runner import timed
 from ktrial.runner.boots import Job, check_workloads, jobs_of, kernel_name, kernel_names
 from ktrial.runner.host_problems import HOST_PROBLEMS
 from ktrial.runner.interruption import Interruption
 from ktrial.runner.observer import Observer, Silent
 from ktrial.runner.planning import plan as plan_of
-from ktrial.runner.result import record
+from ktrial.runner.result import metrics_of, record, result
 from ktrial.runner.sources import Sources, the_real_ones
 from ktrial.runner.this_system import sources_for
 from ktrial.runner.trial import without_running
@@ -57,10 +59,12 @@ def run(
     and SIGHUP (what is finished is stored), StoreError, MachineError and others that say something about this
     host (a missing QEMU, a full disk), WorkloadError.
     """
-    machine = machine or machines.find(study.machine.kind)
+    machine = machine or _machine(study)
     observer = observer or Silent()
     sources = sources_for(machine, sources or the_real_ones())
-    session = _Session(study, store, machine, observer, sources, retry_failed)
+    session = (_TimedSession if study.timing else _Session)(
+        study, store, machine, observer, sources, retry_failed
+    )
     with Interruption() as interruption:
         try:
             machine.check()
@@ -81,34 +85,48 @@ class _Session:
     retry_failed: bool
     study_id: int = 0
     plan: Plan = field(init=False)
-    finished: int = 0
+    done: set[str] = field(default_factory=set)
+    """Keys of the trials that are not run (again)."""
+    kernels: dict[str, Kernel | KernelError] = field(default_factory=dict)
+    total: int = 0
+    """How many trials there will be."""
     seconds: list[float] = field(default_factory=list)
     at_once: int = 1
 
     def __post_init__(self) -> None:
         self.plan = plan_of(self.study)
+        self.total = len(self.plan.trials)
 
     @property
     def replaced(self) -> frozenset[Outcome]:
         """Outcomes of stored trials that are run again."""
         return frozenset(Outcome) - {Outcome.COMPLETED} if self.retry_failed else TRIED_AGAIN
 
+    @property
+    def finished(self) -> int:
+        """How many trials are in the store, and stay there."""
+        return len(self.done)
+
     def run(self, interruption: Interruption, at_once: int) -> None:
         """Run what is missing."""
+        self._begin(at_once)
+        self._run_missing(interruption, self.plan.trials)
+
+    def _begin(self, at_once: int) -> None:
         self.at_once = at_once
         self.study_id = self.store.study(self.study)
-        done = self.store.finished_keys(self.study_id, apart_from=self.replaced)
-        missing = [planned for planned in self.plan.trials if planned.key not in done]
-        self.finished = len(self.plan.trials) - len(missing)
+        self.done = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
         self.observer.study_planned(self.plan, self.finished)
+
+    def _run_missing(self, interruption: Interruption, wanted: Iterable[PlannedTrial]) -> None:
+        missing = [planned for planned in wanted if planned.key not in self.done]
         if missing:
             ready, jobs = self._ready(missing)
             self._run_trials(interruption, ready, jobs)
 
     def interrupted(self) -> Interrupted:
         """The error that ends an interrupted run."""
-        total = len(self.plan.trials)
-        what = f"{self.finished} of {total} trials are stored, nothing of them is lost"
+        what = f"{self.finished} of {self.total} trials are stored, nothing of them is lost"
         return Interrupted(what=what, resume="run the same command again: it goes on from there")
 
     def _ready(self, missing: list[PlannedTrial]) -> tuple[list[PlannedTrial], dict[str, tuple[Job, ...]]]:
@@ -133,8 +151,10 @@ class _Session:
 
     def _kernels(self, missing: list[PlannedTrial]) -> dict[str, Kernel | KernelError]:
         """Every kernel that is needed, by name, or why it cannot be had. Raises where none can."""
-        found: dict[str, Kernel | KernelError] = {}
+        found = self.kernels
         for name in kernel_names(self.study, (planned.treatment for planned in missing)):
+            if name in found:
+                continue
 
             def progress(what: str, done: int = 0, total: int = 0, name: str = name) -> None:
                 self.observer.kernel_progress(name, what, done, total)
@@ -190,15 +210,53 @@ class _Session:
 
     def _store(self, trial: Trial) -> None:
         self.store.add_trial(self.study_id, trial, replaces=self.replaced)
-        self.finished += 1
-        total = len(self.plan.trials)
-        self.observer.trial_finished(trial, self.finished, total, self._seconds_left(total))
+        self.done.add(trial.planned.key)
+        self.observer.trial_finished(trial, self.finished, self.total, self._seconds_left())
 
-    def _seconds_left(self, total: int) -> float | None:
+    def _seconds_left(self) -> float | None:
         if not self.seconds:
             return None
         mean = sum(self.seconds) / len(self.seconds)
-        return mean * (total - self.finished) / self.at_once
+        return mean * (self.total - self.finished) / self.at_once
+
+
+class _TimedSession(_Session):
+    """Blocks, one after another, for as long as a verdict is open."""
+
+    def run(self, interruption: Interruption, at_once: int) -> None:
+        """Run blocks up to the next look, look, and so on."""
+        self._begin(at_once)
+        trials = self._stored()
+        while wanted := timed.blocks_wanted(self.study, trials, metrics_of(self.study, trials)):
+            self._tell(trials, wanted)
+            block = timed.whole_blocks(self.study, trials)
+            self._run_missing(interruption, self._planned(trials, block))
+            trials = self._stored()
+
+    def _stored(self) -> tuple[Trial, ...]:
+        return self.store.trials(self.study_id)
+
+    def _planned(self, trials: Sequence[Trial], block: int) -> list[PlannedTrial]:
+        """The trials of the blocks up to this one; of a treatment that was given up there are no more."""
+        lost = timed.given_up(self.study, trials)
+        return [
+            planned
+            for planned in self.plan.trials
+            if planned.block <= block and planned.treatment.key not in lost
+        ]
+
+    def _tell(self, trials: Sequence[Trial], wanted: int) -> None:
+        blocks = timed.whole_blocks(self.study, trials)
+        self.total = max(wanted * len(self.plan.treatments), self.finished)
+        comparisons = result(self.study, trials).comparisons if blocks else ()
+        self.observer.blocks_wanted(blocks, wanted, comparisons)
+
+
+def _machine(study: Study) -> Machine:
+    machine = machines.find(study.machine.kind)
+    if isinstance(machine, CountingMachine):
+        machine.count_by(study.machine.count)
+    return machine
 
 
 def _treatments(trials: list[PlannedTrial]) -> list[Treatment]:
