@@ -1,14 +1,12 @@
-"""`ktrial profile` and `ktrial explain` on profiles that were written down beforehand."""
+"""`ktrial explain` on profiles that were written down beforehand."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.command_line import CommandLine
 from tests.unit.profiles import a_profile
 
-from ktrial.errors import NoPluginHere
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
@@ -92,39 +90,13 @@ def test_an_explanation_as_json_adds_up(cli: CommandLine) -> None:
     assert told["mode"] == "exact-plugin"
 
 
-def test_a_profile_has_the_functions_and_the_program(cli: CommandLine) -> None:
-    said = cli("profile", "--kernel", "debian:6.1", "--workload", "fork", "--boot", "quiet", "--top", 2)
-    table = rows(said.output)
-    assert said.status == 0
-    assert "fork on debian:6.1 quiet: 500 instructions per operation" in said.output
-    assert ["vma_link", "300", "60.0", "–", "1", "mm"] in table
-    assert ["1", "other", "function", "50", "10.0"] in table
-    assert ["[program]", "work", "50", "10.0"] in table
-    assert "The rows sum to 500; 0 belong to no row." in said.output
-
-
-def test_a_profile_as_json_and_as_stacks(cli: CommandLine, tmp_path: Path) -> None:
-    stacks = tmp_path / "stacks"
-    said = cli("profile", "--kernel", "debian:6.1", "--workload", "fork", "--json", "--folded", stacks)
-    told: dict[str, Any] = json.loads(said.output)
-    parts = [*told["functions"], *told["programs"]]
-    assert sum(each["instructions"] for each in parts) == told["instructions"] == 5000
-    assert stacks.read_text().splitlines() == [
-        "vma_link 3000",
-        "map [ext4] 500",
-        "kmem_cache_alloc 1000",
-        "[program] 500",
-    ]
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("explain", "--kernel", "debian:6.1", "--workload", "fork"), "--kernel: 1 given; give two"),
         (("explain", *BOTH, "--kernel", "debian:7.2"), "--kernel: 3 given; give two"),
         (("explain", *BOTH[:4], "--workload", "frok"), "There is no workload frok (did you mean fork"),
-        (("profile", *BOTH[2:], "--memory", "lots"), "--memory:"),
-        (("profile", "--kernel", "suse:6", "--workload", "fork"), "there is no provider 'suse'"),
+        (("explain", *BOTH, "--memory", "lots"), "--memory:"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_booted(
@@ -133,20 +105,3 @@ def test_mistakes_are_told_before_anything_is_booted(
     said = cli(*arguments)
     assert said.status == 2
     assert message in said.messages
-
-
-def test_stacks_that_cannot_be_written_are_told(cli: CommandLine, tmp_path: Path) -> None:
-    place = tmp_path / "none" / "stacks"
-    said = cli("profile", "--kernel", "debian:6.1", "--workload", "fork", "--folded", place)
-    assert said.status == 1
-    assert "cannot be written: No such file or directory" in said.messages
-
-
-def test_a_qemu_without_plugins_is_told(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def profile(*_: object, **__: object) -> Profile:
-        raise NoPluginHere(machine="exact", program="/usr/bin/qemu", problem="plugins are not built in")
-
-    monkeypatch.setattr("ktrial.runner.profile.profile", profile)
-    said = cli("profile", "--kernel", "debian:6.1", "--workload", "fork")
-    assert said.status == 1
-    assert "cannot count by function with /usr/bin/qemu" in said.messages

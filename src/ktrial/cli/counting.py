@@ -1,6 +1,5 @@
 """What `profile` and `explain` have in common: their options, and counting one kernel by function."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +8,7 @@ from ktrial.cli.options import workload_names
 from ktrial.errors import KtrialError
 
 if TYPE_CHECKING:
+    from ktrial.machines.exact.plugin import CacheShapes
     from ktrial.model.kernel_profile import Profile
 
 WorkloadName = Annotated[
@@ -34,7 +34,13 @@ class FileNotWritten(KtrialError):
     """{path} cannot be written: {problem}"""
 
 
-def count(kernels: list[str], workload: str, memory: str, boot: list[str] | None) -> "tuple[Profile, ...]":
+def count(
+    kernels: list[str],
+    workload: str,
+    memory: str,
+    boot: list[str] | None,
+    caches: "CacheShapes | None" = None,
+) -> "tuple[Profile, ...]":
     """A profile of each kernel. Raises BadOption, and what `ktrial.runner.profile.profile` raises."""
     from ktrial.cli.known import known
     from ktrial.cli.progress import progress
@@ -52,12 +58,4 @@ def count(kernels: list[str], workload: str, memory: str, boot: list[str] | None
         raise BadOption(option="--memory", problem=error) from None
     settings = [common.model_copy(update={"kernel": name_of(name)}) for name in kernels]
     with progress() as observer:
-        return tuple(profile(each, use, observer=observer) for each in settings)
-
-
-def write(path: Path, lines: list[str]) -> None:
-    """Write lines to a file of the user's. Raises FileNotWritten."""
-    try:
-        path.expanduser().write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    except OSError as error:
-        raise FileNotWritten(path=path, problem=error.strerror) from None
+        return tuple(profile(each, use, observer=observer, caches=caches) for each in settings)

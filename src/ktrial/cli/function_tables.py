@@ -9,65 +9,13 @@ from rich.text import Text
 
 from ktrial.cli.terminal import breakable
 from ktrial.model.explanation import Count, Explanation, Match, Row, Side
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.profile import FunctionCount
 from ktrial.report import figures
 from ktrial.report.printable import one_line, shortened
-from ktrial.stats.subsystems import subsystem
 
 _NAME_COLUMNS = 60
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"
 _SMALLEST = 0.5
 """A difference that is shown as 0 by the table of subsystems is left out of it."""
-
-
-def print_profile(profile: Profile, top: int, console: Console) -> None:
-    """The functions with the most instructions of their own, the rest, and the sum."""
-    region = profile.region
-    ranked = sorted(region.functions, key=lambda each: (-each.instructions, each.symbol, each.module))
-    rest = ranked[top:]
-    whole = figures.number(profile.per_operation(region.instructions))
-    headline = f"{profile.workload} on {profile.label}: {whole} instructions per operation"
-    console.print(Text(one_line(headline), style="bold"))
-    console.print(Text(_UNIT, style="dim"))
-    console.print()
-    table = _table("function", "self", "%", "inclusive", "entered")
-    table.add_column("subsystem", no_wrap=True)
-    for each in ranked[:top]:
-        table.add_row(*_profile_row(profile, each), subsystem(each.symbol, each.module))
-    own = sum(each.instructions for each in rest)
-    others = figures.counted(len(rest), "other function")
-    table.add_row(breakable(others), *_of_whole(profile, own), "", "", "")
-    for program in profile.programs:
-        name = f"[program] {program.program or '(vDSO, generated code)'}"
-        table.add_row(one_line(name), *_of_whole(profile, program.instructions), "", "", "")
-    console.print(table)
-    console.print()
-    unexplained = region.instructions - region.kernel - region.program
-    left = figures.number(profile.per_operation(unexplained))
-    console.print(f"The rows sum to {whole}; {left} belong to no row.")
-    console.print(_strings(profile))
-
-
-def _profile_row(profile: Profile, each: FunctionCount) -> tuple[str, ...]:
-    name = f"{each.symbol} [{each.module}]" if each.module else each.symbol
-    inclusive = None if each.inclusive is None else profile.per_operation(each.inclusive)
-    return (
-        shortened(name, _NAME_COLUMNS),
-        *_of_whole(profile, each.instructions),
-        figures.number(inclusive),
-        figures.number(profile.per_operation(each.entered)),
-    )
-
-
-def _of_whole(profile: Profile, instructions: int) -> tuple[str, str]:
-    share = instructions / (profile.region.instructions or 1)
-    return figures.number(profile.per_operation(instructions)), f"{share * 100:.1f}"
-
-
-def _strings(profile: Profile) -> str:
-    moved = figures.number(profile.per_operation(profile.region.strings.bytes))
-    return f"String instructions worked on {moved} bytes an operation."
 
 
 def print_explanation(explanation: Explanation, top: int, console: Console) -> None:

@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from ktrial.cli.cache_options import Caches, FirstCode, FirstData, LastLevel
 from ktrial.cli.counting import BootParameters, Memory, Top, WorkloadName
+from ktrial.cli.exporting import Exports, FlameGraph, Folded
 from ktrial.cli.options import Json, kernel_names
 
 
@@ -14,22 +16,40 @@ def profile(
     workload: WorkloadName,
     top: Top = 20,
     json: Json = False,
-    folded: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write call stacks there, for flame graphs.")
+    folded: Folded = None,
+    flame_graph: FlameGraph = None,
+    vector: Annotated[
+        Path | None,
+        typer.Option("--vector", metavar="FILE", help="Write each operation's instructions there."),
     ] = None,
+    export: Exports = None,
+    caches: Caches = False,
+    l1i: FirstCode = None,
+    l1d: FirstData = None,
+    llc: LastLevel = None,
     memory: Memory = "512M",
     boot: BootParameters = None,
 ) -> None:
     """Count a kernel's instructions by function."""
-    from ktrial.cli.counting import count, write
-    from ktrial.cli.function_tables import print_profile
+    from ktrial.cli.cache_options import shapes
+    from ktrial.cli.counting import count
+    from ktrial.cli.exporting import check_writable, wanted, write_text
     from ktrial.cli.profile_json import profile_as_json
+    from ktrial.cli.profile_tables import print_profile
     from ktrial.cli.terminal import output, print_json
 
-    (counted,) = count([kernel], workload, memory, boot)
-    if folded:
-        write(folded, list(counted.region.folded()))
+    shorthands = {"folded": folded, "flame-graph": flame_graph, "vector": vector}
+    files = wanted(export or (), shorthands)
+    check_writable([path for _, path in files])
+    modelled = shapes(caches, l1i, l1d, llc)
+    (counted,) = count([kernel], workload, memory, boot, modelled)
+    for form, path in files:
+        write_text(path, form.text(counted))
     if json:
         print_json(profile_as_json(counted))
-    else:
-        print_profile(counted, top, output())
+        return
+    print_profile(counted, top, output())
+    if modelled:
+        from ktrial.cli.cache_table import print_caches
+
+        print_caches(counted, top, modelled, output())

@@ -5,8 +5,9 @@ from typing import Any
 
 from ktrial.model.explanation import Count, Explanation, Row, Side
 from ktrial.model.kernel_profile import Profile
-from ktrial.model.profile import FunctionCount
+from ktrial.model.profile import CycleModel, FunctionCount
 from ktrial.model.workload import Mode
+from ktrial.stats.entries import entries
 from ktrial.stats.subsystems import subsystem
 
 _UNIT = "instructions/operation"
@@ -32,11 +33,15 @@ def profile_as_json(profile: Profile) -> dict[str, Any]:
             }
             for each in profile.programs
         ],
+        "cpu_modes": {"kernel": region.kernel, "user": region.program},
+        "entries": [each.model_dump(mode="json") for each in entries(region)],
+        "tasks": [each.model_dump(mode="json") for each in region.tasks],
     }
 
 
 def _function(profile: Profile, each: FunctionCount) -> dict[str, Any]:
     return {
+        **_caches(each),
         "function": each.symbol,
         "module": each.module,
         "subsystem": subsystem(each.symbol, each.module),
@@ -46,6 +51,14 @@ def _function(profile: Profile, each: FunctionCount) -> dict[str, Any]:
         "string_bytes": each.strings.bytes,
         "per_operation": profile.per_operation(each.instructions),
     }
+
+
+def _caches(each: FunctionCount) -> dict[str, Any]:
+    """Only where caches were modelled."""
+    if each.caches is None:
+        return {}
+    cycles = CycleModel().cycles(each.instructions, each.strings, each.caches)
+    return {"caches": each.caches.model_dump(mode="json"), "modelled_cycles": cycles}
 
 
 def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
