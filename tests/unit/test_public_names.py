@@ -43,6 +43,9 @@ PUBLIC = {
     "ktrial.model.design": """
         Design Factor FactorKind LevelValue Perturbation Plan PlannedTrial Treatment
     """,
+    "ktrial.model.environment": """
+        Environment Reading ReadingKind
+    """,
     "ktrial.model.explanation": """
         Count Explanation Match Row Side
     """,
@@ -91,7 +94,7 @@ PUBLIC = {
         DEFCONFIG GUEST Wanted add build_directory debian_source name_of option_of wanted
     """,
     "ktrial.machines": """
-        BootedTarget Machine Progress find found names
+        BootedTarget CountingMachine CountingTarget Machine Progress find found names
     """,
     "ktrial.workloads": """
         DEFAULT QUICK WHOLE_BENCHMARKS Workload catalogue check descriptions find found
