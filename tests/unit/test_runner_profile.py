@@ -1,7 +1,7 @@
 """Profiling a kernel: where its symbols come from, and what is refused rather than given wrong names."""
 
-import base64
 import json
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ import pytest
 from tests.unit.scripted import ScriptedWorkload, a_kernel, ends, sources
 
 from ktrial.errors import GuestEnded, NoMarkedRegion, NoSymbolsInGuest
-from ktrial.machines.exact import ExactMachine
+from ktrial.machines.exact import ExactMachine, plugin
 from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.machines.exact.profiled import ProfiledTarget
 from ktrial.model.kernel import Kernel
@@ -20,25 +20,41 @@ from ktrial.model.kernel_profile import Profile
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.study import MachineSettings
 from ktrial.model.trial import Outcome
-from ktrial.model.workload import Command, Mode, Sample, WorkloadUse
+from ktrial.model.workload import Direction, Metric, Mode, WorkloadDescription, WorkloadUse
 from ktrial.runner import profile as profiling
+from ktrial.runner.boots import Job
+from ktrial.runner.kernel_symbols import Known
 from ktrial.runner.sources import Sources
-from ktrial.target import Collect, Failure, Step, StepResult
+from ktrial.target import Step, StepResult
+from ktrial.workloads.builtin import BuiltIn
 
 HEADER, REGION, END = Path(__file__).with_name("plugin_counts.jsonl").read_text().splitlines(keepends=True)
 OPERATIONS = json.loads(REGION)["operations"]["count"]
+NEXT_RUN = (
+    '{"whole":true,"instructions":0,"marks":0,"strings":0,"passes":0,"bytes":0,"functions":[],"pages":[],'
+    '"operations":{"count":0,"sum":0,"minimum":0,"maximum":0,"middle":[0,0]}}\n'
+)
 KALLSYMS = "".join(f"{0xFFFFFFFF81000000 + 16 * n:016x} T function_{n}\n" for n in range(2000))
 MARKER = "ffffffff81000010 T __softirqentry_text_end\n"
+CALL = Metric(name="call", unit="instructions", direction=Direction.LOWER)
+
+
+def report(operations: int = OPERATIONS) -> str:
+    """What the program prints."""
+    metric = {"name": CALL.name, "unit": CALL.unit, "direction": "lower", "operations": operations}
+    metric |= {"minimum": 190, "median": 190, "mean": 190}
+    said = {"workload": "fork", "clock": "tsc", "overhead": 7, "bundle": 2, "metrics": [metric]}
+    return json.dumps(said | {"checks": operations})
 
 
 @dataclass
 class Guest:
     """What a guest says, and what it was asked."""
 
-    report: str = json.dumps({"bundle": 2, "metrics": [{"operations": OPERATIONS}]})
-    counts: str = HEADER + REGION + END
+    report: str = report()
+    counts: str = HEADER + NEXT_RUN + REGION + END
     kallsyms: str = KALLSYMS + MARKER
-    refuses: Failure | None = None
+    refuses: str = ""
     ended: GuestEnded | None = None
     asked: int = 0
     symbols: list[str] = field(default_factory=list)
@@ -52,23 +68,30 @@ class Target(ProfiledTarget):
 
     @property
     def identity(self) -> MachineIdentity:
-        return MachineIdentity(machine="scripted", mode=Mode.EXACT_CLOCK, qemu="7.2.22", cpu_model="max")
+        return MachineIdentity(machine="scripted", mode=Mode.EXACT_PLUGIN, qemu="7.2.22", cpu_model="max")
 
-    def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
+    def kallsyms(self) -> str:
         self._guest.asked += 1
-        assert isinstance(steps[-1], Collect)
-        told = base64.b64encode(self._guest.kallsyms.encode()).decode()
-        last = len(steps) - 1
-        return (StepResult(step=last, do="collect", content=told, failure=self._guest.refuses),)
+        if self._guest.refuses:
+            raise NoSymbolsInGuest(name="debian:6.1", problem=self._guest.refuses)
+        return self._guest.kallsyms
 
     def counted(
-        self, steps: tuple[Step, ...], symbols: Path, out: Path, caches: CacheShapes | None = None
+        self,
+        steps: tuple[Step, ...],
+        symbols: str = "",
+        *,
+        calls: bool = False,
+        caches: CacheShapes | None = None,
     ) -> tuple[StepResult, ...]:
         if self._guest.ended:
             raise self._guest.ended
-        self._guest.symbols.append(symbols.read_text())
-        out.write_text(self._guest.counts)
-        return (StepResult(step=0, do="run", exit=0, stdout=self._guest.report),)
+        self._guest.symbols.append(symbols)
+        with tempfile.NamedTemporaryFile("w") as out:
+            out.write(self._guest.counts)
+            out.flush()
+            (region,) = plugin.read_runs(Path(out.name))
+        return (StepResult(step=0, do="run", exit=0, stdout=self._guest.report, region=region),)
 
 
 class Machine(ExactMachine):
@@ -85,16 +108,13 @@ class Machine(ExactMachine):
         yield Target(self._scripted)
 
 
-class Marked(ScriptedWorkload):
-    """A workload that reports as the built-in ones do."""
-
-    def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
-        return ()
-
-
 @pytest.fixture
 def kernel(tmp_path: Path) -> Kernel:
     return a_kernel(image=tmp_path / "vmlinuz")
+
+
+def built_in(use: WorkloadUse) -> BuiltIn:
+    return BuiltIn(WorkloadDescription(name=use.name, summary="", does="", metrics=(CALL,)))
 
 
 def profile(kernel: Kernel, guest: Guest, **settings: Any) -> Profile:
@@ -103,7 +123,9 @@ def profile(kernel: Kernel, guest: Guest, **settings: Any) -> Profile:
     known = Sources(
         obtain=lambda name, progress: kernel,
         modules=lambda kernel, names: modules,
-        workload=lambda use: Marked(use.name),
+        workload=lambda use: BuiltIn(
+            WorkloadDescription(name=use.name, summary="", does="", metrics=(CALL,))
+        ),
         files=real.files,
     )
     wanted = MachineSettings(kernel=kernel.name, **settings)
@@ -142,11 +164,14 @@ def test_the_ends_of_sections_name_no_function(kernel: Kernel) -> None:
 @pytest.mark.parametrize(
     ("guest", "problem"),
     [
-        (Guest(refuses=Failure(text="No such file or directory")), "/proc/kallsyms: No such file"),
+        (Guest(refuses="/proc/kallsyms: No such file"), "/proc/kallsyms: No such file"),
         (Guest(kallsyms="ffffffff81000000 T _text\n"), "only 1 symbols"),
         (Guest(kallsyms="".join(f"{0:016x} T f{n}\n" for n in range(2000))), "hides them"),
-        (Guest(counts=HEADER.replace("46452", "0") + REGION + END), "names no function"),
-        (Guest(counts=HEADER + REGION.replace('"do_syscall_64"', '"[unknown]"') + END), "more than 5%"),
+        (Guest(kallsyms=KALLSYMS.replace(" T ", " d ")), "names no function"),
+        (
+            Guest(counts=HEADER + NEXT_RUN + REGION.replace('"do_syscall_64"', '"[unknown]"') + END),
+            "more than 5%",
+        ),
     ],
 )
 def test_a_kernel_whose_functions_have_no_names_is_refused(
@@ -159,9 +184,12 @@ def test_a_kernel_whose_functions_have_no_names_is_refused(
 @pytest.mark.parametrize(
     ("guest", "problem"),
     [
-        (Guest(report="42 fish"), "how many operations"),
-        (Guest(counts=HEADER + END), "marks no region"),
-        (Guest(counts=HEADER + REGION.replace('"whole":true', '"whole":false') + END), "its end"),
+        (Guest(report=report(OPERATIONS + 1)), "did 21 operations, and marked 20"),
+        (Guest(counts=HEADER + NEXT_RUN + END), "nothing was counted"),
+        (
+            Guest(counts=HEADER + NEXT_RUN + REGION.replace('"whole":true', '"whole":false') + END),
+            "its end",
+        ),
     ],
 )
 def test_a_workload_without_a_whole_region_is_refused(kernel: Kernel, guest: Guest, problem: str) -> None:
@@ -169,10 +197,11 @@ def test_a_workload_without_a_whole_region_is_refused(kernel: Kernel, guest: Gue
         profile(kernel, guest)
 
 
-def test_a_command_of_the_user_s_is_refused_before_anything_is_fetched(kernel: Kernel) -> None:
-    use = WorkloadUse(name="mine", command=Command(argv=("/bin/true",)))
-    with pytest.raises(NoMarkedRegion, match="marks no region"):
-        profiling.profile(MachineSettings(kernel=kernel.name), use, machine=Machine(Guest()))
+def test_a_workload_that_does_not_tell_its_region_is_refused(kernel: Kernel) -> None:
+    job = Job("mine", WorkloadUse(name="mine"), ScriptedWorkload("mine"), Boot(kernel=kernel), ())
+    target = Target(Guest())
+    with pytest.raises(NoMarkedRegion, match="which region counts"):
+        profiling.counted_profile(job, target.identity, target.counted(()), Known(KALLSYMS))
 
 
 def test_a_guest_that_ends_early_tells_with_the_end_of_its_console(kernel: Kernel) -> None:

@@ -1,6 +1,15 @@
 """Where trials run: one module a machine, found by its name; each yields a target."""
 
 from ktrial.machines.catalogue import find, found, names
-from ktrial.machines.protocol import BootedTarget, Machine, Progress
+from ktrial.machines.protocol import BootedTarget, CountingMachine, CountingTarget, Machine, Progress
 
-__all__ = ["BootedTarget", "Machine", "Progress", "find", "found", "names"]
+__all__ = [
+    "BootedTarget",
+    "CountingMachine",
+    "CountingTarget",
+    "Machine",
+    "Progress",
+    "find",
+    "found",
+    "names",
+]

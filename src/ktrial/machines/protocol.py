@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ktrial.model.machine import Boot, MachineIdentity
-from ktrial.model.workload import Mode
-from ktrial.target import Target
+from ktrial.model.workload import CountedBy, Mode
+from ktrial.target import Step, StepResult, Target
 
 Progress = Callable[[str], None]
 """Told what a long step is doing, in a few words: `booting`, `settling`, `saving the snapshot`."""
@@ -21,11 +21,43 @@ class BootedTarget(Target, Protocol):
         ...
 
 
+@runtime_checkable
+class CountingTarget(BootedTarget, Protocol):
+    """A target that counts by function what its programs do (mode exact-plugin)."""
+
+    def counted(
+        self, steps: tuple[Step, ...], symbols: str = "", *, calls: bool = False
+    ) -> tuple[StepResult, ...]:
+        """As `perform`; what each program did between its marks is its result's `region`.
+
+        `symbols`: /proc/kallsyms of the kernel; without it, all of the kernel is one function. `calls`: tell
+        who called whom, too (one CPU only).
+        """
+        ...
+
+    def kallsyms(self) -> str:
+        """What the system says in /proc/kallsyms. Raises NoSymbolsInGuest, GuestEnded, MachineError."""
+        ...
+
+
+@runtime_checkable
+class CountingMachine(Protocol):
+    """A machine that can be told what counts its instructions."""
+
+    def count_by(self, count: CountedBy | None) -> None:
+        """Before `check`. None: as the machine likes best, of what works here."""
+        ...
+
+
 class Machine(Protocol):
     """What the runner asks of a machine."""
 
     name: str
-    mode: Mode
+
+    @property
+    def mode(self) -> Mode:
+        """What its numbers mean: known once `check` has passed. Of a CountingTarget: exact-plugin."""
+        ...
 
     def check(self) -> None:
         """Raise a MachineError that names what is missing, where the machine cannot run here."""

@@ -11,16 +11,28 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 
 from ktrial import __version__, monitors
-from ktrial.errors import GuestEnded, GuestError, KtrialError, MachineError, MachineStopped, WorkloadError
-from ktrial.machines import BootedTarget, Machine
+from ktrial.errors import (
+    GuestEnded,
+    GuestError,
+    KtrialError,
+    MachineError,
+    MachineStopped,
+    NoMarkedRegion,
+    NoSymbolsInGuest,
+    WorkloadError,
+)
+from ktrial.machines import BootedTarget, CountingTarget, Machine
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel
+from ktrial.model.kernel_profile import Profile
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.workload import Sample
 from ktrial.runner.boots import Job
 from ktrial.runner.host_problems import HOST_PROBLEMS
+from ktrial.runner.kernel_symbols import KernelSymbols
+from ktrial.runner.profile import counted_profile
 from ktrial.runner.settings import SettingRefused, read_back
 from ktrial.target import Run, Step, StepResult
 
@@ -32,15 +44,17 @@ def run_trial(
     planned: PlannedTrial,
     jobs: Iterable[Job],
     failed_boots: Mapping[Boot, KtrialError] = MappingProxyType({}),
+    symbols: KernelSymbols | None = None,
 ) -> Trial:
     """Run the trial to its end, whatever its outcome.
 
     A workload that fails, or brings the guest down, does not keep the others from running: each starts from
     the restored state. A refused setting makes the whole trial invalid: it has no samples then. What failed
-    while it was prepared is not booted again: `failed_boots` says how it failed.
+    while it was prepared is not booted again: `failed_boots` says how it failed. `symbols` are shared by the
+    trials of a run, so that each kernel's are looked up once.
     Raises what says nothing about the treatment: HOST_PROBLEMS and MachineStopped.
     """
-    notes = _Notes(planned)
+    notes = _Notes(planned, symbols or KernelSymbols())
     for boot, of_boot in _by_boot(jobs).items():
         notes.kernel = boot.kernel
         try:
@@ -81,6 +95,7 @@ class _Notes:
     """What is known so far about the trial under way."""
 
     planned: PlannedTrial
+    symbols: KernelSymbols
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     clock: float = field(default_factory=time.monotonic)
     kernel: Kernel | None = None
@@ -91,6 +106,8 @@ class _Notes:
     settings: dict[str, str] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     counters: list[CounterDelta] = field(default_factory=list)
+    profiles: list[Profile] = field(default_factory=list)
+    warnings: list[DataWarning] = field(default_factory=list)
 
     def failed(self, error: KtrialError | SettingRefused, workload: str = "") -> None:
         """Note the first failure; host problems and the end of the machine are raised instead."""
@@ -112,8 +129,9 @@ class _Notes:
             reason=self.reason,
             samples=tuple(self.samples) if valid else (),
             counters=tuple(self.counters) if valid else (),
+            profiles=tuple(self.profiles) if valid else (),
             settings=self.settings,
-            warnings=_warnings(self.identity),
+            warnings=(*_warnings(self.identity), *dict.fromkeys(self.warnings)),
             console=self.console,
             provenance=_provenance(self.kernel, self.identity),
             started=self.started,
@@ -139,7 +157,7 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
     writes = tuple(setting.step for setting in job.settings)
     steps = job.workload.steps(job.use, machine.mode, notes.planned.perturbation)
     try:
-        results = target.perform((*writes, *_watched(steps)))
+        results = _perform(target, job, (*writes, *_watched(steps)), notes)
     except GuestEnded as ended:
         # A setting that brought the guest down was still taken or refused: the kernel's answer goes first.
         before = ended.facts.get("results", ())
@@ -151,6 +169,28 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
     samples = job.workload.samples(job.use, machine.mode, own)
     notes.samples += [_checked(sample, job) for sample in samples]
     notes.counters += _counters(job.label, own)
+    if isinstance(target, CountingTarget):
+        _keep_profile(target, job, own, notes)
+
+
+def _perform(
+    target: BootedTarget, job: Job, steps: tuple[Step, ...], notes: _Notes
+) -> tuple[StepResult, ...]:
+    """Do the steps, counted where the target can. Who called whom is told once a treatment: it costs more."""
+    if not isinstance(target, CountingTarget):
+        return target.perform(steps)
+    known = notes.symbols.of(target, job.boot)
+    calls = bool(known.text) and job.boot.cpus == 1 and notes.planned.perturbation.number == 0
+    return target.counted(steps, known.text, calls=calls)
+
+
+def _keep_profile(target: CountingTarget, job: Job, own: tuple[StepResult, ...], notes: _Notes) -> None:
+    try:
+        known = notes.symbols.of(target, job.boot)
+        notes.profiles.append(counted_profile(job, target.identity, own, known))
+    except (NoSymbolsInGuest, NoMarkedRegion) as error:
+        text = f"{error.message}; what each function had of the instructions is not known"
+        notes.warnings.append(DataWarning(kind=WarningKind.NO_PROFILE, text=text, advice=error.advice))
 
 
 def _watched(steps: Iterable[Step]) -> tuple[Step, ...]:
@@ -202,17 +242,24 @@ def _reason(error: Exception) -> str:
 
 
 def _warnings(identity: MachineIdentity | None) -> tuple[DataWarning, ...]:
-    _, broken_monitors = monitors.found()
-    if identity is None or not identity.plain_boot_reason:
-        return broken_monitors
-    return (
-        *broken_monitors,
-        DataWarning(
+    _, found = monitors.found()
+    if identity and identity.plain_boot_reason:
+        plain = DataWarning(
             kind=WarningKind.PLAIN_BOOT,
             text=f"booted without a snapshot: {identity.plain_boot_reason}",
             advice="the numbers are the same; each trial takes a whole boot longer",
-        ),
-    )
+        )
+        found = (*found, plain)
+    if identity and identity.clock_reason:
+        clock = DataWarning(
+            kind=WarningKind.COUNTED_BY_CLOCK,
+            text=f"instructions are read from the guest's clock, since the plugin does not load: "
+            f"{identity.clock_reason}",
+            advice="a QEMU with plugins (Debian's is; KTRIAL_QEMU names another) counts string instructions "
+            'as hardware runs them; count = "clock" in [machine], or --count clock, asks for the clock',
+        )
+        found = (*found, clock)
+    return found
 
 
 def _provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Provenance:
@@ -234,6 +281,11 @@ def _provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Prov
             "machine_arguments": identity.arguments,
             "agent_digest": identity.agent_digest,
             "seed": identity.seed,
-            "snapshot": identity.snapshot or f"plain boot: {identity.plain_boot_reason}",
+            "snapshot": identity.snapshot or _without_snapshot(identity),
         }
     return Provenance.model_validate(known)
+
+
+def _without_snapshot(identity: MachineIdentity) -> str:
+    """Machines in real time have none."""
+    return f"plain boot: {identity.plain_boot_reason}" if identity.plain_boot_reason else ""

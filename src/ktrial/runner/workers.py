@@ -15,6 +15,7 @@ from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
 from ktrial.runner.boots import Job
 from ktrial.runner.host_problems import HOST_PROBLEMS
+from ktrial.runner.kernel_symbols import KernelSymbols
 from ktrial.runner.trial import run_trial
 
 _GLANCE_SECONDS = 0.05
@@ -82,6 +83,7 @@ class Workers:
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="trial")
         self._preparations: dict[Boot, Future[KtrialError | None]] = {}
         self._trials: list[Future[None]] = []
+        self._symbols = KernelSymbols()
         self._stopped = False
 
     def begin(self, trials: Sequence[PlannedTrial], jobs: Mapping[str, Sequence[Job]]) -> None:
@@ -137,7 +139,7 @@ class Workers:
             boots = {job.boot for job in jobs}
             failed = {boot: error for boot in boots if (error := self._preparations[boot].result())}
             self.events.put(Started(planned))
-            trial = run_trial(self._machine, planned, jobs, failed)
+            trial = run_trial(self._machine, planned, jobs, failed, self._symbols)
         except BaseException as error:
             self._broken(error)
             raise

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ktrial.model.base import Model
+from ktrial.model.profile import RegionCounts
 
 
 class Write(Model):
@@ -131,6 +132,9 @@ class StepResult(Model):
     watched: dict[str, dict[str, tuple[float, ...]]] = Field(default_factory=dict)
     """Run: file → line's first word → by how much each number on that line rose. Lines without change are
     left out; a colon after the first word is dropped."""
+    region: RegionCounts | None = Field(default=None, exclude=True)
+    """Run: what the QEMU plugin counted in the program's marked region, or around the whole program where it
+    marks none; the guest knows nothing of it. None where nothing was counted."""
     files: dict[str, str] = Field(default_factory=dict)
     """Walk: file → text, without its last newline."""
     left_out: dict[str, str] = Field(default_factory=dict)

@@ -7,11 +7,12 @@ from pathlib import Path
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 import ktrial
-from ktrial.errors import BadOutput, GuestProgramsMissing
+from ktrial.errors import BadOutput, GuestProgramsMissing, NoMarkedRegion
 from ktrial.model.design import Perturbation
 from ktrial.model.machine import CarriedFile
 from ktrial.model.workload import Direction, Mode, Sample, WorkloadDescription, WorkloadUse
 from ktrial.target import Step, StepResult
+from ktrial.workloads.marked import MarkedRegion, string_bytes
 from ktrial.workloads.runs import EXACT_MODES, ended_well, run_step
 
 WORK = "/ktrial/work"
@@ -33,6 +34,10 @@ class _Metric(BaseModel):
 class _Report(BaseModel):
     workload: str
     clock: str
+    overhead: int = Field(0, ge=0)
+    """Ticks that are no part of an operation: of the loop around it, and what the workload takes off."""
+    bundle: int = Field(1, ge=1)
+    """How many operations were timed together."""
     metrics: tuple[_Metric, ...] = Field(min_length=1)
     checks: int
 
@@ -63,21 +68,21 @@ class BuiltIn:
         (result,) = ended_well(use.label, results, wanted=1)
         report = _report(use.label, result.stdout)
         self._check(use.label, mode, report)
-        return tuple(
-            Sample(
-                workload=use.label,
-                metric=metric.name,
-                unit=metric.unit,
-                direction=metric.direction,
-                mode=mode,
-                value=metric.median,
-                operations=metric.operations,
-                minimum=metric.minimum,
-                median=metric.median,
-                mean=metric.mean,
-            )
-            for metric in report.metrics
+        if mode is not Mode.EXACT_PLUGIN:
+            return tuple(_as_reported(use.label, metric, mode) for metric in report.metrics)
+        first, *others = report.metrics
+        region = _region(use.label, result, report)
+        return (
+            _counted(use.label, first, region, report),
+            # What the program found out by itself, it read from its clock.
+            *(_as_reported(use.label, metric, Mode.EXACT_CLOCK) for metric in others),
+            string_bytes(use.label, region),
         )
+
+    def region(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> MarkedRegion:
+        """All passes that count, made one. Raises NoMarkedRegion, BadOutput."""
+        (result,) = results
+        return _region(use.label, result, _report(use.label, result.stdout))
 
     def _check(self, label: str, mode: Mode, report: _Report) -> None:
         first, *_ = promised = [one.name for one in self.description.metrics]
@@ -104,6 +109,58 @@ def _report(label: str, output: str) -> _Report:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the whole"
         raise BadOutput(workload=label, problem=f"{where}: {first['msg']}") from None
+
+
+def _as_reported(label: str, metric: _Metric, mode: Mode) -> Sample:
+    return Sample(
+        workload=label,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        mode=mode,
+        value=metric.median,
+        operations=metric.operations,
+        minimum=metric.minimum,
+        median=metric.median,
+        mean=metric.mean,
+    )
+
+
+def _region(label: str, result: StepResult, report: _Report) -> MarkedRegion:
+    counts, operations = result.region, report.metrics[0].operations
+    if counts is None:
+        raise NoMarkedRegion(workload=label, problem="nothing was counted")
+    if not counts.whole:
+        raise NoMarkedRegion(workload=label, problem="its region did not come to its end")
+    if counts.operations.count != operations:
+        problem = f"it did {operations} operations, and marked {counts.operations.count}"
+        raise NoMarkedRegion(workload=label, problem=problem)
+    return MarkedRegion(counts, operations * report.bundle)
+
+
+def _counted(label: str, metric: _Metric, region: MarkedRegion, report: _Report) -> Sample:
+    """What the plugin counted from mark to mark, less the program's own overhead.
+
+    That is in ticks of the guest's clock, which are instructions, for there are no string instructions in it;
+    one of them is the mark, which the plugin does not count.
+    """
+    found, overhead = region.counts.operations, max(report.overhead - 1, 0)
+
+    def own(count: float) -> float:
+        return max(count - overhead, 0.0) / report.bundle
+
+    return Sample(
+        workload=label,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        mode=Mode.EXACT_PLUGIN,
+        value=own(found.median),
+        operations=metric.operations,
+        minimum=own(found.minimum),
+        median=own(found.median),
+        mean=own(found.total / found.count),
+    )
 
 
 def built_ins(guest: Path | None = None) -> tuple[BuiltIn, ...]:

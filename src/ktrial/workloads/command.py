@@ -3,9 +3,10 @@
 import re
 import statistics
 
-from ktrial.errors import BadCommand
+from ktrial.errors import BadCommand, NoMarkedRegion
 from ktrial.model.design import Perturbation
 from ktrial.model.machine import CarriedFile
+from ktrial.model.profile import RegionCounts
 from ktrial.model.workload import (
     Command,
     Direction,
@@ -19,6 +20,7 @@ from ktrial.model.workload import (
 from ktrial.target import Step, StepResult
 from ktrial.workloads.carrying import program_path, with_all_they_need
 from ktrial.workloads.extraction import values
+from ktrial.workloads.marked import MarkedRegion, string_bytes
 from ktrial.workloads.runs import EXACT_MODES, ended_well, run_step
 
 NAME = "command"
@@ -76,7 +78,18 @@ class CommandWorkload:
         command = _command(use)
         _, *counted = ended_well(use.label, results, wanted=command.repeats + 1)
         rules = command.metrics or (WALL_TIME,)
-        return tuple(_sample(use.label, rule, mode, counted) for rule in rules)
+        samples = tuple(_sample(use.label, rule, mode, counted) for rule in rules)
+        if command.metrics or mode is not Mode.EXACT_PLUGIN:
+            return samples
+        return (*samples, string_bytes(use.label, _region(use.label, counted)))
+
+    def region(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> MarkedRegion:
+        """Of the run whose instructions are the median: from its start to its end, as one operation.
+
+        A program that marks regions of its own has those instead. Raises NoMarkedRegion.
+        """
+        _, *counted = results
+        return _region(use.label, counted)
 
 
 WORKLOAD = CommandWorkload()
@@ -114,7 +127,7 @@ def _command(use: WorkloadUse) -> Command:
 
 def _sample(label: str, rule: MetricRule, mode: Mode, results: list[StepResult]) -> Sample:
     clock = not rule.regex and not rule.json_path
-    found = [float(each.wall_ns) for each in results] if clock else values(label, rule, results)
+    found = _instructions_or_time(label, mode, results) if clock else values(label, rule, results)
     median = statistics.median(found)
     return Sample(
         workload=label,
@@ -128,6 +141,24 @@ def _sample(label: str, rule: MetricRule, mode: Mode, results: list[StepResult])
         median=median,
         mean=statistics.fmean(found),
     )
+
+
+def _instructions_or_time(label: str, mode: Mode, results: list[StepResult]) -> list[float]:
+    """Each run's: in mode exact-plugin what was executed, elsewhere what the clock says."""
+    if mode is not Mode.EXACT_PLUGIN:
+        return [float(each.wall_ns) for each in results]
+    return [float(_counts(label, each).instructions) for each in results]
+
+
+def _region(label: str, results: list[StepResult]) -> MarkedRegion:
+    ranked = sorted((_counts(label, each) for each in results), key=lambda counts: counts.instructions)
+    return MarkedRegion(ranked[(len(ranked) - 1) // 2], 1)
+
+
+def _counts(label: str, result: StepResult) -> RegionCounts:
+    if result.region is None or not result.region.whole:
+        raise NoMarkedRegion(workload=label, problem="nothing was counted of one of its runs")
+    return result.region
 
 
 def _clock_unit(mode: Mode) -> str:

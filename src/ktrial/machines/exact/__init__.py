@@ -6,13 +6,14 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ktrial.errors import CannotSaveState, MachineToolMissing
+from ktrial.errors import CannotSaveState, MachineToolMissing, NoPluginHere
 from ktrial.machines.exact import cold, guest_programs, qemu
 from ktrial.machines.exact.cache_directory import snapshots_directory, snapshots_limit
-from ktrial.machines.exact.command_line import CPU_MODEL_WITH_PLUGIN
+from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.process import Children
 from ktrial.machines.exact.profiled import ProfiledTarget, usable_plugin
 from ktrial.machines.exact.setup import Setup, prepare
@@ -20,7 +21,7 @@ from ktrial.machines.exact.snapshot import SnapshotCache
 from ktrial.machines.exact.target import ExactTarget
 from ktrial.machines.protocol import Progress
 from ktrial.model.machine import Boot
-from ktrial.model.workload import Mode
+from ktrial.model.workload import CountedBy, Mode
 
 NAME = "exact"
 TOOLS = {"cpio": "cpio", "setpriv": "util-linux"}
@@ -31,22 +32,41 @@ class ExactMachine:
     """Trials in QEMU, counted in instructions. Needs no privilege, no /dev/kvm and no quiet machine."""
 
     name = NAME
-    mode = Mode.EXACT_CLOCK
 
-    def __init__(self, guest: Path | None = None, cache: Path | None = None) -> None:
-        """Other places than the usual: `guest` for the guest programs, `cache` for the snapshots."""
+    def __init__(
+        self, guest: Path | None = None, cache: Path | None = None, count: CountedBy | None = None
+    ) -> None:
+        """Other places than the usual: `guest` for the guest programs, `cache` for the snapshots.
+
+        `count`: see `count_by`.
+        """
         self._guest = guest or guest_programs.directory()
         self._children = Children(NAME)
         self._snapshots = SnapshotCache(cache or snapshots_directory(), snapshots_limit(), NAME)
         self._plain_boot_reasons: dict[str, str] = {}
+        self._wanted = count
+        self._counting: _Counting | None = None
+
+    def count_by(self, count: CountedBy | None) -> None:
+        """What counts the instructions: None is the plugin where it loads here, and the clock elsewhere."""
+        self._wanted, self._counting = count, None
+
+    @property
+    def mode(self) -> Mode:
+        """Known once `check` has passed; before, whatever that would raise is raised."""
+        return Mode.EXACT_PLUGIN if self._chosen().build else Mode.EXACT_CLOCK
 
     def check(self) -> None:
-        """Raise MachineError or GuestProgramsMissing where something is missing here."""
+        """Raise MachineError or GuestProgramsMissing where something is missing here.
+
+        NoPluginHere among them, where the plugin has to count and does not load.
+        """
         qemu.find(NAME)
         for program, package in TOOLS.items():
             if not shutil.which(program):
                 raise MachineToolMissing(machine=NAME, program=program, where="in PATH", package=package)
         guest_programs.programs(self._guest)
+        self._chosen()
 
     def prepare(self, boot: Boot, progress: Progress) -> None:
         """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
@@ -54,10 +74,14 @@ class ExactMachine:
 
     @contextmanager
     def start(self, boot: Boot) -> Iterator[ExactTarget]:
-        """Yield a target whose every `perform` starts from the snapshot.
+        """Yield a target whose every `perform` starts from the snapshot; it can count in mode exact-plugin.
 
         Raises MachineError or GuestEnded.
         """
+        if self.mode is Mode.EXACT_PLUGIN:
+            with self.profiled(boot) as target:
+                yield target
+            return
         setup = self._setup(boot)
         self._prepare(setup, _silent)
         reason = self._plain_boot_reasons.get(setup.key, "")
@@ -67,12 +91,12 @@ class ExactMachine:
     def profiled(self, boot: Boot) -> Iterator[ProfiledTarget]:
         """Yield a target whose every `counted` is a `perform` under the plugin, in a CPU shown as it is.
 
-        Raises NoPluginHere, MachineError or GuestEnded.
+        Whatever the machine's own mode is. Raises NoPluginHere, MachineError or GuestEnded.
         """
         self._children.check()
         installed = qemu.find(NAME)
         build = usable_plugin(installed, self._guest, NAME)
-        setup = prepare(boot, installed, self._guest, NAME, CPU_MODEL_WITH_PLUGIN)
+        setup = prepare(boot, installed, self._guest, NAME, Mode.EXACT_PLUGIN)
         self._prepare(setup, _silent)
         reason = self._plain_boot_reasons.get(setup.key, "")
         yield ProfiledTarget(setup, self._children, self._snapshots, reason, build)
@@ -83,7 +107,24 @@ class ExactMachine:
 
     def _setup(self, boot: Boot) -> Setup:
         self._children.check()
-        return prepare(boot, qemu.find(NAME), self._guest, NAME)
+        setup = prepare(boot, qemu.find(NAME), self._guest, NAME, self.mode)
+        told = setup.identity.model_copy(update={"clock_reason": self._chosen().reason})
+        return replace(setup, identity=told)
+
+    def _chosen(self) -> "_Counting":
+        if self._counting is None:
+            self._counting = self._choose()
+        return self._counting
+
+    def _choose(self) -> "_Counting":
+        if self._wanted is CountedBy.CLOCK:
+            return _Counting(None)
+        try:
+            return _Counting(usable_plugin(qemu.find(NAME), self._guest, NAME))
+        except NoPluginHere as error:
+            if self._wanted is CountedBy.PLUGIN:
+                raise
+            return _Counting(None, str(error.facts["problem"]))
 
     def _prepare(self, setup: Setup, progress: Progress) -> None:
         if setup.key in self._plain_boot_reasons:
@@ -96,6 +137,15 @@ class ExactMachine:
             self._snapshots.make(setup.facts, contents, self._children.check)
         except CannotSaveState as error:
             self._plain_boot_reasons[setup.key] = str(error.facts["problem"])
+
+
+@dataclass(frozen=True)
+class _Counting:
+    """What counts: the plugin's build, or the guest's clock."""
+
+    build: PluginBuild | None
+    reason: str = ""
+    """Why the plugin does not load, where the clock was not asked for."""
 
 
 def _silent(_text: str) -> None:

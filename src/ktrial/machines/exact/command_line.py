@@ -14,11 +14,12 @@ CPU_MODEL = f"{_AS_IN_7_2},-erms,-fsrm"
 """TCG counts every iteration of a REP instruction; without ERMS and FSRM kernels copy in plain loops."""
 
 CPU_MODEL_WITH_PLUGIN = _AS_IN_7_2
-"""The plugin counts a REP instruction once, as hardware does: the CPU is shown as it is."""
+"""The plugin counts a REP instruction once, as hardware does: the CPU shows ERMS and FSRM, as CPUs do."""
 
 _LATER_THAN_FSRM = ("fsrs", "fsrc", "fzrm")
 """Fast short REP stosb, cmpsb and scasb, fast zero-length REP: 7.2 knows none of them, 10.0's `max` has all.
-Linux takes FSRS for its memset since 6.4: counted byte by byte, a fork costs a fifth more than on 7.2."""
+Linux takes FSRS for its memset since 6.4: counted byte by byte, a fork costs a fifth more than on 7.2; by the
+plugin, a memset would be one instruction on one QEMU and a loop on the other."""
 
 SEED = 1
 """Seeds RDRAND and what else QEMU draws; without it no two boots are alike."""
@@ -57,12 +58,10 @@ def kernel_parameters(boot: Boot, *, quiet: bool = True) -> str:
 
 
 def cpu_model_for(qemu: Qemu, model: str) -> str:
-    """The model, without all that makes kernels use REP instructions if it is to be without FSRM.
+    """The model without what only later QEMUs know of fast REP instructions: one CPU, whatever the QEMU.
 
     Raises QemuUnusable.
     """
-    if "-fsrm" not in model.split(","):
-        return model
     known = cpu_flags(qemu.program)
     return ",".join([model, *(f"-{flag}" for flag in _LATER_THAN_FSRM if flag in known)])
 

@@ -66,7 +66,7 @@ def switched_on(
             *("-initrd", inherited_path(initrd)),
             *snapshot_point_arguments(stops=plan is None),
         ]
-        inherited = [ram, initrd]
+        inherited = [ram, initrd, *setup.inherited]
         _add_plan(arguments, inherited, plan, kept)
         process = kept.enter_context(QemuProcess(setup.qemu, tuple(arguments), tuple(inherited), children))
         _negotiate(process)
@@ -87,7 +87,7 @@ def restored(setup: Setup, children: Children, snapshot: OpenSnapshot, plan: byt
             *("-incoming", "defer"),
             *snapshot_point_arguments(stops=True),
         ]
-        inherited = [snapshot.ram, stream.reading]
+        inherited = [snapshot.ram, stream.reading, *setup.inherited]
         _add_plan(arguments, inherited, plan, kept)
         try:
             process = kept.enter_context(

@@ -135,14 +135,22 @@ def read(path: Path) -> PluginCounts:
     return _read(path, lambda lines: lines)
 
 
-def read_runs(path: Path, operations: Sequence[int]) -> PluginCounts:
-    """What a plugin wrote, a region for each run of a workload.
+def read_runs(path: Path) -> tuple[RegionCounts | None, ...]:
+    """What a plugin wrote, one region for each program that the agent ran, in order.
 
-    `operations`: how many operations each run reported, in order. A workload marks each of its passes, or
-    each operation, as a region; more than one operation in a region needs `vector`. Raises
-    PluginCountsUnreadable, also where the regions do not add up to `operations`.
+    A workload marks each of its passes, or each operation, as a region: they are made one, which needs
+    `vector` where a pass has more than one operation. None for a program that never came to run. Raises
+    PluginCountsUnreadable.
     """
-    return _read(path, lambda lines: [merge(run) for run in split(lines, operations)])
+    runs: list[bool] = []
+
+    def arrange(lines: list[Line]) -> list[Line]:
+        found = split(lines)
+        runs.extend(map(bool, found))
+        return [merge(run) for run in found if run]
+
+    regions = iter(_read(path, arrange).regions)
+    return tuple(next(regions) if is_there else None for is_there in runs)
 
 
 def _read(path: Path, arrange: Callable[[list[Line]], list[Line]]) -> PluginCounts:

@@ -13,23 +13,20 @@ _NAMES_OF_FUNCTION = 2
 _NAMES_OF_PAGE = 2
 
 
-def split(lines: Sequence[Line], operations: Sequence[int]) -> list[list[Line]]:
-    """The regions of each run, in order; `operations`: how many operations each run reported.
+def split(lines: Sequence[Line]) -> list[list[Line]]:
+    """The regions of each run, in order.
 
-    Raises ValueError where the regions' operations do not add up to that.
+    The agent marks a region without an operation before each (`next_run` in crates/wire/src/marks.rs). Raises
+    ValueError where a region comes before the first of them.
     """
-    rest = list(lines)
     runs: list[list[Line]] = []
-    for number, wanted in enumerate(operations, start=1):
-        runs.append([])
-        found = 0
-        while found < wanted and rest:
-            runs[-1].append(rest.pop(0))
-            found += runs[-1][-1]["operations"]["count"]
-        if found != wanted:
-            raise ValueError(f"run {number} reported {wanted} operations; its regions have {found}")
-    if rest:
-        raise ValueError(f"{len(rest)} regions belong to no run")
+    for line in lines:
+        if not line["operations"]["count"]:
+            runs.append([])
+        elif not runs:
+            raise ValueError("its first region belongs to no run")
+        else:
+            runs[-1].append(line)
     return runs
 
 

@@ -5,6 +5,7 @@ The plugin API shows no process. But a program's code is mapped from its file, p
 
 import zlib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from ktrial.model.profile import PageCount, ProgramCount, StringCounts
@@ -20,7 +21,8 @@ def by_program(pages: Iterable[PageCount], files: Mapping[str, Path]) -> tuple[P
     """
     owners: dict[int, str] = {}
     for name, path in files.items():
-        for checksum in _checksums(path.read_bytes()):
+        status = path.stat()
+        for checksum in _checksums(path, status.st_mtime_ns, status.st_size):
             owners.setdefault(checksum, name)
     found: dict[str, list[PageCount]] = {}
     for page in pages:
@@ -29,10 +31,12 @@ def by_program(pages: Iterable[PageCount], files: Mapping[str, Path]) -> tuple[P
     return tuple(sorted(counts, key=lambda count: (-count.instructions, count.program)))
 
 
-def _checksums(content: bytes) -> Iterable[int]:
-    for start in range(0, len(content), _PAGE):
-        # The kernel fills the last page with zeros.
-        yield zlib.crc32(content[start : start + _PAGE].ljust(_PAGE, b"\0"))
+@lru_cache
+def _checksums(path: Path, _changed: int, _size: int) -> tuple[int, ...]:
+    content = path.read_bytes()
+    starts = range(0, len(content), _PAGE)
+    # The kernel fills the last page with zeros.
+    return tuple(zlib.crc32(content[start : start + _PAGE].ljust(_PAGE, b"\0")) for start in starts)
 
 
 def _count(name: str, pages: list[PageCount]) -> ProgramCount:

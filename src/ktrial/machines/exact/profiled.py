@@ -1,17 +1,24 @@
-"""The target that counts by function: an ExactTarget whose guests run under the QEMU plugin."""
+"""The target that counts: an ExactTarget whose guests run under the QEMU plugin."""
 
+import base64
+import threading
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
-from ktrial.errors import NoPluginHere
+from ktrial.errors import NoPluginHere, NoSymbolsInGuest
 from ktrial.machines.exact import plugin
 from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
-from ktrial.machines.exact.process import Children
+from ktrial.machines.exact.process import Children, inherited_path, memory_file
 from ktrial.machines.exact.qemu import Qemu
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot import SnapshotCache
 from ktrial.machines.exact.target import ExactTarget
-from ktrial.target import Step, StepResult
+from ktrial.model.profile import RegionCounts
+from ktrial.target import Collect, Step, StepResult, Write
+
+_KALLSYMS = "/proc/kallsyms"
+_ASKING = threading.Lock()
 
 
 class ProfiledTarget(ExactTarget):
@@ -29,16 +36,43 @@ class ProfiledTarget(ExactTarget):
         self._build = build
 
     def counted(
-        self, steps: tuple[Step, ...], symbols: Path, out: Path, caches: CacheShapes | None = None
+        self,
+        steps: tuple[Step, ...],
+        symbols: str = "",
+        *,
+        calls: bool = False,
+        caches: CacheShapes | None = None,
     ) -> tuple[StepResult, ...]:
-        """Do the steps under the plugin, which writes what it counts to the file `out`.
+        """Do the steps under the plugin; what it counts of each program is its result's `region`.
 
-        `symbols`: /proc/kallsyms of the kernel that runs. Each operation's count is kept; calls are followed
-        where there is one CPU only. `caches`: model these, too (one CPU only; several times slower). Raises
+        `symbols`: /proc/kallsyms of the kernel that runs; without it all of the kernel is one function.
+        `calls`: follow calls; `caches`: model these, too, several times slower (one CPU only, both). Raises
         GuestEnded or MachineError.
         """
+        with (
+            memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as known,
+            memory_file("ktrial-counts") as out,
+        ):
+            self._setup = replace(self._setup, inherited=(known, out))
+            names = Path(inherited_path(known)) if symbols else None
+            counts = Path(inherited_path(out))
+            try:
+                results = self.counted_into(counts, steps, names, calls=calls, caches=caches)
+            finally:
+                self._setup = replace(self._setup, inherited=())
+            return _with_regions(results, plugin.read_runs(counts))
+
+    def counted_into(
+        self,
+        out: Path,
+        steps: tuple[Step, ...],
+        symbols: Path | None,
+        *,
+        calls: bool = False,
+        caches: CacheShapes | None = None,
+    ) -> tuple[StepResult, ...]:
+        """As `counted`, but the plugin writes to the file `out`, and nothing is read from there."""
         plain = self._setup
-        calls = plain.boot.cpus == 1
         added = plugin.arguments(self._build, out, symbols, vector=True, calls=calls, caches=caches)
         self._setup = replace(plain, plugin=added)
         try:
@@ -46,12 +80,50 @@ class ProfiledTarget(ExactTarget):
         finally:
             self._setup = plain
 
+    def kallsyms(self) -> str:
+        """What this system says in /proc/kallsyms, with the modules that it has loaded.
+
+        Asked for once, and then kept beside the snapshot. Raises NoSymbolsInGuest, GuestEnded, MachineError.
+        """
+        with _ASKING:
+            kept = self._snapshots.note(self._setup.key)
+            if kept is None:
+                kept = self._told()
+                self._snapshots.keep_note(self._setup.key, kept)
+        return kept.decode("ascii", errors="replace")
+
+    def _told(self) -> bytes:
+        # Where the kernel hides addresses from all, even root is told zeros. Every `perform` starts anew: the
+        # workload does not see the change.
+        shown = Write(path="/proc/sys/kernel/kptr_restrict", value="0")
+        *_, told = self.perform((shown, Collect(path=_KALLSYMS)))
+        if told.failure:
+            name, problem = self._setup.boot.kernel.name, f"{_KALLSYMS}: {told.failure.text}"
+            raise NoSymbolsInGuest(name=name, problem=problem)
+        return base64.b64decode(told.content)
+
+
+def _with_regions(
+    results: tuple[StepResult, ...], regions: tuple[RegionCounts | None, ...]
+) -> tuple[StepResult, ...]:
+    """Each program's result with its region."""
+    left = iter(regions)
+    return tuple(
+        result.model_copy(update={"region": next(left, None)}) if result.do == "run" else result
+        for result in results
+    )
+
 
 def usable_plugin(installed: Qemu, guest: Path, machine: str) -> PluginBuild:
     """The plugin's build for this QEMU, which has been seen to load. Raises NoPluginHere."""
     found = plugin.find(installed.version, guest)
-    problem = found if isinstance(found, NoPlugin) else plugin.check(installed, found)
+    problem = found if isinstance(found, NoPlugin) else _problem(installed, found)
     if isinstance(found, NoPlugin) or problem:
         reason = problem.reason if problem else ""
         raise NoPluginHere(machine=machine, program=installed.program, problem=reason)
     return found
+
+
+@lru_cache
+def _problem(installed: Qemu, build: PluginBuild) -> NoPlugin | None:
+    return plugin.check(installed, build)

@@ -7,6 +7,7 @@ from ktrial.errors import GuestEnded, MachineError
 from ktrial.machines.exact import initramfs, kernel_image, snapshot
 from ktrial.machines.exact.command_line import (
     CPU_MODEL,
+    CPU_MODEL_WITH_PLUGIN,
     SEED,
     check_cpus,
     cpu_model_for,
@@ -41,6 +42,8 @@ class Setup:
     cpu_model: str = CPU_MODEL
     plugin: tuple[str, ...] = ()
     """QEMU's arguments that load the plugin. It changes nothing in the guest: no part of the key."""
+    inherited: tuple[int, ...] = ()
+    """Files without a name that those arguments mean (`inherited_path`)."""
 
     @property
     def key(self) -> str:
@@ -53,10 +56,11 @@ class Setup:
         return Limits(self.boot.limit_instructions, self.boot.limit_seconds)
 
 
-def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, cpu_model: str = CPU_MODEL) -> Setup:
+def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode.EXACT_CLOCK) -> Setup:
     """Find and hash everything. Raises MachineError, GuestProgramsMissing, or GuestEnded (not a kernel)."""
     check_cpus(boot, qemu, machine)
-    cpu_model = cpu_model_for(qemu, cpu_model)
+    plain = CPU_MODEL_WITH_PLUGIN if mode is Mode.EXACT_PLUGIN else CPU_MODEL
+    cpu_model = cpu_model_for(qemu, plain)
     kernel, kernel_digest = _kernel(boot, machine)
     found = initramfs.entries(boot, programs(guest), _boot_file(boot), machine)
     agent = next(entry.digest for entry in found if entry.guest == "/init")
@@ -74,7 +78,7 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, cpu_model: str = 
         "settle": str(boot.settle_ns),
     }
     identity = _identity(boot, qemu, agent, machine).model_copy(
-        update={"cpu_model": cpu_model, "arguments": machine_arguments(boot, cpu_model)}
+        update={"mode": mode, "cpu_model": cpu_model, "arguments": machine_arguments(boot, cpu_model)}
     )
     return Setup(machine, boot, qemu, kernel, found, facts, identity, cpu_model)
 

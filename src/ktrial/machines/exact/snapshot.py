@@ -2,6 +2,7 @@
 
 <key>/ram         the guest's RAM, sparse; restored guests map it privately, so that it is never changed
 <key>/state       all else: CPU and devices, as QEMU's migration stream
+<key>/kallsyms    the symbols of its kernel and modules, once they were asked for
 <key>/about.json  sizes and digests of the two, what the key was made from, the guest's `ready`
 <key>.lock        held while the snapshot is made or removed
 <key>.new         being made; renamed to <key> when it is complete
@@ -26,7 +27,7 @@ from ktrial.machines.exact import sparse
 from ktrial.machines.exact.digests import digest_of_bytes
 from ktrial.model.base import Model, digest
 
-ABOUT, RAM, STATE = "about.json", "ram", "state"
+ABOUT, RAM, STATE, NOTE = "about.json", "ram", "state", "kallsyms"
 _WAIT = 0.2
 _USUAL_BYTES = 100 << 20
 
@@ -81,6 +82,29 @@ class SnapshotCache:
         """The snapshot, or None where it is not there or not whole. A process reads all of it once."""
         with contextlib.ExitStack() as kept:
             yield self._open(name, kept)
+
+    def note(self, name: str) -> bytes | None:
+        """What was kept beside the snapshot; None where nothing was."""
+        try:
+            return (self.directory / name / NOTE).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._cannot_write(error, _USUAL_BYTES) from None
+
+    def keep_note(self, name: str, content: bytes) -> None:
+        """Keep this beside the snapshot, as long as that is there; nowhere where it is not."""
+        place = self.directory / name
+        if not place.is_dir():
+            return
+        new = place / f"{NOTE}.{os.getpid()}"
+        try:
+            new.write_bytes(content)
+            new.replace(place / NOTE)
+        except FileNotFoundError:
+            return  # the snapshot was removed meanwhile
+        except OSError as error:
+            raise self._cannot_write(error, len(content)) from None
 
     def make(
         self,
@@ -222,7 +246,7 @@ def _last_use(place: Path) -> float:
 
 def _bytes_below(place: Path) -> int:
     total = 0
-    for name in (RAM, STATE, ABOUT):
+    for name in (RAM, STATE, ABOUT, NOTE):
         with contextlib.suppress(OSError):  # removed meanwhile by another process
             total += (place / name).stat().st_blocks * 512
     return total
