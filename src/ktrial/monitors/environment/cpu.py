@@ -8,11 +8,14 @@ from ktrial.monitors.environment.reader import Absent, Found, Reader, of_cpus, t
 _CPU = "/sys/devices/system/cpu"
 _GOVERNOR = f"{_CPU}/cpu*/cpufreq/scaling_governor"
 _EPP = f"{_CPU}/cpu*/cpufreq/energy_performance_preference"
+_POLICY = f"{_CPU}/cpufreq/policy*"
+"""The same files by another way: those of a CPU are links to them."""
 _NO_TURBO = f"{_CPU}/intel_pstate/no_turbo"
 _BOOST = f"{_CPU}/cpufreq/boost"
 _SMT = f"{_CPU}/smt/active"
 _IDLE = f"{_CPU}/cpuidle/current_driver"
 _THROTTLED = f"{_CPU}/cpu*/thermal_throttle/core_throttle_count"
+_QUIESCE = "ktrial quiesce"
 _SLOW_EXIT_US = 20
 """A CPU that needs longer than this to wake up adds it to what is measured after each wait."""
 _HOT_MILLIDEGREES = 85_000
@@ -22,15 +25,13 @@ def _governor(root: Path) -> Found:
     value = together(of_cpus(root, _GOVERNOR))
     if value == "performance":
         return Found(value)
-    return Found(value, concern="the frequency follows the load", advice="ktrial quiesce")
+    return Found(value, concern="the frequency follows the load", advice=_QUIESCE)
 
 
 def _preference(root: Path) -> Found:
     value = together(of_cpus(root, _EPP))
     fine = value == "performance"
-    return Found(
-        value, concern="" if fine else "the CPU saves energy", advice="" if fine else "ktrial quiesce"
-    )
+    return Found(value, concern="" if fine else "the CPU saves energy", advice="" if fine else _QUIESCE)
 
 
 def _boost(root: Path) -> Found:
@@ -40,9 +41,7 @@ def _boost(root: Path) -> Found:
         on = text(root, _BOOST) == "1"
     if not on:
         return Found("off")
-    return Found(
-        "on", concern="the frequency depends on heat and on what other cores do", advice="ktrial quiesce"
-    )
+    return Found("on", concern="the frequency depends on heat and on what other cores do", advice=_QUIESCE)
 
 
 def _smt(root: Path) -> Found:
@@ -72,7 +71,7 @@ def _idle_states(root: Path) -> Found:
         concern=f"waking up takes up to {deepest} µs, and how long depends on how long it was idle"
         if deep
         else "",
-        advice="ktrial quiesce" if deep else "",
+        advice=_QUIESCE if deep else "",
     )
 
 
@@ -116,14 +115,14 @@ READERS = (
         "what chooses the CPUs' frequency (cpufreq)",
         "A frequency that follows the load is another one in each run.",
         _governor,
-        places=(_GOVERNOR,),
+        places=(_GOVERNOR, f"{_POLICY}/scaling_governor"),
     ),
     Reader(
         "energy preference",
         "what the CPU itself is told about energy (EPP)",
-        "Where hardware chooses the frequency (intel_pstate, amd_pstate), this weighs more than the governor.",
+        "Where hardware chooses the frequency (intel_pstate, amd_pstate), it weighs more than the governor.",
         _preference,
-        places=(_EPP,),
+        places=(_EPP, f"{_POLICY}/energy_performance_preference"),
     ),
     Reader(
         "boost",

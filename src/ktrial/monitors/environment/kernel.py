@@ -80,7 +80,7 @@ READERS = (
     Reader(
         "ASLR",
         "whether address-space layouts are random",
-        "A layout alone moves a time by some percent: on, it averages out over runs; off, all runs share one.",
+        "A layout alone moves a time by some percent: on, it averages out; off, all runs share one.",
         _layouts,
         places=(_ASLR,),
     ),
