@@ -69,13 +69,13 @@ PUBLIC = {
         StudyRecord
     """,
     "ktrial.model.study": """
-        MachineSettings Study
+        MachineSettings Stopping Study Timing
     """,
     "ktrial.model.trial": """
         CounterDelta Outcome Provenance Trial
     """,
     "ktrial.model.units": """
-        LARGEST_MEMORY_MIB SMALLEST_MEMORY_MIB margin memory_mib
+        LARGEST_MEMORY_MIB SMALLEST_MEMORY_MIB margin memory_mib seconds
     """,
     "ktrial.model.verdict": """
         Comparison Result Verdict
@@ -112,7 +112,7 @@ PUBLIC = {
         TRIED_AGAIN run
     """,
     "ktrial.runner.result": """
-        Described metrics_in_catalogue record result
+        Described metrics_in_catalogue metrics_of record result
     """,
     "ktrial.report": """
         csv html markdown samples_csv

@@ -15,7 +15,7 @@ from ktrial.errors import (
     StudyUnreadable,
 )
 from ktrial.model.design import Design, FactorKind
-from ktrial.model.study import Study
+from ktrial.model.study import Stopping, Study, Timing
 from ktrial.report.study_toml import study_toml
 from ktrial.runner.study_file import load
 
@@ -180,7 +180,7 @@ HUGE = [
     (
         "too many trials",
         f'workloads = ["fork"]\nperturbations = 1000\n{KERNELS}[factors."a.b"]\nlevels = {[*range(100)]}\n',
-        "200 treatments under 1000 perturbations are 200000 trials; a study has at most 100000",
+        "200 treatments in 1000 blocks are 200000 trials; a study has at most 100000",
     ),
     (
         "huge level",
@@ -316,3 +316,40 @@ direction = "up"
     with pytest.raises(StudyMistake) as caught:
         _load(tmp_path, text)
     assert 'study.toml:10: workloads[1].metrics[1].direction: there is no direction "up"' in str(caught.value)
+
+
+TIMED = f'workloads = ["syscall", "hackbench"]\nmachine = "fake"\n{KERNELS}'
+
+
+def test_a_study_in_real_time_has_blocks_until_all_is_decided(tmp_path: Path) -> None:
+    timing = _load(tmp_path, TIMED).timing
+    assert timing == Timing(blocks=60, stopping=Stopping.SEQUENTIAL, alpha=0.05)
+    table = '[timed]\nblocks = 100\nstopping = "open-ended"\nalpha = 0.01\n'
+    table += 'budget = "1.5 h"\nprimary = ["syscall"]\n'
+    study = _load(tmp_path, TIMED + table)
+    assert study.timing == Timing(
+        blocks=100, stopping=Stopping.OPEN_ENDED, alpha=0.01, budget_seconds=5400, primary=("syscall",)
+    )
+    assert _load(tmp_path, study_toml(study)) == study
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("blocks = 2", "a whole number from 3 to 10000"),
+        ('stopping = "sequental"', 'did you mean "sequential"?'),
+        ('budget = "2"', "a time is a number above 0 with its unit"),
+        ("alpha = 0.5", "a probability above 0 and below 0.5"),
+        ('primary = ["syscal"]', 'did you mean "syscall"?'),
+        ('primary = ["syscal: rate"]', 'did you mean "syscall"?'),
+        ("block = 9", 'there is no key "block"; did you mean "blocks"?'),
+    ],
+)
+def test_a_mistake_in_how_it_is_timed_is_named(tmp_path: Path, table: str, said: str) -> None:
+    with pytest.raises(StudyMistake, match=re.escape(said)):
+        _load(tmp_path, f"{TIMED}[timed]\n{table}\n")
+
+
+def test_the_exact_machine_has_no_blocks(tmp_path: Path) -> None:
+    with pytest.raises(StudyMistake, match="has no noise"):
+        _load(tmp_path, TIMED.replace('machine = "fake"\n', "") + "[timed]\nblocks = 10\n")

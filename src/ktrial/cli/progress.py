@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -14,6 +14,7 @@ from ktrial.errors import KtrialError
 from ktrial.model.design import Plan
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome, Trial
+from ktrial.model.verdict import Comparison, Verdict
 from ktrial.report import figures
 from ktrial.runner.observer import Observer, Silent
 
@@ -44,12 +45,23 @@ class _Shown(Silent):
 
     def __init__(self, console: Console) -> None:
         self.console = console
+        self._wanted = 0
 
     def study_planned(self, plan: Plan, finished: int) -> None:
         total = len(plan.trials)
         what = breakable(figures.counted(total, "trial"))
+        if plan.may_end_early:
+            what = f"at most {what}"
         again = f", {finished} of them stored before" if finished else ""
         self.console.print(f"{what}{again}")
+
+    def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
+        """What is open is told after a look, not after every block."""
+        if wanted != self._wanted and ended:
+            undecided = sum(one.verdict is Verdict.INCONCLUSIVE for one in comparisons)
+            open_ = figures.counted(undecided, "comparison")
+            self.console.print(f"after {ended} blocks {open_} undecided; the next look is after {wanted}")
+        self._wanted = wanted
 
     def kernel_failed(self, name: str, error: KtrialError) -> None:
         self.console.print(f"kernel {name} cannot be had: {error.message}")

@@ -91,3 +91,5 @@ class Plan(Model):
     treatments: tuple[Treatment, ...]
     baseline: Treatment
     trials: tuple[PlannedTrial, ...] = Field(default=())
+    may_end_early: bool = False
+    """In real time: when every comparison is decided."""

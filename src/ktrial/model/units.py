@@ -35,3 +35,14 @@ def _fraction(text: str) -> float:
     if not match:
         raise ValueError('a margin is a percentage or a fraction: "1 %" or 0.01')
     return float(match[1]) / (100 if match[2] else 1)
+
+
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def seconds(text: str) -> float:
+    """Seconds in `90 s`, `10 min` or `2 h`. Raises ValueError, which says what is allowed."""
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?(s|min|h)", text.strip())
+    if not match or not float(match[1]):
+        raise ValueError('a time is a number above 0 with its unit: "90 s", "10 min", "2 h"')
+    return float(match[1]) * _SECONDS[match[2]]

@@ -5,7 +5,7 @@ from typing import Any
 import tomli_w
 
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.study import MachineSettings, Study
+from ktrial.model.study import MachineSettings, Study, Timing
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
 
 
@@ -23,8 +23,19 @@ def _study(study: Study) -> dict[str, Any]:
         "design": study.design.value,
         "seed": study.seed,
         "machine": _machine(study.machine),
+        "timed": _timed(study.timing) if study.timing else "",
         "factors": {factor.name: _factor(factor) for factor in study.factors},
         "workloads": [_workload(use) for use in study.workloads],
+    }
+
+
+def _timed(timing: Timing) -> dict[str, Any]:
+    return {
+        "blocks": timing.blocks,
+        "stopping": timing.stopping.value,
+        "alpha": timing.alpha,
+        "budget": f"{timing.budget_seconds:g} s" if timing.budget_seconds else "",
+        "primary": timing.primary,
     }
 
 

@@ -7,7 +7,7 @@ import itertools
 
 from ktrial.model.base import digest
 from ktrial.model.design import Design, Factor, LevelValue, Perturbation, Plan, PlannedTrial, Treatment
-from ktrial.model.study import Study
+from ktrial.model.study import Stopping, Study
 
 _LONGEST_ENVIRONMENT = 4096
 """One page: moves the stack's start through every alignment that matters (Mytkowicz et al., ASPLOS 2009)."""
@@ -28,6 +28,7 @@ def plan(study: Study) -> Plan:
         for treatment in _shuffled(chosen, study.seed, block)
     ]
     return Plan(
+        may_end_early=bool(study.timing and study.timing.stopping is not Stopping.FIXED),
         treatments=chosen,
         baseline=chosen[0],
         trials=tuple(

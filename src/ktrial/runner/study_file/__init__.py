@@ -17,6 +17,7 @@ from ktrial.runner.study_file.machine import check_against_factors, machine_sett
 from ktrial.runner.study_file.mistakes import Mistakes, Source
 from ktrial.runner.study_file.shape import read_tables
 from ktrial.runner.study_file.tables import StudyTable
+from ktrial.runner.study_file.timed import timing
 from ktrial.runner.study_file.workloads import workload_uses
 
 __all__ = ["Known", "Source", "load", "study_from"]
@@ -58,7 +59,8 @@ def _study(tables: StudyTable, name: str, directory: Path, known: Known, mistake
     machine = machine_settings(tables.machine, known, directory, mistakes)
     check_against_factors(tables.machine, factors, mistakes)
     design = Design(tables.design)
-    _check_size(factors, design, tables.perturbations, mistakes)
+    in_time = timing(tables.timed, machine.kind, uses, mistakes)
+    _check_size(factors, design, in_time.blocks if in_time else tables.perturbations, mistakes)
     return Study(
         name=tables.name or name,
         question=tables.question,
@@ -69,6 +71,7 @@ def _study(tables: StudyTable, name: str, directory: Path, known: Known, mistake
         perturbations=tables.perturbations,
         design=design,
         seed=tables.seed,
+        timing=in_time,
     )
 
 
@@ -88,7 +91,7 @@ def _check_size(factors: tuple[Factor, ...], design: Design, perturbations: int,
     if trials > _MOST_TRIALS:
         mistakes.add(
             ("factors",),
-            f"{treatments} treatments under {perturbations} perturbations are {trials} trials; "
+            f"{treatments} treatments in {perturbations} blocks are {trials} trials; "
             f'a study has at most {_MOST_TRIALS} (design = "one-factor-at-a-time" needs fewer)',
         )
 

@@ -15,12 +15,14 @@ from ktrial.runner.study_file.tables import (
     MetricTable,
     StudyTable,
     Table,
+    TimedTable,
     WorkloadTable,
 )
 
 _BELOW: dict[str, type[Table]] = {
     "machine": MachineTable,
     "cgroup": CgroupTable,
+    "timed": TimedTable,
     "factors": FactorTable,
     "workloads": WorkloadTable,
     "metrics": MetricTable,

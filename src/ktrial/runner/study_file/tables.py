@@ -63,6 +63,11 @@ def _margin(value: object) -> float:
     return units.margin(value)
 
 
+def _budget(text: str) -> str:
+    units.seconds(text)
+    return text
+
+
 def boot_text(text: str) -> str:
     """A boot parameter, or its value. Raises ValueError where the kernel would read more than one."""
     # A quoted value may hold spaces: dyndbg="file sched.c +p".
@@ -99,6 +104,7 @@ def _by_kind(value: object) -> object:
 
 Text = Annotated[str, AfterValidator(plain_text)]
 Prose = Annotated[str, AfterValidator(lambda text: plain_text(" ".join(text.split())) if text else text)]
+Budget = Annotated[str, AfterValidator(_budget)]
 Memory = Annotated[Text, AfterValidator(_memory)]
 IoLimit = Annotated[Text, AfterValidator(_io_limit)]
 Margin = Annotated[float, PlainValidator(_margin)]
@@ -151,6 +157,20 @@ class MachineTable(Table):
         None, description='a table of limits: { cpus = 0.5, memory = "256M", io = ["8:0 wbps=1048576"] }'
     )
     allow_emulated_time: bool = Field(False, description="true or false")
+
+
+class TimedTable(Table):
+    """`[timed]`."""
+
+    blocks: int = Field(60, ge=3, le=10_000, description="a whole number from 3 to 10000")
+    stopping: Literal["sequential", "open-ended", "fixed"] = Field(
+        "sequential", description="sequential, open-ended or fixed"
+    )
+    alpha: float = Field(0.05, gt=0, lt=0.5, description="a probability above 0 and below 0.5: 0.05")
+    budget: Budget | None = Field(None, description='a time: "90 s", "10 min", "2 h"')
+    primary: list[Text] = Field(
+        [], description='a list of workloads, or of "workload: metric"; else the first metric of each'
+    )
 
 
 class FactorTable(Table):
@@ -206,6 +226,9 @@ class StudyTable(Table):
     seed: int = Field(1, ge=0, le=2**31 - 1, description="a whole number from 0 to 2147483647")
     machine: Annotated[MachineTable, BeforeValidator(_by_kind)] = Field(
         MachineTable(), description='a machine\'s name or a table: "exact"'
+    )
+    timed: TimedTable | None = Field(
+        None, description="a table, for machines in real time: blocks, stopping, alpha, budget, primary"
     )
     factors: dict[str, FactorTable] = Field(description="tables: [factors.kernel]")
     workloads: list[Annotated[WorkloadTable, BeforeValidator(_by_name)]] = Field(
