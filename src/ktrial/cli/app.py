@@ -5,7 +5,9 @@ from typing import Annotated
 import typer
 
 import ktrial
-from ktrial.cli import kernel, workload
+from ktrial.cli import baseline, kernel, workload
+from ktrial.cli.check import check
+from ktrial.cli.check_command import CheckCommand
 from ktrial.cli.compare import compare
 from ktrial.cli.doctor import doctor
 from ktrial.cli.explain import explain
@@ -42,10 +44,12 @@ def _ktrial(
 app.command("run")(run)
 app.command("compare")(compare)
 app.command("explain")(explain)
+app.command("check", cls=CheckCommand)(check)
 app.command("profile")(profile)
 app.command("show")(show)
 app.command("report")(report)
 app.command("list")(list_studies)
+app.add_typer(baseline.app, name="baseline")
 app.add_typer(kernel.app, name="kernel")
 app.add_typer(workload.app, name="workload")
 app.command("doctor")(doctor)

@@ -42,7 +42,7 @@ class Ending:
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         if error is None or isinstance(error, SystemExit):
             return False
-        self.code = _code(error)
+        self.code = tell_error(error)
         if self._signal is not None and self.code == INTERRUPTED:
             self.code = 128 + self._signal
         return True
@@ -61,7 +61,7 @@ def tell(message: str, hint: str = "", *, kind: str = "error") -> None:
         sys.stderr.flush()
 
 
-def _code(error: BaseException) -> int:
+def tell_error(error: BaseException) -> int:
     """Print what the error says; return its exit code."""
     import typer
 

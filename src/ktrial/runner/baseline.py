@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ktrial.errors import BadBaselineName, BaselineFailed, BaselineNotThere
+from ktrial.errors import BadBaselineName, BaselineFailed, BaselineNotThere, ImageError
 from ktrial.model.kernel import Kernel
 from ktrial.model.record import StudyRecord
 from ktrial.runner.missing import failures
@@ -16,6 +16,8 @@ from ktrial.store import Store, StoredStudy
 
 PREFIX = "baseline:"
 """What a baseline's study is called, before its name; a study file cannot choose such a name."""
+QUESTION = "What does this kernel cost in a check?"
+"""Of what is measured for a check, the kernel under test and a kernel as baseline: each content once."""
 HOST = "host"
 """The one kernel's name that looks like a baseline's."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -29,7 +31,7 @@ class Baseline:
     """A saved baseline's name, or the kernel's."""
     saved: bool
     record: StudyRecord
-    measured: Kernel | None = None
+    origin: Kernel | None = None
     """The kernel, where it is not a saved one: it can be measured again."""
 
     @property
@@ -54,21 +56,30 @@ def save(name: str, kernel: Kernel, how: Measurement, runs: Runs) -> Baseline:
     before = [one for one in runs.store.studies() if one.study.name == PREFIX + name]
     # To the microsecond: each time it is another study, so that nothing measured earlier is taken for it.
     question = f"Baseline {name}, saved {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f} UTC."
-    measured = measure(PREFIX + name, question, kernel, how, runs)
-    if wrong := failed(measured):
-        runs.store.delete(measured.id)
-        raise BaselineFailed(name=name, problem=failures(wrong, measured.planned))
+    found = measure(PREFIX + name, question, kernel, how, runs)
+    if wrong := failed(found):
+        runs.store.delete(found.id)
+        raise BaselineFailed(name=name, problem=failures(wrong, found.planned))
     for old in before:
         runs.store.delete(old.id)
     return find(name, runs.store)
 
 
+def measured(name: str, how: Measurement, runs: Runs) -> Baseline:
+    """The kernel of that name as baseline. Raises BaselineFailed, also where its file is no kernel."""
+    try:
+        kernel = runs.kernel(name)
+    except ImageError as error:
+        raise BaselineFailed(name=name, problem=error.message.rstrip(".")) from error
+    return of_kernel(kernel, how, runs)
+
+
 def of_kernel(kernel: Kernel, how: Measurement, runs: Runs) -> Baseline:
     """A kernel as baseline, measured now unless the store has it. Raises BaselineFailed."""
-    measured = measure("check", "What is the baseline of a check?", kernel, how, runs)
-    if wrong := failed(measured):
-        raise BaselineFailed(name=kernel.name, problem=failures(wrong, measured.planned))
-    return Baseline(kernel.name, False, measured, kernel)
+    found = measure("check", QUESTION, kernel, how, runs)
+    if wrong := failed(found):
+        raise BaselineFailed(name=kernel.name, problem=failures(wrong, found.planned))
+    return Baseline(kernel.name, False, found, kernel)
 
 
 def find(name: str, store: Store) -> Baseline:

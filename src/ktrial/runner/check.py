@@ -5,7 +5,7 @@ been larger than the limit (`ktrial.stats.exact`). Where the limit lies inside t
 A change for the better is always within.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -17,8 +17,8 @@ from ktrial.model.profile import CycleModel
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.verdict import Comparison, Verdict
-from ktrial.model.workload import Direction, Mode, WorkloadUse
-from ktrial.runner.baseline import Baseline, of_kernel
+from ktrial.model.workload import Direction, Mode, Sample, WorkloadUse
+from ktrial.runner.baseline import QUESTION, Baseline, of_kernel
 from ktrial.runner.missing import failures
 from ktrial.runner.one_kernel import FACTOR, Measurement, Runs, failed, kernel_factor, measure
 from ktrial.runner.result import result
@@ -34,6 +34,7 @@ median by more than 0.16 %. A smaller limit is raised to this one: below it a ch
 STRING_BYTES = "string-bytes"
 """The metric that says how many bytes string instructions worked on, each of which counts as one."""
 _INSTRUCTIONS = "instructions"
+"""The unit of what counts instructions."""
 
 
 class Decision(StrEnum):
@@ -114,15 +115,15 @@ def _comparable(
     """Both measured, on one machine. What the store has from another machine is measured anew."""
 
     def tested() -> StudyRecord:
-        record = measure("check", "Is this kernel within the limit?", kernel, how, runs)
+        record = measure("check", QUESTION, kernel, how, runs)
         _check_machine(record)
         return record
 
     now = tested()
     if _difference(baseline, now):
-        if baseline.measured:
+        if baseline.origin:
             runs.store.delete(baseline.record.id)
-            baseline = of_kernel(baseline.measured, how, runs)
+            baseline = of_kernel(baseline.origin, how, runs)
         if now.id != baseline.record.id:
             runs.store.delete(now.id)
             now = tested()
@@ -148,8 +149,16 @@ def _difference(baseline: Baseline, tested: StudyRecord) -> str:
     return (
         kernel_difference(baseline.record.trials)
         or machine_difference(*sides)
-        or mode_difference(sample.mode for side in sides for trial in side for sample in trial.samples)
+        or next(filter(None, map(mode_difference, _modes(sides))), "")
     )
+
+
+def _modes(sides: Iterable[tuple[Trial, ...]]) -> Iterable[set[Mode]]:
+    """The modes that each metric of each workload was measured in."""
+    found: dict[tuple[str, str], set[Mode]] = {}
+    for sample in (sample for side in sides for trial in side for sample in trial.samples):
+        found.setdefault((sample.workload, sample.metric), set()).add(sample.mode)
+    return found.values()
 
 
 def _labels(kernel: Kernel, baseline: Baseline) -> tuple[str, str]:
@@ -210,8 +219,10 @@ def _bytes_row(comparison: Comparison, limit: float, before: list[Trial], after:
     Their own ratio says little: from 8 bytes to 16 is +100 %, and nothing beside 10000 instructions.
     """
     label = comparison.workload
-    instructions = _values(before, label, _INSTRUCTIONS)
-    below, above = (_values(side, label, STRING_BYTES) for side in (before, after))
+    instructions = _values(before, label, lambda sample: sample.unit == _INSTRUCTIONS)
+    below, above = (
+        _values(side, label, lambda sample: sample.metric == STRING_BYTES) for side in (before, after)
+    )
     if not (instructions and below and above):
         return Row(comparison, limit, Decision.UNDECIDED, comparison.reason or "there are no numbers")
     cost = CycleModel().string_byte
@@ -225,13 +236,9 @@ def _bytes_row(comparison: Comparison, limit: float, before: list[Trial], after:
     )
 
 
-def _values(trials: list[Trial], workload: str, metric: str) -> list[float]:
-    return [
-        sample.value
-        for trial in trials
-        for sample in trial.samples
-        if (sample.workload, sample.metric) == (workload, metric)
-    ]
+def _values(trials: list[Trial], workload: str, chosen: Callable[[Sample], bool]) -> list[float]:
+    samples = (sample for trial in trials for sample in trial.samples)
+    return [sample.value for sample in samples if sample.workload == workload and chosen(sample)]
 
 
 def _explained(row: Row, baseline: Baseline, tested: StudyRecord, store: Store) -> Row:

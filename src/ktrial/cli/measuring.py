@@ -1,0 +1,145 @@
+"""What `check`, `baseline save` and `counters` have in common: how kernels are measured, and where."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.options import workload_names
+from ktrial.errors import BadLimit
+
+if TYPE_CHECKING:
+    from ktrial.model.workload import WorkloadUse
+    from ktrial.runner.baseline import Baseline
+    from ktrial.runner.observer import Observer
+    from ktrial.runner.one_kernel import Measurement, Runs
+    from ktrial.store import Store
+
+Workloads = Annotated[
+    list[str] | None,
+    typer.Option("--workload", metavar="W1,W2…", help="Workloads.", autocompletion=workload_names),
+]
+MemorySize = Annotated[str | None, typer.Option("--memory", metavar="512M", help="The guest's memory.")]
+Cpus = Annotated[int | None, typer.Option("--cpus", min=1, metavar="N", help="The guest's CPUs.")]
+
+_LIMIT = re.compile(r"(?:(?P<workload>[^=]+)=)?\+?(?P<size>[^+=]*)")
+
+
+@dataclass(frozen=True)
+class Given:
+    """The options that say how kernels are measured, as they were given."""
+
+    workloads: tuple[str, ...] = ()
+    memory: str | None = None
+    cpus: int | None = None
+    boot: tuple[str, ...] = ()
+    perturbations: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        workloads: list[str] | None,
+        memory: str | None,
+        cpus: int | None,
+        boot: list[str] | None,
+        perturbations: int | None,
+    ) -> "Given":
+        """From a command's parameters: `--workload` may be repeated, and hold commas."""
+        names = [name.strip() for text in workloads or () for name in text.split(",")]
+        return cls(tuple(dict.fromkeys(filter(None, names))), memory, cpus, tuple(boot or ()), perturbations)
+
+
+def measurement(given: Given) -> "Measurement":
+    """How kernels are measured: what was given, else what a study has. Raises WorkloadError, BadOption."""
+    from ktrial.cli.counting import BadOption
+    from ktrial.model import units
+    from ktrial.model.study import MachineSettings
+    from ktrial.runner.one_kernel import Measurement
+
+    if not given.workloads:
+        raise BadOption(option="--workload", problem="name at least one: ktrial workload list")
+    changes: dict[str, object] = {"boot": given.boot}
+    try:
+        if given.memory is not None:
+            changes["memory_mib"] = units.memory_mib(given.memory)
+    except ValueError as error:
+        raise BadOption(option="--memory", problem=error) from None
+    if given.cpus is not None:
+        changes["cpus"] = given.cpus
+    settings = MachineSettings.model_validate(changes)
+    uses = tuple(_use(name) for name in given.workloads)
+    return Measurement(uses, settings, given.perturbations or 3)
+
+
+def measurement_like(baseline: "Baseline", given: Given) -> "Measurement":
+    """How a saved baseline was measured; a part of its workloads, where some were given.
+
+    Raises BaselineLacks where an option asks for something else.
+    """
+    from dataclasses import replace
+
+    from ktrial.errors import BaselineLacks
+
+    there = baseline.measurement
+    labels = {use.label: use for use in there.workloads}
+    for name in given.workloads:
+        if name not in labels:
+            raise BaselineLacks(name=baseline.label, what=f"workload {name}", there=", ".join(labels))
+    if given.workloads:
+        there = replace(there, workloads=tuple(labels[name] for name in given.workloads))
+    wanted = measurement(replace(given, workloads=("syscall",)))
+    pairs = {
+        "--memory": (given.memory, wanted.settings.memory_mib, there.settings.memory_mib),
+        "--cpus": (given.cpus, wanted.settings.cpus, there.settings.cpus),
+        "--boot": (given.boot or None, wanted.settings.boot, there.settings.boot),
+        "--perturbations": (given.perturbations, wanted.perturbations, there.perturbations),
+    }
+    for option, (asked, new, old) in pairs.items():
+        if asked is not None and new != old:
+            raise BaselineLacks(name=baseline.label, what=f"{option} {_words(new)}", there=_words(old))
+    return there
+
+
+def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float]:
+    """The limit of each workload: `+1%` for all, `fork=+2%` for one. Raises BadLimit."""
+    from ktrial.model import units
+    from ktrial.runner.check import DEFAULT_LIMIT
+
+    labels = [use.label for use in uses]
+    common, own = DEFAULT_LIMIT, {}
+    for text in texts:
+        match = _LIMIT.fullmatch(text.strip())
+        try:
+            size = units.margin(match["size"] if match else text)
+        except ValueError as error:
+            problem = str(error).replace("a margin", "a limit")
+            raise BadLimit(text=text, problem=problem) from None
+        workload = match["workload"] if match else None
+        if workload is None:
+            common = size
+        elif workload in labels:
+            own[workload] = size
+        else:
+            raise BadLimit(text=text, problem=f"the workloads are {', '.join(labels)}")
+    return {label: own.get(label, common) for label in labels}
+
+
+def runs(store: "Store", observer: "Observer", jobs: int | None) -> "Runs":
+    """Where trials run: on the machine that the settings name."""
+    from ktrial.runner.one_kernel import Runs
+
+    return Runs(store, observer, jobs)
+
+
+def _use(name: str) -> "WorkloadUse":
+    from ktrial.model.workload import WorkloadUse
+    from ktrial.workloads import check
+
+    return check(WorkloadUse(name=name))
+
+
+def _words(value: object) -> str:
+    if isinstance(value, tuple):
+        return " ".join(value) or "none"
+    return str(value)
