@@ -37,7 +37,7 @@ def _huge_pages(root: Path) -> Found:
     return Found(
         f"{enabled}, defrag {defrag}",
         concern="whether a program gets huge pages depends on how memory is fragmented" if always else "",
-        advice="ktrial quiesce" if always else "",
+        advice="make it a factor, or: ktrial knob set transparent_hugepage/enabled madvise" if always else "",
     )
 
 
