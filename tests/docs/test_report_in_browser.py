@@ -5,22 +5,16 @@ script in the page around them measures what the browser made of it. The report 
 """
 
 import html
-import json
-import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.docs.browser import found_in, needs_a_browser
 from tests.unit.report_records import ALL
 
 from ktrial import report
 
 WIDTHS = (360, 414, 768, 900, 1280)
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_BROWSER = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-# Whether a page fits can only be seen in a browser; `make test` installs one.
-pytestmark = pytest.mark.skipif(_BROWSER is None, reason=f"needs a browser: {', '.join(BROWSERS)}")
+pytestmark = needs_a_browser
 
 _MEASURE = """
 const SLACK = 1;
@@ -72,21 +66,7 @@ def measured(page: str, directory: Path) -> list[dict[str, object]]:
     )
     around = directory / "frames.html"
     around.write_text(f"<!DOCTYPE html><meta charset=utf-8><script>{_MEASURE}</script><body>{frames}")
-    options = (
-        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-        *(
-            "--hide-scrollbars",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-        ),
-        *("--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={directory / 'profile'}"),
-    )
-    command = (str(_BROWSER), *options, "--dump-dom", around.as_uri())
-    dump = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    found = re.search(r'<pre id="measured">(.*?)</pre>', dump, re.DOTALL)
-    assert found, dump[-2000:]
-    answer: list[dict[str, object]] = json.loads(html.unescape(found[1]))
+    answer: list[dict[str, object]] = found_in(around, directory)
     return answer
 
 
