@@ -27,7 +27,7 @@ AROUND_IT = 20
 """At most so many instructions of the handler are not in the loop."""
 
 SAME = 1e-3
-"""A parameter without effect makes the command line longer, so that all lies elsewhere: a mean moves so far."""
+"""A parameter without effect makes the command line longer: all lies elsewhere, a mean moves so far."""
 
 
 @dataclass(frozen=True)
