@@ -73,6 +73,8 @@ class Row(Model):
 
     function: str
     module: str = ""
+    file: str = ""
+    """Its source, `mm/slub.c`, or its directory; empty where it is not known."""
     subsystem: str
     match: Match
     evidence: str = ""

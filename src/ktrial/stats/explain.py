@@ -2,51 +2,58 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from ktrial.model.explanation import Count, Explanation, Match, Row, Side
+from ktrial.model.function_files import FunctionFiles
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import PROGRAM, FunctionCount
+from ktrial.stats.call_places import Key, call_places
+from ktrial.stats.matching import Functions, Pair, match
 from ktrial.stats.subsystems import USER, subsystem
 
 _APPENDED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+)*)+$")
 """GCC's and Clang's names for pieces and copies of one function of the source."""
-_SYSTEM_CALL = re.compile(r"^__(?:x64|ia32)_(?=sys_)")
-_PROFILED = re.compile(r"_noprof$")
-"""Since 6.10 the allocators' functions have it: their old names are macros (memory allocation profiling)."""
-
-Key = tuple[str, str]
-"""A function's name without what the compiler appends, and its module."""
+_NOTHING_KNOWN = FunctionFiles()
 
 
-def explain(before: Profile, after: Profile) -> Explanation:
-    """Every function's part in the difference, the heaviest first. Raises ValueError: other workloads."""
+def explain(
+    before: Profile,
+    after: Profile,
+    files_before: FunctionFiles = _NOTHING_KNOWN,
+    files_after: FunctionFiles = _NOTHING_KNOWN,
+) -> Explanation:
+    """Every function's part in the difference, the heaviest first. Raises ValueError: other workloads.
+
+    `files_before`, `files_after`: what is known of the two kernels' functions; they tell subsystems, and
+    whether a function that did not run is there at all.
+    """
     if before.workload != after.workload:
         raise ValueError(f"{before.workload} and {after.workload} are not one workload")
-    old, new = _counts(before), _counts(after)
-    rows = [_row(pair, old, new) for pair in _pairs(old, new)]
+    old, new = _functions(before, files_before), _functions(after, files_after)
+    rows = [_row(pair, old, new) for pair in match(old, new)]
     rows.append(_user_part(before, after))
     explanation = Explanation(workload=before.workload, before=_side(before), after=_side(after), rows=())
     ranked = sorted(rows, key=lambda row: (-explanation.weight(row), row.function, row.module))
     return explanation.model_copy(update={"rows": tuple(ranked)})
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """The function's keys in the two kernels."""
-
-    old: Key | None
-    new: Key | None
-    match: Match
-
-
-def _counts(profile: Profile) -> dict[Key, Count]:
+def _functions(profile: Profile, files: FunctionFiles) -> Functions:
     """Functions by their names in the source: pieces that the compiler made of one are one."""
     pieces: dict[Key, list[FunctionCount]] = defaultdict(list)
     for each in profile.region.functions:
-        pieces[_APPENDED.sub("", each.symbol), each.module].append(each)
-    return {key: _sum(its_pieces) for key, its_pieces in pieces.items()}
+        pieces[_key(each.symbol, each.module)].append(each)
+    return Functions(
+        counts={key: _sum(its_pieces) for key, its_pieces in pieces.items()},
+        operations=profile.operations,
+        places=call_places(profile, _key),
+        known=frozenset(_APPENDED.sub("", name) for name in files.functions),
+        files=files.files,
+    )
+
+
+def _key(symbol: str, module: str) -> Key:
+    return _APPENDED.sub("", symbol), module
 
 
 def _sum(pieces: list[FunctionCount]) -> Count:
@@ -59,50 +66,40 @@ def _sum(pieces: list[FunctionCount]) -> Count:
     )
 
 
-def _pairs(old: Mapping[Key, Count], new: Mapping[Key, Count]) -> Iterable[_Pair]:
-    same = [key for key in old if key in new]
-    pairs = [_Pair(key, key, Match.SAME) for key in same]
-    for match, name_of in ((Match.MOVED, _bare), (Match.RENAMED, _stem)):
-        paired_old = {pair.old for pair in pairs}
-        paired_new = {pair.new for pair in pairs}
-        old_by_name, new_by_name = _unique(old, name_of), _unique(new, name_of)
-        for name, key in old_by_name.items():
-            other = new_by_name.get(name)
-            if other and key not in paired_old and other not in paired_new:
-                pairs.append(_Pair(key, other, match))
-    paired_old, paired_new = {pair.old for pair in pairs}, {pair.new for pair in pairs}
-    pairs += [_Pair(key, None, Match.ONLY_FROM) for key in old if key not in paired_old]
-    pairs += [_Pair(None, key, Match.ONLY_TO) for key in new if key not in paired_new]
-    return pairs
-
-
-def _unique(counts: Iterable[Key], name_of: Callable[[Key], object]) -> dict[object, Key]:
-    """Functions by a coarser name, where no other function of that kernel has it too."""
-    found: dict[object, list[Key]] = defaultdict(list)
-    for key in counts:
-        found[name_of(key)].append(key)
-    return {name: keys[0] for name, keys in found.items() if len(keys) == 1}
-
-
-def _bare(key: Key) -> object:
-    return key[0]
-
-
-def _stem(key: Key) -> object:
-    name, module = key
-    return _PROFILED.sub("", _SYSTEM_CALL.sub("", name)).lstrip("_"), module
-
-
-def _row(pair: _Pair, old: Mapping[Key, Count], new: Mapping[Key, Count]) -> Row:
+def _row(pair: Pair, old: Functions, new: Functions) -> Row:
     name, module = pair.new or pair.old or ("", "")
+    before = _together(old.counts, pair.old, pair.also_old)
+    after = _together(new.counts, pair.new, pair.also_new)
+    file = _file(new.files, after) or _file(old.files, before)
     return Row(
         function=name,
         module=module,
-        subsystem=subsystem(name, module),
+        file=file,
+        subsystem=subsystem(name, module, file),
         match=pair.match,
-        before=old[pair.old] if pair.old else Count(),
-        after=new[pair.new] if pair.new else Count(),
+        evidence=pair.evidence,
+        before=before,
+        after=after,
     )
+
+
+def _together(counts: Mapping[Key, Count], key: Key | None, also: Iterable[Key]) -> Count:
+    """A function, with those that are part of it in the other kernel: entered as often as it is itself."""
+    if key is None:
+        return Count()
+    own, others = counts[key], [counts[one] for one in also]
+    if not others:
+        return own
+    return Count(
+        names=(key[0], *(one[0] for one in also)),
+        instructions=own.instructions + sum(one.instructions for one in others),
+        entered=own.entered,
+        string_bytes=own.string_bytes + sum(one.string_bytes for one in others),
+    )
+
+
+def _file(files: Mapping[str, str], count: Count) -> str:
+    return next((files[name] for name in count.names if name in files), "")
 
 
 def _user_part(before: Profile, after: Profile) -> Row:

@@ -1,17 +1,21 @@
-"""Which part of the kernel a function belongs to, told by how its name begins.
+"""Which part of the kernel a function belongs to: by its file, by how its name begins, by its directory.
 
-Distributions ship no source paths with their symbols. Kernel functions, though, are named for their
-subsystem; what this table does not know is `other`, and never guessed. docs/explain.md shows it.
+The kernel image names the source of most functions (ktrial.kernels.function_files). Where a file belongs to
+one subsystem, it decides. Large files hold several (`mm/memory.c`: page faults and page tables): there, and
+where no file is known, the beginning of the name does, as kernel functions are named for their subsystem;
+then the directory. What none of the three knows is `other`, and never guessed. docs/explain.md shows it.
 """
 
 OTHER = "other"
 USER = "user program"
+LOCKS = "locks"
 
 _BEGINNINGS = {
     "string operations": """
         memset memcpy memmove memcmp memchr clear_page copy_page_to_iter copy_page_from_iter copy_mc
         copy_user rep_movs rep_stos strncpy strscpy strlen strcmp strncmp clear_user copy_from_user
-        copy_to_user iov_iter copy_page_regs copy_page_rep clear_pages
+        copy_to_user iov_iter copy_page_regs copy_page_rep clear_pages copy_to_iter copy_from_iter get_user_
+        put_user_ copy_page
     """,
     "maple tree": """
         mas_ mt_ mtree_ mab_ mte_ ma_ mast_ mni_ mns_
@@ -32,7 +36,7 @@ _BEGINNINGS = {
         pte_ pmd_ pud_ p4d_ pgd_ set_pte copy_page_range copy_pte unmap_page_range zap_
         free_pgtables free_pgd flush_tlb tlb_ native_flush_tlb native_tlb native_set_p switch_mm
         load_new_mm ptep_ pmdp_ change_p alloc_set_pte vm_normal_page vm_normal_folio unmap_vmas
-        unmap_region unmap_single_vma arch_check_zapped
+        unmap_region unmap_single_vma arch_check_zapped pfn_pte set_p4d
     """,
     "page faults": """
         handle_mm_fault do_user_addr_fault exc_page_fault asm_exc_page_fault do_fault
@@ -90,14 +94,14 @@ _BEGINNINGS = {
     """,
     "timers": """
         hrtimer timer tick_ ktime timekeeping clockevents run_timer update_wall_time posix_ read_tsc
-        lapic run_local_timers update_process_times timerqueue do_timerfd clocksource
+        native_sched_clock lapic run_local_timers update_process_times timerqueue do_timerfd clocksource
     """,
     "interrupts": """
         irq handle_irq softirq do_softirq handle_softirqs asm_ sysvec apic x2apic common_interrupt
         handle_edge handle_level tasklet ipi_ smp_call generic_smp native_apic raise_softirq
     """,
     "entry and exit": """
-        entry_ do_syscall syscall_ x64_sys ia32_sys sys_ se_sys do_sys exit_to_user arch_exit
+        entry_ do_syscall syscall_ x64_sys ia32_sys sys_ se_sys do_sys exit_to_user arch_exit rseq_
         error_entry error_return paranoid ret_from irqentry x86_indirect x86_return x64_sys_call
         swapgs sync_regs common_interrupt_return native_irq_return fixup_bad_iret native_iret
     """,
@@ -138,19 +142,102 @@ _BEGINNINGS = {
     """,
 }
 
+_FILES = {
+    "maple tree": "lib/maple_tree.c",
+    "slab": "mm/slub.c mm/slab.c mm/slab_common.c mm/mempool.c mm/kasan/ mm/kfence/",
+    "page allocator": "mm/page_alloc.c mm/compaction.c mm/page_isolation.c mm/show_mem.c",
+    "page tables": """
+        arch/x86/mm/pgtable.c arch/x86/mm/tlb.c mm/mmu_gather.c mm/pgtable-generic.c mm/mprotect.c
+        arch/x86/mm/pat/
+    """,
+    "page faults": "arch/x86/mm/fault.c mm/userfaultfd.c",
+    "memory control groups": """
+        mm/memcontrol.c mm/memcontrol-v1.c mm/page_counter.c mm/swap_cgroup.c mm/hugetlb_cgroup.c
+    """,
+    "per-CPU memory": "mm/percpu.c mm/percpu-vm.c mm/percpu-stats.c",
+    "wait queues": """
+        kernel/sched/wait.c kernel/sched/completion.c kernel/sched/swait.c kernel/sched/wait_bit.c
+    """,
+    "scheduler": "kernel/sched/",
+    "locks": "kernel/locking/ lib/lockref.c",
+    "RCU": "kernel/rcu/",
+    "processes": """
+        kernel/fork.c kernel/exit.c kernel/pid.c kernel/cred.c kernel/nsproxy.c kernel/kthread.c fs/exec.c
+        fs/binfmt_elf.c fs/binfmt_script.c kernel/ptrace.c kernel/umh.c kernel/taskstats.c kernel/acct.c
+        arch/x86/kernel/process.c arch/x86/kernel/process_64.c arch/x86/kernel/fpu/ kernel/user.c
+        kernel/ucount.c kernel/delayacct.c
+    """,
+    "signals": "kernel/signal.c arch/x86/kernel/signal.c arch/x86/kernel/signal_64.c fs/signalfd.c",
+    "timers": """
+        kernel/time/ lib/timerqueue.c arch/x86/kernel/tsc.c fs/timerfd.c drivers/clocksource/
+        arch/x86/kernel/hpet.c
+    """,
+    "interrupts": "kernel/irq/ kernel/softirq.c arch/x86/kernel/apic/ arch/x86/kernel/irq.c kernel/smp.c",
+    "entry and exit": "arch/x86/entry/ kernel/entry/ kernel/rseq.c arch/x86/kernel/traps.c",
+    "futexes": "kernel/futex/ kernel/futex.c",
+    "work queues": "kernel/workqueue.c",
+    "string operations": "lib/iov_iter.c lib/string.c lib/usercopy.c lib/strncpy_from_user.c mm/usercopy.c",
+    "bit maps and lists": """
+        lib/xarray.c lib/radix-tree.c lib/rbtree.c lib/idr.c lib/find_bit.c lib/bitmap.c lib/cpumask.c
+        lib/llist.c lib/plist.c lib/list_sort.c lib/list_debug.c lib/rhashtable.c lib/percpu_counter.c
+        lib/percpu-refcount.c lib/refcount.c lib/hweight.c lib/scatterlist.c
+    """,
+    "control groups": "kernel/cgroup/ block/blk-cgroup.c",
+    "performance events": "kernel/events/ arch/x86/events/ kernel/kprobes.c",
+    "tracing": "kernel/trace/ kernel/tracepoint.c",
+    "BPF": "kernel/bpf/ net/core/filter.c",
+    "audit": "kernel/audit.c kernel/auditsc.c",
+    "random numbers": "drivers/char/random.c lib/crypto/chacha lib/crypto/blake2s lib/chacha.c",
+    "io_uring": "io_uring/ fs/io_uring.c",
+    "IPC": "ipc/",
+    "block devices": "block/",
+    "network": "net/",
+    "security": "security/",
+}
+"""Source files, or how their paths begin, that belong to one subsystem. The longest decides."""
+
+_DIRECTORIES = {
+    "mm": "mm/ arch/x86/mm/",
+    "file systems": "fs/",
+    "string operations": "arch/x86/lib/",
+    "kernel core": "kernel/ init/ arch/x86/kernel/ arch/x86/",
+    "cryptography": "crypto/ lib/crypto/ arch/x86/crypto/",
+    "library": "lib/",
+    "drivers": "drivers/ sound/",
+    "virtualization": "virt/ arch/x86/kvm/ arch/x86/xen/ arch/x86/hyperv/",
+}
+"""What decides where neither the file nor the function's name does."""
+
 PREFIXES = {name: tuple(text.split()) for name, text in _BEGINNINGS.items()}
 """Subsystem → how its functions' names begin, without leading `_`. The longest beginning decides."""
 
-_BY_PREFIX = {prefix: name for name, prefixes in PREFIXES.items() for prefix in prefixes}
-_LONGEST = max(map(len, _BY_PREFIX))
+
+def _by_beginning(table: dict[str, str]) -> dict[str, str]:
+    return {beginning: name for name, text in table.items() for beginning in text.split()}
 
 
-def subsystem(function: str, module: str = "") -> str:
-    """A function's subsystem; that of a module's function is the module."""
+_BY_PREFIX = _by_beginning(_BEGINNINGS)
+_BY_FILE = _by_beginning(_FILES)
+_BY_DIRECTORY = _by_beginning(_DIRECTORIES)
+
+
+def subsystem(function: str, module: str = "", file: str = "") -> str:
+    """A function's subsystem; that of a module's function is the module.
+
+    `file`: its source (`mm/slub.c`), or its directory (`mm/`), where that is known.
+    """
     if module:
         return f"module {module}"
-    bare = function.lstrip("_")
-    for length in range(min(_LONGEST, len(bare)), 0, -1):
-        if found := _BY_PREFIX.get(bare[:length]):
+    return (
+        _longest(file, _BY_FILE)
+        or _longest(function.lstrip("_"), _BY_PREFIX)
+        or _longest(file, _BY_DIRECTORY)
+        or OTHER
+    )
+
+
+def _longest(text: str, table: dict[str, str]) -> str:
+    for length in range(len(text), 0, -1):
+        if found := table.get(text[:length]):
             return found
-    return OTHER
+    return ""
