@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ktrial.cli.check_command import CommandWithSource
 from ktrial.cli.counting import BootParameters
 from ktrial.cli.measuring import Cpus, MemorySize, Workloads
-from ktrial.cli.options import Jobs, Json, Perturbations, StoreOption, kernel_names
+from ktrial.cli.options import Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.under_test import BuildOptions, Config, KernelName, SourceTree, UnderTest
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,13 +24,14 @@ app = typer.Typer(
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The baseline's name.")]
 
 
-@app.command("save")
+@app.command("save", cls=CommandWithSource)
 def save(
     name: Name,
-    kernel: Annotated[
-        str, typer.Option(metavar="NAME", help="The kernel to measure.", autocompletion=kernel_names)
-    ],
+    kernel: KernelName = None,
+    source: SourceTree = None,
     workload: Workloads = None,
+    config: Config = None,
+    option: BuildOptions = None,
     json: Json = False,
     perturbations: Perturbations = None,
     memory: MemorySize = None,
@@ -39,7 +42,6 @@ def save(
 ) -> None:
     """Measure a kernel now, and keep the numbers under NAME; what had the name before goes."""
     from ktrial.cli import measuring
-    from ktrial.cli.known import known
     from ktrial.cli.progress import progress
     from ktrial.runner import baseline as baselines
     from ktrial.store import default_location, open_store
@@ -47,10 +49,10 @@ def save(
     baselines.check_name(name)
     given = measuring.Given.of(workload, memory, cpus, boot, perturbations)
     how = measuring.measurement(given)
-    wanted = known().kernel_name(kernel)
+    wanted = UnderTest.of(kernel, source, config, option)
     with open_store(store or default_location()) as opened, progress() as observer:
         runs = measuring.runs(opened, observer, jobs)
-        saved = baselines.save(name, runs.kernel(wanted), how, runs)
+        saved = baselines.save(name, wanted.obtained(runs), how, runs)
     _show(saved, json)
 
 

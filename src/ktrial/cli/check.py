@@ -8,12 +8,10 @@ import typer
 from ktrial.cli.counting import BootParameters
 from ktrial.cli.measuring import Cpus, Given, MemorySize, Workloads
 from ktrial.cli.options import Jobs, Json, Perturbations, StoreOption, kernel_names
+from ktrial.cli.under_test import BuildOptions, Config, KernelName, SourceTree, UnderTest
 
 if TYPE_CHECKING:
-    from ktrial.kernels.source import Wanted
-    from ktrial.model.kernel import Kernel
     from ktrial.runner.check import Check
-    from ktrial.runner.one_kernel import Runs
 
 
 def check(
@@ -21,26 +19,15 @@ def check(
         str,
         typer.Option(metavar="BASELINE", help="A saved baseline, or a kernel.", autocompletion=kernel_names),
     ],
-    kernel: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="The kernel under test.", autocompletion=kernel_names),
-    ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option(metavar="[DIR]", help="Build this source tree, and test it; alone: the current one."),
-    ] = None,
+    kernel: KernelName = None,
+    source: SourceTree = None,
     workload: Workloads = None,
     maximum: Annotated[
         list[str] | None,
         typer.Option("--max", metavar="+1%", help="The largest change for the worse; or fork=+2%."),
     ] = None,
-    config: Annotated[
-        str | None, typer.Option(metavar="guest|defconfig|FILE", help="With --source: what to build.")
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=y", help="With --source: a configuration option; may be repeated."),
-    ] = None,
+    config: Config = None,
+    option: BuildOptions = None,
     top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 5,
     summary: Annotated[
         Path | None,
@@ -65,7 +52,7 @@ def check(
     from ktrial.cli.terminal import output, print_json
 
     with Endings():
-        tested = _tested(kernel, source, config, option)
+        tested = UnderTest.of(kernel, source, config, option)
         given = Given.of(workload, memory, cpus, boot, perturbations)
         result = _checked(tested, against, given, maximum or [], store, jobs)
         if summary:
@@ -78,25 +65,8 @@ def check(
     raise typer.Exit(code)
 
 
-def _tested(
-    kernel: str | None, source: str | None, config: str | None, options: list[str] | None
-) -> "str | Wanted":
-    """What is under test: a kernel's name, or what to build. Raises BadOption, BadBuildOption."""
-    from ktrial.cli.counting import BadOption
-    from ktrial.cli.known import known
-    from ktrial.kernels.source import GUEST, wanted
-
-    if (kernel is None) == (source is None):
-        raise BadOption(option="--kernel or --source", problem="give one of the two: what is to be checked")
-    if kernel is not None:
-        if config is not None or options:
-            raise BadOption(option="--config and --option", problem="they go with --source")
-        return known().kernel_name(kernel)
-    return wanted(Path(source or "."), config or GUEST, tuple(options or ()))
-
-
 def _checked(
-    tested: "str | Wanted",
+    tested: UnderTest,
     against: str,
     given: Given,
     maximum: list[str],
@@ -120,7 +90,7 @@ def _checked(
             how = measuring.measurement(given)
             limits = measuring.limits(maximum, how.workloads)
             baseline = baselines.measured(name, how, runs)
-        return check_kernel(_obtained(tested, runs), baseline, how, limits, runs)
+        return check_kernel(tested.obtained(runs), baseline, how, limits, runs)
 
 
 def _kernel_name(against: str) -> str | None:
@@ -129,19 +99,6 @@ def _kernel_name(against: str) -> str | None:
     from ktrial.runner.baseline import HOST
 
     return known().kernel_name(against) if ":" in against or against == HOST else None
-
-
-def _obtained(tested: "str | Wanted", runs: "Runs") -> "Kernel":
-    from ktrial.kernels import source
-
-    if isinstance(tested, str):
-        return runs.kernel(tested)
-    name = source.name_of(tested.source)
-
-    def progress(what: str, done: int = 0, total: int = 0) -> None:
-        runs.observer.kernel_progress(name, what, done, total)
-
-    return source.add(tested, progress)
 
 
 def _append(path: Path, text: str) -> None:

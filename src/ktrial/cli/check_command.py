@@ -10,13 +10,21 @@ from typer.core import TyperCommand
 BAD_USAGE, HOST_PROBLEM = 2, 128
 
 
-class CheckCommand(TyperCommand):
-    """The command, with `--source` alone for `--source .`, and mistakes that never look like a bad commit."""
+class CommandWithSource(TyperCommand):
+    """A command where `--source` alone means `--source .`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse; raise what Typer raises, with the exit code that a bisection understands."""
+        """Parse; raises what Typer raises."""
+        return super().parse_args(ctx, _with_directory(args))
+
+
+class CheckCommand(CommandWithSource):
+    """The command line of `check`: its mistakes never look like a bad commit."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse; raises what Typer raises, with the exit code that a bisection understands."""
         try:
-            return super().parse_args(ctx, _with_directory(args))
+            return super().parse_args(ctx, args)
         except TyperException as error:
             error.exit_code = usage_code()
             raise

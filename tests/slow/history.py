@@ -1,0 +1,90 @@
+"""A small history of Linux: Debian's source, and commits on it of which one slows a system call."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+GUILTY = "getppid: look twice"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One commit: in one file, one text for another; an empty `old` appends."""
+
+    subject: str
+    file: str
+    new: str
+    old: str = ""
+
+    def apply(self, tree: Path) -> None:
+        path = tree / self.file
+        text = path.read_text(encoding="utf-8")
+        assert self.old in text, f"{self.file} has no longer what the commit '{self.subject}' changes"
+        changed = text.replace(self.old, self.new, 1) if self.old else text + self.new
+        path.write_text(changed, encoding="utf-8")
+
+
+def unused(name: str) -> str:
+    """A function that nobody calls: it moves those behind it."""
+    head = f"int noinline __used ktrial_{name}(int a)"
+    return f"\n{head};\n{head}\n{{\n\treturn a * 3;\n}}\n"
+
+
+HISTORY = (
+    Change("README: a line more", "README", "\nNothing that is compiled.\n"),
+    Change("pipe: a function more", "fs/pipe.c", unused("pipe")),
+    Change("mmap: a function more", "mm/mmap.c", unused("mmap")),
+    Change("utsname: does not compile", "kernel/utsname.c", "\nthis is no C;\n"),
+    Change("utsname: compiles again", "kernel/utsname.c", "\n", old="\nthis is no C;\n"),
+    Change(
+        GUILTY,
+        "kernel/sys.c",
+        "\tint pid, again;\n\n\tfor (again = 0; again < 20; again++)\n\t\tbarrier();\n\n\trcu_read_lock();\n"
+        "\tpid = task_tgid_vnr(rcu_dereference(current->real_parent));",
+        old="\tint pid;\n\n\trcu_read_lock();\n\tpid = task_tgid_vnr(rcu_dereference(current->real_parent));",
+    ),
+    Change("unix: a function more", "net/unix/garbage.c", unused("unix")),
+    Change("read_write: a comment more", "fs/read_write.c", "\n/* The end. */\n"),
+)
+
+
+class Repository:
+    """The source with its history, in a git repository of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @classmethod
+    def make(cls, source: Path, directory: Path) -> "Repository":
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "-a", source, directory], check=True)
+        made = cls(directory)
+        made.git("init", "--quiet", "--initial-branch=master")
+        made.commit("Linux, as Debian has it")
+        made.git("tag", "good")
+        for change in HISTORY:
+            change.apply(directory)
+            made.commit(change.subject)
+        return made
+
+    def commit(self, subject: str) -> None:
+        # Debian's own .gitignore leaves all of the source out.
+        self.git("add", "--all", "--force")
+        self.git("commit", "--quiet", "--message", subject)
+
+    def git(self, *arguments: str) -> str:
+        author = ["-c", "user.name=ktrial", "-c", "user.email=ktrial@localhost", "-c", "gc.auto=0"]
+        done = subprocess.run(
+            ["git", *author, *arguments],
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+        return done.stdout.strip()
+
+    def commit_of(self, subject: str) -> str:
+        return self.git("log", "--format=%H", f"--grep=^{subject}$")

@@ -1,0 +1,76 @@
+"""`git bisect run ktrial check` finds the commit that slowed a system call. Builds kernels: takes minutes."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.slow.history import GUILTY, Repository
+
+from ktrial.kernels import cache_directory
+from ktrial.kernels.source import debian_source
+
+KTRIAL = Path(sys.executable).with_name("ktrial")
+MEASURED = ("--workload", "syscall")
+
+
+@pytest.fixture(scope="module")
+def repository() -> Repository:
+    # Always at one place: the build directory beside it is found again by the next run.
+    return Repository.make(
+        debian_source("linux-source-6.1"), cache_directory() / "tests" / "bisect" / "linux"
+    )
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "KTRIAL_STORE": str(tmp_path / "ktrial.db"), "COLUMNS": "100"}
+
+
+def run(command: list[str | Path], repository: Repository, environment: dict[str, str]) -> str:
+    begin = time.monotonic()
+    done = subprocess.run(
+        command,
+        cwd=repository.directory,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    print(f"$ {' '.join(map(str, command))}  ({time.monotonic() - begin:.0f} s)\n{done.stdout}")
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.mark.guest
+@pytest.mark.slow
+@pytest.mark.timeout(4 * 3600)
+def test_git_bisect_run_with_check_finds_the_commit_that_slowed_getppid(
+    repository: Repository, environment: dict[str, str], tmp_path: Path
+) -> None:
+    repository.git("checkout", "--quiet", "good")
+    run([KTRIAL, "baseline", "save", "good", "--source", ".", *MEASURED], repository, environment)
+
+    summary = tmp_path / "summary.md"
+    repository.git("bisect", "start", "master", "good")
+    check: list[str | Path] = [
+        KTRIAL,
+        "check",
+        "--source",
+        ".",
+        "--against",
+        "good",
+        *MEASURED,
+        "--max",
+        "+1%",
+    ]
+    said = run(["git", "bisect", "run", *check, "--summary", summary], repository, environment)
+
+    guilty = repository.commit_of(GUILTY)
+    assert f"{guilty} is the first bad commit" in said
+    assert "kernel/utsname.c:" in said, "the commit that does not compile was met, and skipped"
+    assert "getppid" in summary.read_text(), "the function is named where the check is beyond the limit"
