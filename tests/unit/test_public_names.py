@@ -86,6 +86,10 @@ PUBLIC = {
     "ktrial.target": """
         Collect Failure LoadModule LocalTarget Mount Push Read Run Step StepResult Target Walk Write
     """,
+    "ktrial.knobs": """
+        Applied Changes Ending Entry Found Journal LEFT Lister Owner Setting Stage System Undone
+        abandoned apply changing find instances is_anything_to_undo journal_directory restore tell
+    """,
     "ktrial.kernels": """
         NameRecord Progress Symbol Symbols add all_kernels builtin_names cache_directory canonical_name
         config_of config_value get module_names record remove resolve save_symbols silent symbols
@@ -124,6 +128,7 @@ MODULES = (
     "ktrial.errors",
     *(f"{model.__name__}.{module.name}" for module in pkgutil.iter_modules(model.__path__)),
     "ktrial.target",
+    "ktrial.knobs",
     "ktrial.kernels",
     "ktrial.kernels.source",
     "ktrial.machines",

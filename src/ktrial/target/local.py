@@ -39,6 +39,13 @@ class LocalTarget:
             case _:
                 return empty.model_copy(update={"failure": _plain(f"{step.do}: only settings are done here")})
 
+    def matching(self, pattern: str) -> tuple[str, ...]:
+        """Paths below /proc/sys and /sys that match the pattern (`*`, and `**` for any depth), sorted."""
+        below = pattern.lstrip("/")
+        if ".." in below.split("/") or not below.startswith(("proc/sys/", "sys/")):
+            return ()
+        return tuple(sorted("/" + str(path.relative_to(self._root)) for path in self._root.glob(below)))
+
     def _write(self, step: Write, empty: StepResult) -> StepResult:
         action = f"write {step.path}"
         found: dict[str, str] = {}

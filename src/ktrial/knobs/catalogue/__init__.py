@@ -4,6 +4,7 @@ Outside this package the same tuple is named by an entry point of the group `ktr
 subsystem's.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
@@ -55,7 +56,29 @@ def known(name: str) -> Knob | None:
 
 def at(path: str) -> Knob | None:
     """The knob that some kernel keeps in this file; None where the catalogue does not have it."""
-    return _by_path().get(path)
+    if knob := _by_path().get(path):
+        return knob
+    return next((knob for template, knob in _templates() if instance_at(template, path)), None)
+
+
+def instance_at(template: str, path: str) -> str:
+    """The instance that is at the path: `vda`, `eth0/rx-0`; empty where there is none."""
+    found = _pattern(template).fullmatch(path)
+    return "/".join(found.groups()) if found else ""
+
+
+@cache
+def _templates() -> tuple[tuple[str, Knob], ...]:
+    return tuple((path, knob) for path, knob in _by_path().items() if "{" in path)
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    """Groups lie in groups; whatever else there are several of has no slash in its name."""
+    pieces = re.split(r"\{(\w+)\}", template)
+    literal, names = pieces[::2], pieces[1::2]
+    groups = ["(.+)" if name == "group" else "([^/]+)" for name in names]
+    return re.compile("".join(map("".join, zip(map(re.escape, literal), [*groups, ""], strict=True))))
 
 
 @cache
