@@ -81,7 +81,8 @@ PUBLIC = {
         Comparison Result Verdict
     """,
     "ktrial.model.workload": """
-        Command CountedBy Direction Metric MetricRule Mode Parameter Sample WorkloadDescription WorkloadUse
+        Command CountedBy Direction Metric MetricRule Mode Parameter STRING_BYTES Sample WorkloadDescription
+        WorkloadUse
     """,
     "ktrial.target": """
         Collect Failure LoadModule LocalTarget Mount Push Read Run Step StepResult Target Walk Write

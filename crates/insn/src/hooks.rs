@@ -30,7 +30,9 @@ pub extern "C" fn at_mark(_: c_uint, data: *mut c_void) {
             caches.reset();
         }
         let used = plugin.used();
-        if let Some(closed) = plugin.regions.mark(mark, plugin.counters.values(), used) {
+        let counters = plugin.counters.values();
+        let bytes = plugin.repeats.all_bytes(counters);
+        if let Some(closed) = plugin.regions.mark(mark, counters, used, bytes) {
             plugin.write(&closed);
         }
     });

@@ -74,7 +74,7 @@ pub fn region(closed: &Closed, used: Used, names: &Names<'_>, vector: bool) -> S
         (0..used.pages).filter_map(|page| page_row(closed, page, &strings, names)),
     );
     line.push_str("],\"operations\":");
-    operations(&mut line, &closed.operations, vector);
+    operations(&mut line, closed, vector);
     if let Some(calls) = names.calls {
         tree(&mut line, calls, &rows);
     }
@@ -87,8 +87,7 @@ fn strings_by_owner(closed: &Closed, used: Used, repeats: &Repeats) -> Vec<(u32,
     for number in 0..used.repeats {
         let count = |counter| closed.counters[repeat(number, counter)];
         let site = repeats.get(number);
-        let bytes = count(RepeatCounter::Accesses) / u64::from(site.repeat.accesses)
-            * u64::from(site.repeat.width);
+        let bytes = repeats.bytes(number, count(RepeatCounter::Accesses));
         let one = Strings {
             done: count(RepeatCounter::Done),
             passes: count(RepeatCounter::Passes),
@@ -222,30 +221,34 @@ fn page_row(
     ))
 }
 
-fn operations(line: &mut String, all: &[u64], vector: bool) {
-    let mut sorted = all.to_vec();
-    sorted.sort_unstable();
+fn operations(line: &mut String, closed: &Closed, vector: bool) {
+    let (all, bytes) = (&closed.operations, &closed.bytes);
     let sum: u64 = all.iter().sum();
     let (least, most) = (
-        sorted.first().copied().unwrap_or(0),
-        sorted.last().copied().unwrap_or(0),
+        all.iter().min().copied().unwrap_or(0),
+        all.iter().max().copied().unwrap_or(0),
     );
-    // The lower of the two middle ones and the upper: their mean is the median, and stays whole here.
-    let low = sorted
-        .get(all.len().saturating_sub(1) / 2)
-        .copied()
-        .unwrap_or(0);
-    let high = sorted.get(all.len() / 2).copied().unwrap_or(0);
+    let ((low, high), (few, many)) = (middle(all), middle(bytes));
     line.push_str(&format!(
-        "{{\"count\":{},\"sum\":{sum},\"minimum\":{least},\"maximum\":{most},\"middle\":[{low},{high}]",
+        "{{\"count\":{},\"sum\":{sum},\"minimum\":{least},\"maximum\":{most},\"middle\":[{low},{high}],\"bytes\":[{few},{many}]",
         all.len()
     ));
     if vector {
-        line.push_str(",\"vector\":[");
-        join(line, all.iter().map(|one| format!("{one}")));
-        line.push(']');
+        for (name, each) in [("vector", all), ("byte_vector", bytes)] {
+            line.push_str(&format!(",\"{name}\":["));
+            join(line, each.iter().map(|one| format!("{one}")));
+            line.push(']');
+        }
     }
     line.push('}');
+}
+
+/// The lower of the two middle ones and the upper: their mean is the median, and stays whole here.
+fn middle(all: &[u64]) -> (u64, u64) {
+    let mut sorted = all.to_vec();
+    sorted.sort_unstable();
+    let at = |place: usize| sorted.get(place).copied().unwrap_or(0);
+    (at(all.len().saturating_sub(1) / 2), at(all.len() / 2))
 }
 
 fn join(line: &mut String, items: impl Iterator<Item = String>) {

@@ -33,6 +33,7 @@ fn line(operations: &[u64], vector: bool) -> String {
         counters,
         marks: operations.len() as u64,
         operations: operations.to_vec(),
+        bytes: operations.iter().map(|one| one * 8).collect(),
         whole: true,
     };
     let used = Used {
@@ -60,7 +61,8 @@ fn a_region_s_line() {
         r#"{"whole":true,"instructions":19,"marks":2,"strings":1,"passes":65,"bytes":512,"#,
         r#""functions":[["vfs_read","",10,2,1,65,512],["ext4_\"x\\","ext4",5,0,0,0,0]],"#,
         r#""pages":[[4198400,3340005893,4,0,0,0]],"#,
-        r#""operations":{"count":2,"sum":12,"minimum":5,"maximum":7,"middle":[5,7],"vector":[7,5]}}"#,
+        r#""operations":{"count":2,"sum":12,"minimum":5,"maximum":7,"middle":[5,7],"#,
+        r#""bytes":[40,56],"vector":[7,5],"byte_vector":[56,40]}}"#,
         "\n"
     );
     let line = line(&[7, 5], true);
@@ -80,9 +82,11 @@ fn checksum(line: &str) -> String {
 
 #[test]
 fn operations_without_a_vector() {
-    assert!(line(&[], false)
-        .contains(r#""operations":{"count":0,"sum":0,"minimum":0,"maximum":0,"middle":[0,0]}"#));
-    assert!(line(&[3, 1, 2], false).contains(r#""minimum":1,"maximum":3,"middle":[2,2]}"#));
+    assert!(line(&[], false).contains(
+        r#""operations":{"count":0,"sum":0,"minimum":0,"maximum":0,"middle":[0,0],"bytes":[0,0]}"#
+    ));
+    assert!(line(&[3, 1, 2], false)
+        .contains(r#""minimum":1,"maximum":3,"middle":[2,2],"bytes":[16,16]}"#));
 }
 
 #[test]
@@ -107,6 +111,7 @@ fn a_region_with_its_tree() {
         counters,
         marks: 0,
         operations: Vec::new(),
+        bytes: Vec::new(),
         whole: true,
     };
     let used = Used {

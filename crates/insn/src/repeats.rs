@@ -5,7 +5,7 @@
 //! has run at all; a fault or an interrupt on the way leads elsewhere first, and changes nothing.
 
 use crate::decode::{may_end_with_repeat, Repeat};
-use crate::layout::MOST_REPEATS;
+use crate::layout::{repeat as place, RepeatCounter, MOST_REPEATS};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -70,6 +70,18 @@ impl Repeats {
     /// The one with this number.
     pub fn get(&self, number: usize) -> &Site {
         &self.sites[number]
+    }
+
+    /// Bytes that number `number` worked on with so many memory accesses.
+    pub fn bytes(&self, number: usize, accesses: u64) -> u64 {
+        let repeat = self.sites[number].repeat;
+        accesses / u64::from(repeat.accesses) * u64::from(repeat.width)
+    }
+
+    /// Bytes that all worked on.
+    pub fn all_bytes(&self, counters: &[u64]) -> u64 {
+        let of = |number| self.bytes(number, counters[place(number, RepeatCounter::Accesses)]);
+        (0..self.sites.len()).map(of).sum()
     }
 
     /// Takes note that it has run `passes` times; whether it has since the last note.

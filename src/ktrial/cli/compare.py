@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ktrial.cli.options import (
+    Count,
     Html,
     Jobs,
     Json,
@@ -21,6 +22,7 @@ _OPTIONS = {
     "workloads": "--workload",
     "margin": "--margin",
     "perturbations": "--perturbations",
+    "machine.count": "--count",
     "machine.memory": "--memory",
     "machine.boot": "--boot",
     "machine.cpus": "--cpus",
@@ -41,6 +43,7 @@ def compare(
         list[str], typer.Option(metavar="W1,W2…", help="Workloads.", autocompletion=workload_names)
     ],
     perturbations: Perturbations = None,
+    count: Count = None,
     margin: Annotated[
         str | None, typer.Option(metavar="1%", help="The smallest change that matters.")
     ] = None,
@@ -60,7 +63,7 @@ def compare(
     from ktrial.cli.running import Ways, run_and_print
     from ktrial.runner.study_file import Source, study_from
 
-    machine = {"memory": memory, "boot": boot, "cpus": cpus}
+    machine = {"count": count, "memory": memory, "boot": boot, "cpus": cpus}
     data: dict[str, Any] = {
         "question": _question(kernel),
         "factors": {"kernel": {"levels": kernel}},

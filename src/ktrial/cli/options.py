@@ -2,7 +2,7 @@
 
 import contextlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -75,6 +75,13 @@ Jobs = Annotated[
 ]
 Perturbations = Annotated[
     int | None, typer.Option(min=1, max=1000, metavar="N", help="Perturbations of each treatment.")
+]
+Count = Annotated[
+    Literal["plugin", "clock"] | None,
+    typer.Option(
+        metavar="plugin|clock",
+        help="What counts instructions: the QEMU plugin where it loads, else the clock.",
+    ),
 ]
 StoredStudyName = Annotated[
     str | None,

@@ -1,11 +1,21 @@
 """`ktrial run`: run a study's trials, and print the verdicts."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options import Html, Jobs, Json, NoHtml, Perturbations, StoreOption, study_files
+from ktrial.cli.options import Count, Html, Jobs, Json, NoHtml, Perturbations, StoreOption, study_files
+from ktrial.errors import KtrialError
+
+if TYPE_CHECKING:
+    from ktrial.model.study import Study
+
+
+class NothingToCount(KtrialError):
+    """--count {count}: the machine {machine} measures time, and counts no instructions."""
+
+    exit_code = 2
 
 
 def run(
@@ -24,6 +34,7 @@ def run(
     no_html: NoHtml = False,
     jobs: Jobs = None,
     perturbations: Perturbations = None,
+    count: Count = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run trials again that failed before.")
     ] = False,
@@ -40,7 +51,18 @@ def run(
     loaded = load(study, known())
     if perturbations is not None:
         loaded = loaded.model_copy(update={"perturbations": perturbations})
+    if count is not None:
+        loaded = _counted_by(loaded, count)
     run_and_print(
         loaded,
         Ways(json=json, store=store, html=html, no_html=no_html, jobs=jobs, retry_failed=retry_failed),
     )
+
+
+def _counted_by(study: "Study", count: str) -> "Study":
+    from ktrial.model.workload import CountedBy
+
+    if study.machine.kind != "exact":
+        raise NothingToCount(count=count, machine=study.machine.kind)
+    machine = study.machine.model_copy(update={"count": CountedBy(count)})
+    return study.model_copy(update={"machine": machine})

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ktrial.errors import GuestEnded, MachineStopped
+from ktrial.errors import GuestEnded, MachineStopped, NoSymbolsInGuest
 from ktrial.machines.protocol import Progress
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.trial import Outcome
@@ -49,6 +49,10 @@ class Performed:
 
     boot: Boot
     steps: tuple[Step, ...]
+    counted: bool = False
+    """Whether they were counted by function."""
+    calls: bool = False
+    """Whether calls were followed, too."""
 
 
 class FakeMachine:
@@ -63,8 +67,11 @@ class FakeMachine:
         *,
         mode: Mode = Mode.EXACT_CLOCK,
         plain_boot_reason: str = "",
+        kallsyms: str = "",
     ) -> None:
         self.mode = mode
+        self.kallsyms = kallsyms
+        """What its kernels say in /proc/kallsyms; empty: they have none."""
         self.prepared: list[Boot] = []
         """Boots that `prepare` was called for, in order."""
         self.started: list[Boot] = []
@@ -94,15 +101,18 @@ class FakeMachine:
         """Yield a target that answers by the script."""
         self.check()
         self.started.append(boot)
-        yield FakeTarget(self, boot)
+        counts = self.mode is Mode.EXACT_PLUGIN
+        yield FakeCountingTarget(self, boot) if counts else FakeTarget(self, boot)
 
     def stop(self) -> None:
         """From now on everything raises MachineStopped."""
         self.stopped = True
 
-    def perform(self, boot: Boot, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
+    def perform(
+        self, boot: Boot, steps: tuple[Step, ...], *, counted: bool = False, calls: bool = False
+    ) -> tuple[StepResult, ...]:
         """Answer each step. A GuestEnded on the way gets the results before it."""
-        self.performed.append(Performed(boot, steps))
+        self.performed.append(Performed(boot, steps, counted, calls))
         results: list[StepResult] = []
         for number, step in enumerate(steps):
             self.check()
@@ -139,3 +149,19 @@ class FakeTarget:
     def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
         """Have the machine's script answer."""
         return self._machine.perform(self._boot, steps)
+
+
+class FakeCountingTarget(FakeTarget):
+    """What it yields in mode exact-plugin: its script's answers have a `region`."""
+
+    def counted(
+        self, steps: tuple[Step, ...], symbols: str = "", *, calls: bool = False
+    ) -> tuple[StepResult, ...]:
+        """Have the machine's script answer."""
+        return self._machine.perform(self._boot, steps, counted=True, calls=calls)
+
+    def kallsyms(self) -> str:
+        """What the machine was given. Raises NoSymbolsInGuest."""
+        if not self._machine.kallsyms:
+            raise NoSymbolsInGuest(name=self._boot.kernel.name, problem="/proc/kallsyms is not there")
+        return self._machine.kallsyms

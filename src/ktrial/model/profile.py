@@ -126,6 +126,8 @@ class OperationCounts(Model):
     minimum: int
     maximum: int
     median: float
+    string_bytes: float | None = None
+    """The median of the bytes that string instructions worked on; None where that was not told."""
     vector: tuple[int, ...] | None = None
     """Each operation's, in order; None where it was not asked for."""
 

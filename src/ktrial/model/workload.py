@@ -44,6 +44,11 @@ class Metric(Model):
     direction: Direction
 
 
+STRING_BYTES = Metric(name="string-bytes", unit="bytes", direction=Direction.LOWER)
+"""Bytes that string instructions (`rep movsb`…) worked on, an operation. Mode exact-plugin has it beside each
+workload's own metrics, because it counts each of those instructions as one."""
+
+
 class Parameter(Model):
     """One parameter of a workload, with what it may be."""
 

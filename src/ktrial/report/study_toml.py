@@ -44,6 +44,7 @@ def _machine(machine: MachineSettings) -> dict[str, Any]:
         return {"kind": machine.kind, "limit_seconds": machine.limit_seconds, **_real_time(machine)}
     return {
         "kind": machine.kind,
+        "count": machine.count.value if machine.count else "",
         "kernel": machine.kernel,
         "memory": f"{machine.memory_mib}M",
         "cpus": machine.cpus,

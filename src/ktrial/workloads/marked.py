@@ -4,11 +4,8 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ktrial.model.profile import RegionCounts
-from ktrial.model.workload import Direction, Metric, Mode, Sample, WorkloadUse
+from ktrial.model.workload import STRING_BYTES, Mode, Sample, WorkloadUse
 from ktrial.target import StepResult
-
-STRING_BYTES = Metric(name="string-bytes", unit="bytes", direction=Direction.LOWER)
-"""Bytes that string instructions worked on, an operation: each of them counts as one instruction only."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +26,20 @@ class MarkedWorkload(Protocol):
 
 
 def string_bytes(label: str, region: MarkedRegion) -> Sample:
-    """The sample of STRING_BYTES: the mean over the region, which is all that the plugin tells."""
+    """The sample of STRING_BYTES: the median over the operations, as with instructions."""
+    found = region.counts.operations
     mean = region.counts.strings.bytes / region.operations
+    bundle = region.operations / found.count
+    # A command that marks operations of its own is one operation all the same.
+    median = mean if bundle < 1 or found.string_bytes is None else found.string_bytes / bundle
     return Sample(
         workload=label,
         metric=STRING_BYTES.name,
         unit=STRING_BYTES.unit,
         direction=STRING_BYTES.direction,
         mode=Mode.EXACT_PLUGIN,
-        value=mean,
-        operations=region.operations,
+        value=median,
+        operations=found.count,
+        median=median,
         mean=mean,
     )

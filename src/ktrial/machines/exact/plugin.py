@@ -257,12 +257,14 @@ def _caches(row: list[int]) -> CacheCounts | None:
 
 def _operations(line: Line) -> OperationCounts:
     low, high = line["middle"]
+    few, many = line.get("bytes", (None, None))
     return OperationCounts(
         count=line["count"],
         total=line["sum"],
         minimum=line["minimum"],
         maximum=line["maximum"],
         median=(low + high) / 2,
+        string_bytes=None if few is None else (few + many) / 2,
         vector=line.get("vector"),
     )
 

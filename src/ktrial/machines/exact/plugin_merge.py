@@ -98,20 +98,36 @@ class _Tree:
 
 def _operations(parts: Sequence[Line]) -> Line:
     vector = [count for part in parts for count in _vector(part)]
-    ranked = sorted(vector) or [0]
-    return {
+    merged: Line = {
         "count": len(vector),
         "sum": sum(vector),
-        "minimum": ranked[0],
-        "maximum": ranked[-1],
-        "middle": [ranked[(len(ranked) - 1) // 2], ranked[len(ranked) // 2]],
+        "minimum": min(vector, default=0),
+        "maximum": max(vector, default=0),
+        "middle": _middle(vector),
         "vector": vector,
     }
+    if all("bytes" in part for part in parts):
+        merged["bytes"] = _middle([count for part in parts for count in _bytes(part)])
+    return merged
+
+
+def _middle(counts: list[int]) -> list[int]:
+    """The two middle ones."""
+    ranked = sorted(counts) or [0]
+    return [ranked[(len(ranked) - 1) // 2], ranked[len(ranked) // 2]]
+
+
+def _bytes(part: Line) -> list[int]:
+    return _each(part, "byte_vector", part["bytes"][0])
 
 
 def _vector(part: Line) -> list[int]:
+    return _each(part, "vector", part["sum"])
+
+
+def _each(part: Line, name: str, only: int) -> list[int]:
     if part["count"] <= 1:
-        return [part["sum"]] * part["count"]
-    if "vector" not in part:
+        return [only] * part["count"]
+    if name not in part:
         raise ValueError("operations of several regions can be merged with each one's count only (vector)")
-    return list(part["vector"])
+    return list(part[name])

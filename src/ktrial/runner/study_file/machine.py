@@ -7,6 +7,7 @@ from ktrial.model import units
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.machine import CgroupLimits
 from ktrial.model.study import MachineSettings
+from ktrial.model.workload import CountedBy
 from ktrial.runner.study_file.kernels import absolute_kernel, kernel_problem
 from ktrial.runner.study_file.known import Known
 from ktrial.runner.study_file.mistakes import Mistakes
@@ -26,7 +27,7 @@ _WHY = {
 _NOT_FOR = {
     HOST: frozenset(MachineTable.model_fields) - {"kind", "pin", "cgroup", "limit_seconds"},
     "exact": frozenset({"pin", "cgroup", "allow_emulated_time"}),
-    "kvm": frozenset({"cgroup"}),
+    "kvm": frozenset({"cgroup", "count"}),
 }
 """Machine → keys of `[machine]` that mean nothing there."""
 _BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY})
@@ -44,6 +45,7 @@ def machine_settings(
         mistakes.add(("machine", "kernel"), problem)
     return MachineSettings(
         kind=table.kind,
+        count=CountedBy(table.count) if table.count else None,
         kernel=RUNNING_KERNEL if table.kind == HOST else absolute_kernel(table.kernel, directory),
         memory_mib=units.memory_mib(table.memory),
         cpus=table.cpus,

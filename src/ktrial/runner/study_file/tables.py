@@ -137,6 +137,9 @@ class MachineTable(Table):
     """`[machine]`."""
 
     kind: Text = Field("exact", description="a machine's name")
+    count: Literal["plugin", "clock"] | None = Field(
+        None, description="plugin or clock: what counts instructions; the plugin where it loads"
+    )
     kernel: Text = Field("", description='a kernel, where no factor is the kernel: "debian:6.12"')
     memory: Memory = Field("512M", description='a whole number with M or G, as text: "512M", "1G"')
     cpus: int = Field(1, ge=1, le=256, description="a whole number from 1 to 256")
