@@ -98,6 +98,15 @@ class NoSymbolsInGuest(KernelError):
     hint = "it has to be built with CONFIG_KALLSYMS=y; CONFIG_KALLSYMS_ALL is not needed"
 
 
+class SymbolsElsewhere(NoSymbolsInGuest):
+    """Kernel {name} does not run where /proc/kallsyms says that it is: {problem}."""
+
+    hint = (
+        "it may have moved itself (KASLR) although ktrial boots it with nokaslr: does it have a command line "
+        "of its own (CONFIG_CMDLINE_OVERRIDE)?"
+    )
+
+
 class ToolMissing(KernelError):
     """{tool} is not installed; ktrial needs it to {purpose}."""
 
