@@ -27,7 +27,8 @@ PUBLIC = {
         NotAKernel NotASource NotAStore OptionNotTaken PluginCountsUnreadable ProgramNotFound QemuGone
         QemuRefused QemuTooOld QemuUnusable SourceNotClean StoreDamaged StoreError StoreForbidden
         StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes StudyNotStored
-        StudySyntaxError StudyUnreadable SymbolsUnknown TooManyCpus ToolFailed ToolMissing UnknownKnob
+        StudySyntaxError StudyUnreadable SymbolsElsewhere
+        SymbolsUnknown TooManyCpus ToolFailed ToolMissing UnknownKnob
         UnknownMachine UnknownModule UnknownOption UnknownParameter UnknownWorkload WorkloadError
         WorkloadFailed WorkloadKilled WorkloadNotStarted WorkloadTimedOut WrongArchitecture
     """,
