@@ -5,15 +5,19 @@ from typing import Annotated
 import typer
 
 import ktrial
-from ktrial.cli import baseline, kernel, workload
+from ktrial.cli import baseline, kernel, knob, workload
+from ktrial.cli.calibrate import calibrate
+from ktrial.cli.analyze import analyze
 from ktrial.cli.check import check
 from ktrial.cli.check_command import CheckCommand
 from ktrial.cli.compare import compare
 from ktrial.cli.doctor import doctor
 from ktrial.cli.explain import explain
 from ktrial.cli.list import list_studies
+from ktrial.cli.plan import plan
 from ktrial.cli.profile import profile
 from ktrial.cli.report import report
+from ktrial.cli.restore import at_start, restore
 from ktrial.cli.run import run
 from ktrial.cli.show import show
 
@@ -34,11 +38,14 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _ktrial(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Controlled trials on Linux kernels: whether a change matters, and by how much."""
+    if context.invoked_subcommand != "restore":
+        at_start()
 
 
 app.command("run")(run)
@@ -46,10 +53,15 @@ app.command("compare")(compare)
 app.command("explain")(explain)
 app.command("check", cls=CheckCommand)(check)
 app.command("profile")(profile)
+app.command("calibrate")(calibrate)
+app.command("analyze")(analyze)
+app.command("plan")(plan)
 app.command("show")(show)
 app.command("report")(report)
 app.command("list")(list_studies)
 app.add_typer(baseline.app, name="baseline")
 app.add_typer(kernel.app, name="kernel")
 app.add_typer(workload.app, name="workload")
+app.add_typer(knob.app, name="knob")
+app.command("restore")(restore)
 app.command("doctor")(doctor)

@@ -38,6 +38,16 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run trials again that failed before.")
     ] = False,
+    confirm: Annotated[
+        int | None,
+        typer.Option(
+            "--confirm",
+            min=3,
+            max=10_000,
+            metavar="N",
+            help="In real time: then run N fresh blocks, for the size of the effects.",
+        ),
+    ] = None,
 ) -> None:
     """Run a study, and print the verdicts.
 
@@ -46,6 +56,7 @@ def run(
     """
     from ktrial.cli.known import known
     from ktrial.cli.running import Ways, run_and_print
+    from ktrial.runner.confirmation import confirmation_of
     from ktrial.runner.study_file import load
 
     loaded = load(study, known())
@@ -53,9 +64,11 @@ def run(
         loaded = loaded.model_copy(update={"perturbations": perturbations})
     if count is not None:
         loaded = _counted_by(loaded, count)
+    confirmation = confirmation_of(loaded, confirm) if confirm else None
     run_and_print(
         loaded,
-        Ways(json=json, store=store, html=html, no_html=no_html, jobs=jobs, retry_failed=retry_failed),
+        confirmation=confirmation,
+        ways=Ways(json=json, store=store, html=html, no_html=no_html, jobs=jobs, retry_failed=retry_failed),
     )
 
 

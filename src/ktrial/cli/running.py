@@ -1,6 +1,7 @@
 """Runs a study and prints its result: what `run` and `compare` have in common."""
 
 import contextlib
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,8 +41,32 @@ class Ways:
     retry_failed: bool = False
 
 
-def run_and_print(study: Study, ways: Ways) -> None:
-    """Run the study and print its result. Raises typer.Exit with 3 where trials failed."""
+def run_and_print(study: Study, ways: Ways, confirmation: Study | None = None) -> None:
+    """Run the study, and the one that confirms it, and print their results.
+
+    Raises typer.Exit with 3 where trials failed.
+    """
+    ended = _run_and_print(study, ways)
+    failed = summary.failed_trials(ended.record)
+    result = as_json(ended.record, ended.store, ended.report)
+    if confirmation:
+        confirmed = _run_and_print(confirmation, dataclasses.replace(ways, html=None))
+        failed = failed or summary.failed_trials(confirmed.record)
+        result["confirmation"] = as_json(confirmed.record, confirmed.store, confirmed.report)
+    if ways.json:
+        print_json(result)
+    if failed:
+        raise typer.Exit(SOME_TRIALS_FAILED)
+
+
+@dataclass(frozen=True)
+class _Ended:
+    record: StudyRecord
+    store: str
+    report: Path | None
+
+
+def _run_and_print(study: Study, ways: Ways) -> _Ended:
     location = ways.store or default_location()
     with open_store(location) as store:
         with progress() as observer:
@@ -58,14 +83,13 @@ def run_and_print(study: Study, ways: Ways) -> None:
             report = write_report(record, ways.html or default_report(record, location))
         except ReportNotWritten as error:
             problem = error
-    if ways.json:
-        print_json(as_json(record, name, report))
-    elif report:
-        print(f"report: {report}")
     if problem:
+        if ways.json:
+            print_json(as_json(record, name))
         raise problem
-    if summary.failed_trials(record):
-        raise typer.Exit(SOME_TRIALS_FAILED)
+    if report and not ways.json:
+        print(f"report: {report}")
+    return _Ended(record, name, report)
 
 
 def default_report(record: StudyRecord, location: str) -> Path:

@@ -40,6 +40,12 @@ class ProgramNotFound(WorkloadError):
     hint = "give its whole path, or install it; it is carried into the guest from here"
 
 
+class ProgramNotInstalled(WorkloadError):
+    """Workload {workload} needs the program {program}, which is not installed here."""
+
+    hint = "sudo apt-get install {package}"
+
+
 class FileNotCarried(WorkloadError):
     """Workload {workload}: cannot carry {path} into the guest: {problem}."""
 

@@ -17,6 +17,8 @@ class FactorKind(StrEnum):
     SETTING = "setting"
     MEMORY = "memory"
     PARAMETER = "parameter"
+    NOTHING = "nothing"
+    """Levels that are names only: every arm is the same treatment (an A/A study)."""
 
 
 class Factor(Model):

@@ -40,9 +40,18 @@ def look_at(study: Study, trials: Sequence[Trial], metrics: Metrics) -> Look:
     blocks = whole_blocks(study, trials)
     if not blocks:
         raise ValueError("no block has ended yet")
+    found = measured(study, trials, metrics)
+    return look(found, design_of(study), final=_is_last(study, trials, blocks))
+
+
+def measured(study: Study, trials: Sequence[Trial], metrics: Metrics) -> list[Measured]:
+    """Each metric's values in the whole blocks, of the treatments that were not given up.
+
+    Raises ValueError where the baseline was.
+    """
+    blocks = whole_blocks(study, trials)
     arms = tuple(arm for arm in treatments(study) if arm.key not in given_up(study, trials))
-    measured = [_measured(study, trials, arms, label, metric, blocks) for label, metric in metrics]
-    return look(measured, design_of(study), final=_is_last(study, trials, blocks))
+    return [_measured(study, trials, arms, label, metric, blocks) for label, metric in metrics]
 
 
 def blocks_wanted(study: Study, trials: Sequence[Trial], metrics: Metrics) -> int | None:
@@ -116,7 +125,7 @@ def _measured(
     return Measured(
         workload=label,
         metric=metric,
-        baseline=arms[0].label,
+        baseline=treatments(study)[0].label,
         values={
             name: tuple(values.get(block, math.nan) for block in range(blocks))
             for name, values in samples.items()

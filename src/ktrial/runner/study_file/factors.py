@@ -25,6 +25,7 @@ class FactorReader:
             FactorKind.PARAMETER: self._parameter_level,
             FactorKind.BOOT: self._boot_level,
             FactorKind.SETTING: self._setting_level,
+            FactorKind.NOTHING: _any_level,
         }
 
     def read(self, tables: dict[str, FactorTable]) -> tuple[Factor, ...]:
@@ -52,7 +53,7 @@ class FactorReader:
         for index, level in enumerate(table.levels):
             self._checks[kind]((*path, "levels", index), target, level)
         baseline = self._baseline(table, path)
-        plain = kind in {FactorKind.KERNEL, FactorKind.MEMORY}
+        plain = kind in {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.NOTHING}
         return Factor(
             name=name,
             kind=kind,
@@ -157,3 +158,7 @@ class FactorReader:
         for parameter in description.parameters if description else ():
             if parameter.name == name and (problem := parameter_problem(parameter, level)):
                 self._mistakes.wrong(path, level, problem)
+
+
+def _any_level(_path: KeyPath, _target: str, _level: LevelValue) -> None:
+    """A name that changes nothing may be any."""

@@ -179,8 +179,8 @@ class TimedTable(Table):
 class FactorTable(Table):
     """`[factors.NAME]`."""
 
-    kind: Literal["kernel", "boot", "setting", "memory", "parameter"] | None = Field(
-        None, description="kernel, boot, setting, memory or parameter"
+    kind: Literal["kernel", "boot", "setting", "memory", "parameter", "nothing"] | None = Field(
+        None, description="kernel, boot, setting, memory, parameter or nothing"
     )
     levels: list[Level] = Field(description="a list of at least two numbers, or two texts")
     baseline: Level | None = Field(None, description="one of the levels; the first where it is not given")

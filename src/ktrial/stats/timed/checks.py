@@ -193,6 +193,7 @@ def early_stopping(
         return []
     text = f"the study stopped as soon as a difference was certain: {'; '.join(early)}"
     advice = (
-        "that makes the difference look larger than it is; for its size, run fresh blocks of a fixed number"
+        "that makes the difference look larger than it is; for its size, run fresh blocks of a fixed number: "
+        "ktrial run STUDY --confirm 20"
     )
     return [DataWarning(kind=WarningKind.EARLY_STOPPING, text=text, advice=advice)]
