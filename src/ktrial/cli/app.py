@@ -6,8 +6,8 @@ import typer
 
 import ktrial
 from ktrial.cli import baseline, kernel, knob, workload
-from ktrial.cli.calibrate import calibrate
 from ktrial.cli.analyze import analyze
+from ktrial.cli.calibrate import calibrate
 from ktrial.cli.check import check
 from ktrial.cli.check_command import CheckCommand
 from ktrial.cli.compare import compare

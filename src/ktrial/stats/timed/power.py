@@ -10,8 +10,8 @@ from ktrial.stats.timed.sequential import Claim, first_claims
 
 STUDIES = 4000
 _SEED = 20261121
-_MOST_BLOCKS = 3840
-_HORIZONS = (10, 15, 20, 30, 40, 60, 90, 120, 180, 240, 360, 480, 720, 960, 1920, _MOST_BLOCKS)
+MOST_BLOCKS = 3840
+_HORIZONS = (10, 15, 20, 30, 40, 60, 90, 120, 180, 240, 360, 480, 720, 960, 1920, MOST_BLOCKS)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,125 @@
+"""What the columns of a table mean, told by their names."""
+
+import re
+from dataclasses import dataclass
+
+from ktrial.errors import ColumnUnknown
+from ktrial.errors.nearest import nearest
+from ktrial.importers.protocol import SourceFile
+
+_BLOCK = {"block"}
+_RUN = {"trial", "run", "repeat", "repetition", "replicate", "rep", "iteration", "pass", "sample"}
+_METRIC = {"metric", "test", "benchmark", "workload"}
+_FAMILY = {"knob", "factor", "experiment"}
+_ERROR = {"standard_error", "std_error", "stderr", "se", "sem"}
+_SD = {"sd", "std", "stdev", "stddev", "standard_deviation"}
+_SD_PERCENT = {"sd_percent", "sd%", "sd_%", "std_percent", "cv", "cv_percent", "rsd", "rsd_percent"}
+_RUNS = {"n", "runs", "samples", "count"}
+_DEFAULT = {"is_default", "default", "is_baseline"}
+_UNIT = {"unit", "units", "scale"}
+_NOTE = {"note", "notes", "comment", "comments", "remark"}
+_VALUES = (
+    "value", "index", "score", "result", "seconds", "time", "duration", "elapsed", "throughput", "rate",
+    "latency",
+)  # fmt: skip
+_MEAN = re.compile(r"(mean|average|avg)(?:_(\w{1,20}))?")
+_UNIT_SUFFIXES = {
+    "mb_s": "MB/s", "kb_s": "KB/s", "gb_s": "GB/s", "mib_s": "MiB/s", "kib_s": "KiB/s", "gib_s": "GiB/s",
+    "kbps": "KBps", "mbps": "MBps", "ops_s": "ops/s", "req_s": "req/s", "requests_s": "requests/s",
+    "lps": "lps", "lpm": "lpm", "mwips": "MWIPS", "fps": "fps", "index": "index", "score": "index",
+    "seconds": "s", "secs": "s", "sec": "s", "s": "s", "ms": "ms", "us": "us", "ns": "ns",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The header, understood: names of columns; empty where there is none."""
+
+    value: str
+    summaries: bool
+    """Whether `value` is the mean of runs."""
+    groups: tuple[str, ...]
+    families: tuple[str, ...]
+    metric: str = ""
+    run: str = ""
+    blocked: bool = False
+    error: str = ""
+    sd: str = ""
+    sd_percent: str = ""
+    runs: str = ""
+    default: str = ""
+    unit: str = ""
+    index_of: tuple[str, str, str] | None = None
+    """Columns baseline, result and index, where the table has all three."""
+
+    @property
+    def value_unit(self) -> str:
+        """The unit that the value column's name tells: MB/s for `mean_mb_s`."""
+        name = self.value.lower()
+        if name in _UNIT_SUFFIXES:
+            return _UNIT_SUFFIXES[name]
+        endings = [ending for ending in _UNIT_SUFFIXES if name.endswith(f"_{ending}")]
+        return _UNIT_SUFFIXES[max(endings, key=len)] if endings else ""
+
+
+def understand(header: list[str], file: SourceFile) -> Columns:
+    """The columns' meanings. Raises ColumnUnknown where the user named one that is not there."""
+    names = {name.strip().lower().replace(" ", "_"): name for name in header}
+    asked = file.choices
+    for wanted in (*asked.group_by, *filter(None, (asked.value,))):
+        if wanted not in header:
+            raise ColumnUnknown(
+                file=file.path, column=wanted, similar=nearest(wanted, header), known=", ".join(header)
+            )
+    taken = set(asked.group_by) | {asked.value}
+
+    def one(meanings: set[str]) -> str:
+        found = next((names[name] for name in names if name in meanings and names[name] not in taken), "")
+        taken.add(found)
+        return found
+
+    index_of = _index_columns(names)
+    error, sd, sd_percent, runs = one(_ERROR), one(_SD), one(_SD_PERCENT), one(_RUNS)
+    value = asked.value or _value(names, taken)
+    taken.add(value)
+    block = one(_BLOCK)
+    run = block or one(_RUN)
+    metric = one(_METRIC)
+    families = tuple(name for name in (metric, one(_FAMILY)) if name)
+    default, unit, _ = one(_DEFAULT), one(_UNIT), one(_NOTE)
+    taken |= set(index_of or ())
+    groups = asked.group_by or tuple(name for name in header if name not in taken)
+    return Columns(
+        value=value,
+        summaries=bool(error or sd or sd_percent or _MEAN.fullmatch(value.lower())),
+        groups=groups,
+        families=families,
+        metric=metric,
+        run=run,
+        blocked=bool(block),
+        error=error,
+        sd=sd,
+        sd_percent=sd_percent,
+        runs=runs,
+        default=default,
+        unit=unit,
+        index_of=index_of,
+    )
+
+
+def _index_columns(names: dict[str, str]) -> tuple[str, str, str] | None:
+    if not {"baseline", "result", "index"} <= set(names):
+        return None
+    return names["baseline"], names["result"], names["index"]
+
+
+def _value(names: dict[str, str], taken: set[str]) -> str:
+    """The column of numbers; empty where no name says it."""
+    free = {name: column for name, column in names.items() if column not in taken}
+    for name in _VALUES:
+        if name in free:
+            return free[name]
+    for name, column in free.items():
+        if _MEAN.fullmatch(name) or any(name.startswith(f"{value}_") for value in _VALUES):
+            return column
+    return ""

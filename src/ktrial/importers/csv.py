@@ -1,0 +1,289 @@
+"""Tables: one row a run, or one row a group with mean, standard error and standard deviation."""
+
+import csv
+import io
+from collections import defaultdict
+from dataclasses import dataclass
+
+from ktrial.errors import MeasurementsDamaged, NoMeasurements
+from ktrial.importers.columns import Columns, understand
+from ktrial.importers.numbers import decimals, direction_of, number, rounded
+from ktrial.importers.protocol import SourceFile
+from ktrial.model.advice import DataWarning, WarningKind
+from ktrial.model.measurements import Family, Group, Imported, IndexRow, Rounded, Score, Summary
+from ktrial.model.unixbench import BASELINES, SCORE
+
+_DELIMITERS = ",;\t"
+_MOST_COLUMNS = 200
+_MOST_ROWS = 200_000
+_MISSING = {"", "-", "---", "na", "n/a", "nan", "null", "none"}
+_YES, _NO = {"1", "yes", "true", "*"}, {"0", "no", "false", ""}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    line: int
+    cells: dict[str, str]
+
+
+class Csv:
+    """Columns are found by their names; docs/statistics.md lists them."""
+
+    name = "csv"
+    summary = "tables with a header: a row a run, or a row a group (mean, standard error, SD or SD %)"
+    one_group = False
+
+    def recognises(self, file: SourceFile) -> bool:
+        """Whether the first line looks like a header of two columns or more."""
+        first = file.text.lstrip("\n").partition("\n")[0]
+        return first.lstrip()[:1] not in {"<", "{", "[", "#"} and any(one in first for one in _DELIMITERS)
+
+    def read(self, file: SourceFile) -> Imported:
+        """Families and groups, in the table's order."""
+        header, rows = _table(file)
+        columns = understand(header, file)
+        if columns.index_of is not None and not file.choices.value:
+            return Imported(
+                source=file.name, format=self.name, families=(), index_rows=_index(file, columns, rows)
+            )
+        if not columns.value:
+            problem = f"no column is one of numbers by its name ({', '.join(header)}); name it with --value"
+            raise NoMeasurements(file=file.path, format=self.name, problem=problem)
+        if not columns.groups:
+            problem = "no column tells the groups apart; name one with --group-by"
+            raise NoMeasurements(file=file.path, format=self.name, problem=problem)
+        reader = _Reader(file, columns, rows)
+        families = reader.families()
+        return Imported(
+            source=file.name,
+            format=self.name,
+            families=families,
+            scores=_scores(families, reader.places(columns.value)),
+            warnings=reader.warnings(),
+        )
+
+
+def _table(file: SourceFile) -> tuple[list[str], list[Row]]:
+    first = file.text.partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=first.count)
+    reader = csv.reader(io.StringIO(file.text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        lines = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+    except csv.Error as error:
+        raise _damaged(file, reader.line_num, str(error)) from error
+    header = [name.strip() for name in lines[0][1]]
+    _check_header(file, header)
+    if len(lines) - 1 > _MOST_ROWS:
+        raise _damaged(file, _MOST_ROWS, f"more than {_MOST_ROWS} rows")
+    rows = []
+    for line, cells in lines[1:]:
+        if len(cells) != len(header):
+            raise _damaged(file, line, f"{len(cells)} cells, where the header has {len(header)}")
+        rows.append(Row(line, dict(zip(header, (cell.strip() for cell in cells), strict=True))))
+    if not rows:
+        raise NoMeasurements(file=file.path, format="csv", problem="there is a header and nothing below it")
+    return header, rows
+
+
+def _check_header(file: SourceFile, header: list[str]) -> None:
+    if len(header) > _MOST_COLUMNS:
+        raise _damaged(file, 1, f"more than {_MOST_COLUMNS} columns")
+    if "" in header:
+        raise _damaged(file, 1, f"column {header.index('') + 1} has no name")
+    twice = next((name for name in header if header.count(name) > 1), "")
+    if twice:
+        raise _damaged(file, 1, f"there are two columns {twice}")
+
+
+def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:
+    return MeasurementsDamaged(file=file.path, format="csv", where=f"line {line}", problem=problem)
+
+
+class _Reader:
+    """One table."""
+
+    def __init__(self, file: SourceFile, columns: Columns, rows: list[Row]) -> None:
+        self._file, self._columns, self._rows = file, columns, rows
+        self._varying = [
+            name for name in columns.groups if len({row.cells[name] for row in rows}) > 1
+        ] or list(columns.groups[:1])
+        self._missing = 0
+
+    def places(self, column: str) -> int:
+        """Decimals with which a column was printed: trailing zeros may have been lost on the way."""
+        return max((decimals(row.cells[column]) for row in self._rows), default=0)
+
+    def families(self) -> tuple[Family, ...]:
+        """In the order of their first rows."""
+        split: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+        for row in self._rows:
+            split[tuple(row.cells[name] for name in self._columns.families)].append(row)
+        found = [self._family(name, rows) for name, rows in split.items()]
+        families = tuple(family for family in found if family.groups)
+        if not families:
+            problem = f"no row has a number in {self._columns.value}"
+            raise NoMeasurements(file=self._file.path, format="csv", problem=problem)
+        return families
+
+    def warnings(self) -> tuple[DataWarning, ...]:
+        """What was left out."""
+        if not self._missing:
+            return ()
+        what = f"{self._missing} rows have no number in {self._columns.value}"
+        text = f"{self._file.name}: {what}; they are left out"
+        advice = "if runs failed there, find out why: what is left may be the better part"
+        return (DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice=advice),)
+
+    def _family(self, key: tuple[str, ...], rows: list[Row]) -> Family:
+        columns = self._columns
+        unit = (rows[0].cells[columns.unit] if columns.unit else "") or columns.value_unit
+        return Family(
+            name=" · ".join(part for part in key if part) or " × ".join(self._varying),
+            metric=rows[0].cells[columns.metric] if columns.metric else columns.value,
+            unit=unit,
+            direction=direction_of(unit),
+            groups=tuple(self._summarised(rows) if columns.summaries else self._grouped(rows)),
+            blocked=columns.blocked and not columns.summaries,
+        )
+
+    def _grouped(self, rows: list[Row]) -> list[Group]:
+        columns = self._columns
+        split: dict[str, list[tuple[Row, float]]] = defaultdict(list)
+        for row in rows:
+            value = self._number(row, columns.value)
+            if value is None:
+                self._missing += 1
+            else:
+                split[self._label(row)].append((row, value))
+        return [
+            Group(
+                label=label,
+                factors=self._factors(found[0][0]),
+                is_default=self._is_default(found[0][0]),
+                values=tuple(value for _, value in found),
+                runs=self._runs(found),
+            )
+            for label, found in split.items()
+        ]
+
+    def _runs(self, found: list[tuple[Row, float]]) -> tuple[str, ...]:
+        name = self._columns.run
+        runs = tuple(row.cells[name] for row, _ in found) if name else ()
+        if self._columns.blocked and len(set(runs)) < len(runs):
+            row = next(row for at, (row, _) in enumerate(found) if row.cells[name] in runs[:at])
+            raise _damaged(self._file, row.line, f"block {row.cells[name]} has {self._label(row)} twice")
+        return runs
+
+    def _summarised(self, rows: list[Row]) -> list[Group]:
+        groups: list[Group] = []
+        for row in rows:
+            mean = self._number(row, self._columns.value)
+            if mean is None:
+                self._missing += 1
+                continue
+            label = self._label(row)
+            while any(group.label == label for group in groups):
+                label += " (again)"
+            groups.append(
+                Group(
+                    label=label,
+                    factors=self._factors(row),
+                    is_default=self._is_default(row),
+                    summary=self._summary(row, mean),
+                )
+            )
+        return groups
+
+    def _summary(self, row: Row, mean: float) -> Summary:
+        columns = self._columns
+        runs = self._number(row, columns.runs) if columns.runs else None
+        if runs is not None and (runs < 1 or runs != int(runs)):
+            raise _damaged(
+                self._file, row.line, f"{columns.runs} is {row.cells[columns.runs]!r}, no run count"
+            )
+        return Summary(
+            mean=rounded(mean, self.places(columns.value)),
+            standard_error=self._spread(row, columns.error),
+            sd=self._spread(row, columns.sd),
+            sd_percent=self._spread(row, columns.sd_percent),
+            runs=int(runs) if runs is not None else None,
+        )
+
+    def _spread(self, row: Row, column: str) -> Rounded | None:
+        value = self._number(row, column) if column else None
+        if value is None:
+            return None
+        if value < 0:
+            raise _damaged(self._file, row.line, f"{column} is {value:g}: below zero")
+        return rounded(value, self.places(column))
+
+    def _number(self, row: Row, column: str) -> float | None:
+        text = row.cells[column].removesuffix("%")
+        value = number(text)
+        if value is None and text.strip().lower() not in _MISSING:
+            raise _damaged(self._file, row.line, f"{column} is {row.cells[column]!r}, not a number")
+        return value
+
+    def _label(self, row: Row) -> str:
+        cells = [(name, row.cells[name]) for name in self._varying]
+        return cells[0][1] if len(cells) == 1 else " · ".join(f"{name}={cell}" for name, cell in cells)
+
+    def _factors(self, row: Row) -> dict[str, str]:
+        return {name: row.cells[name] for name in (*self._columns.families[1:], *self._columns.groups)}
+
+    def _is_default(self, row: Row) -> bool:
+        column = self._columns.default
+        text = row.cells[column].lower() if column else ""
+        if text not in _YES | _NO:
+            raise _damaged(self._file, row.line, f"{column} is {row.cells[column]!r}; 1 or 0 is expected")
+        return text in _YES
+
+
+def _index(file: SourceFile, columns: Columns, rows: list[Row]) -> tuple[IndexRow, ...]:
+    """Rows with baseline, result and index: UnixBench's own table."""
+    found = []
+    for row in rows:
+        cells = {}
+        for name in columns.index_of or ():
+            value = number(row.cells[name])
+            if value is None or value <= 0:
+                raise _damaged(file, row.line, f"{name} is {row.cells[name]!r}, not a number above zero")
+            cells[name] = rounded(value, max(decimals(each.cells[name]) for each in rows))
+        baseline, result, index = (cells[name] for name in columns.index_of or ())
+        found.append(
+            IndexRow(
+                group=" · ".join(row.cells[name] for name in columns.groups) or file.group,
+                run=row.cells[columns.run] if columns.run else "",
+                test=row.cells[columns.metric] if columns.metric else f"line {row.line}",
+                baseline=Rounded(value=baseline.value),
+                result=result,
+                index=index,
+            )
+        )
+    return tuple(found)
+
+
+def _scores(families: tuple[Family, ...], places: int) -> tuple[Score, ...]:
+    """UnixBench's scores, with the indices that stand in the same table."""
+    cells = {
+        (family.metric, group.label, run): rounded(value, places)
+        for family in families
+        for group in family.groups
+        for run, value in zip(group.runs or ("",) * len(group.values), group.values, strict=True)
+    }
+    return tuple(
+        Score(
+            group=group,
+            run=run,
+            score=score,
+            indices={test: cells[test, group, run] for test in BASELINES if (test, group, run) in cells},
+            tests=len(BASELINES),
+        )
+        for (metric, group, run), score in cells.items()
+        if metric == SCORE
+    )
+
+
+IMPORTER = Csv()

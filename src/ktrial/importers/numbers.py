@@ -1,0 +1,67 @@
+"""Numbers in other people's files."""
+
+import math
+import re
+
+from ktrial.model.measurements import Rounded
+from ktrial.model.workload import Direction
+
+_NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
+_LONGEST = 40
+
+RATES = (
+    "MB/s",
+    "KB/s",
+    "GB/s",
+    "MiB/s",
+    "KiB/s",
+    "GiB/s",
+    "KBps",
+    "MBps",
+    "lps",
+    "lpm",
+    "MWIPS",
+    "ops/s",
+    "fps",
+)
+TIMES = ("s", "ms", "us", "µs", "ns", "seconds", "second", "milliseconds", "microseconds", "nanoseconds")
+
+
+def number(text: str) -> float | None:
+    """A finite decimal number; None where the text is none."""
+    stripped = text.strip()
+    if len(stripped) > _LONGEST or not _NUMBER.fullmatch(stripped):
+        return None
+    value = float(stripped)
+    return value if math.isfinite(value) else None
+
+
+def finite(value: object) -> float | None:
+    """A number out of JSON; None where it is something else, or not finite."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        converted = float(value)
+    except OverflowError:  # JSON's integers have no limit
+        return None
+    return converted if math.isfinite(converted) else None
+
+
+def decimals(text: str) -> int:
+    """Digits after the point; 0 for numbers with an exponent."""
+    stripped = text.strip()
+    return len(stripped.partition(".")[2]) if "e" not in stripped.lower() else 0
+
+
+def rounded(value: float, places: int) -> Rounded:
+    """A number that was printed with so many decimals."""
+    return Rounded(value=value, half_unit=0.5 * 10.0**-places)
+
+
+def direction_of(unit: str) -> Direction | None:
+    """Which way is better, told by the unit; None where that tells nothing."""
+    if unit in TIMES:
+        return Direction.LOWER
+    if unit in RATES or unit == "index" or unit.lower().endswith(("/s", "/sec", "per second")):
+        return Direction.HIGHER
+    return None

@@ -1,0 +1,148 @@
+"""Phoronix Test Suite's composite.xml: every run's value, from RawString."""
+
+import json
+from xml.etree.ElementTree import Element
+
+from defusedxml import DefusedXmlException, EntitiesForbidden
+from defusedxml.ElementTree import ParseError, fromstring
+
+from ktrial.errors import MeasurementsDamaged, NoMeasurements, UnsafeXml
+from ktrial.importers.numbers import decimals, direction_of, number, rounded
+from ktrial.importers.protocol import SourceFile
+from ktrial.model.advice import DataWarning, WarningKind
+from ktrial.model.measurements import Family, Group, Imported, Summary
+from ktrial.model.workload import Direction
+
+_DIRECTIONS = {"HIB": Direction.HIGHER, "LIB": Direction.LOWER}
+
+
+class Phoronix:
+    """A family for each test, a group for each identifier that the user gave."""
+
+    name = "phoronix"
+    summary = "Phoronix Test Suite: composite.xml of a saved result"
+    one_group = False
+
+    def recognises(self, file: SourceFile) -> bool:
+        """Whether it has the suite's root element."""
+        return "<PhoronixTestSuite" in file.text[:4096]
+
+    def read(self, file: SourceFile) -> Imported:
+        """Families and groups. XML with a document type, entities or references outside is refused."""
+        root = _root(file, self.name)
+        stamps = _time_stamps(root)
+        families, warnings = [], []
+        for result in root.iter("Result"):
+            groups, told = _groups(file.name, result)
+            warnings += told
+            if groups:
+                families.append(_family(result, groups, stamps))
+        if not families:
+            raise NoMeasurements(file=file.path, format=self.name, problem="no result has numbers")
+        return Imported(
+            source=file.name, format=self.name, families=tuple(families), warnings=tuple(warnings)
+        )
+
+
+def _root(file: SourceFile, format: str) -> Element:
+    try:
+        root: Element = fromstring(file.text, forbid_dtd=True)
+    except ParseError as error:
+        line, column = error.position
+        where = f"line {line}, column {column + 1}"
+        raise MeasurementsDamaged(file=file.path, format=format, where=where, problem=str(error)) from error
+    except DefusedXmlException as error:
+        what = "entities" if isinstance(error, EntitiesForbidden) else "a document type"
+        raise UnsafeXml(file=file.path, what=what) from error
+    return root
+
+
+def _text(element: Element, name: str) -> str:
+    return (element.findtext(name) or "").strip()
+
+
+def _time_stamps(root: Element) -> dict[str, str]:
+    """Identifier → when its tests were run (`2016-10-16 12:34:56`)."""
+    return {
+        _text(system, "Identifier"): stamp
+        for system in root.iter("System")
+        if (stamp := _text(system, "TimeStamp"))
+    }
+
+
+def _family(result: Element, groups: list[Group], stamps: dict[str, str]) -> Family:
+    unit = _text(result, "Scale")
+    parts = (_text(result, "Title"), _text(result, "Description"))
+    name = " · ".join(part for part in parts if part) or _text(result, "Identifier") or "test"
+    return Family(
+        name=name,
+        metric=name,
+        unit=unit,
+        direction=_DIRECTIONS.get(_text(result, "Proportion")) or direction_of(unit),
+        groups=tuple(groups),
+        run_order=_run_order(groups, stamps),
+    )
+
+
+def _run_order(groups: list[Group], stamps: dict[str, str]) -> tuple[str, ...]:
+    """The suite runs all runs of a test under one identifier, at that identifier's time."""
+    if not all(group.label in stamps and group.values for group in groups):
+        return ()
+    ordered = sorted(groups, key=lambda group: stamps[group.label])
+    return tuple(group.label for group in ordered for _ in group.values)
+
+
+def _groups(source: str, result: Element) -> tuple[list[Group], list[DataWarning]]:
+    groups: list[Group] = []
+    warnings = []
+    title = _text(result, "Title")
+    for entry in result.iter("Entry"):
+        label = _text(entry, "Identifier") or f"entry {len(groups) + 1}"
+        while any(group.label == label for group in groups):
+            label += " (again)"
+        value, raw = _text(entry, "Value"), _text(entry, "RawString")
+        pieces = [number(piece) for piece in raw.split(":")] if raw else []
+        values = tuple(piece for piece in pieces if piece is not None)
+        times = _run_times(_text(entry, "JSON"))
+        failed = max(len(pieces), times) - len(values) if values else 0
+        if values:
+            groups.append(Group(label=label, values=values, failed=failed))
+        elif (mean := number(value)) is not None:
+            groups.append(Group(label=label, summary=Summary(mean=rounded(mean, decimals(value)))))
+        else:
+            warnings.append(_no_number(source, title, label, value))
+        if failed:
+            warnings.append(_failed(source, title, label, failed, len(values)))
+    return groups, warnings
+
+
+def _run_times(text: str) -> int:
+    """How many runs the suite timed: more than there are values where some failed."""
+    try:
+        found = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return 0
+    times = found.get("test-run-times") if isinstance(found, dict) else None
+    if isinstance(times, list):
+        return len(times)
+    return len([each for each in times.split(":") if each.strip()]) if isinstance(times, str) else 0
+
+
+def _failed(source: str, title: str, label: str, failed: int, kept: int) -> DataWarning:
+    return DataWarning(
+        kind=WarningKind.FAILED_TRIALS,
+        text=f"{source}: {title}, {label}: {failed} of {kept + failed} runs gave no value",
+        advice="the suite drops failed runs silently; find out why they failed before comparing the rest",
+    )
+
+
+def _no_number(source: str, title: str, label: str, value: str) -> DataWarning:
+    what = "a series over time" if "," in value else "no number"
+    return DataWarning(
+        kind=WarningKind.INPUT_INCOMPLETE,
+        text=f"{source}: {title}, {label}: {what} is left out",
+        advice="only results with one number a run can be compared",
+    )
+
+
+IMPORTER = Phoronix()

@@ -1,0 +1,77 @@
+"""The same numbers in two groups, where every run should have numbers of its own."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ktrial.model.advice import DataWarning, WarningKind
+from ktrial.model.measurements import Family, Imported
+
+_FEWEST_DIGITS = 3
+"""Numbers with fewer digits repeat by chance."""
+_MOST_REPEATS = 0.2
+"""Above this share of repeated values the metric is printed too coarsely for a repeat to say anything."""
+
+_Runs = tuple[str, str, str, str]
+"""Group and run, other group and other run."""
+
+
+def find(files: Sequence[Imported]) -> Iterator[DataWarning]:
+    """Runs of two groups that share values in two metrics or more; two groups that share all of theirs."""
+    for file in files:
+        yield from _shared_runs(file)
+        for family in file.families:
+            yield from _shared_groups(file.source, family)
+
+
+def _shared_runs(file: Imported) -> Iterator[DataWarning]:
+    shared: dict[_Runs, list[tuple[str, float]]] = defaultdict(list)
+    for family in file.families:
+        if _coarse(family):
+            continue
+        for pair, value in _equal_values(family):
+            shared[pair].append((family.metric, value))
+    for (group, run, other, other_run), found in shared.items():
+        if len(found) < 2:
+            continue
+        named = ", ".join(f"{metric} {value:g}" for metric, value in found)
+        yield DataWarning(
+            kind=WarningKind.COPIED_VALUES,
+            text=f"{file.source}: {other}, run {other_run} repeats numbers of {group}, run {run}: {named}",
+            advice="independent runs do not agree to the last digit, twice: take one of the two as lost",
+        )
+
+
+def _equal_values(family: Family) -> Iterator[tuple[_Runs, float]]:
+    cells = [
+        (group.label, run, value)
+        for group in family.groups
+        for run, value in zip(
+            group.runs or map(str, range(1, len(group.values) + 1)), group.values, strict=False
+        )
+        if _digits(value) >= _FEWEST_DIGITS
+    ]
+    for at, (group, run, value) in enumerate(cells):
+        for other, other_run, other_value in cells[at + 1 :]:
+            if group != other and value == other_value:
+                yield (group, run, other, other_run), value
+
+
+def _shared_groups(source: str, family: Family) -> Iterator[DataWarning]:
+    """Two groups with the same values throughout, at least three of them."""
+    for at, group in enumerate(family.groups):
+        for other in family.groups[at + 1 :]:
+            if len(set(group.values)) >= 3 and sorted(group.values) == sorted(other.values):
+                yield DataWarning(
+                    kind=WarningKind.COPIED_VALUES,
+                    text=f"{source}: {family.metric}: {group.label} and {other.label} have the same values",
+                    advice="one of the two is a copy: measure it again",
+                )
+
+
+def _coarse(family: Family) -> bool:
+    values = [value for group in family.groups for value in group.values]
+    return len(values) - len(set(values)) > max(1.0, _MOST_REPEATS * len(values))
+
+
+def _digits(value: float) -> int:
+    return len(f"{value!r}".replace(".", "").replace("-", "").strip("0"))
