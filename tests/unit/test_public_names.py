@@ -21,16 +21,15 @@ PUBLIC = {
         KernelError KernelNotFound KnobAbsent KnobError KnobForbidden KnobGone KnobMoved
         KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused KnobRounded
         KtrialError LibraryNotFound ListsOutOfDate MachineError MachineFailedCheck MachineStopped
-        MachineToolMissing
-        MetricNotFound ModulesUnusable NewerStore NoDebianSource NoHostKernel NoMarkedRegion
-        NoPluginHere NoSpaceForSnapshot NoSuchBackend NoSuchRelease NoSuchSource NoSymbolsInGuest
-        NotAKernel NotASource NotAStore OptionNotTaken PluginCountsUnreadable ProgramNotFound QemuGone
-        QemuRefused QemuTooOld QemuUnusable SourceNotClean StoreDamaged StoreError StoreForbidden
-        StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes StudyNotStored
-        StudySyntaxError StudyUnreadable SymbolsElsewhere
-        SymbolsUnknown TooManyCpus ToolFailed ToolMissing UnknownKnob
-        UnknownMachine UnknownModule UnknownOption UnknownParameter UnknownWorkload WorkloadError
-        WorkloadFailed WorkloadKilled WorkloadNotStarted WorkloadTimedOut WrongArchitecture
+        MachineToolMissing MetricNotFound ModulesUnusable NewerStore NoDebianSource NoHostKernel
+        NoMarkedRegion NoPluginHere NoSpaceForSnapshot NoSuchBackend NoSuchRelease NoSuchSource
+        NoSymbolsInGuest NotAKernel NotASource NotAStore OptionNotTaken PluginCountsUnreadable
+        ProgramNotFound QemuGone QemuRefused QemuTooOld QemuUnusable SourceNotClean StoreDamaged
+        StoreError StoreForbidden StoreFull StoreLocked StudyEmpty StudyError StudyMistake
+        StudyMistakes StudyNotStored StudySyntaxError StudyUnreadable SymbolsElsewhere SymbolsUnknown
+        TooManyCpus ToolFailed ToolMissing UnknownKnob UnknownMachine UnknownModule UnknownOption
+        UnknownParameter UnknownSubsystem UnknownWorkload WorkloadError WorkloadFailed WorkloadKilled
+        WorkloadNotStarted WorkloadTimedOut WrongArchitecture
     """,
     "ktrial.model.advice": """
         DataWarning WarningKind
@@ -103,7 +102,7 @@ PUBLIC = {
         BootedTarget CountingMachine CountingTarget Machine Progress find found names
     """,
     "ktrial.workloads": """
-        DEFAULT QUICK WHOLE_BENCHMARKS Workload catalogue check descriptions find found
+        CountsOperations DEFAULT QUICK WHOLE_BENCHMARKS Workload catalogue check descriptions find found
     """,
     "ktrial.monitors": """
         Monitor Watched counters found watched_files

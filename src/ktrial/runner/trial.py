@@ -35,7 +35,10 @@ from ktrial.runner.kernel_symbols import KernelSymbols
 from ktrial.runner.profile import counted_profile
 from ktrial.runner.settings import SettingRefused, read_back
 from ktrial.target import Run, Step, StepResult
+from ktrial.workloads import CountsOperations
 
+OPERATIONS = "workload.operations"
+"""The counter that all others of a trial's workload can be divided by."""
 _LONGEST_CONSOLE = 64 * 1024
 
 
@@ -168,7 +171,7 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
     own = _own(results, len(writes))
     samples = job.workload.samples(job.use, machine.mode, own)
     notes.samples += [_checked(sample, job) for sample in samples]
-    notes.counters += _counters(job.label, own)
+    notes.counters += _counters(job, own)
     if isinstance(target, CountingTarget):
         _keep_profile(target, job, own, notes)
 
@@ -217,14 +220,16 @@ def _checked(sample: Sample, job: Job) -> Sample:
     return sample.model_copy(update={"workload": job.label})
 
 
-def _counters(label: str, results: tuple[StepResult, ...]) -> list[CounterDelta]:
-    """Every counter, summed over the programs that the workload ran."""
+def _counters(job: Job, results: tuple[StepResult, ...]) -> list[CounterDelta]:
+    """Every counter, summed over the programs that the workload ran, and how many operations they did."""
     totals: dict[str, float] = {}
     for result in results:
         if result.do == "run":
             for name, rise in monitors.counters(result.watched, result.rusage).items():
                 totals[name] = totals.get(name, 0.0) + rise
-    return [CounterDelta(workload=label, name=name, delta=totals[name]) for name in sorted(totals)]
+    if isinstance(job.workload, CountsOperations):
+        totals[OPERATIONS] = job.workload.operations(job.use, results)
+    return [CounterDelta(workload=job.label, name=name, delta=totals[name]) for name in sorted(totals)]
 
 
 def _outcome(error: Exception) -> Outcome:

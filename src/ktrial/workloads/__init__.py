@@ -2,13 +2,14 @@
 
 from ktrial.workloads.checking import check
 from ktrial.workloads.finding import catalogue, descriptions, find, found
-from ktrial.workloads.protocol import Workload
+from ktrial.workloads.protocol import CountsOperations, Workload
 from ktrial.workloads.sets import DEFAULT, QUICK, WHOLE_BENCHMARKS
 
 __all__ = [
     "DEFAULT",
     "QUICK",
     "WHOLE_BENCHMARKS",
+    "CountsOperations",
     "Workload",
     "catalogue",
     "check",

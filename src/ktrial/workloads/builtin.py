@@ -84,6 +84,12 @@ class BuiltIn:
         (result,) = results
         return _region(use.label, result, _report(use.label, result.stdout))
 
+    def operations(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> int:
+        """Each operation is checked: several together, where so many are timed together."""
+        (result,) = results
+        report = _report(use.label, result.stdout)
+        return report.checks * report.bundle
+
     def _check(self, label: str, mode: Mode, report: _Report) -> None:
         first, *_ = promised = [one.name for one in self.description.metrics]
         expected = (self.description.name, _clock(mode), first)

@@ -91,6 +91,10 @@ class CommandWorkload:
         _, *counted = results
         return _region(use.label, counted)
 
+    def operations(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> int:
+        """A run is an operation."""
+        return len(results)
+
 
 WORKLOAD = CommandWorkload()
 

@@ -34,3 +34,12 @@ class Workload(Protocol):
         Raises WorkloadError where a step failed, or its output is missing or short.
         """
         ...
+
+
+@runtime_checkable
+class CountsOperations(Protocol):
+    """A workload that knows how many operations its programs did: event counters are divided by it."""
+
+    def operations(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> int:
+        """All of them, those that are done first and do not count among them; from results with samples."""
+        ...
