@@ -1,7 +1,16 @@
 """What names a study may use here: the workloads, machines and kernel providers that are installed."""
 
+from collections.abc import Iterable
+
 from ktrial.cli.problems import tell
+from ktrial.model.advice import DataWarning
 from ktrial.runner.study_file import Known
+
+
+def tell_broken(warnings: Iterable[DataWarning]) -> None:
+    """Tell which plugins are broken, and left out."""
+    for warning in warnings:
+        tell(warning.text, warning.advice, kind="warning")
 
 
 def known() -> Known:
@@ -13,8 +22,7 @@ def known() -> Known:
         provider, wanted = provider_of(name)
         return provider.canonical(name, wanted)
 
-    for warning in (*machines.found()[1], *workloads.found()[1]):
-        tell(warning.text, warning.advice, kind="warning")
+    tell_broken((*machines.found()[1], *workloads.found()[1]))
     return Known(
         workloads=workloads.descriptions(),
         machines=machines.names(),

@@ -32,6 +32,20 @@ def kernel_names(incomplete: str) -> list[str]:
     return []
 
 
+def knob_names(incomplete: str) -> list[tuple[str, str]]:
+    """Complete knobs by their names."""
+    from ktrial.knobs.catalogue import all_knobs
+
+    return [(knob.name, knob.summary) for knob in all_knobs() if knob.name.startswith(incomplete)]
+
+
+def subsystem_names(incomplete: str) -> list[str]:
+    """Complete the subsystems of the knobs."""
+    from ktrial.knobs.catalogue import subsystems
+
+    return [name for name in subsystems() if name.startswith(incomplete)]
+
+
 def study_names(incomplete: str) -> list[str]:
     """Complete the studies in the default store."""
     from ktrial.store import default_location, open_store

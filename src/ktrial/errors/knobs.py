@@ -109,3 +109,9 @@ class JournalForbidden(JournalError):
     """The journal in {directory} cannot be written: {problem}. No knob was changed."""
 
     hint = "check the rights and the space there, or name another directory: KTRIAL_JOURNAL"
+
+
+class UnknownSubsystem(KnobError):
+    """There are no knobs of {subsystem}{similar}; there are those of {known}."""
+
+    exit_code = 2
