@@ -11,6 +11,7 @@ from ktrial.cli.calibrate import calibrate
 from ktrial.cli.check import check
 from ktrial.cli.check_command import CheckCommand
 from ktrial.cli.compare import compare
+from ktrial.cli.counters import counters
 from ktrial.cli.doctor import doctor
 from ktrial.cli.explain import explain
 from ktrial.cli.list import list_studies
@@ -53,6 +54,7 @@ app.command("compare")(compare)
 app.command("explain")(explain)
 app.command("check", cls=CheckCommand)(check)
 app.command("profile")(profile)
+app.command("counters")(counters)
 app.command("calibrate")(calibrate)
 app.command("analyze")(analyze)
 app.command("plan")(plan)
