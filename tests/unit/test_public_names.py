@@ -12,23 +12,25 @@ from ktrial import model
 
 PUBLIC = {
     "ktrial.errors": """
-        BadBaselineName BadBuildOption BadCommand BadConfigFile BadKernelName BadKnobName BadKnobValue
-        BadLimit BadOutput BadParameter BadSetting BaselineFailed BaselineIncomparable BaselineLacks
-        BaselineNotThere BuildError BuildFailed BuildToolsMissing CacheDamaged CacheFull CacheUnusable
-        CannotLoadState CannotSaveState CheckError ConfigUnusable FetchFailed FileNotCarried
-        FileToCarry FrameError GuestEnded GuestError GuestProgramsMissing ImageError ImageTruncated
-        ImageUnreadable Interrupted JournalError JournalForbidden JournalHeld JournalUnsafe
-        KernelError KernelNotFound KnobAbsent KnobError KnobForbidden KnobGone KnobMoved
-        KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused KnobRounded
-        KtrialError LibraryNotFound ListsOutOfDate MachineError MachineFailedCheck MachineStopped
-        MachineToolMissing MetricNotFound ModulesUnusable NewerStore NoDebianSource NoHostKernel
-        NoMarkedRegion NoPluginHere NoSpaceForSnapshot NoSuchBackend NoSuchRelease NoSuchSource
-        NoSymbolsInGuest NotAKernel NotASource NotAStore OptionNotTaken PluginCountsUnreadable
-        ProgramNotFound QemuGone QemuRefused QemuTooOld QemuUnusable SourceNotClean StoreDamaged
-        StoreError StoreForbidden StoreFull StoreLocked StudyEmpty StudyError StudyMistake
-        StudyMistakes StudyNotStored StudySyntaxError StudyUnreadable SymbolsElsewhere SymbolsUnknown
-        TooManyCpus ToolFailed ToolMissing UnknownKnob UnknownMachine UnknownModule UnknownOption
-        UnknownParameter UnknownSubsystem UnknownWorkload WorkloadError WorkloadFailed WorkloadKilled
+        AmbiguousTreatment BadBaselineName BadBuildOption BadCommand BadConfigFile BadKernelName
+        BadKnobName BadKnobValue BadLimit BadOutput BadParameter BadSetting BaselineFailed
+        BaselineIncomparable BaselineLacks BaselineNotThere BuildError BuildFailed BuildToolsMissing
+        CacheDamaged CacheFull CacheUnusable CannotLoadState CannotSaveState CheckError ConfigUnusable
+        ExplanationError FetchFailed FileNotCarried FileToCarry FrameError GuestEnded GuestError
+        GuestProgramsMissing ImageError ImageTruncated ImageUnreadable Interrupted JournalError
+        JournalForbidden JournalHeld JournalUnsafe KernelError KernelNotFound KnobAbsent KnobError
+        KnobForbidden KnobGone KnobMoved KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken
+        KnobRefused KnobRounded KtrialError LibraryNotFound ListsOutOfDate MachineError
+        MachineFailedCheck MachineStopped MachineToolMissing MetricNotFound ModulesUnusable NewerStore
+        NoDebianSource NoHostKernel NoMarkedRegion NoPluginHere NoSpaceForSnapshot NoSuchBackend
+        NoSuchRelease NoSuchSource NoSymbolsInGuest NotAKernel NotASource NotAStore NotCounted
+        OptionNotTaken OtherMachine PluginCountsUnreadable ProgramNotFound QemuGone QemuRefused
+        QemuTooOld QemuUnusable SameTreatmentTwice SourceNotClean StoreDamaged StoreError StoreForbidden
+        StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes StudyNotStored
+        StudySyntaxError StudyUnreadable SymbolsElsewhere SymbolsUnknown TooManyCpus ToolFailed
+        ToolMissing TreatmentNotSaid UnknownKnob UnknownMachine UnknownModule UnknownOption
+        UnknownParameter UnknownSubsystem UnknownTreatment UnknownWorkload ValuesUnreadable
+        WorkloadError WorkloadFailed WorkloadKilled WorkloadNotInStudy WorkloadNotSaid
         WorkloadNotStarted WorkloadTimedOut WrongArchitecture
     """,
     "ktrial.model.advice": """
@@ -45,6 +47,15 @@ PUBLIC = {
     """,
     "ktrial.model.environment": """
         Environment Reading ReadingKind
+    """,
+    "ktrial.model.differences": """
+        CounterDifference Differences LevelDifference OptionDifference Why
+    """,
+    "ktrial.model.function_files": """
+        FunctionFiles
+    """,
+    "ktrial.model.kernel_values": """
+        KernelValues ValueDifference
     """,
     "ktrial.model.explanation": """
         Count Explanation Match Row Side

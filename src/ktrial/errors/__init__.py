@@ -25,6 +25,7 @@ from ktrial.errors.check import (
 from ktrial.errors.explaining import (
     AmbiguousTreatment,
     ExplanationError,
+    NotCounted,
     OtherMachine,
     SameTreatmentTwice,
     TreatmentNotSaid,
@@ -247,6 +248,7 @@ __all__ = [
     "NotAKernel",
     "NotASource",
     "NotAStore",
+    "NotCounted",
     "NothingToCalibrate",
     "NothingToConfirm",
     "OptionNotTaken",

@@ -51,6 +51,13 @@ class OtherMachine(ExplanationError):
     hint = "only results of the machine exact can be explained"
 
 
+class NotCounted(ExplanationError):
+    """{study}: {workload} was not counted by function under {treatment}{problem}."""
+
+    hint = "count it now: ktrial explain {study} --workload {workload}"
+    exit_code = 1
+
+
 class ValuesUnreadable(KtrialError):
     """The settings of kernel {name} cannot be read in its guest: {problem}"""
 

@@ -1,0 +1,153 @@
+"""What differs between two treatments beside their functions: levels, configuration, settings, counters."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ktrial.errors import KtrialError
+from ktrial.kernels import config_of
+from ktrial.model.design import FactorKind, Treatment
+from ktrial.model.differences import CounterDifference, Differences, LevelDifference, OptionDifference
+from ktrial.model.explanation import Explanation
+from ktrial.model.kernel_values import KernelValues, ValueDifference
+from ktrial.model.machine import Boot
+from ktrial.model.study import Study
+from ktrial.model.trial import Trial
+from ktrial.runner.settings import same
+from ktrial.stats.config_owners import differing_options
+
+_SMALL = 10.0
+"""Added to both sides of a ratio, over the whole run: a counter that rose from 0 to 3 is no finding."""
+_SMALLEST_DIFFERENCE = math.log(1.01)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One treatment, with what is known of it."""
+
+    treatment: Treatment
+    boot: Boot | None
+    """None where its kernel is not there any more."""
+    trial: Trial | None
+    """The trial that was profiled; None where it was not kept."""
+
+
+Values = Callable[[Boot], KernelValues | None]
+"""A boot's settings; None where they are not to be read. May raise KtrialError."""
+
+
+@dataclass
+class _Found:
+    unknown: list[str] = field(default_factory=list)
+
+
+def differences(
+    study: Study, explanation: Explanation, before: Arm, after: Arm, values: Values
+) -> Differences:
+    """Everything that differs. What cannot be told is said in `unknown`; nothing is raised for it."""
+    found = _Found()
+    first, second = ((arm.boot.parameters if arm.boot else ()) for arm in (before, after))
+    return Differences(
+        levels=_levels(study, before.treatment, after.treatment),
+        boot_before=tuple(one for one in first if one not in second),
+        boot_after=tuple(one for one in second if one not in first),
+        options=_options(explanation, before, after, found),
+        values=_values(before, after, values, found),
+        counters=_counters(explanation, before, after, found),
+        unknown=tuple(found.unknown),
+    )
+
+
+def differing_values(before: KernelValues, after: KernelValues) -> tuple[ValueDifference, ...]:
+    """Settings with other values first, then those that only one of the two has; each by path.
+
+    A file that could not be read in one of the two is no difference, nor is `Y` for `1`.
+    """
+    unknown = before.left_out.keys() | after.left_out.keys()
+    paths = sorted((before.values.keys() | after.values.keys()) - unknown)
+    found = [
+        ValueDifference(path=path, before=before.values.get(path), after=after.values.get(path))
+        for path in paths
+    ]
+    differing = [one for one in found if not _is_same(one.before, one.after)]
+    return tuple(sorted(differing, key=lambda one: None in (one.before, one.after)))
+
+
+def _is_same(before: str | None, after: str | None) -> bool:
+    return before == after or (before is not None and after is not None and same(before, after))
+
+
+def _levels(study: Study, before: Treatment, after: Treatment) -> tuple[LevelDifference, ...]:
+    kinds = {factor.name: factor.kind for factor in study.factors}
+    return tuple(
+        LevelDifference(factor=name, before=_shown(kinds.get(name), old), after=_shown(kinds.get(name), new))
+        for name, old in before.levels.items()
+        if (new := after.levels[name]) != old
+    )
+
+
+def _shown(kind: FactorKind | None, level: object) -> str:
+    """A boot parameter without a value is not given at all."""
+    return str(level) if str(level) or kind is not FactorKind.BOOT else "(not given)"
+
+
+def _options(
+    explanation: Explanation, before: Arm, after: Arm, found: _Found
+) -> tuple[OptionDifference, ...]:
+    configs: list[Mapping[str, str]] = []
+    for arm in (before, after):
+        config = config_of(arm.boot.kernel) if arm.boot else {}
+        if not config:
+            found.unknown.append(f"options: the configuration of {arm.treatment.label} is not known")
+            return ()
+        configs.append(config)
+    return differing_options(explanation, configs[0], configs[1])
+
+
+def _values(before: Arm, after: Arm, values: Values, found: _Found) -> tuple[ValueDifference, ...]:
+    if before.boot == after.boot:
+        return ()
+    told: list[KernelValues] = []
+    for arm in (before, after):
+        try:
+            read = values(arm.boot) if arm.boot else None
+        except KtrialError as error:
+            found.unknown.append(f"settings of {arm.treatment.label}: {error.message}")
+            return ()
+        if read is None:
+            found.unknown.append(f"settings: those of {arm.treatment.label} were not read")
+            return ()
+        told.append(read)
+    return differing_values(told[0], told[1])
+
+
+def _counters(
+    explanation: Explanation, before: Arm, after: Arm, found: _Found
+) -> tuple[CounterDifference, ...]:
+    operations = (explanation.before.operations, explanation.after.operations)
+    if before.trial is None or after.trial is None:
+        found.unknown.append("counters: a trial that was profiled is not in the store")
+        return ()
+    old, new = (
+        {one.name: one.delta for one in trial.counters if one.workload == explanation.workload}
+        for trial in (before.trial, after.trial)
+    )
+    differing = {
+        name: abs(_size(new.get(name, 0.0), operations[1]) - _size(old.get(name, 0.0), operations[0]))
+        for name in old.keys() | new.keys()
+    }
+    return tuple(
+        CounterDifference(
+            counter=name, before=old.get(name, 0.0) / operations[0], after=new.get(name, 0.0) / operations[1]
+        )
+        for name in _ranked(differing)
+    )
+
+
+def _ranked(differing: Mapping[str, float]) -> Iterable[str]:
+    large = [name for name, distance in differing.items() if distance >= _SMALLEST_DIFFERENCE]
+    return sorted(large, key=lambda name: (-differing[name], name))
+
+
+def _size(delta: float, operations: int) -> float:
+    return math.log((max(delta, 0.0) + _SMALL) / operations)
