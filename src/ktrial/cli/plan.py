@@ -1,11 +1,10 @@
 """`ktrial plan`: how many blocks, and hours, a timed study needs."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ktrial.cli.options import Json
+from ktrial.cli.options import Json, StoreOption
 
 
 def plan(
@@ -14,8 +13,11 @@ def plan(
         str | None, typer.Option(metavar="1.2%", help="Standard deviation of a trial of one treatment.")
     ] = None,
     from_calibration: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A calibration, or a CSV file of A/A blocks, in place of --sd."),
+        str | None,
+        typer.Option(
+            metavar="MACHINE|FILE",
+            help="In place of --sd: a machine that was calibrated, a calibration, or A/A blocks as CSV.",
+        ),
     ] = None,
     margin: Annotated[str, typer.Option(metavar="1%", help="The smallest change that matters.")] = "1%",
     power: Annotated[str, typer.Option(metavar="95%", help="How surely it has to be found.")] = "95%",
@@ -23,6 +25,7 @@ def plan(
         str | None, typer.Option(metavar="10min", help="What one block takes: every treatment once.")
     ] = None,
     json: Json = False,
+    store: StoreOption = None,
 ) -> None:
     """Say how many blocks a timed study needs to find a change, or to show that there is none."""
     from dataclasses import asdict
@@ -30,12 +33,14 @@ def plan(
     from ktrial.cli.amounts import seconds, share
     from ktrial.cli.planning import plan_from, print_plan, spread_of
     from ktrial.cli.terminal import output, print_json
+    from ktrial.store import default_location
 
-    spread = spread_of(sd, from_calibration, share("--margin", margin, least=1e-6, most=0.99))
+    smallest = share("--margin", margin, least=1e-6, most=0.99)
+    spread = spread_of(sd, from_calibration, smallest, store or default_location())
     planned = plan_from(
         effect=share("--effect", effect, least=-0.99, most=100.0),
         spread=spread,
-        margin=share("--margin", margin, least=1e-6, most=0.99),
+        margin=smallest,
         power=share("--power", power, least=0.5, most=0.999),
         block_seconds=seconds("--block-time", block_time) if block_time else None,
     )

@@ -7,13 +7,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ktrial import machines
 from ktrial.errors import BadAmount, NoMeasurements
 from ktrial.importers import Choices, read_all, source_file
 from ktrial.model.calibration import Calibration
 from ktrial.report import figures
+from ktrial.runner.calibration import newest_calibration
 from ktrial.stats.analysis import measured_in_blocks
 from ktrial.stats.timed import Power, SequentialDesign, blocks_needed, calibrate, ratio_spread
 from ktrial.stats.timed.power import MOST_BLOCKS
+from ktrial.store import open_store
 
 
 @dataclass(frozen=True)
@@ -30,17 +33,25 @@ class Plan:
     block_seconds: float | None
 
 
-def spread_of(sd: str | None, calibration: Path | None, margin: float) -> float:
+def spread_of(sd: str | None, calibration: str | None, margin: float, store: str) -> float:
     """Standard deviation of a block's log ratio, from what the user gave. Raises BadAmount, ImportFailed."""
     from ktrial.cli.amounts import share
 
     if sd is not None and calibration is None:
         return ratio_spread(share("--sd", sd, least=1e-6, most=10.0))
     if calibration is not None and sd is None:
-        return _calibrated(calibration, margin).largest_spread
+        return _calibration(calibration, margin, store).largest_spread
     hint = "give one of the two: --sd 1.2%, or --from-calibration FILE"
     problem = "one of --sd and --from-calibration has to say how much the machine's numbers scatter"
     raise BadAmount(option="--sd", value=sd or "not given", problem=problem, hint=hint)
+
+
+def _calibration(named: str, margin: float, store: str) -> Calibration:
+    """That in a file; else the newest one of a machine in the store."""
+    if Path(named).exists() or named not in machines.names():
+        return _calibrated(Path(named), margin)
+    with open_store(store) as opened:
+        return newest_calibration(opened, named)
 
 
 def _calibrated(path: Path, margin: float) -> Calibration:

@@ -1,9 +1,10 @@
 """A study's answer in one sentence."""
 
+import math
 from collections.abc import Sequence
 
 from ktrial.model.verdict import Comparison, Verdict
-from ktrial.model.workload import Mode
+from ktrial.model.workload import STRING_BYTES, Mode
 
 _MOST_NAMED = 3
 _EXACT = {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}
@@ -15,7 +16,9 @@ def answer(comparisons: Sequence[Comparison], margin: float) -> str:
         return "There is nothing to compare: the study has one treatment."
     treatments = list(dict.fromkeys(one.treatment for one in comparisons))
     clauses = [
-        _clause([one for one in comparisons if one.treatment == name], margin, several=len(treatments) > 1)
+        _whole_clause(
+            [one for one in comparisons if one.treatment == name], margin, several=len(treatments) > 1
+        )
         for name in treatments
     ]
     head = _head(comparisons, several=len(treatments) > 1)
@@ -26,6 +29,19 @@ def _head(comparisons: Sequence[Comparison], *, several: bool) -> str:
     counted = "By instructions counted, not time: " if {one.mode for one in comparisons} <= _EXACT else ""
     first = comparisons[0]
     return f"{counted}against {first.baseline}, " if several else counted
+
+
+def _whole_clause(comparisons: list[Comparison], margin: float, *, several: bool) -> str:
+    """The bytes of string instructions come last: the instructions themselves are the main thing."""
+    main = [one for one in comparisons if one.metric != STRING_BYTES.name]
+    moved = [one for one in comparisons if one.metric == STRING_BYTES.name] if main else []
+    clause = _clause(main or comparisons, margin, several=several)
+    parts = []
+    for verdict, word in ((Verdict.WORSE, "more"), (Verdict.BETTER, "fewer")):
+        if changed := [one for one in moved if one.verdict is verdict]:
+            parts.append(f"{word} in {len(changed)} of them: {_named(changed, changed)}")
+    bytes_clause = f"string instructions worked on {', '.join(parts)} (bytes)" if parts else ""
+    return f"{clause}{', ' if several else '; '}{bytes_clause}" if parts else clause
 
 
 def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> str:
@@ -65,7 +81,7 @@ def _counted(comparisons: list[Comparison]) -> str:
 def _named(changed: list[Comparison], among: list[Comparison]) -> str:
     """`fork by 13.8 %, pipe by 3.1 % and 2 more`, the largest change first."""
     ranked = sorted(changed, key=lambda one: (-_change(one), one.workload, one.metric))
-    shown = [f"{_name(one, among)} by {_percent(_change(one))}" for one in ranked[:_MOST_NAMED]]
+    shown = [f"{_name(one, among)} {_by(one)}" for one in ranked[:_MOST_NAMED]]
     rest = len(ranked) - len(shown)
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
@@ -76,7 +92,14 @@ def _name(one: Comparison, among: list[Comparison]) -> str:
 
 
 def _change(one: Comparison) -> float:
-    return abs((one.ratio or 1.0) - 1.0)
+    """Relative; from nothing to something, and back, it is beyond all others."""
+    return math.inf if one.ratio is None else abs(one.ratio - 1.0)
+
+
+def _by(one: Comparison) -> str:
+    if one.ratio is None:
+        return f"from {one.baseline_value:g} to {one.value:g}"
+    return f"by {_percent(_change(one))}"
 
 
 def _percent(change: float) -> str:

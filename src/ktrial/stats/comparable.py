@@ -44,8 +44,14 @@ def kernel_difference(trials: Iterable[Trial]) -> str:
 
 def mode_difference(modes: Iterable[Mode]) -> str:
     """Why these numbers mean different things, in one sentence; empty where they do not."""
-    found = sorted({mode.value for mode in modes})
-    return f"the numbers are of different modes: {' and '.join(found)}" if len(found) > 1 else ""
+    found = set(modes)
+    if found == {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}:
+        return (
+            "some of the instructions were counted by the plugin, others read from the guest's clock, which "
+            "counts string instructions otherwise: run all anew with --count plugin or --count clock"
+        )
+    names = sorted(mode.value for mode in found)
+    return f"the numbers are of different modes: {' and '.join(names)}" if len(names) > 1 else ""
 
 
 def warn(kind: WarningKind, reason: str, treatment: str) -> DataWarning:

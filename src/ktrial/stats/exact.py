@@ -9,6 +9,7 @@ perturbation, and m the margin:
   ratio would lie in it. That is each arm's whole spread, never narrower than the range of paired ratios;
 - the interval inside [1/(1+m), 1+m]: equivalent;
 - the interval wholly above 1+m, or wholly below 1/(1+m): worse or better, as the metric's direction says;
+- one arm's values all zero and the other's all above: worse or better in the same way, without a ratio;
 - anything else: inconclusive, and so is all that cannot be compared.
 
 The zone of equivalence is symmetric in ratios, so that exchanging the arms exchanges better and worse and
@@ -104,7 +105,7 @@ def _verdict(baseline: Arm, treatment: Arm, direction: Direction, margin: float)
     if set(below) == set(above) and len(set(below)) == 1:
         return Verdict.EQUIVALENT, ""
     if min(*below, *above) <= 0:
-        return Verdict.INCONCLUSIVE, "a ratio needs values above zero"
+        return _without_ratio(below, above, direction)
     # Products, not ratios: exchanging the arms then exchanges the branches, to the last bit.
     edge = 1 + margin
     if max(above) <= edge * min(below) and max(below) <= edge * min(above):
@@ -114,6 +115,15 @@ def _verdict(baseline: Arm, treatment: Arm, direction: Direction, margin: float)
     if min(below) > edge * max(above):
         return (Verdict.BETTER if direction is Direction.LOWER else Verdict.WORSE), ""
     return Verdict.INCONCLUSIVE, f"the interval reaches across the edge of the margin ({margin * 100:.3g} %)"
+
+
+def _without_ratio(below: list[float], above: list[float], direction: Direction) -> tuple[Verdict, str]:
+    """From nothing to something, or back: beyond every margin, though there is no ratio."""
+    if min(*below, *above) == 0 and max(below) == 0 < min(above):
+        return (Verdict.WORSE if direction is Direction.LOWER else Verdict.BETTER), ""
+    if min(*below, *above) == 0 and max(above) == 0 < min(below):
+        return (Verdict.BETTER if direction is Direction.LOWER else Verdict.WORSE), ""
+    return Verdict.INCONCLUSIVE, "a ratio needs values above zero"
 
 
 def spread(arm: Arm) -> float:
