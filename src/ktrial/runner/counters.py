@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
+from statistics import fmean
 from typing import NamedTuple
 
 from ktrial.model.study import Study
@@ -51,8 +52,23 @@ def compared(study: Study, trials: Iterable[Trial], pattern: str = "*") -> tuple
     names = _names(completed, pattern)
     counted = [_counting(trial, names) for trial in completed]
     found = result(study, counted, described=lambda use: ()).comparisons
-    rows = [CounterRow(one) for one in found]
+    rows = [CounterRow(_with_means(one, counted)) for one in found]
     return tuple(sorted(rows, key=_rank(study)))
+
+
+def _with_means(one: Comparison, counted: list[Trial]) -> Comparison:
+    """Where there is no ratio, because one side has zeros, timed statistics give no values either."""
+    if one.value is not None:
+        return one
+    means = [_mean(counted, one.workload, one.metric, label) for label in (one.baseline, one.treatment)]
+    return one.model_copy(update={"baseline_value": means[0], "value": means[1]})
+
+
+def _mean(counted: list[Trial], workload: str, name: str, treatment: str) -> float | None:
+    own = (trial for trial in counted if trial.planned.treatment.label == treatment)
+    samples = (sample for trial in own for sample in trial.samples)
+    values = [one.value for one in samples if (one.workload, one.metric) == (workload, name)]
+    return fmean(values) if values else None
 
 
 def _rank(study: Study) -> Callable[[CounterRow], tuple[object, ...]]:

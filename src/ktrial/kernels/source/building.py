@@ -62,6 +62,7 @@ def name_of(source: Path) -> str:
 
 def _build(make: Make, wanted: Wanted) -> None:
     make.beside(make.log.name, "")
+    make.build.mkdir(exist_ok=True)
     if not (make.build / _TARGET).exists():
         require_space(make.home, _BYTES_OF_A_BUILD)
     configure(make, wanted.config, dict(wanted.options))

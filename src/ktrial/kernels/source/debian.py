@@ -40,28 +40,25 @@ def _fetched(package: str, sources: Path, progress: Progress) -> Path:
     cache = Cache()
     with cache.adding(f"debian:{package}", progress), cache.workspace() as workspace:
         apt = PrivateApt(cache.root / "providers" / "debian-source", "Debian", "amd64", _PACKAGES)
-        chosen = _chosen(
-            package, apt.packages(debian_archives(package, system_sources(package)), package, progress)
-        )
-        require_space(sources, chosen.size + chosen.installed + _UNPACKED_BYTES)
+        archives = debian_archives(package, system_sources(package))
+        newest = chosen(package, apt.packages(archives, package, progress))
+        require_space(sources, newest.size + newest.installed + _UNPACKED_BYTES)
         debs = workspace / "debs"
         debs.mkdir()
-        (deb,) = apt.download([chosen], debs, package, progress)
+        (deb,) = apt.download([newest], debs, package, progress)
         progress("unpacking the source")
         unpack(package, deb, workspace / "root")
         _untar(package, workspace / "root/usr/src" / f"{package}.tar.xz", workspace)
-        home = sources / f"{package}_{chosen.version}"
+        home = sources / f"{package}_{newest.version}"
         (workspace / package).rename(home)
         return home
 
 
-def _chosen(package: str, packages: tuple[Package, ...]) -> Package:
+def chosen(package: str, packages: tuple[Package, ...]) -> Package:
     """The newest version. Raises NoSuchSource."""
     if fitting := [one for one in packages if one.name == package]:
         return max(fitting, key=lambda one: Version(one.version))
-    there = sorted(
-        {one.name for one in packages}, key=lambda name: [int(part) for part in re.findall(r"\d+", name)]
-    )
+    there = sorted({one.name for one in packages}, key=_numbers)
     raise NoSuchSource(
         name=package,
         directory="",
@@ -69,6 +66,10 @@ def _chosen(package: str, packages: tuple[Package, ...]) -> Package:
         problem="no suite of the configured mirrors holds it",
         available=f"there are: {', '.join(there) or 'none'}",
     )
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", name)]
 
 
 def _untar(package: str, archive: Path, directory: Path) -> None:
