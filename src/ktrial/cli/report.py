@@ -34,14 +34,15 @@ def report(
     location = store or default_location()
     with open_store(location) as opened:
         record = record_of(opened, find(opened, study).id)
+        reasons = () if csv else reports.whys(opened, record)
     if markdown:
-        typer.echo(reports.markdown(record), nl=False)
+        typer.echo(reports.markdown(record, reasons), nl=False)
     elif csv:
         # As bytes: text would have its CR LF turned into the platform's line ends.
         table = reports.samples_csv(record) if samples else reports.csv(record)
         typer.echo(table.encode(), nl=False)
     else:
-        print(f"report: {write_report(record, html or default_report(record, location))}")
+        print(f"report: {write_report(record, html or default_report(record, location), reasons)}")
 
 
 def _check(html: Path | None, *, markdown: bool, csv: bool, samples: bool) -> None:

@@ -1,20 +1,26 @@
 """The whole result of a study as JSON, for other programs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ktrial.cli.whys import whys_as_json
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.report import summary
+from ktrial.report.why import Why
 
 
-def as_json(record: StudyRecord, store: str, report: Path | None = None) -> dict[str, Any]:
+def as_json(
+    record: StudyRecord, store: str, report: Path | None = None, whys: Sequence[Why] = ()
+) -> dict[str, Any]:
     """What `run`, `compare` and `show` print with --json; docs/commands.md names every field."""
     return {
         "study": record.study.name,
         "question": record.study.question,
         "answer": record.result.answer,
         "comparisons": [comparison.model_dump(mode="json") for comparison in record.result.comparisons],
+        "why": whys_as_json(whys),
         "warnings": [warning.model_dump(mode="json") for warning in summary.warnings(record)],
         "trials": [_trial(trial) for trial in record.trials],
         "planned": record.planned,

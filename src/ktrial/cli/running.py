@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from ktrial.cli.progress import progress
 from ktrial.cli.result_json import as_json
 from ktrial.cli.terminal import output, print_json
 from ktrial.cli.verdicts import print_result
+from ktrial.cli.whys import print_whys
 from ktrial.errors import KtrialError
 from ktrial.model.record import StudyRecord
 from ktrial.model.study import Study
-from ktrial.report import html, summary
+from ktrial.report import html, summary, whys
+from ktrial.report.why import Why
 from ktrial.runner.session import run
 from ktrial.store import default_location, open_store
 
@@ -48,11 +51,11 @@ def run_and_print(study: Study, ways: Ways, confirmation: Study | None = None) -
     """
     ended = _run_and_print(study, ways)
     failed = summary.failed_trials(ended.record)
-    result = as_json(ended.record, ended.store, ended.report)
+    result = as_json(ended.record, ended.store, ended.report, ended.whys)
     if confirmation:
         confirmed = _run_and_print(confirmation, dataclasses.replace(ways, html=None))
         failed = failed or summary.failed_trials(confirmed.record)
-        result["confirmation"] = as_json(confirmed.record, confirmed.store, confirmed.report)
+        result["confirmation"] = as_json(confirmed.record, confirmed.store, confirmed.report, confirmed.whys)
     if ways.json:
         print_json(result)
     if failed:
@@ -64,6 +67,7 @@ class _Ended:
     record: StudyRecord
     store: str
     report: Path | None
+    whys: tuple[Why, ...]
 
 
 def _run_and_print(study: Study, ways: Ways) -> _Ended:
@@ -73,23 +77,24 @@ def _run_and_print(study: Study, ways: Ways) -> _Ended:
             record = run(
                 study, store=store, observer=observer, jobs=ways.jobs, retry_failed=ways.retry_failed
             )
-        name = store.name
+        name, reasons = store.name, whys(store, record)
     if not ways.json:
         print_result(record, output())
+        print_whys(reasons, output())
     problem = None
     report = None
     if not ways.no_html:
         try:
-            report = write_report(record, ways.html or default_report(record, location))
+            report = write_report(record, ways.html or default_report(record, location), reasons)
         except ReportNotWritten as error:
             problem = error
     if problem:
         if ways.json:
-            print_json(as_json(record, name))
+            print_json(as_json(record, name, whys=reasons))
         raise problem
     if report and not ways.json:
         print(f"report: {report}")
-    return _Ended(record, name, report)
+    return _Ended(record, name, report, reasons)
 
 
 def default_report(record: StudyRecord, location: str) -> Path:
@@ -98,11 +103,11 @@ def default_report(record: StudyRecord, location: str) -> Path:
     return Path(directory) / "reports" / f"{record.study.name}-{record.id}.html"
 
 
-def write_report(record: StudyRecord, path: Path) -> Path:
+def write_report(record: StudyRecord, path: Path, reasons: Sequence[Why] = ()) -> Path:
     """Write the report; a half-written one is never left where a whole one was."""
     absolute = path.expanduser().absolute()
     partial = absolute.with_name(f".{absolute.name}.partial")
-    page = html(record)
+    page = html(record, reasons)
     try:
         absolute.parent.mkdir(parents=True, exist_ok=True)
         partial.write_text(page, encoding="utf-8")

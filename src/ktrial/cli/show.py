@@ -21,18 +21,21 @@ def show(
     from ktrial.cli.result_json import as_json
     from ktrial.cli.stored import find
     from ktrial.cli.verdicts import print_result
+    from ktrial.cli.whys import print_whys
+    from ktrial.report import whys
     from ktrial.runner.result import record as record_of
     from ktrial.store import default_location, open_store
 
     with open_store(store or default_location()) as opened:
         record = record_of(opened, find(opened, study).id)
-        name = opened.name
+        name, reasons = opened.name, whys(opened, record)
     if json:
-        print_json(as_json(record, name))
+        print_json(as_json(record, name, whys=reasons))
     elif console:
         _print_consoles(record)
     else:
         print_result(record, output())
+        print_whys(reasons, output())
 
 
 def _print_consoles(record: StudyRecord) -> None:

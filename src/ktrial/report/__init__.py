@@ -3,26 +3,43 @@
 Importing this package costs next to nothing: a function imports what it needs to draw and format.
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from ktrial.model.record import StudyRecord
 
-__all__ = ["csv", "html", "markdown", "samples_csv"]
+if TYPE_CHECKING:
+    from ktrial.report.why import Why
+    from ktrial.store import Store
+
+__all__ = ["csv", "html", "markdown", "samples_csv", "whys"]
 
 
-def html(record: StudyRecord) -> str:
+def html(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
     """One self-contained HTML page, readable without ktrial and without a network.
 
-    The same record yields the same text, to the last byte.
+    `whys`: what the differences are made of (`whys`). The same record yields the same text, to the last byte.
     """
     from ktrial.report.as_html import page
 
-    return page(record)
+    return page(record, whys)
 
 
-def markdown(record: StudyRecord) -> str:
+def markdown(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
     """GitHub-flavoured Markdown for a pull request: the answer, the table, and the rest folded."""
     from ktrial.report.as_markdown import text
 
-    return text(record)
+    return text(record, whys)
+
+
+def whys(store: "Store", record: StudyRecord) -> "tuple[Why, ...]":
+    """What the differences of a study are made of, by its trials' profiles; empty where it has none.
+
+    Raises StoreError.
+    """
+    from ktrial.report.why import whys as whys_of
+
+    return whys_of(store, record)
 
 
 def csv(record: StudyRecord) -> str:

@@ -1,6 +1,12 @@
-"""The HTML page: one file, readable without ktrial, without a network and without scripts."""
+"""The HTML page: one file, readable without ktrial and without a network.
 
-from collections.abc import Iterator
+Where it has flame graphs, it has the one script that zooms and searches them, let run by its hash alone;
+without it they are pictures with tooltips. Otherwise the page has no script.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from jinja2 import Environment
@@ -9,12 +15,13 @@ from markupsafe import Markup
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
-from ktrial.report import counters, figures, repeat, summary, words
+from ktrial.report import counters, figures, flame_graph, repeat, summary, words
 from ktrial.report import environment as surroundings
 from ktrial.report.charts import levels, palette, ratios
 from ktrial.report.printable import printable, shortened
 from ktrial.report.study_toml import study_toml
 from ktrial.report.templating import environment, text_of
+from ktrial.report.why import Why
 
 _CONSOLE_CHARACTERS = 6000
 """The console's last characters that a failed trial shows."""
@@ -46,10 +53,31 @@ class WorkloadChart(NamedTuple):
     drawing: Markup
 
 
-def page(record: StudyRecord) -> str:
+def page(record: StudyRecord, whys: Sequence[Why] = ()) -> str:
     """The page as text."""
     template = _environment().get_template("page.html.j2")
-    return template.render(**_facts(record), **_pictures(record))
+    return template.render(**_facts(record), **_pictures(record), **_reasons(whys))
+
+
+def _reasons(whys: Sequence[Why]) -> dict[str, Any]:
+    graphs = [Markup(flame_graph.in_page(why.frames, _title(why))) if why.frames else None for why in whys]
+    script = flame_graph.script() if any(graphs) else ""
+    return {
+        "whys": whys,
+        "why_of": {
+            (one.workload, why.treatment, why.baseline): place
+            for place, why in enumerate(whys, start=1)
+            for one in why.comparisons
+        },
+        "graphs": graphs,
+        "flame_style": Markup(flame_graph.style()) if script else "",
+        "script": Markup(script),
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    }
+
+
+def _title(why: Why) -> str:
+    return f"{why.workload}: what the difference is made of, {why.baseline} to {why.treatment}"
 
 
 def _environment() -> Environment:

@@ -1,7 +1,7 @@
 """GitHub-flavoured Markdown for a pull request: the answer, the table; the rest folded."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
@@ -9,16 +9,25 @@ from ktrial.model.verdict import Comparison
 from ktrial.report import environment, figures, repeat, summary, words
 from ktrial.report.printable import one_line, printable
 from ktrial.report.study_toml import study_toml
+from ktrial.report.why import Part, Why
 
 _CONSOLE_LINES = 12
 _LONGEST_CELL = 120
+_MOST_PARTS = 8
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#~|&!$]|^[-+=]|(?<=^\d)[.)])")
 """What CommonMark and GitHub read as markup, anywhere or at the start of a line."""
 
 
-def text(record: StudyRecord) -> str:
+def text(record: StudyRecord, whys: Sequence[Why] = ()) -> str:
     """The report as Markdown, with a line feed at its end."""
-    parts = [*_head(record), *_tables(record), *_keep_in_mind(record), *_failed(record), *_about(record)]
+    parts = [
+        *_head(record),
+        *_tables(record),
+        *_reasons(whys),
+        *_keep_in_mind(record),
+        *_failed(record),
+        *_about(record),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -77,6 +86,35 @@ def _matrix(record: StudyRecord, compared: tuple[summary.Group, ...]) -> str:
         for row in summary.matrix(record)
     ]
     return _rows(header, rows, left=1)
+
+
+def _reasons(whys: Sequence[Why]) -> Iterator[str]:
+    """The heaviest functions of each workload that has changed."""
+    for why in whys:
+        difference = f"{figures.signed(why.whole.difference)} instructions an operation"
+        title = f"Why: {_bare(why.workload)}, {_bare(why.treatment)}: {difference}"
+        header = ["Function", "Baseline", "Value", "Difference", "Share, %"]
+        shown = [_part(part, code(part.name)) for part in why.parts[:_MOST_PARTS]]
+        rest = [_part(part, prose(part.name)) for part in (*_left(why), why.whole)]
+        yield _folded(title, _rows(header, [*shown, *rest], left=1))
+
+
+def _left(why: Why) -> Iterator[Part]:
+    """What is below the rows that are shown: other functions as one row."""
+    left = [*why.parts[_MOST_PARTS:], why.others]
+    shares = [part.share for part in left if part.share is not None]
+    yield Part(
+        name="all others",
+        before=sum(part.before or 0 for part in left),
+        after=sum(part.after or 0 for part in left),
+        difference=sum(part.difference for part in left),
+        share=sum(shares) if shares else None,
+    )
+
+
+def _part(part: Part, name: str) -> list[str]:
+    values = (figures.number(part.before), figures.number(part.after), figures.signed(part.difference))
+    return [name, *values, figures.share(part.share)]
 
 
 def _cell(comparison: Comparison | None) -> str:

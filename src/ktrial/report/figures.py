@@ -68,6 +68,20 @@ def counted(count: int, what: str) -> str:
     return f"{count}{SPACE}{what}" if count == 1 else f"{count}{SPACE}{what}s"
 
 
+def signed(value: float) -> str:
+    """`+1,234`, `−0.5`, `0`."""
+    text = number(value)
+    return f"+{text}" if value > 0 and text != "0" else text
+
+
+def share(fraction: float | None) -> str:
+    """A fraction in %, without the sign of it: `35.8`, `−4.1`; `–` where there is none."""
+    if fraction is None:
+        return NONE
+    text = f"{fraction * 100:,.1f}"
+    return text.lstrip("-") if text.strip("-0.") == "" else text.replace("-", MINUS)
+
+
 def exactly(value: Fraction) -> str:
     """`1256`, `418.666667`: all digits of a whole number, six decimals of another, for other programs."""
     return str(value.numerator) if value.denominator == 1 else f"{float(value):.6f}"

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from ktrial.model.explanation import Explanation
 from ktrial.model.kernel_profile import Profile
 from ktrial.report import figures
-from ktrial.report.call_stacks import Stacks, stacks, stacks_of_both
+from ktrial.report.call_stacks import stacks, stacks_of_both
 from ktrial.report.flame_frames import Frame, Frames, frames
 from ktrial.report.printable import one_line, shortened
 from ktrial.report.stack_alignment import aligned
@@ -67,7 +67,7 @@ class _Around(NamedTuple):
     script: Markup
 
 
-_DIFFERENCE = _Legend(("m6", "m4", "m2", "d0", "p2", "p4", "p6"), "own instructions: blue fewer, red more")
+_DIFFERENCE = _Legend(("m6", "m4", "m2", "d0", "p2", "p4", "p6"), "own instructions: fewer, more")
 _ONE = _Legend(("k0", "k1", "k2", "module", "user"), "kernel; green: module; blue: user program")
 
 
@@ -89,12 +89,8 @@ def of_difference(
     return _draw(drawn, _title(explanation), _sides(explanation), width, difference=True, alone=True)
 
 
-def in_page(before: Stacks, after: Stacks, title: str, most: int) -> str:
-    """The differential flame graph as an element of a page that has `style` and `script`.
-
-    `most`: about so many frames are drawn; of the smaller ones it says how many there are.
-    """
-    drawn = frames(aligned(before, after), after, most=most)
+def in_page(drawn: Frames, title: str) -> str:
+    """A differential flame graph as an element of a page that has `style` and `script`."""
     return _draw(drawn, title, (), Width.AFTER, difference=True, alone=False)
 
 
@@ -209,14 +205,11 @@ def _said(frame: Frame, whole: Frame, *, difference: bool) -> tuple[str, ...]:
 
 
 def _percent(fraction: float) -> str:
-    text = f"{fraction * 100:.1f}".replace("-0.0", "0.0").replace("-", figures.MINUS)
-    return f"{text}{figures.SPACE}%"
+    return f"{figures.share(fraction)}{figures.SPACE}%"
 
 
 def _change(before: float, after: float) -> str:
-    difference = figures.number(after - before)
-    sign = "+" if after > before and difference != "0" else ""
-    return f"{figures.number(before)} → {figures.number(after)}, {sign}{difference}"
+    return f"{figures.number(before)} → {figures.number(after)}, {figures.signed(after - before)}"
 
 
 def _differences(drawn: Sequence[Frame]) -> list[str]:

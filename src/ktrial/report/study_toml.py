@@ -5,7 +5,7 @@ from typing import Any
 import tomli_w
 
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.study import MachineSettings, Study, Timing
+from ktrial.model.study import Disk, MachineSettings, Study, Timing
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
 
 
@@ -54,7 +54,18 @@ def _machine(machine: MachineSettings) -> dict[str, Any]:
         "settle_seconds": machine.settle_ns / 1e9,
         "limit_instructions": machine.limit_instructions,
         "limit_seconds": machine.limit_seconds,
+        **({"disk": _disk(machine.disk)} if machine.disk else {}),
         **_real_time(machine),
+    }
+
+
+def _disk(disk: Disk) -> dict[str, Any]:
+    return {
+        "size": f"{disk.size_mib}M",
+        "path": disk.path,
+        "filesystem": disk.filesystem,
+        "bandwidth": f"{disk.bandwidth_mib}M" if disk.bandwidth_mib else "",
+        "latency_us": disk.latency_us,
     }
 
 

@@ -8,7 +8,7 @@ from ktrial.model.advice import DataWarning
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.verdict import Comparison, Verdict
-from ktrial.model.workload import Direction, Mode
+from ktrial.model.workload import STRING_BYTES, Direction, Mode
 from ktrial.report.words import VERDICTS
 
 
@@ -80,10 +80,10 @@ def matrix(record: StudyRecord) -> tuple[MatrixRow, ...]:
         {(one.workload, one.metric, one.mode): one for one in group.comparisons} for group in compared
     ]
     places = dict.fromkeys((one.workload, one.metric, one.mode) for one in record.result.comparisons)
-    metrics = Counter(workload for workload, _, _ in places)
+    metrics = Counter(workload for workload, metric, _ in places if metric != STRING_BYTES.name)
     return tuple(
         _matrix_row(
-            f"{place[0]}, {place[1]}" if metrics[place[0]] > 1 else place[0],
+            f"{place[0]}, {place[1]}" if metrics[place[0]] > 1 or place[1] == STRING_BYTES.name else place[0],
             tuple(found.get(place) for found in by_place),
         )
         for place in places

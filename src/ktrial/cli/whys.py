@@ -1,0 +1,66 @@
+"""What a study's differences are made of, in a line each, and as JSON."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from ktrial.cli.terminal import breakable
+from ktrial.report import figures
+from ktrial.report.printable import one_line
+from ktrial.report.why import Part, Why
+
+_MOST_WORKLOADS = 12
+_MOST_FUNCTIONS = 3
+
+
+def print_whys(whys: Sequence[Why], console: Console) -> None:
+    """For each workload that has changed, the functions with the largest parts in it."""
+    if not whys:
+        return
+    several = len({why.treatment for why in whys}) > 1
+    console.print()
+    console.print(Text("why, by kernel function (instructions an operation):", style="dim"))
+    for why in whys[:_MOST_WORKLOADS]:
+        where = f"{why.workload}, {why.treatment}" if several else why.workload
+        shown = [f"{part.name} {figures.signed(part.difference)}" for part in why.parts[:_MOST_FUNCTIONS]]
+        parts = ", ".join(shown) or "no function differs"
+        text = f"{where}: {figures.signed(why.whole.difference)}: {parts}"
+        left = len(why.parts) > _MOST_FUNCTIONS
+        console.print(f"  {one_line(breakable(text))}{', …' if left else ''}")
+    if len(whys) > _MOST_WORKLOADS:
+        console.print(f"  and {len(whys) - _MOST_WORKLOADS} more, in the report")
+
+
+def whys_as_json(whys: Sequence[Why]) -> list[dict[str, Any]]:
+    """What `run`, `compare` and `show` have as `why`; docs/commands.md names the fields."""
+    return [
+        {
+            "workload": why.workload,
+            "baseline": why.baseline,
+            "treatment": why.treatment,
+            "unit": "instructions/operation",
+            "from": why.whole.before,
+            "to": why.whole.after,
+            "difference": why.whole.difference,
+            "unexplained": why.unexplained,
+            "functions": [_part(part) for part in why.parts],
+            "others": _part(why.others),
+            "subsystems": {part.name: part.difference for part in why.subsystems},
+        }
+        for why in whys
+    ]
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {
+        "function": part.name,
+        "subsystem": part.subsystem,
+        "match": part.match.value,
+        "from": part.before,
+        "to": part.after,
+        "difference": part.difference,
+        "share": part.share,
+        "string_bytes_difference": part.byte_difference,
+    }

@@ -1,0 +1,177 @@
+"""Why workloads have changed: the functions that a study's differences are made of."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from ktrial.model.design import Treatment
+from ktrial.model.explanation import Count, Explanation, Match, Row, Side
+from ktrial.model.kernel_profile import Profile
+from ktrial.model.record import StudyRecord
+from ktrial.model.verdict import Comparison, Verdict
+from ktrial.model.workload import Mode
+from ktrial.report import figures, summary
+from ktrial.report.call_stacks import stacks_of_both
+from ktrial.report.flame_frames import Frames, frames
+from ktrial.report.stack_alignment import aligned
+from ktrial.runner.stored_profiles import profile_of
+from ktrial.stats.explain import explain
+from ktrial.store import Store
+
+TOP = 15
+"""Functions that are shown by name."""
+_MOST_SUBSYSTEMS = 8
+_SMALLEST = 0.5
+"""Instructions an operation: subsystems below are left out."""
+_FRAMES_OF_A_PAGE = 8000
+_FRAMES = (60, 400)
+"""At least and at most so many frames in one flame graph of a page: some 300 bytes each."""
+_CHANGED = frozenset({Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE})
+
+
+class Part(NamedTuple):
+    """A function's part in a difference, or that of several. Numbers are instructions an operation."""
+
+    name: str
+    before: float | None
+    """None where it did not run."""
+    after: float | None
+    difference: float
+    share: float | None
+    """Of the whole difference; None where there is none."""
+    byte_difference: float = 0.0
+    """By how much the bytes grew, an operation, that its string instructions worked on."""
+    subsystem: str = ""
+    match: Match = Match.SAME
+
+
+class Why(NamedTuple):
+    """What one workload's difference between two treatments is made of."""
+
+    workload: str
+    baseline: str
+    treatment: str
+    comparisons: tuple[Comparison, ...]
+    """Those that it explains: of instructions, of string bytes."""
+    parts: tuple[Part, ...]
+    """The heaviest, at most TOP."""
+    others: Part
+    whole: Part
+    subsystems: tuple[Part, ...]
+    unexplained: float
+    frames: Frames | None
+    """The differential flame graph's; None where calls were not followed."""
+
+    @property
+    def rows(self) -> tuple[Part, ...]:
+        """All that is shown: it ends with the sum, which the rows above it add up to."""
+        return (*self.parts, self.others, self.whole)
+
+    @property
+    def bytes(self) -> bool:
+        """Whether string instructions worked on more or fewer bytes."""
+        return any(part.byte_difference for part in (*self.parts, self.others))
+
+
+def whys(store: Store, record: StudyRecord) -> tuple[Why, ...]:
+    """One for each comparison's workload that has changed, or may have, and of which the store has profiles.
+
+    In the order of the report. Raises StoreError.
+    """
+    wanted = list(_wanted(record))
+    least, most = _FRAMES
+    room = max(least, min(most, _FRAMES_OF_A_PAGE // max(1, len(wanted))))
+    treatments = {trial.planned.treatment.label: trial.planned.treatment for trial in record.trials}
+    found = (_why(store, record, treatments, comparisons, room) for comparisons in wanted)
+    return tuple(why for why in found if why)
+
+
+def explained(
+    comparisons: Sequence[Comparison], before: Profile, after: Profile, most_frames: int = _FRAMES[1]
+) -> Why:
+    """What the comparisons of one workload are made of, by its two profiles."""
+    explanation = explain(before, after)
+    shown = [row for row in explanation.rows if explanation.weight(row)][:TOP]
+    names = {(row.function, row.module, row.match) for row in shown}
+    rest = [row for row in explanation.rows if (row.function, row.module, row.match) not in names]
+    first = comparisons[0]
+    return Why(
+        workload=first.workload,
+        baseline=first.baseline,
+        treatment=first.treatment,
+        comparisons=tuple(comparisons),
+        parts=tuple(_part(explanation, row) for row in shown),
+        others=_together(explanation, rest, figures.counted(len(rest), "other row")),
+        whole=_together(explanation, explanation.rows, "the sum"),
+        subsystems=tuple(_subsystems(explanation)),
+        unexplained=float(explanation.unexplained),
+        frames=_frames(before, after, explanation, most_frames),
+    )
+
+
+def _wanted(record: StudyRecord) -> Iterator[tuple[Comparison, ...]]:
+    """Comparisons by workload, of each pair of treatments."""
+    for group in summary.groups(record):
+        counted = [one for one in group.comparisons if one.mode is Mode.EXACT_PLUGIN]
+        for workload in dict.fromkeys(one.workload for one in counted):
+            its = tuple(one for one in counted if one.workload == workload)
+            if any(one.verdict in _CHANGED for one in its):
+                yield its
+
+
+def _why(
+    store: Store,
+    record: StudyRecord,
+    treatments: dict[str, Treatment],
+    comparisons: tuple[Comparison, ...],
+    most_frames: int,
+) -> Why | None:
+    first = comparisons[0]
+    sides = [treatments.get(label) for label in (first.baseline, first.treatment)]
+    profiles = [side and profile_of(store, record, side, first.workload) for side in sides]
+    before, after = profiles
+    return explained(comparisons, before, after, most_frames) if before and after else None
+
+
+def _part(explanation: Explanation, row: Row) -> Part:
+    difference = explanation.difference(row)
+    return Part(
+        name=row.name,
+        before=_value(row.before, explanation.before),
+        after=_value(row.after, explanation.after),
+        difference=float(difference),
+        share=explanation.share(difference),
+        byte_difference=float(explanation.byte_difference(row)),
+        subsystem=row.subsystem,
+        match=row.match,
+    )
+
+
+def _value(count: Count, side: Side) -> float | None:
+    return count.instructions / side.operations if count.names else None
+
+
+def _together(explanation: Explanation, rows: Iterable[Row], name: str) -> Part:
+    summed = list(rows)
+    difference = sum(map(explanation.difference, summed), Fraction(0))
+    return Part(
+        name=name,
+        before=sum(row.before.instructions for row in summed) / explanation.before.operations,
+        after=sum(row.after.instructions for row in summed) / explanation.after.operations,
+        difference=float(difference),
+        share=explanation.share(difference),
+        byte_difference=float(sum(map(explanation.byte_difference, summed), Fraction(0))),
+    )
+
+
+def _subsystems(explanation: Explanation) -> Iterator[Part]:
+    for name, part in list(explanation.subsystems.items())[:_MOST_SUBSYSTEMS]:
+        if abs(part) >= _SMALLEST:
+            yield Part(name, None, None, float(part), explanation.share(part))
+
+
+def _frames(before: Profile, after: Profile, explanation: Explanation, most: int) -> Frames | None:
+    if before.region.nodes is None or after.region.nodes is None:
+        return None
+    old, new = stacks_of_both(before, after, explanation)
+    return frames(aligned(old, new), new, most=most)
