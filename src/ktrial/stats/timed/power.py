@@ -4,12 +4,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from ktrial.stats.timed.design import SequentialDesign
 from ktrial.stats.timed.sequential import Claim, first_claims
 
 STUDIES = 4000
 _SEED = 20261121
+_SLACK = 0.02
+"""More than the error of a simulated share."""
 MOST_BLOCKS = 3840
 _HORIZONS = (10, 15, 20, 30, 40, 60, 90, 120, 180, 240, 360, 480, 720, 960, 1920, MOST_BLOCKS)
 
@@ -61,10 +64,20 @@ def blocks_needed(
     That is the difference in its direction; for effect 0, 'equivalent'. None where 3840 blocks are too few.
     """
     for blocks in _HORIZONS:
+        if _at_most(effect, spread, design, blocks) < wanted:
+            continue
         found = power(effect, spread, design.up_to(blocks))
         if (found.right if effect else found.equivalent) >= wanted:
             return found
     return None
+
+
+def _at_most(effect: float, spread: float, design: SequentialDesign, blocks: int) -> float:
+    """Nearly the share that one look at the end would find, with a known spread: more than any design."""
+    edge = float(stats.norm.isf(design.alpha / 2))
+    distance = abs(math.log1p(effect)) if effect else math.log1p(design.margin)
+    reached = float(stats.norm.sf(edge - distance * math.sqrt(blocks) / spread))
+    return (reached if effect else 2 * reached - 1) + _SLACK
 
 
 def smallest_detectable(spread: float, design: SequentialDesign, *, wanted: float = 0.95) -> float:
