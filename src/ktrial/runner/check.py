@@ -184,7 +184,7 @@ def _rows(
     after = _relabelled(tested.trials, labels[1])
     compared = result(study, (*before, *after)).comparisons
     return [
-        _bytes_row(one, margin, before, after) if one.metric == STRING_BYTES else _row(one, margin)
+        decided_by_weight(one, margin, before, after) if one.metric == STRING_BYTES else decided(one, margin)
         for one in compared
     ]
 
@@ -197,7 +197,8 @@ def _relabelled(trials: Iterable[Trial], label: str) -> list[Trial]:
     ]
 
 
-def _row(comparison: Comparison, limit: float) -> Row:
+def decided(comparison: Comparison, limit: float) -> Row:
+    """The row of a comparison whose margin was the limit: only the side of the worse counts."""
     if comparison.verdict is Verdict.WORSE:
         return Row(comparison, limit, Decision.BEYOND)
     if comparison.verdict in {Verdict.BETTER, Verdict.EQUIVALENT} or _harm(comparison) <= 1 + limit:
@@ -213,7 +214,7 @@ def _harm(comparison: Comparison) -> float:
     return high if comparison.direction is Direction.LOWER else 1 / low if low else float("inf")
 
 
-def _bytes_row(comparison: Comparison, limit: float, before: list[Trial], after: list[Trial]) -> Row:
+def decided_by_weight(comparison: Comparison, limit: float, before: list[Trial], after: list[Trial]) -> Row:
     """Bytes weigh as in the cycle model (32 an instruction), against the baseline's instructions.
 
     Their own ratio says little: from 8 bytes to 16 is +100 %, and nothing beside 10000 instructions.

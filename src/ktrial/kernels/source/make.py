@@ -104,7 +104,7 @@ class Make:
         """Run make with the arguments to its end. Raises BuildFailed, NoSpace."""
         start = self.log.stat().st_size if self.log.exists() else 0
         self.progress(what)
-        with self.log.open("a", encoding="utf-8", errors="replace") as log:
+        with self.log.open("a", buffering=1, encoding="utf-8", errors="replace") as log:
             teller = _Teller(self.progress, what)
             status = _watched(self._command(*arguments), self.environment, log.write, teller)
         if status:
