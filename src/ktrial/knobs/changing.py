@@ -73,7 +73,7 @@ def _compared(found: Found, before: str, value: str, result: StepResult, exactly
         return applied
     now = " ".join(result.after.split())
     if result.after == before:
-        advice = "the kernel ignores values that it cannot use; its log may say why: dmesg"
+        advice = "it rounds to that, or ignores what it cannot use; its log may say why: dmesg"
         raise KnobNotTaken(knob=found.name, value=value, now=now, next=advice)
     if exactly:
         raise KnobRounded(knob=found.name, value=value, now=now)

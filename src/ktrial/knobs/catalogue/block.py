@@ -36,7 +36,7 @@ KNOBS = (
         "nr_requests",
         "requests that the elevator holds in each direction",
         _DRIVER,
-        minimum=1,
+        minimum=4,
         coupled=("queue/scheduler",),
     ),
     _queue(
@@ -81,7 +81,7 @@ KNOBS = (
         choices=("0", "1"),
     ),
     _queue(
-        "max_sectors_kb", "largest request", _DRIVER, unit="kB", minimum=1, coupled=("queue/read_ahead_kb",)
+        "max_sectors_kb", "largest request", _DRIVER, unit="kB", minimum=4, coupled=("queue/read_ahead_kb",)
     ),
     _queue(
         "write_cache",

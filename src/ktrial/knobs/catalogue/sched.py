@@ -95,7 +95,7 @@ KNOBS = (
         "500000",
         unit="ns",
         # debugfs_create_u32 refuses -1 ('every task is hot'), which the sysctl took.
-        allowed=(Allowed(since="5.13", minimum=0), Allowed(minimum=-1)),
+        allowed=(Allowed(since="5.13", minimum=0), Allowed()),
     ),
     scheduler(
         "nr_migrate",
@@ -138,6 +138,8 @@ KNOBS = (
         documentation="Documentation/admin-guide/kernel-parameters.txt",
         kind=KnobKind.CHOICE,
         allowed=(
+            # 7dadeaa6e851 sched: Further restrict the preemption modes
+            Allowed(since="7.0", choices=("full", "lazy")),
             Allowed(since="6.13", choices=("none", "voluntary", "full", "lazy")),
             Allowed(choices=("none", "voluntary", "full")),
         ),

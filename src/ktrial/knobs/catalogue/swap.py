@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ktrial.knobs.declare import file, sysctl
-from ktrial.model.knob import Default, Knob, KnobKind
+from ktrial.model.knob import Allowed, Default, Knob, KnobKind
 
 
 def _zswap(name: str, summary: str, default: str | Sequence[Default], **more: Any) -> Knob:
@@ -25,8 +25,7 @@ KNOBS = (
         "vm.page-cluster",
         "pages read from swap at once, as a power of two",
         (Default(value="3", computed="memory: 2 below 16 MB"),),
-        minimum=0,
-        maximum=31,
+        allowed=(Allowed(since="6.12", minimum=0, maximum=31), Allowed(minimum=0)),
     ),
     file(
         "swap/vma_ra_enabled",
@@ -55,14 +54,13 @@ KNOBS = (
         ),
         kind=KnobKind.TEXT,
     ),
-    _zswap("max_pool_percent", "share of memory that zswap may fill", "20", unit="%", minimum=0, maximum=100),
+    _zswap("max_pool_percent", "share of memory that zswap may fill", "20", unit="%", minimum=0),
     _zswap(
         "accept_threshold_percent",
         "share of its limit below which a full zswap takes pages again",
         "90",
         unit="%",
         minimum=0,
-        maximum=100,
         coupled=("zswap.max_pool_percent",),
     ),
 )

@@ -65,7 +65,6 @@ KNOBS = (
         "vm.dirty_writeback_centisecs",
         "time between passes of periodic write-back; 0: none",
         "500",
-        minimum=0,
         unit="centisecs",
         safety=_LOSES_WRITES,
     ),
