@@ -5,7 +5,7 @@ from tests.unit.making import a_trial
 
 from ktrial.model.trial import Provenance, Trial
 from ktrial.model.verdict import Comparison
-from ktrial.model.workload import Direction, Metric, Mode
+from ktrial.model.workload import STRING_BYTES, Direction, Metric, Mode
 from ktrial.stats import Arm, answer, compare
 from ktrial.stats.comparable import kernel_difference, machine_difference, mode_difference
 
@@ -48,6 +48,21 @@ def test_several_treatments_are_a_clause_each() -> None:
         "By instructions counted, not time: against debian:6.1, "
         "1 of 2 workloads got worse with debian:6.12: fork by 13.8 %, 1 got better: pipe by 3.3 %; "
         "1 of 2 workloads got worse with debian:7.2: fork by 20 %, 1 equivalent."
+    )
+
+
+def test_bytes_of_string_instructions_come_after_the_instructions() -> None:
+    none, some = Arm("debian:6.1", {0: 0.0}), Arm("debian:6.12", {0: 4096.0})
+    moved = [
+        change("fork", 0.614, metric=STRING_BYTES),
+        change("mmap", 1.02, metric=STRING_BYTES),
+        change("pipe", 1.0, metric=STRING_BYTES),
+        compare("stat", STRING_BYTES, Mode.EXACT_PLUGIN, none, some, margin=0.01),
+    ]
+    assert answer([*SIX, *moved], 0.01).endswith(
+        "fork by 13.8 %, execve by 6 %, mmap by 2.1 %; 1 got better: pipe by 3.3 %; 2 equivalent; string "
+        "instructions worked on more in 2 of them: stat from 0 to 4096, mmap by 2 %, fewer in 1 of them: "
+        "fork by 38.6 % (bytes)."
     )
 
 

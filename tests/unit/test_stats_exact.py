@@ -32,6 +32,10 @@ def compared(
     ("baseline", "treatment", "verdict"),
     [
         ((100.0,), (100.0,), Verdict.EQUIVALENT),
+        ((0.0, 0.0), (4096.0, 8192.0), Verdict.WORSE),  # from nothing to something: beyond every margin
+        ((4096.0,), (0.0,), Verdict.BETTER),
+        ((0.0, 4096.0), (4096.0, 4096.0), Verdict.INCONCLUSIVE),
+        ((-1.0,), (4096.0,), Verdict.INCONCLUSIVE),
         ((100.0, 100.0), (101.0, 101.0), Verdict.EQUIVALENT),  # the margin itself is inside
         ((100.0, 100.4), (100.2, 100.9), Verdict.EQUIVALENT),
         ((100.0, 100.0), (101.5, 101.5), Verdict.WORSE),

@@ -11,6 +11,7 @@ from ktrial.model.advice import WarningKind
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Comparison, Verdict
+from ktrial.model.workload import STRING_BYTES
 from ktrial.report import figures, summary
 from ktrial.report.printable import one_line, shortened
 from ktrial.report.words import DIRECTIONS, MODE_NAMES, OUTCOMES, VERDICTS
@@ -46,7 +47,7 @@ def print_result(record: StudyRecord, console: Console) -> None:
 def _what_is_shown(record: StudyRecord) -> Text:
     """Unit, direction and mode, where they are the same for all rows."""
     rows = record.result.comparisons
-    units = {row.unit or row.metric for row in rows}
+    units = {row.unit or row.metric for row in rows if row.metric != STRING_BYTES.name}
     directions = {DIRECTIONS[row.direction] for row in rows}
     parts = [text for texts in (units, directions) if len(texts) == 1 for text in texts]
     parts += [MODE_NAMES[mode] for mode in summary.modes(record)]
@@ -103,14 +104,16 @@ def _table() -> Table:
 def _names(rows: tuple[Comparison, ...]) -> dict[tuple[str, str], str]:
     """Workload and metric → what the row is called: the workload, and what tells its rows apart."""
     units = {(row.workload, row.metric): row.unit for row in rows}
-    metrics = Counter(workload for workload, _ in units)
-    same_unit = len(set(units.values())) == 1
-    return {
-        (workload, metric): _name(
-            workload, metric if metrics[workload] > 1 else "", "" if same_unit else unit
-        )
-        for (workload, metric), unit in units.items()
-    }
+    others = {key: unit for key, unit in units.items() if key[1] != STRING_BYTES.name}
+    metrics = Counter(workload for workload, _ in others)
+    same_unit = len(set(others.values())) == 1
+
+    def name(workload: str, metric: str, unit: str) -> str:
+        if metric == STRING_BYTES.name:
+            return _name(workload, metric, unit)
+        return _name(workload, metric if metrics[workload] > 1 else "", "" if same_unit else unit)
+
+    return {(workload, metric): name(workload, metric, unit) for (workload, metric), unit in units.items()}
 
 
 def _name(workload: str, metric: str, unit: str) -> str:

@@ -40,6 +40,8 @@ class TooManyCpus(MachineError):
     with more than one CPU when it counts instructions.
     """
 
+    hint = "cpus = 1 in [machine]; or name a later QEMU: KTRIAL_QEMU=/path/to/program"
+
 
 class FileToCarry(MachineError):
     """Machine {machine} cannot carry {path} into the guest: {problem}."""
@@ -80,7 +82,10 @@ class PluginCountsUnreadable(MachineError):
 class NoPluginHere(MachineError):
     """Machine {machine} cannot count by function with {program}: {problem}"""
 
-    hint = "QEMU has to be built with plugins (Debian's is); another can be named with KTRIAL_QEMU"
+    hint = (
+        "QEMU has to be built with plugins (Debian's is); another can be named with KTRIAL_QEMU; "
+        "without it: --count clock"
+    )
 
 
 class HostChangeForbidden(MachineError):

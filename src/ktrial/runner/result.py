@@ -11,7 +11,7 @@ from ktrial.model.record import StudyRecord
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Comparison, Result, Verdict
-from ktrial.model.workload import Metric, Mode, Sample, WorkloadUse
+from ktrial.model.workload import STRING_BYTES, Metric, Mode, Sample, WorkloadUse
 from ktrial.runner import timed
 from ktrial.runner.data_warnings import warnings_of
 from ktrial.runner.missing import why_missing
@@ -162,10 +162,15 @@ class _TreatmentTrials:
 def metrics_of(
     study: Study, trials: Sequence[Trial], described: Described = lambda _use: ()
 ) -> list[tuple[str, Metric]]:
-    """Every workload's label with each of its metrics, as sampled, or as described where nothing was."""
+    """Every workload's label with each of its metrics, as sampled, or as described where nothing was.
+
+    Without the bytes of string instructions where no trial has any.
+    """
     found: dict[tuple[str, str], Metric] = {}
     for use in study.workloads:
         samples = [sample for trial in trials for sample in trial.samples if sample.workload == use.label]
+        if not any(sample.value for sample in samples if sample.metric == STRING_BYTES.name):
+            samples = [sample for sample in samples if sample.metric != STRING_BYTES.name]
         metrics = [Metric(name=one.metric, unit=one.unit, direction=one.direction) for one in samples]
         for metric in metrics or described(use):
             found.setdefault((use.label, metric.name), metric)

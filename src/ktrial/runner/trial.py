@@ -29,10 +29,11 @@ from ktrial.model.kernel_profile import Profile
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.workload import Sample
+from ktrial.runner import disks
 from ktrial.runner.boots import Job
 from ktrial.runner.host_problems import HOST_PROBLEMS
 from ktrial.runner.kernel_symbols import KernelSymbols
-from ktrial.runner.profile import counted_profile
+from ktrial.runner.profile import counted_profile, own_results
 from ktrial.runner.settings import SettingRefused, read_back
 from ktrial.target import Run, Step, StepResult
 from ktrial.workloads import CountsOperations
@@ -156,19 +157,22 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: _Note
 
 
 def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None:
-    """One job: settings first, then the workload's steps; their samples and counters go into the notes."""
+    """One job: its disk, its settings, the workload's steps; samples and counters go into the notes."""
     writes = tuple(setting.step for setting in job.settings)
     steps = job.workload.steps(job.use, machine.mode, notes.planned.perturbation)
+    first = len(job.preparation)
     try:
-        results = _perform(target, job, (*writes, *_watched(steps)), notes)
+        results = _perform(target, job, (*job.preparation, *writes, *_watched(steps)), notes)
     except GuestEnded as ended:
         # A setting that brought the guest down was still taken or refused: the kernel's answer goes first.
         before = ended.facts.get("results", ())
-        if isinstance(before, tuple) and len(before) >= len(writes):
-            notes.settings |= read_back(job.settings, before)
+        if isinstance(before, tuple) and len(before) >= first + len(writes):
+            notes.settings |= read_back(job.settings, own_results(before, first))
         raise
-    notes.settings |= read_back(job.settings, results)
-    own = _own(results, len(writes))
+    if job.disk:
+        disks.check(results[:first], job.disk)
+    notes.settings |= read_back(job.settings, own_results(results, first))
+    own = own_results(results, first + len(writes))
     samples = job.workload.samples(job.use, machine.mode, own)
     notes.samples += [_checked(sample, job) for sample in samples]
     notes.counters += _counters(job, own)
@@ -205,12 +209,6 @@ def _watched(steps: Iterable[Step]) -> tuple[Step, ...]:
         else step
         for step in steps
     )
-
-
-def _own(results: tuple[StepResult, ...], before: int) -> tuple[StepResult, ...]:
-    """The results of the workload's own steps, numbered as the workload numbered them."""
-    own = [result for result in results if result.step >= before]
-    return tuple(result.model_copy(update={"step": result.step - before}) for result in own)
 
 
 def _checked(sample: Sample, job: Job) -> Sample:
