@@ -10,11 +10,12 @@ JOBS ?= $(shell nproc)
 # Which system packages: `build` for building and running, `test` for the tests as well.
 PURPOSE := build
 
-.PHONY: help demo test bench lint unit-test guest-test guest setup system wheel clean
+.PHONY: help demo test test-slow bench lint unit-test guest-test guest setup system wheel clean
 
 help:
 	@echo 'make demo    set everything up and run studies/quick.toml: a verdict and a report'
 	@echo 'make test    set everything up and run every test'
+	@echo 'make test-slow   tests that build kernels: git bisect run ktrial check'
 	@echo 'make bench   speeds, as ratios measured side by side'
 	@echo 'make guest   build the guest programs'
 	@echo 'make wheel   build dist/ktrial-*.whl'
@@ -42,6 +43,11 @@ unit-test: setup
 
 guest-test: setup
 	$(BIN)/pytest -n $(JOBS) tests/guest
+
+# Builds kernels: needs some minutes, and 3 GB in the cache.
+test-slow: PURPOSE := slow
+test-slow: setup
+	$(BIN)/pytest --slow -s tests/slow
 
 bench: setup
 	$(BIN)/python -m bench.bench $(BENCH)
