@@ -24,7 +24,7 @@ def a_counted_trial(
     number: int,
     deltas: dict[str, float],
     mode: Mode = Mode.EXACT_PLUGIN,
-    block: int | None = None,
+    block: int = -1,
 ) -> Trial:
     counters = tuple(CounterDelta(workload="fork", name=name, delta=delta) for name, delta in deltas.items())
     plan = planned(kernel, number, number)
