@@ -1,7 +1,7 @@
 """The report in a real browser, at a phone's, a tablet's and a desk's width: nothing is cut off or overlaps.
 
 Each page is put into frames of several widths (a headless window cannot be narrower than 500 pixels); a
-script in the page around them measures what the browser made of it. The report itself has no scripts.
+script in the page around them measures what the browser made of it.
 """
 
 import html
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.docs.browser import found_in, needs_a_browser
 from tests.unit.report_records import ALL
+from tests.unit.report_whys import a_counted_record, whys_for
 
 from ktrial import report
 
@@ -45,7 +46,8 @@ function measured(frame) {
     });
   }
   const shown = [...page.querySelectorAll('.chart svg')].filter(one => one.getBoundingClientRect().width);
-  return {width: frame.width, scroll: page.documentElement.scrollWidth, wide, cut, overlapping,
+  const live = page.querySelectorAll('svg.flame.live').length;
+  return {live, width: frame.width, scroll: page.documentElement.scrollWidth, wide, cut, overlapping,
           charts: shown.length};
 }
 addEventListener('load', () => {
@@ -81,6 +83,20 @@ def test_nothing_is_cut_off_or_overlaps(name: str, tmp_path: Path) -> None:
         assert one["cut"] == [], f"text outside its chart at {width} pixels"
         assert one["overlapping"] == [], f"text over text at {width} pixels"
         assert bool(one["charts"]) == bool(record.trials)
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_the_functions_of_a_difference_fit_and_their_flame_graphs_live(opened: bool, tmp_path: Path) -> None:
+    record = a_counted_record()
+    whys = whys_for(record)
+    page = report.html(record, whys)
+    if opened:
+        page = page.replace("<details", "<details open")
+    for one, width in zip(measured(page, tmp_path), WIDTHS, strict=True):
+        assert one["scroll"] == width, "the page scrolls sideways"
+        assert one["wide"] == [], f"wider than {width} pixels"
+        # The page's own rules for scripts let this one run.
+        assert one["live"] == len(whys)
 
 
 def test_the_measurement_sees_what_is_wrong(tmp_path: Path) -> None:
