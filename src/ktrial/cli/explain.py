@@ -1,44 +1,92 @@
-"""`ktrial explain`: what the difference between two kernels is made of, function by function."""
+"""`ktrial explain`: what the difference between two treatments is made of, function by function."""
 
 from typing import Annotated
 
 import typer
 
-from ktrial.cli.counting import BootParameters, Memory, Top, WorkloadName
+from ktrial.cli.counting import BootParameters
 from ktrial.cli.exporting import FlameGraph, FlameWidth, Folded, WidthOf
-from ktrial.cli.options import Json, kernel_names
+from ktrial.cli.options import Json, StoredStudyName, StoreOption, kernel_names
+from ktrial.cli.treatment_options import treatment_names, workloads_of_study
+
+_TOP = 20
+_BOOT = "Of --kernel: a boot parameter of {side} only; may be repeated."
 
 
 def explain(
+    study: StoredStudyName = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(metavar="W", help="One workload; else the only one.", autocompletion=workloads_of_study),
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="A", help="A treatment; else the baseline.", autocompletion=treatment_names
+        ),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="B", help="A treatment; else the only other.", autocompletion=treatment_names),
+    ] = None,
     kernel: Annotated[
-        list[str],
-        typer.Option(metavar="NAME", help="A kernel; given twice: from, to.", autocompletion=kernel_names),
-    ],
-    workload: WorkloadName,
-    top: Top = 20,
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Instead of a study: a kernel to count now; given twice: from, to.",
+            autocompletion=kernel_names,
+        ),
+    ] = None,
+    from_boot: Annotated[
+        list[str] | None, typer.Option(metavar="PARAMETER", help=_BOOT.format(side="the first"))
+    ] = None,
+    to_boot: Annotated[
+        list[str] | None, typer.Option(metavar="PARAMETER", help=_BOOT.format(side="the second"))
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")] = _TOP,
+    all_: Annotated[bool, typer.Option("--all", help="Show all functions, and all that differs.")] = False,
+    no_values: Annotated[
+        bool, typer.Option("--no-values", help="Do not read the kernels' settings in their guests.")
+    ] = False,
     json: Json = False,
     folded: Folded = None,
     flame_graph: FlameGraph = None,
     width: FlameWidth = WidthOf.TO,
-    memory: Memory = "512M",
+    memory: Annotated[
+        str | None, typer.Option(metavar="512M", help="Of --kernel: the guest's memory.")
+    ] = None,
     boot: BootParameters = None,
+    store: StoreOption = None,
 ) -> None:
-    """Say which functions make the difference between two kernels."""
-    from ktrial.cli.counting import BadOption, count
+    """Say which functions make the difference between two treatments, and what may be the cause."""
+    from ktrial.cli.difference_tables import print_differences
+    from ktrial.cli.explained import Given, why
     from ktrial.cli.exporting import check_writable, write_difference
     from ktrial.cli.function_tables import print_explanation
-    from ktrial.cli.profile_json import explanation_as_json
+    from ktrial.cli.profile_json import why_as_json
     from ktrial.cli.terminal import output, print_json
-    from ktrial.stats.explain import explain as explanation_of
 
-    if len(kernel) != 2:
-        given = f"{len(kernel)} given; give two, the first is what the second is compared with"
-        raise BadOption(option="--kernel", problem=given)
     check_writable([path for path in (folded, flame_graph) if path])
-    before, after = count(kernel, workload, memory, boot)
-    explanation = explanation_of(before, after)
-    write_difference(before, after, explanation, folded=folded, flame_graph=flame_graph, width=width)
+    given = Given(
+        study=study,
+        workload=workload,
+        before=from_,
+        after=to,
+        kernels=tuple(kernel or ()),
+        boot_before=tuple(from_boot or ()),
+        boot_after=tuple(to_boot or ()),
+        boot=tuple(boot or ()),
+        memory=memory,
+        store=store,
+        values=not no_values,
+    )
+    found = why(given)
+    write_difference(
+        found.before, found.after, found.explanation, folded=folded, flame_graph=flame_graph, width=width
+    )
     if json:
-        print_json(explanation_as_json(explanation))
-    else:
-        print_explanation(explanation, top, output())
+        print_json(why_as_json(found))
+        return
+    console = output()
+    print_explanation(found.explanation, None if all_ else top, console, counted_anew=found.counted_anew)
+    print_differences(found, console, everything=all_)

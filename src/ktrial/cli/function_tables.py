@@ -1,4 +1,4 @@
-"""Profiles and explanations as tables for the terminal."""
+"""Explanations as tables for the terminal: functions, subsystems, and whether they add up."""
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -14,14 +14,23 @@ from ktrial.report.printable import one_line, shortened
 
 _NAME_COLUMNS = 60
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"
+_COUNTED_ANEW = "The stored trials were not counted by function: {} were counted anew for this."
+_MOST_EVIDENCE = 5
 _SMALLEST = 0.5
 """A difference that is shown as 0 by the table of subsystems is left out of it."""
 
 
-def print_explanation(explanation: Explanation, top: int, console: Console) -> None:
-    """The functions with the largest differences, the rest, the sum; then the same by subsystem."""
+def print_explanation(
+    explanation: Explanation, top: int | None, console: Console, *, counted_anew: Sequence[str] = ()
+) -> None:
+    """The functions with the largest differences, the rest, the sum; then the same by subsystem.
+
+    `top` None: all of them. `counted_anew`: treatments whose stored trials had no counts by function.
+    """
     console.print(Text(one_line(_headline(explanation)), style="bold"))
     console.print(Text(_UNIT, style="dim"))
+    if counted_anew:
+        console.print(one_line(_COUNTED_ANEW.format(" and ".join(counted_anew))))
     console.print()
     shown = [row for row in explanation.rows if explanation.weight(row)][:top]
     console.print(_functions(explanation, shown))
@@ -106,8 +115,20 @@ def _closing(explanation: Explanation, shown: Iterable[Row]) -> Iterable[str]:
     matches = {row.match for row in shown}
     if matches & {Match.ONLY_FROM, Match.ONLY_TO}:
         yield f"{figures.NONE}: the function did not run there: it is not there, inlined, or not called."
-    if Match.RENAMED in matches:
+    yield from _evidence(shown)
+
+
+def _evidence(shown: Iterable[Row]) -> Iterable[str]:
+    """Why rows with an arrow are taken for one function."""
+    named = [row for row in shown if row.match is Match.RENAMED]
+    placed = [row for row in shown if row.match in {Match.PLACED, Match.MERGED, Match.SPLIT}]
+    if named:
         yield "old → new: taken for one function, by their names."
+    if placed:
+        yield "Taken for one function, by their place in the tree of calls:"
+        yield from (f"  {one_line(row.name)}: {one_line(row.evidence)}" for row in placed[:_MOST_EVIDENCE])
+    if len(placed) > _MOST_EVIDENCE:
+        yield f"  and {len(placed) - _MOST_EVIDENCE} more; --json has the evidence for all."
 
 
 def _bytes(explanation: Explanation) -> Iterable[str]:

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
+from ktrial.model.differences import Why
 from ktrial.model.explanation import Count, Explanation, Row, Side
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import CycleModel, FunctionCount
@@ -62,7 +63,7 @@ def _caches(each: FunctionCount) -> dict[str, Any]:
 
 
 def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
-    """What `explain --json` prints."""
+    """An explanation, without what differs around it."""
     return {
         "workload": explanation.workload,
         "mode": Mode.EXACT_PLUGIN.value,
@@ -79,6 +80,16 @@ def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
     }
 
 
+def why_as_json(why: Why) -> dict[str, Any]:
+    """What `explain --json` prints: the explanation, and what differs around it."""
+    found = why.differences.model_dump(mode="json")
+    return {
+        **explanation_as_json(why.explanation),
+        "counted_anew": list(why.counted_anew),
+        "differences": found,
+    }
+
+
 def _side(side: Side) -> dict[str, Any]:
     return {**side.model_dump(mode="json"), "mean": side.mean}
 
@@ -88,6 +99,7 @@ def _row(explanation: Explanation, row: Row) -> dict[str, Any]:
         "function": row.function,
         "module": row.module,
         "subsystem": row.subsystem,
+        "file": row.file,
         "match": row.match.value,
         "evidence": row.evidence,
         "from": _count(row.before, explanation.before),

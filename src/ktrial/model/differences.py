@@ -2,6 +2,7 @@
 
 from ktrial.model.base import Model
 from ktrial.model.explanation import Explanation
+from ktrial.model.kernel_profile import Profile
 from ktrial.model.kernel_values import ValueDifference
 
 
@@ -26,7 +27,10 @@ class OptionDifference(Model):
 
 
 class CounterDifference(Model):
-    """One event counter: how often an operation, in each of the two."""
+    """One event counter, an operation, in each of the two.
+
+    Counted from the workload's start to its end: with its first pass, which is not measured.
+    """
 
     counter: str
     before: float
@@ -43,7 +47,8 @@ class Differences(Model):
     options: tuple[OptionDifference, ...] = ()
     """Those with owners first, by what the owners weigh; then the others, by name."""
     values: tuple[ValueDifference, ...] = ()
-    """Settings as the kernels boot: with other values first, then those that one of the two does not have."""
+    """Settings as the kernels boot: with other values first, then those that one of the two does not have; of
+    each, those of the explanation's heavy subsystems first."""
     counters: tuple[CounterDifference, ...] = ()
     """The largest relative difference first."""
     unknown: tuple[str, ...] = ()
@@ -53,6 +58,9 @@ class Differences(Model):
 class Why(Model):
     """An explanation with all that differs around it."""
 
+    before: Profile
+    after: Profile
+    """What it was made from: with the tree of calls, where calls were followed."""
     explanation: Explanation
     differences: Differences
     counted_anew: tuple[str, ...] = ()

@@ -24,3 +24,5 @@ class ValueDifference(Model):
     before: str | None
     """None: the kernel has no such file."""
     after: str | None
+    subsystem: str = ""
+    """Told by the path; empty where that is not known."""

@@ -14,11 +14,14 @@ from ktrial.model.machine import Boot
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.runner.settings import same
-from ktrial.stats.config_owners import differing_options
+from ktrial.runner.trial import OPERATIONS
+from ktrial.stats.config_owners import differing_options, heavy_subsystems
+from ktrial.stats.setting_owners import setting_owner
 
 _SMALL = 10.0
 """Added to both sides of a ratio, over the whole run: a counter that rose from 0 to 3 is no finding."""
 _SMALLEST_DIFFERENCE = math.log(1.01)
+_LAST = "network"
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ def differences(
         boot_before=tuple(one for one in first if one not in second),
         boot_after=tuple(one for one in second if one not in first),
         options=_options(explanation, before, after, found),
-        values=_values(before, after, values, found),
+        values=_values(explanation, before, after, values, found),
         counters=_counters(explanation, before, after, found),
         unknown=tuple(found.unknown),
     )
@@ -66,11 +69,27 @@ def differing_values(before: KernelValues, after: KernelValues) -> tuple[ValueDi
     unknown = before.left_out.keys() | after.left_out.keys()
     paths = sorted((before.values.keys() | after.values.keys()) - unknown)
     found = [
-        ValueDifference(path=path, before=before.values.get(path), after=after.values.get(path))
+        ValueDifference(
+            path=path,
+            before=before.values.get(path),
+            after=after.values.get(path),
+            subsystem=setting_owner(path),
+        )
         for path in paths
     ]
     differing = [one for one in found if not _is_same(one.before, one.after)]
-    return tuple(sorted(differing, key=lambda one: None in (one.before, one.after)))
+    return tuple(sorted(differing, key=_one_sided))
+
+
+def _one_sided(one: ValueDifference) -> bool:
+    return None in (one.before, one.after)
+
+
+def _rank(subsystem: str, heavy: list[str]) -> int:
+    """Those of heavy subsystems first; the network's, which are many, last."""
+    if subsystem in heavy:
+        return heavy.index(subsystem)
+    return len(heavy) + (subsystem == _LAST)
 
 
 def _is_same(before: str | None, after: str | None) -> bool:
@@ -104,9 +123,12 @@ def _options(
     return differing_options(explanation, configs[0], configs[1])
 
 
-def _values(before: Arm, after: Arm, values: Values, found: _Found) -> tuple[ValueDifference, ...]:
+def _values(
+    explanation: Explanation, before: Arm, after: Arm, values: Values, found: _Found
+) -> tuple[ValueDifference, ...]:
     if before.boot == after.boot:
         return ()
+    heavy = heavy_subsystems(explanation)
     told: list[KernelValues] = []
     for arm in (before, after):
         try:
@@ -118,23 +140,26 @@ def _values(before: Arm, after: Arm, values: Values, found: _Found) -> tuple[Val
             found.unknown.append(f"settings: those of {arm.treatment.label} were not read")
             return ()
         told.append(read)
-    return differing_values(told[0], told[1])
+    found_values = differing_values(told[0], told[1])
+    return tuple(sorted(found_values, key=lambda one: (_one_sided(one), _rank(one.subsystem, heavy))))
 
 
 def _counters(
     explanation: Explanation, before: Arm, after: Arm, found: _Found
 ) -> tuple[CounterDifference, ...]:
-    operations = (explanation.before.operations, explanation.after.operations)
     if before.trial is None or after.trial is None:
         found.unknown.append("counters: a trial that was profiled is not in the store")
         return ()
-    old, new = (
-        {one.name: one.delta for one in trial.counters if one.workload == explanation.workload}
-        for trial in (before.trial, after.trial)
-    )
+    old, new = (_deltas(arm.trial, explanation.workload) for arm in (before, after) if arm.trial)
+    sides = explanation.before, explanation.after
+    counted = all(one.get(OPERATIONS) for one in (old, new))
+    operations = [
+        one.pop(OPERATIONS, 0.0) if counted else float(side.operations)
+        for one, side in zip((old, new), sides, strict=True)
+    ]
     differing = {
         name: abs(_size(new.get(name, 0.0), operations[1]) - _size(old.get(name, 0.0), operations[0]))
-        for name in old.keys() | new.keys()
+        for name in (old.keys() | new.keys()) - {OPERATIONS}
     }
     return tuple(
         CounterDifference(
@@ -144,10 +169,14 @@ def _counters(
     )
 
 
+def _deltas(trial: Trial, workload: str) -> dict[str, float]:
+    return {one.name: one.delta for one in trial.counters if one.workload == workload}
+
+
 def _ranked(differing: Mapping[str, float]) -> Iterable[str]:
     large = [name for name, distance in differing.items() if distance >= _SMALLEST_DIFFERENCE]
     return sorted(large, key=lambda name: (-differing[name], name))
 
 
-def _size(delta: float, operations: int) -> float:
+def _size(delta: float, operations: float) -> float:
     return math.log((max(delta, 0.0) + _SMALL) / operations)

@@ -103,7 +103,7 @@ def _why(
     old, new = (_files(arm) for arm in arms)
     explanation = _labelled(explain(profiles[0], profiles[1], old, new), asked)
     around = differences(asked.study, explanation, arms[0], arms[1], boots.values)
-    return Why(explanation=explanation, differences=around)
+    return Why(before=profiles[0], after=profiles[1], explanation=explanation, differences=around)
 
 
 def _files(arm: Arm) -> FunctionFiles:
@@ -112,8 +112,9 @@ def _files(arm: Arm) -> FunctionFiles:
 
 def _labelled(explanation: Explanation, asked: Question) -> Explanation:
     """With the treatments' names: two settings of one kernel have one boot's label."""
-    before = explanation.before.model_copy(update={"label": asked.before.label})
-    after = explanation.after.model_copy(update={"label": asked.after.label})
+    old, new = asked.labels or (asked.before.label, asked.after.label)
+    before = explanation.before.model_copy(update={"label": old})
+    after = explanation.after.model_copy(update={"label": new})
     return explanation.model_copy(update={"before": before, "after": after})
 
 

@@ -28,6 +28,8 @@ class Question:
     use: WorkloadUse
     before: Treatment
     after: Treatment
+    labels: tuple[str, str] | None = None
+    """What the two are called, where that is not their treatments' labels."""
 
     @property
     def workload(self) -> str:

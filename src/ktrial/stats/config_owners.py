@@ -124,7 +124,7 @@ def differing_options(
 
     An option's owners are those of the explanation's subsystems that make at least 1 % of the differences.
     """
-    weights = _weights(explanation)
+    weights = heavy_subsystems(explanation)
     found = [
         OptionDifference(
             option=option,
@@ -139,8 +139,8 @@ def differing_options(
     return tuple(sorted(found, key=lambda one: order.index(one.owners[0]) if one.owners else len(order)))
 
 
-def _weights(explanation: Explanation) -> list[str]:
-    """Subsystems that matter, the heaviest first."""
+def heavy_subsystems(explanation: Explanation) -> list[str]:
+    """Subsystems that make at least 1 % of the differences, taken without their signs; the heaviest first."""
     sums: dict[str, float] = {}
     for row in explanation.rows:
         sums[row.subsystem] = sums.get(row.subsystem, 0.0) + float(explanation.weight(row))

@@ -12,8 +12,9 @@ LOCKS = "locks"
 
 _BEGINNINGS = {
     "string operations": """
-        memset memcpy memmove memcmp memchr clear_page copy_page_to_iter copy_page_from_iter copy_mc
-        copy_user rep_movs rep_stos strncpy strscpy strlen strcmp strncmp clear_user copy_from_user
+        memset memcpy memmove memcmp memchr clear_page clear_highpage copy_page_to_iter
+        copy_page_from_iter copy_mc copy_user rep_movs rep_stos strncpy strscpy strlen strcmp strncmp
+        clear_user copy_from_user
         copy_to_user iov_iter copy_page_regs copy_page_rep clear_pages copy_to_iter copy_from_iter get_user_
         put_user_ copy_page
     """,
