@@ -34,6 +34,8 @@ def analyze(
     Reads CSV (runs, or means with standard errors), Phoronix composite.xml, UnixBench reports and logs,
     hyperfine, pyperf and Google Benchmark JSON.
     """
+    from json import loads
+
     from ktrial import importers
     from ktrial.cli.amounts import share
     from ktrial.cli.analysis_table import print_analysis
@@ -57,7 +59,8 @@ def analyze(
         )
     analysis = analyse(read, choices)
     if json:
-        print_json(analysis.model_dump(mode="json"))
+        # By way of JSON: there an infinite F is the string "Infinity".
+        print_json(loads(analysis.model_dump_json()))
     else:
         print_analysis(analysis, output())
 

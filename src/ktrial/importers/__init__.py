@@ -56,6 +56,9 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
 
 def _joined(files: list[Imported]) -> Imported:
     families: dict[tuple[str, str, str], Family] = {}
+    if all(file.started is not None for file in files):
+        files = sorted(files, key=lambda file: (file.started is None, file.started))
+        files = [_ordered(file) for file in files]
     for file in files:
         for family in file.families:
             key = (family.name, family.metric, family.unit)
@@ -67,7 +70,19 @@ def _joined(files: list[Imported]) -> Imported:
         index_rows=tuple(row for file in files for row in file.index_rows),
         scores=tuple(score for file in files for score in file.scores),
         warnings=tuple(warning for file in files for warning in file.warnings),
+        started=files[0].started,
     )
+
+
+def _ordered(file: Imported) -> Imported:
+    """The file's runs in the order in which they stand there."""
+    families = tuple(
+        family.model_copy(
+            update={"run_order": tuple(group.label for group in family.groups for _ in group.values)}
+        )
+        for family in file.families
+    )
+    return file.model_copy(update={"families": families})
 
 
 def _with(one: Family, other: Family) -> Family:
@@ -84,7 +99,8 @@ def _with(one: Family, other: Family) -> Family:
                 }
             )
         groups[group.label] = group
-    return one.model_copy(update={"groups": tuple(groups.values())})
+    order = one.run_order + other.run_order
+    return one.model_copy(update={"groups": tuple(groups.values()), "run_order": order})
 
 
 def _check(name: str, found: object) -> tuple[str, Importer]:

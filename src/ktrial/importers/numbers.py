@@ -8,6 +8,7 @@ from ktrial.model.workload import Direction
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
 _LONGEST = 40
+SMALLEST, LARGEST = 1e-30, 1e30
 
 RATES = (
     "MB/s",
@@ -28,23 +29,29 @@ TIMES = ("s", "ms", "us", "µs", "ns", "seconds", "second", "milliseconds", "mic
 
 
 def number(text: str) -> float | None:
-    """A finite decimal number; None where the text is none."""
+    """A decimal number between 1e-30 and 1e30 (or 0, or below it); None where the text is none."""
     stripped = text.strip()
     if len(stripped) > _LONGEST or not _NUMBER.fullmatch(stripped):
         return None
-    value = float(stripped)
-    return value if math.isfinite(value) else None
+    return _sensible(float(stripped))
+
+
+def _sensible(value: float) -> float | None:
+    """The value, unless it is one that no machine measures, and that no square has room for."""
+    if not math.isfinite(value) or (value and not SMALLEST <= abs(value) <= LARGEST):
+        return None
+    return value
 
 
 def finite(value: object) -> float | None:
-    """A number out of JSON; None where it is something else, or not finite."""
+    """A number out of JSON, in the same range; None where it is something else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
         converted = float(value)
     except OverflowError:  # JSON's integers have no limit
         return None
-    return converted if math.isfinite(converted) else None
+    return _sensible(converted)
 
 
 def decimals(text: str) -> int:

@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from ktrial.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.numbers import number, rounded
@@ -12,6 +13,7 @@ from ktrial.model.unixbench import BASELINES, SCORE
 from ktrial.model.workload import Direction
 
 _HEADING = re.compile(r"^System Benchmarks (?:Index Values|Partial Index) +BASELINE +RESULT", re.MULTILINE)
+_START = re.compile(r"^Benchmark Run: \w{3} (\w{3} [0-9]{2} [0-9]{4} [0-9:]{8}) -", re.MULTILINE)
 _COPIES = re.compile(r"running ([0-9]{1,6}) parallel cop(?:y|ies) of tests")
 _INDEX = re.compile(r"^(\S.{0,60}?) +([0-9.]{1,20}|---) +([0-9.]{1,20}) +([0-9.]{1,20}|---) *$")
 _TOTAL = re.compile(r"^System Benchmarks Index Score( \(Partial Only\))? +([0-9.]{1,20}) *$")
@@ -55,7 +57,17 @@ class UnixBench:
             families=tuple(family for item in runs.items() for family in _families(file, *item)),
             index_rows=tuple(row for item in runs.items() for row in _index_rows(file, *item)),
             scores=tuple(score for item in runs.items() for score in _scores(file, *item)),
+            started=_started(file.text),
         )
+
+
+def _started(text: str) -> datetime | None:
+    """When the run began; None where the file does not say."""
+    found = _START.search(text)
+    try:
+        return datetime.strptime(found[1], "%b %d %Y %H:%M:%S") if found else None
+    except ValueError:
+        return None
 
 
 def _report(text: str) -> dict[int, _Run]:

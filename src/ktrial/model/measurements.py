@@ -1,5 +1,7 @@
 """Measurements from elsewhere: what an importer reads from a file of another tool, or from a paper."""
 
+from datetime import datetime
+
 from pydantic import Field
 
 from ktrial.model.advice import DataWarning
@@ -106,3 +108,5 @@ class Imported(Model):
     index_rows: tuple[IndexRow, ...] = ()
     scores: tuple[Score, ...] = ()
     warnings: tuple[DataWarning, ...] = ()
+    started: datetime | None = None
+    """When the run began that the file holds, on the clock of its machine; None where it does not say."""
