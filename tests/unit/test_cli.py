@@ -104,9 +104,10 @@ def test_a_workload_is_shown_with_all_that_it_can_be_told(cli: CommandLine) -> N
 
 def test_every_workload_is_listed(cli: CommandLine) -> None:
     names = [one["name"] for one in json.loads(cli("workload", "list", "--json").output)]
-    assert set(names) == {*DEFAULT, *WHOLE_BENCHMARKS}
+    assert {*DEFAULT, *WHOLE_BENCHMARKS, "fio", "pgbench"} < set(names)
     listed = [line.split()[0] for line in cli("workload", "list").output.splitlines() if line[:1].strip()]
-    assert listed == ["workload", *names, "every"]
+    heads = {"built-in", "every", "installed"}
+    assert sorted(word for word in listed if word not in heads) == sorted(names)
 
 
 def test_without_a_command_the_help_is_shown(cli: CommandLine) -> None:

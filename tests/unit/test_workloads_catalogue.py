@@ -8,7 +8,7 @@ import pytest
 from ktrial import workloads
 from ktrial.errors import GuestProgramsMissing, UnknownWorkload
 from ktrial.model.advice import WarningKind
-from ktrial.model.workload import Direction, WorkloadUse
+from ktrial.model.workload import Direction, WorkloadDescription, WorkloadUse
 from ktrial.workloads.builtin import built_ins
 from ktrial.workloads.finding import found
 
@@ -17,10 +17,22 @@ OPERATIONS = {
     *("fork", "vfork", "clone3", "exec", "thread", "mmap"),
     *("open", "stat", "copy-256", "copy-1024", "copy-4096", "nqueens", "aio-stress", "unixbench"),
 }
+INSTALLED = {
+    *("cyclictest", "fio", "kernel-build", "nginx-wrk", "perf-bench", "pgbench", "rt-hackbench", "schbench"),
+    *("stress-ng", "sysbench-cpu", "sysbench-fileio", "sysbench-memory", "sysbench-oltp", "unixbench-run"),
+}
+"""Programs of others."""
+
+
+def own_descriptions() -> dict[str, WorkloadDescription]:
+    return {
+        name: each for name, each in workloads.descriptions().items() if each.group != "installed programs"
+    }
 
 
 def test_every_operation_is_there_and_documented() -> None:
-    descriptions = workloads.descriptions()
+    assert set(workloads.descriptions()) == OPERATIONS | INSTALLED
+    descriptions = own_descriptions()
     assert set(descriptions) == OPERATIONS
     for name, description in descriptions.items():
         assert description.name == name
@@ -33,7 +45,7 @@ def test_every_operation_is_there_and_documented() -> None:
 
 
 def test_all_but_the_null_control_make_system_calls() -> None:
-    silent = [name for name, each in workloads.descriptions().items() if not each.system_calls]
+    silent = [name for name, each in own_descriptions().items() if not each.system_calls]
     assert silent == ["nqueens"]
 
 
@@ -91,7 +103,7 @@ def test_another_packages_workload_is_found(monkeypatch: pytest.MonkeyPatch, tmp
         "WORKLOAD = BuiltIn(first.model_copy(update={'name': 'theirs'}))\n"
     )
     names, warnings = found_with(monkeypatch, tmp_path, "theirs:WORKLOAD")
-    assert names == OPERATIONS | {"command", "theirs"}
+    assert names == OPERATIONS | INSTALLED | {"command", "theirs"}
     assert warnings == []
 
 
@@ -107,6 +119,6 @@ def test_a_broken_plugin_warns_and_stops_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str, part: str
 ) -> None:
     names, warnings = found_with(monkeypatch, tmp_path, value)
-    assert names == OPERATIONS | {"command"}
+    assert names == OPERATIONS | INSTALLED | {"command"}
     assert len(warnings) == 1
     assert part in warnings[0]

@@ -1,4 +1,4 @@
-"""`ktrial workload`: the built-in workloads, and what each does."""
+"""`ktrial workload`: the workloads, and what each does."""
 
 from typing import Annotated
 
@@ -6,31 +6,37 @@ import typer
 
 from ktrial.cli.options import Json, workload_names
 from ktrial.cli.terminal import output, print_json
-from ktrial.model.workload import Parameter
+from ktrial.model.workload import Parameter, WorkloadDescription
 
-app = typer.Typer(help="List and show the built-in workloads.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List and show the workloads.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("list")
 def list_workloads(json: Json = False) -> None:
-    """List the built-in workloads."""
-    from rich.table import Table
-
+    """List the workloads: built-in ones, and programs that are run where they are installed."""
     from ktrial.workloads import descriptions
 
     known = descriptions()
     if json:
         print_json([description.model_dump(mode="json") for description in known.values()])
         return
-    names = [{parameter.name for parameter in one.parameters} for one in known.values()]
-    shared = set.intersection(*names) if names else set()
-    table = Table("workload", "one operation", "parameters", box=None, pad_edge=False, header_style="bold")
-    for name, description in known.items():
+    for group in dict.fromkeys(description.group for description in known.values()):
+        _print_group(group, [one for one in known.values() if one.group == group])
+
+
+def _print_group(group: str, known: list[WorkloadDescription]) -> None:
+    from rich.table import Table
+
+    names = [{parameter.name for parameter in one.parameters} for one in known]
+    shared = set.intersection(*names) if len(names) > 1 else set()
+    table = Table(group, "one operation", "parameters", box=None, pad_edge=False, header_style="bold")
+    for description in known:
         own = (parameter.name for parameter in description.parameters if parameter.name not in shared)
-        table.add_row(name, description.summary, ", ".join(own))
+        table.add_row(description.name, description.summary, ", ".join(own))
     output().print(table)
     if shared:
-        output().print(f"every workload also has: {', '.join(sorted(shared))}")
+        output().print(f"every one of them also has: {', '.join(sorted(shared))}")
+    output().print()
 
 
 @app.command("show")
