@@ -80,7 +80,7 @@ PUBLIC = {
         StudyRecord
     """,
     "ktrial.model.study": """
-        MachineSettings Stopping Study Timing
+        Disk MachineSettings Stopping Study Timing
     """,
     "ktrial.model.trial": """
         CounterDelta Outcome Provenance Trial
@@ -96,7 +96,7 @@ PUBLIC = {
         WorkloadUse
     """,
     "ktrial.target": """
-        Collect Failure LoadModule LocalTarget Mount Push Read Run Step StepResult Target Walk Write
+        Collect Failure LoadModule LocalTarget MakeDirectory Mount Push Read Run Step StepResult Target Walk Write
     """,
     "ktrial.knobs": """
         Applied Changes Ending Entry Found Journal LEFT Lister Owner Setting Stage System Undone

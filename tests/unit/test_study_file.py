@@ -15,7 +15,7 @@ from ktrial.errors import (
     StudyUnreadable,
 )
 from ktrial.model.design import Design, FactorKind
-from ktrial.model.study import Stopping, Study, Timing
+from ktrial.model.study import Disk, Stopping, Study, Timing
 from ktrial.report.study_toml import study_toml
 from ktrial.runner.study_file import load
 
@@ -353,3 +353,30 @@ def test_a_mistake_in_how_it_is_timed_is_named(tmp_path: Path, table: str, said:
 def test_the_exact_machine_has_no_blocks(tmp_path: Path) -> None:
     with pytest.raises(StudyMistake, match="has no noise"):
         _load(tmp_path, TIMED.replace('machine = "fake"\n', "") + "[timed]\nblocks = 10\n")
+
+
+DISK = f'workloads = ["syscall"]\n{KERNELS}[machine.disk]\n'
+
+
+def test_a_guest_may_have_a_disk(tmp_path: Path) -> None:
+    assert _load(tmp_path, DISK).machine.disk == Disk()
+    keys = 'size = "1G"\npath = "/data"\nfilesystem = "xfs"\nbandwidth = "80M"\nlatency_us = 100\n'
+    study = _load(tmp_path, DISK + keys)
+    expected = Disk(size_mib=1024, path="/data", filesystem="xfs", bandwidth_mib=80, latency_us=100)
+    assert study.machine.disk == expected
+    assert _load(tmp_path, study_toml(study)) == study
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ('path = "mnt"', "a directory of the guest's, from its root"),
+        ('path = "/mnt/../etc"', "a directory of the guest's, from its root"),
+        ('filesystem = "ext5"', 'did you mean "ext4"?'),
+        ('bandwidth = "0M"', "a memory size lies between"),
+        ("latency_us = -1", "microseconds from 0"),
+    ],
+)
+def test_a_mistake_in_the_disk_is_named(tmp_path: Path, table: str, said: str) -> None:
+    with pytest.raises(StudyMistake, match=re.escape(said)):
+        _load(tmp_path, f"{DISK}{table}\n")

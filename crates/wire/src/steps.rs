@@ -18,6 +18,8 @@ pub enum Step {
     Push(Push),
     /// Bring a file back.
     Collect(Collect),
+    /// Make a directory.
+    Directory(MakeDirectory),
     /// Mount a file system.
     Mount(Mount),
     /// Load a module.
@@ -35,6 +37,7 @@ impl Step {
             Self::Run(_) => "run",
             Self::Push(_) => "push",
             Self::Collect(_) => "collect",
+            Self::Directory(_) => "directory",
             Self::Mount(_) => "mount",
             Self::Module(_) => "module",
             Self::Walk(_) => "walk",
@@ -112,6 +115,14 @@ fn ordinary_mode() -> u32 {
 #[serde(deny_unknown_fields)]
 pub struct Collect {
     /// The file.
+    pub path: String,
+}
+
+/// Make a directory, and those above it. In configfs that makes an object of the kernel's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MakeDirectory {
+    /// The directory; one that is there already is no error.
     pub path: String,
 }
 

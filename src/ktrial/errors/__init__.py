@@ -34,7 +34,7 @@ from ktrial.errors.explaining import (
     WorkloadNotInStudy,
     WorkloadNotSaid,
 )
-from ktrial.errors.guest import FrameError, GuestEnded, GuestError, GuestProgramsMissing
+from ktrial.errors.guest import DiskNotMade, FrameError, GuestEnded, GuestError, GuestProgramsMissing
 from ktrial.errors.importers import (
     BadAmount,
     ColumnUnknown,
@@ -188,6 +188,7 @@ __all__ = [
     "CheckError",
     "ColumnUnknown",
     "ConfigUnusable",
+    "DiskNotMade",
     "ExplanationError",
     "FetchFailed",
     "FileNotCarried",

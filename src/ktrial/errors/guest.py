@@ -17,6 +17,12 @@ class GuestEnded(GuestError):
     hint = "the trial's console log tells more: ktrial show STUDY --console"
 
 
+class DiskNotMade(GuestError):
+    """The guest could not make its disk ({filesystem} on null_blk): {problem}"""
+
+    hint = "a kernel that has both drivers, as Debian's have; [machine.disk] names another file system"
+
+
 class FrameError(GuestError):
     """A frame from the guest is damaged: {problem}."""
 

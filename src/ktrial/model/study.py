@@ -10,6 +10,20 @@ from ktrial.model.machine import CgroupLimits
 from ktrial.model.workload import CountedBy, WorkloadUse
 
 
+class Disk(Model):
+    """A disk in the guest's memory, of the kernel's own driver null_blk, with a file system on it."""
+
+    size_mib: int = Field(default=256, ge=16)
+    """It takes guest memory only as it fills."""
+    path: str = "/mnt"
+    """Where it is mounted."""
+    filesystem: str = "ext4"
+    bandwidth_mib: int = Field(default=0, ge=0)
+    """MiB a second; 0: as fast as memory."""
+    latency_us: float = Field(default=0.0, ge=0)
+    """Microseconds until a request is done; 0: at once."""
+
+
 class MachineSettings(Model):
     """The machine that a study asks for. Same for all treatments, except where a factor changes it."""
 
@@ -29,6 +43,8 @@ class MachineSettings(Model):
     """Guest time waited after boot: deferred boot work must be over."""
     limit_instructions: int = Field(default=200_000_000_000, gt=0)
     """Guest instructions (nanoseconds of guest time) after which a trial has hung."""
+    disk: Disk | None = None
+    """None: the guest has no disk."""
     limit_seconds: float = Field(default=300.0, gt=0)
     """Host seconds after which a trial has hung."""
     pin: tuple[int, ...] = ()

@@ -7,10 +7,12 @@ from ktrial.model import units
 from ktrial.model.design import FactorKind, LevelValue, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot, CarriedFile
-from ktrial.model.study import Study
+from ktrial.model.study import Disk, Study
 from ktrial.model.workload import WorkloadUse
+from ktrial.runner import disks
 from ktrial.runner.settings import Setting, level_text, settings_of
 from ktrial.runner.sources import Sources
+from ktrial.target import Step
 from ktrial.workloads import Workload
 
 
@@ -25,6 +27,13 @@ class Job:
     workload: Workload
     boot: Boot
     settings: tuple[Setting, ...]
+    disk: Disk | None = None
+    """Made before the settings: one of them may be the disk's."""
+
+    @property
+    def preparation(self) -> tuple[Step, ...]:
+        """What is done before the settings."""
+        return disks.steps(self.disk) if self.disk else ()
 
 
 def kernel_name(study: Study, treatment: Treatment) -> str:
@@ -62,20 +71,23 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources
         with_levels = _with_parameters(study, treatment, use)
         files = workload.files(with_levels)
         boot = common.model_copy(update={"files": _once((*common.files, *files))}) if files else common
-        made.append(Job(use.label, with_levels, workload, boot, settings))
+        made.append(Job(use.label, with_levels, workload, boot, settings, study.machine.disk))
     return tuple(made)
 
 
 def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) -> Boot:
     """The system that the treatment boots, apart from what single workloads bring."""
     machine = study.machine
+    disk = machine.disk
+    modules = (*machine.modules, *(disks.modules(disk) if disk else ()))
+    files = (*machine.files, *((disks.program(disk),) if disk else ()))
     return Boot(
         kernel=kernel,
         parameters=(*machine.boot, *_boot_parameters(study, treatment)),
         memory_mib=_memory_mib(study, treatment),
         cpus=machine.cpus,
-        modules=sources.modules(kernel, machine.modules) if machine.modules else (),
-        files=sources.files("the study", machine.files) if machine.files else (),
+        modules=sources.modules(kernel, modules) if modules else (),
+        files=sources.files("the study", files) if files else (),
         settle_ns=machine.settle_ns,
         limit_instructions=machine.limit_instructions,
         limit_seconds=machine.limit_seconds,

@@ -62,15 +62,24 @@ def profile(
 
 def profile_job(machine: ExactMachine, job: Job, caches: CacheShapes | None = None) -> Profile:
     """Profile one job, whose boot may have any parameters. Raises as `profile`, but for the kernel."""
+    settings = tuple(setting.step for setting in job.settings)
+    before = (*job.preparation, *settings)
     steps = job.workload.steps(job.use, Mode.EXACT_PLUGIN, _AS_IT_IS)
     with machine.profiled(job.boot) as target:
         symbols = KernelSymbols().of(target, job.boot)
         if symbols.problem:
             raise NoSymbolsInGuest(name=job.boot.kernel.name, problem=symbols.problem)
         calls = job.boot.cpus == 1
-        results = target.counted(steps, symbols.text, calls=calls, caches=caches)
+        done = target.counted((*before, *steps), symbols.text, calls=calls, caches=caches)
+        results = own_results(done, len(before))
         job.workload.samples(job.use, Mode.EXACT_PLUGIN, results)
         return counted_profile(job, target.identity, results, symbols)
+
+
+def own_results(results: tuple[StepResult, ...], before: int) -> tuple[StepResult, ...]:
+    """The results after the first `before` steps, numbered as those who gave the steps numbered them."""
+    own = [result for result in results if result.step >= before]
+    return tuple(result.model_copy(update={"step": result.step - before}) for result in own)
 
 
 def counted_profile(

@@ -56,6 +56,13 @@ class Collect(Model):
     path: str
 
 
+class MakeDirectory(Model):
+    """Make a directory, and those above it. In configfs that makes an object of the kernel's."""
+
+    do: Literal["directory"] = "directory"
+    path: str
+
+
 class Mount(Model):
     """Mount a file system; the mount point is made."""
 
@@ -91,7 +98,7 @@ class Walk(Model):
     """Nanoseconds by the target's monotonic clock after which it stops, in the same way."""
 
 
-Step = Annotated[Write | Read | Run | Push | Collect | Mount | LoadModule | Walk, Field(discriminator="do")]
+Step = Annotated[Write | Read | Run | Push | Collect | MakeDirectory | Mount | LoadModule | Walk, Field(discriminator="do")]
 
 
 class Failure(Model):

@@ -34,6 +34,10 @@ fn dispatch(step: Step, result: &mut StepResult) -> Result<(), Failure> {
         Step::Run(run) => run::run(&run, result),
         Step::Push(push) => told(&format!("push {}", push.path), files::push(&push)),
         Step::Collect(collect) => files::collect(&collect, result),
+        Step::Directory(step) => told(
+            &format!("mkdir {}", step.path),
+            std::fs::create_dir_all(&step.path),
+        ),
         Step::Mount(mount) => told(&format!("mount {}", mount.path), mount::mount(&mount)),
         Step::Module(module) => modules::load(&module),
         Step::Walk(walk) => walk::walk(&walk, result),

@@ -6,12 +6,12 @@ from pathlib import Path
 from ktrial.model import units
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.machine import CgroupLimits
-from ktrial.model.study import MachineSettings
+from ktrial.model.study import Disk, MachineSettings
 from ktrial.model.workload import CountedBy
 from ktrial.runner.study_file.kernels import absolute_kernel, kernel_problem
 from ktrial.runner.study_file.known import Known
 from ktrial.runner.study_file.mistakes import Mistakes
-from ktrial.runner.study_file.tables import CgroupTable, MachineTable
+from ktrial.runner.study_file.tables import CgroupTable, DiskTable, MachineTable
 from ktrial.runner.study_file.workloads import resolved
 
 HOST = "host"
@@ -55,9 +55,24 @@ def machine_settings(
         settle_ns=round(table.settle_seconds * 1e9),
         limit_instructions=table.limit_instructions,
         limit_seconds=table.limit_seconds,
+        disk=_disk(table.disk, mistakes),
         pin=tuple(table.pin),
         cgroup=_cgroup(table.cgroup),
         allow_emulated_time=table.allow_emulated_time,
+    )
+
+
+def _disk(table: DiskTable | None, mistakes: Mistakes) -> Disk | None:
+    if table is None:
+        return None
+    if not table.path.startswith("/") or set(Path(table.path).parts) & {".", ".."} or table.path == "/":
+        mistakes.add(("machine", "disk", "path"), 'a directory of the guest\'s, from its root: "/mnt"')
+    return Disk(
+        size_mib=units.memory_mib(table.size),
+        path=table.path,
+        filesystem=table.filesystem,
+        bandwidth_mib=units.memory_mib(table.bandwidth, smallest=1) if table.bandwidth else 0,
+        latency_us=table.latency_us,
     )
 
 

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from ktrial.runner.study_file.mistakes import Mistakes, shown
 from ktrial.runner.study_file.tables import (
     CgroupTable,
+    DiskTable,
     FactorTable,
     MachineTable,
     MetricTable,
@@ -22,6 +23,7 @@ from ktrial.runner.study_file.tables import (
 _BELOW: dict[str, type[Table]] = {
     "machine": MachineTable,
     "cgroup": CgroupTable,
+    "disk": DiskTable,
     "timed": TimedTable,
     "factors": FactorTable,
     "workloads": WorkloadTable,

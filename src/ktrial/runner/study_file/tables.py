@@ -63,6 +63,11 @@ def _margin(value: object) -> float:
     return units.margin(value)
 
 
+def _bandwidth(text: str) -> str:
+    units.memory_mib(text, smallest=1)
+    return text
+
+
 def _budget(text: str) -> str:
     units.seconds(text)
     return text
@@ -104,6 +109,7 @@ def _by_kind(value: object) -> object:
 
 Text = Annotated[str, AfterValidator(plain_text)]
 Prose = Annotated[str, AfterValidator(lambda text: plain_text(" ".join(text.split())) if text else text)]
+Bandwidth = Annotated[str, AfterValidator(_bandwidth)]
 Budget = Annotated[str, AfterValidator(_budget)]
 Memory = Annotated[Text, AfterValidator(_memory)]
 IoLimit = Annotated[Text, AfterValidator(_io_limit)]
@@ -133,6 +139,18 @@ class CgroupTable(Table):
     io: list[IoLimit] = Field([], description='a list of lines of io.max: ["8:0 wbps=1048576"]')
 
 
+class DiskTable(Table):
+    """`[machine.disk]`."""
+
+    size: Memory = Field("256M", description='a size from 64M, as text: "256M", "1G"')
+    path: Text = Field("/mnt", description='where it is mounted: "/mnt"')
+    filesystem: Literal["ext4", "xfs", "btrfs"] = Field("ext4", description="ext4, xfs or btrfs")
+    bandwidth: Bandwidth | None = Field(None, description='MiB or GiB a second, as text: "200M"')
+    latency_us: float = Field(
+        0, ge=0, le=1_000_000, allow_inf_nan=False, description="microseconds from 0 to 1000000"
+    )
+
+
 class MachineTable(Table):
     """`[machine]`."""
 
@@ -146,6 +164,7 @@ class MachineTable(Table):
     boot: list[BootParameter] = Field([], description='a list of boot parameters: ["mitigations=off"]')
     modules: list[Name] = Field([], description='a list of names of kernel modules: ["loop"]')
     files: list[Text] = Field([], description='a list of files to carry into the guest: ["/usr/bin/fio"]')
+    disk: DiskTable | None = Field(None, description="a table: size, path, filesystem, bandwidth, latency_us")
     settle_seconds: float = Field(
         3, ge=0, le=3600, allow_inf_nan=False, description="seconds of guest time from 0 to 3600"
     )

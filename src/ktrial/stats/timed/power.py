@@ -76,7 +76,8 @@ def _at_most(effect: float, spread: float, design: SequentialDesign, blocks: int
     """Nearly the share that one look at the end would find, with a known spread: more than any design."""
     edge = float(stats.norm.isf(design.alpha / 2))
     distance = abs(math.log1p(effect)) if effect else math.log1p(design.margin)
-    reached = float(stats.norm.sf(edge - distance * math.sqrt(blocks) / spread))
+    # A clock that is too coarse shows no spread at all.
+    reached = float(stats.norm.sf(edge - distance * math.sqrt(blocks) / spread)) if spread else 1.0
     return (reached if effect else 2 * reached - 1) + _SLACK
 
 
