@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from tests.unit.profiles import a_profile, with_calls
-from tests.unit.report_whys import a_counted_matrix, a_counted_record, whys_for
+from tests.unit.report_whys import a_counted_matrix, a_counted_record, explained_by, whys_for
 from tests.unit.test_flame_graph import AFTER, BEFORE
 
 from ktrial import report
 from ktrial.cli.whys import print_whys, whys_as_json
+from ktrial.model.differences import CounterDifference, Differences
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.record import StudyRecord
 from ktrial.model.verdict import Verdict
+from ktrial.report.around import sections
 from ktrial.report.why import TOP, Why, explained
 from ktrial.store import Store, open_store
 
@@ -57,7 +59,7 @@ def stored(record: StudyRecord, store: Store) -> StudyRecord:
 
 def test_the_rows_add_up_to_the_whole_difference(record: StudyRecord) -> None:
     one = record.result.comparisons[0]
-    why = explained([one], many_functions("debian:6.1", 0), many_functions("debian:6.12", 7))
+    why = explained([one], explained_by(many_functions("debian:6.1", 0), many_functions("debian:6.12", 7)))
     assert len(why.parts) == TOP
     above = why.rows[:-1]
     assert sum(part.difference for part in above) == pytest.approx(why.whole.difference)
@@ -69,7 +71,7 @@ def test_the_rows_add_up_to_the_whole_difference(record: StudyRecord) -> None:
 
 def test_without_calls_there_is_no_flame_graph(record: StudyRecord) -> None:
     one = record.result.comparisons[0]
-    why = explained([one], many_functions("debian:6.1", 0), many_functions("debian:6.12", 7))
+    why = explained([one], explained_by(many_functions("debian:6.1", 0), many_functions("debian:6.12", 7)))
     assert why.frames is None
     page = report.html(record, (why,))
     assert "function_39" in page
@@ -106,6 +108,28 @@ def test_the_page_has_each_why_linked_from_its_comparison(page: str, whys: tuple
     assert page.count('<svg xmlns="http://www.w3.org/2000/svg" class="flame"') == len(whys)
 
 
+def test_what_else_differs_is_said_beside_the_functions(page: str) -> None:
+    text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    for line in (
+        "kernel: debian:6.1 → debian:6.12",
+        "+init_on_alloc=1",
+        "+LRU_GEN (mm)",
+        "HZ 250 → 1000 (timers)",
+        "block/ram0/queue/read_ahead_kb: 128 → 8192",
+        "vmstat.pgfault: 4.5 → 5.25",
+        "settings: those of debian:6.1 were not read",
+    ):
+        assert line in text
+    assert "UNRELATED" not in text
+
+
+def test_of_many_differences_the_first_are_shown_and_the_others_counted() -> None:
+    many = tuple(CounterDifference(counter=f"c{n}", before=1, after=2) for n in range(20))
+    (found,) = sections(Differences(counters=many))
+    assert len(found.lines) == 12
+    assert found.left_out == 8
+
+
 def test_only_the_page_s_own_script_may_run(page: str) -> None:
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     (allowed,) = re.findall(r"script-src '([^']+)'", page)
@@ -115,7 +139,7 @@ def test_only_the_page_s_own_script_may_run(page: str) -> None:
 def test_a_hostile_function_s_name_stays_a_name(record: StudyRecord) -> None:
     name = "</script><script>alert(1)</script>"
     before, after = a_profile({(name, ""): 100}), a_profile({(name, ""): 200})
-    why = explained([record.result.comparisons[0]], before, after)
+    why = explained([record.result.comparisons[0]], explained_by(before, after))
     assert "<script" not in report.html(record, (why,))
     assert f"`{name}`" in report.markdown(record, (why,))
 
@@ -140,7 +164,9 @@ def test_markdown_has_the_heaviest_functions_and_the_sum(record: StudyRecord, wh
 
 
 def test_markdown_s_rows_add_up(record: StudyRecord) -> None:
-    why = explained([record.result.comparisons[0]], many_functions("a", 0), many_functions("b", 7))
+    why = explained(
+        [record.result.comparisons[0]], explained_by(many_functions("a", 0), many_functions("b", 7))
+    )
     text = report.markdown(record, (why,))
     rows = re.findall(r"^\| (.+?) \| \S+ \| \S+ \| ([+−]?[\d.,]+) \|", text, re.MULTILINE)
     numbers = {name: float(number.replace("−", "-").replace(",", "")) for name, number in rows}

@@ -4,18 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from ktrial.model.design import Treatment
+from ktrial.errors import NotCounted
+from ktrial.model.differences import Why as Explained
 from ktrial.model.explanation import Count, Explanation, Match, Row, Side
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.record import StudyRecord
 from ktrial.model.verdict import Comparison, Verdict
 from ktrial.model.workload import Mode
 from ktrial.report import figures, summary
+from ktrial.report.around import Section, sections
 from ktrial.report.call_stacks import stacks_of_both
 from ktrial.report.flame_frames import Frames, frames
 from ktrial.report.stack_alignment import aligned
-from ktrial.runner.stored_profiles import profile_of
-from ktrial.stats.explain import explain
+from ktrial.runner.explain import Guests, explain_record
 from ktrial.store import Store
 
 TOP = 15
@@ -61,6 +62,8 @@ class Why(NamedTuple):
     unexplained: float
     frames: Frames | None
     """The differential flame graph's; None where calls were not followed."""
+    around: tuple[Section, ...] = ()
+    """What else differs, and may be the cause."""
 
     @property
     def rows(self) -> tuple[Part, ...]:
@@ -76,21 +79,19 @@ class Why(NamedTuple):
 def whys(store: Store, record: StudyRecord) -> tuple[Why, ...]:
     """One for each comparison's workload that has changed, or may have, and of which the store has profiles.
 
-    In the order of the report. Raises StoreError.
+    In the order of the report. Nothing is booted or fetched: of a kernel that is not in the cache, and of
+    settings that were never read, less is said. Raises StoreError.
     """
     wanted = list(_wanted(record))
     least, most = _FRAMES
     room = max(least, min(most, _FRAMES_OF_A_PAGE // max(1, len(wanted))))
-    treatments = {trial.planned.treatment.label: trial.planned.treatment for trial in record.trials}
-    found = (_why(store, record, treatments, comparisons, room) for comparisons in wanted)
+    found = (_why(store, record, comparisons, room) for comparisons in wanted)
     return tuple(why for why in found if why)
 
 
-def explained(
-    comparisons: Sequence[Comparison], before: Profile, after: Profile, most_frames: int = _FRAMES[1]
-) -> Why:
-    """What the comparisons of one workload are made of, by its two profiles."""
-    explanation = explain(before, after)
+def explained(comparisons: Sequence[Comparison], found: Explained, most_frames: int = _FRAMES[1]) -> Why:
+    """What the comparisons of one workload are made of."""
+    explanation = found.explanation
     shown = [row for row in explanation.rows if explanation.weight(row)][:TOP]
     names = {(row.function, row.module, row.match) for row in shown}
     rest = [row for row in explanation.rows if (row.function, row.module, row.match) not in names]
@@ -105,7 +106,8 @@ def explained(
         whole=_together(explanation, explanation.rows, "the sum"),
         subsystems=tuple(_subsystems(explanation)),
         unexplained=float(explanation.unexplained),
-        frames=_frames(before, after, explanation, most_frames),
+        frames=_frames(found.before, found.after, explanation, most_frames),
+        around=sections(found.differences),
     )
 
 
@@ -120,17 +122,14 @@ def _wanted(record: StudyRecord) -> Iterator[tuple[Comparison, ...]]:
 
 
 def _why(
-    store: Store,
-    record: StudyRecord,
-    treatments: dict[str, Treatment],
-    comparisons: tuple[Comparison, ...],
-    most_frames: int,
+    store: Store, record: StudyRecord, comparisons: tuple[Comparison, ...], most_frames: int
 ) -> Why | None:
-    first = comparisons[0]
-    sides = [treatments.get(label) for label in (first.baseline, first.treatment)]
-    profiles = [side and profile_of(store, record, side, first.workload) for side in sides]
-    before, after = profiles
-    return explained(comparisons, before, after, most_frames) if before and after else None
+    one = comparisons[0]
+    try:
+        found = explain_record(store, record, one.workload, one.baseline, one.treatment, Guests(run=False))
+    except NotCounted:
+        return None
+    return explained(comparisons, found, most_frames)
 
 
 def _part(explanation: Explanation, row: Row) -> Part:
