@@ -224,6 +224,20 @@ class TestRuns:
         out = wrote(tmp_path, NEXT_RUN, REGION, NEXT_RUN, NEXT_RUN, REGION)
         assert plugin.read_runs(out) == (region, None, region)
 
+    def test_wherever_the_end_is_cut_off_no_run_has_another_s_counts(
+        self, tmp_path: Path, region: RegionCounts
+    ) -> None:
+        whole = wrote(tmp_path, NEXT_RUN, REGION, NEXT_RUN, REGION).read_bytes()
+        out = tmp_path / "cut"
+        ends_of_lines = [number + 1 for number, byte in enumerate(whole) if byte == ord("\n")]
+        for length in ends_of_lines:
+            out.write_bytes(whole[:length])
+            assert all(run in (region, None) for run in plugin.read_runs(out))
+        for length in set(range(len(whole))) - {0, *ends_of_lines}:
+            out.write_bytes(whole[:length])
+            with pytest.raises(PluginCountsUnreadable, match="cut off"):
+                plugin.read_runs(out)
+
     def test_no_run_has_no_region(self, tmp_path: Path) -> None:
         assert plugin.read_runs(wrote(tmp_path)) == ()
         assert plugin.read_runs(wrote(tmp_path, NEXT_RUN)) == (None,)

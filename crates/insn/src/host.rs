@@ -18,6 +18,7 @@ extern "C" {
     fn read(file: c_int, to: *mut c_void, size: usize) -> isize;
     fn write(file: c_int, from: *const c_void, size: usize) -> isize;
     fn close(file: c_int) -> c_int;
+    fn _exit(status: c_int) -> !;
 }
 
 /// malloc's alignment on x86-64 and arm64.
@@ -107,6 +108,13 @@ pub fn complain(what: &str) {
         open: false,
     }
     .write(line.as_bytes());
+}
+
+/// Ends QEMU at once, with its reason on standard error: better no result than a part of one that looks like the whole.
+pub fn give_up(reason: &str) -> ! {
+    complain(reason);
+    // SAFETY: _exit has no preconditions.
+    unsafe { _exit(1) }
 }
 
 /// Reads a whole file; None where it cannot be read.

@@ -7,7 +7,7 @@ use crate::caches::Caches;
 use crate::calls::Calls;
 use crate::counters::Counters;
 use crate::functions::Functions;
-use crate::host::{complain, read_file, File};
+use crate::host::{complain, give_up, read_file, File};
 use crate::layout::{Used, ALL, MOST_FUNCTIONS, REPEATS};
 use crate::output::{self, Names};
 use crate::pages::Pages;
@@ -124,7 +124,9 @@ impl Plugin {
         let symbols = read_symbols(&arguments.symbols)?;
         let out = File::create(&arguments.out)
             .ok_or_else(|| alloc::format!("cannot write out={}", arguments.out))?;
-        out.write(output::header(qemu::VERSION, symbols.len(), inline).as_bytes());
+        if !out.write(output::header(qemu::VERSION, symbols.len(), inline).as_bytes()) {
+            return Err(alloc::format!("cannot write out={}", arguments.out));
+        }
         Ok(Self {
             counters: Counters::new(inline),
             functions: Functions::new(symbols, MOST_FUNCTIONS),
@@ -180,7 +182,7 @@ impl Plugin {
         let line = output::region(closed, self.used(), &names, self.arguments.vector);
         if !self.out.write(line.as_bytes()) {
             let out = &self.arguments.out;
-            complain(&alloc::format!(
+            give_up(&alloc::format!(
                 "out={out}: the disk is full, or the file is gone"
             ));
         }

@@ -8,9 +8,13 @@ import sys
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ktrial.errors import KernelError, KtrialError, NoDebianSource, NoSuchRelease
+from ktrial.errors import KernelError, KtrialError, NoDebianSource, NoPluginHere, NoSuchRelease
 from ktrial.model.base import Model
+
+if TYPE_CHECKING:
+    from ktrial.machines.exact.qemu import Qemu
 
 Progress = Callable[[str], None]
 
@@ -71,17 +75,23 @@ def _qemu() -> Iterator[Check]:
 
     try:
         found = qemu.find()
-        plugins = qemu.has_plugins(found)
     except KtrialError as error:
         yield Check(name="QEMU", state=State.MISSING, found=error.message, remedy=error.advice)
         return
     yield Check(name="QEMU", state=State.FINE, found=f"{found.text} ({found.program})")
-    yield Check(
-        name="QEMU plugins",
-        state=State.FINE if plugins else State.LIMITED,
-        found="this build loads plugins" if plugins else "this build loads no plugins",
-        remedy="" if plugins else "a build with --enable-plugins; Debian's has it since 12",
-    )
+    yield _plugin(found)
+
+
+def _plugin(found: "Qemu") -> Check:
+    from ktrial.machines.exact import guest_programs, profiled
+
+    name = "QEMU plugin"
+    try:
+        build = profiled.usable_plugin(found, guest_programs.directory(), "exact")
+    except NoPluginHere as error:
+        problem = f"{error.facts['problem']}; instructions are counted by the guest's clock instead"
+        return Check(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
+    return Check(name=name, state=State.FINE, found=f"{build.path.name} loads, and counts by function")
 
 
 def _guest_programs() -> Check:

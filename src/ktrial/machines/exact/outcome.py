@@ -74,7 +74,7 @@ def judge(ending: Ending, limits: Limits, *, console: str, said: str, ready: boo
 
 def judge_unstarted(status: int, said: str) -> Verdict:
     """What became of a guest whose QEMU ended before its first instruction."""
-    last = said.splitlines()[-1] if said else "it said nothing"
+    last = _last(said)
     for pattern, outcome in _REFUSALS:
         if re.search(pattern, said):
             return Verdict(outcome, f"QEMU refuses it: {last}")
@@ -160,8 +160,13 @@ def _from_exit(ending: Ending, *, console: str, said: str, ready: bool) -> Verdi
         return Verdict(Outcome.WORKLOAD_FAILED, "the guest was switched off before the steps were done")
     if ending.switched_off:
         return Verdict(Outcome.MACHINE_FAILED, "the guest switched itself off before the agent was ready")
-    last = said.splitlines()[-1] if said else "it said nothing"
-    return _qemu_failed(ending.status, last)
+    return _qemu_failed(ending.status, _last(said))
+
+
+def _last(said: str) -> str:
+    """What tells most of what QEMU said: the plugin's complaint, which QEMU follows up, or the last line."""
+    lines = said.splitlines() or ["it said nothing"]
+    return next((line for line in reversed(lines) if line.startswith("insn: ")), lines[-1])
 
 
 def _qemu_failed(status: int, last: str) -> Verdict:

@@ -140,7 +140,7 @@ def read_runs(path: Path) -> tuple[RegionCounts | None, ...]:
 
     A workload marks each of its passes, or each operation, as a region: they are made one, which needs
     `vector` where a pass has more than one operation. None for a program that never came to run. Raises
-    PluginCountsUnreadable.
+    PluginCountsUnreadable, also where the end is cut off: what is missing might be any run's.
     """
     runs: list[bool] = []
 
@@ -149,15 +149,17 @@ def read_runs(path: Path) -> tuple[RegionCounts | None, ...]:
         runs.extend(map(bool, found))
         return [merge(run) for run in found if run]
 
-    regions = iter(_read(path, arrange).regions)
+    regions = iter(_read(path, arrange, whole=True).regions)
     return tuple(next(regions) if is_there else None for is_there in runs)
 
 
-def _read(path: Path, arrange: Callable[[list[Line]], list[Line]]) -> PluginCounts:
+def _read(path: Path, arrange: Callable[[list[Line]], list[Line]], *, whole: bool = False) -> PluginCounts:
     try:
         lines = path.read_text(encoding="ascii").splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:
         raise PluginCountsUnreadable(machine="exact", path=path, line=0, problem=str(error)) from None
+    if whole and lines and not lines[-1].endswith("\n"):
+        raise PluginCountsUnreadable(machine="exact", path=path, line=len(lines), problem="it is cut off")
     parsed = [_parse(path, number, line) for number, line in _finished(lines)]
     if not parsed or parsed[0].get("insn") != FORMAT:
         problem = f"it does not begin with format {FORMAT}"

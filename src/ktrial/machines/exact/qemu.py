@@ -50,11 +50,6 @@ def find(machine: str = "exact") -> Qemu:
     return _probe(_program(machine), machine)
 
 
-def has_plugins(qemu: Qemu) -> bool:
-    """Whether this build takes `-plugin`."""
-    return "\n-plugin " in _output(qemu.program, "exact", "-help")
-
-
 @lru_cache
 def cpu_flags(program: Path) -> frozenset[str]:
     """The CPUID flags that this QEMU has names for: `-cpu max,-NAME` fails with any other."""
