@@ -244,6 +244,7 @@ def test_what_is_wrong_with_a_table_is_said_with_its_line(
     ("lines", "problem"),
     [
         (("level,value",), "nothing below it"),
+        ((",", ",,"), "every cell is empty"),
         (("level,value", "a,n/a"), "no row has a number in value"),
         (("alpha,beta", "a,1"), "name it with --value"),
         (("run,value", "1,2"), "name one with --group-by"),

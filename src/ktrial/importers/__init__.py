@@ -54,19 +54,21 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
     return (*alone, *(_joined(files) for files in together.values()))
 
 
+_Key = tuple[str, str, str]
+
+
 def _joined(files: list[Imported]) -> Imported:
-    families: dict[tuple[str, str, str], Family] = {}
-    if all(file.started is not None for file in files):
-        files = sorted(files, key=lambda file: (file.started is None, file.started))
-        files = [_ordered(file) for file in files]
+    families: dict[_Key, Family] = {}
     for file in files:
         for family in file.families:
-            key = (family.name, family.metric, family.unit)
-            families[key] = _with(families[key], family) if key in families else family
+            families[_key(family)] = _with(families.get(_key(family)), family)
+    orders = _run_orders(files)
     return Imported(
         source=", ".join(file.source for file in files),
         format=files[0].format,
-        families=tuple(families.values()),
+        families=tuple(
+            family.model_copy(update={"run_order": orders.get(key, ())}) for key, family in families.items()
+        ),
         index_rows=tuple(row for file in files for row in file.index_rows),
         scores=tuple(score for file in files for score in file.scores),
         warnings=tuple(warning for file in files for warning in file.warnings),
@@ -74,19 +76,27 @@ def _joined(files: list[Imported]) -> Imported:
     )
 
 
-def _ordered(file: Imported) -> Imported:
-    """The file's runs in the order in which they stand there."""
-    families = tuple(
-        family.model_copy(
-            update={"run_order": tuple(group.label for group in family.groups for _ in group.values)}
-        )
-        for family in file.families
-    )
-    return file.model_copy(update={"families": families})
+def _key(family: Family) -> _Key:
+    return family.name, family.metric, family.unit
 
 
-def _with(one: Family, other: Family) -> Family:
+def _run_orders(files: list[Imported]) -> dict[_Key, tuple[str, ...]]:
+    """Each family's labels in the order of their runs, where every file says when it began."""
+    dated = [(file.started, at, file) for at, file in enumerate(files) if file.started is not None]
+    if len(dated) < len(files):
+        return {}
+    orders: dict[_Key, tuple[str, ...]] = {}
+    for _, _, file in sorted(dated, key=lambda each: each[:2]):
+        for family in file.families:
+            labels = tuple(group.label for group in family.groups for _ in group.values)
+            orders[_key(family)] = orders.get(_key(family), ()) + labels
+    return orders
+
+
+def _with(one: Family | None, other: Family) -> Family:
     """Groups of one label are one group: its runs come from several files."""
+    if one is None:
+        return other
     groups = {group.label: group for group in one.groups}
     for group in other.groups:
         before = groups.get(group.label)
@@ -99,8 +109,7 @@ def _with(one: Family, other: Family) -> Family:
                 }
             )
         groups[group.label] = group
-    order = one.run_order + other.run_order
-    return one.model_copy(update={"groups": tuple(groups.values()), "run_order": order})
+    return one.model_copy(update={"groups": tuple(groups.values())})
 
 
 def _check(name: str, found: object) -> tuple[str, Importer]:

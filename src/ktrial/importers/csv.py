@@ -73,6 +73,8 @@ def _table(file: SourceFile) -> tuple[list[str], list[Row]]:
         lines = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
     except csv.Error as error:
         raise _damaged(file, reader.line_num, str(error)) from error
+    if not lines:
+        raise NoMeasurements(file=file.path, format="csv", problem="every cell is empty")
     header = [name.strip() for name in lines[0][1]]
     _check_header(file, header)
     if len(lines) - 1 > _MOST_ROWS:
