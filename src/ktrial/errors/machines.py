@@ -42,8 +42,6 @@ class TooManyCpus(MachineError):
 
     hint = "cpus = 1 in [machine]; or name a later QEMU: KTRIAL_QEMU=/path/to/program"
 
-    hint = "cpus = 1 in [machine]; or name a later QEMU: KTRIAL_QEMU=/path/to/program"
-
 
 class FileToCarry(MachineError):
     """Machine {machine} cannot carry {path} into the guest: {problem}."""
