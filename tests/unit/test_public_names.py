@@ -12,32 +12,38 @@ from ktrial import model
 
 PUBLIC = {
     "ktrial.errors": """
-        AmbiguousTreatment BadBaselineName BadBuildOption BadCommand BadConfigFile BadKernelName
-        BadKnobName BadKnobValue BadLimit BadOutput BadParameter BadSetting BaselineFailed
-        BaselineIncomparable BaselineLacks BaselineNotThere BuildError BuildFailed BuildToolsMissing
-        CacheDamaged CacheFull CacheUnusable CannotLoadState CannotSaveState CheckError ConfigUnusable
-        ExplanationError FetchFailed FileNotCarried FileToCarry FrameError GuestEnded GuestError
-        GuestProgramsMissing ImageError ImageTruncated ImageUnreadable Interrupted JournalError
+        AmbiguousTreatment BadAmount BadBaselineName BadBuildOption BadCommand BadConfigFile
+        BadKernelName BadKnobName BadKnobValue BadLimit BadOutput BadParameter BadSetting
+        BaselineFailed BaselineIncomparable BaselineLacks BaselineNotThere BuildError BuildFailed
+        BuildToolsMissing CacheDamaged CacheFull CacheUnusable CannotLoadState CannotSaveState
+        CheckError ColumnUnknown ConfigUnusable ExplanationError FetchFailed FileNotCarried
+        FileToCarry FormatUnknown FrameError GroupUnknown GuestEnded GuestError GuestProgramsMissing
+        ImageError ImageTruncated ImageUnreadable ImportFailed Interrupted JournalError
         JournalForbidden JournalHeld JournalUnsafe KernelError KernelNotFound KnobAbsent KnobError
-        KnobForbidden KnobGone KnobMoved KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken
-        KnobRefused KnobRounded KtrialError LibraryNotFound ListsOutOfDate MachineError
-        MachineFailedCheck MachineStopped MachineToolMissing MetricNotFound ModulesUnusable NewerStore
-        NoDebianSource NoHostKernel NoMarkedRegion NoPluginHere NoSpaceForSnapshot NoSuchBackend
-        NoSuchRelease NoSuchSource NoSymbolsInGuest NotAKernel NotASource NotAStore NotCounted
-        OptionNotTaken OtherMachine PluginCountsUnreadable ProgramNotFound QemuGone QemuRefused
-        QemuTooOld QemuUnusable SameTreatmentTwice SourceNotClean StoreDamaged StoreError StoreForbidden
-        StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes StudyNotStored
-        StudySyntaxError StudyUnreadable SymbolsElsewhere SymbolsUnknown TooManyCpus ToolFailed
-        ToolMissing TreatmentNotSaid UnknownKnob UnknownMachine UnknownModule UnknownOption
-        UnknownParameter UnknownSubsystem UnknownTreatment UnknownWorkload ValuesUnreadable
-        WorkloadError WorkloadFailed WorkloadKilled WorkloadNotInStudy WorkloadNotSaid
-        WorkloadNotStarted WorkloadTimedOut WrongArchitecture
+        KnobForbidden KnobGone KnobMoved KnobNeedsInstance KnobNeedsReboot KnobNotMounted
+        KnobNotTaken KnobRefused KnobRounded KtrialError LibraryNotFound ListsOutOfDate MachineError
+        MachineFailedCheck MachineStopped MachineToolMissing MeasurementsDamaged
+        MeasurementsTooLarge MeasurementsUnreadable MetricNotFound ModulesUnusable NewerStore
+        NoDebianSource NoHostKernel NoMarkedRegion NoMeasurements NoPluginHere NoSpaceForSnapshot
+        NoSuchBackend NoSuchRelease NoSuchSource NoSymbolsInGuest NotAKernel NotASource NotAStore
+        NotCounted OptionNotTaken OtherMachine PluginCountsUnreadable ProgramNotFound QemuGone
+        QemuRefused QemuTooOld QemuUnusable SameTreatmentTwice SourceNotClean StoreDamaged
+        StoreError StoreForbidden StoreFull StoreLocked StudyEmpty StudyError StudyMistake
+        StudyMistakes StudyNotStored StudySyntaxError StudyUnreadable SymbolsElsewhere
+        SymbolsUnknown TooManyCpus ToolFailed ToolMissing TreatmentNotSaid UnknownKnob
+        UnknownMachine UnknownModule UnknownOption UnknownParameter UnknownSubsystem
+        UnknownTreatment UnknownWorkload UnsafeXml ValuesUnreadable WorkloadError WorkloadFailed
+        WorkloadKilled WorkloadNotInStudy WorkloadNotSaid WorkloadNotStarted WorkloadTimedOut
+        WrongArchitecture
     """,
     "ktrial.model.advice": """
         DataWarning WarningKind
     """,
     "ktrial.model.calibration": """
         Calibration MetricCalibration
+    """,
+    "ktrial.model.analysis": """
+        Analysis Anova FamilyAnalysis GroupAnalysis Pair RecomputedScore
     """,
     "ktrial.model.base": """
         Model digest
@@ -72,6 +78,9 @@ PUBLIC = {
     "ktrial.model.machine": """
         Boot CarriedFile CgroupLimits MachineIdentity
     """,
+    "ktrial.model.measurements": """
+        Family Group Imported IndexRow Rounded Score Summary
+    """,
     "ktrial.model.profile": """
         CacheCounts CallNode CycleModel FunctionCount OperationCounts PROGRAM PageCount PluginCounts
         ProgramCount RegionCounts StringCounts TaskCount UNKNOWN inclusive_counts
@@ -87,6 +96,9 @@ PUBLIC = {
     """,
     "ktrial.model.units": """
         LARGEST_MEMORY_MIB SMALLEST_MEMORY_MIB margin memory_mib seconds
+    """,
+    "ktrial.model.unixbench": """
+        BASELINES SCORE
     """,
     "ktrial.model.verdict": """
         Comparison Result Verdict
@@ -121,6 +133,14 @@ PUBLIC = {
     "ktrial.stats": """
         Arm answer compare spread
     """,
+    "ktrial.stats.timed": """
+        Look Measured Power SequentialDesign benjamini_hochberg blocks_needed calibrate checks
+        confirm holm look max_t_permutation permutation_p power ratio_spread smallest_detectable
+        verdict_of
+    """,
+    "ktrial.importers": """
+        Choices Importer LARGEST_MIB SourceFile found read read_all source_file
+    """,
     "ktrial.store": """
         Store StoredStudy default_location open_store
     """,
@@ -147,6 +167,8 @@ MODULES = (
     "ktrial.workloads",
     "ktrial.monitors",
     "ktrial.stats",
+    "ktrial.stats.timed",
+    "ktrial.importers",
     "ktrial.store",
     "ktrial.runner.session",
     "ktrial.runner.result",
