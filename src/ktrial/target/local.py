@@ -98,7 +98,8 @@ class LocalTarget:
 
 def _put(path: Path, value: str) -> int:
     """Write the value in one system call, as the kernel wants it; return how many bytes it took."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    # As the shell's `>` does it; to a kernel's file the truncation is nothing.
+    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         return os.write(descriptor, value.encode())
     finally:

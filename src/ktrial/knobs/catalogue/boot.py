@@ -172,7 +172,6 @@ KNOBS = (
         "transparent_hugepage_shmem",
         "huge pages for shared memory, from boot on",
         since="6.13",
-        change="24f9cd195fbc mm: shmem: control THP support through the kernel command line",
         kind=KnobKind.TEXT,
         config="CONFIG_TRANSPARENT_HUGEPAGE",
     ),

@@ -97,8 +97,6 @@ KNOBS = (
         boot="cpuidle.governor",
         kind=KnobKind.TEXT,
         config="CONFIG_CPU_IDLE",
-        since="5.8",
-        change="480f0de6c0fa cpuidle: make cpuidle governor switchable to be the default behaviour",
     ),
     file(
         "haltpoll.guest_halt_poll_ns",

@@ -166,7 +166,7 @@ KNOBS = (
         (Default(since="7.0", value="128"), Default(value="64")),
         minimum=0,
         since="6.0",
-        change="39564c3fdc66 net: add net.core.skb_defer_max sysctl, in 6.0",
+        change="39564c3fdc66 net: add skb_defer_max sysctl",
     ),
     sysctl(
         "net.core.rps_sock_flow_entries",

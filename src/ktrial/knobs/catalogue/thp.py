@@ -52,7 +52,6 @@ KNOBS = (
         "huge pages that are mostly zeros are split when memory is short",
         "1",
         since="6.12",
-        change="81d3ff3c8480 mm: add sysfs entry to disable splitting underused THPs",
         kind=KnobKind.SWITCH,
     ),
     _thp("khugepaged/defrag", "khugepaged may compact memory to get huge pages", "1", choices=("0", "1")),
