@@ -8,10 +8,10 @@ from tests.unit.command_line import CommandLine
 
 from ktrial.model.calibration import Calibration, MetricCalibration
 
-DATA = Path(__file__).parents[1] / "data"
-KNOBS = str(DATA / "knobs_aio_stress.csv")
-INDEX = str(DATA / "slab_muqss_unixbench_index.csv")
-REPORTS = DATA / "foreign"
+PAPERS = Path(__file__).parents[2] / "studies" / "papers"
+KNOBS = str(PAPERS / "knobs_aio_stress.csv")
+INDEX = str(PAPERS / "slab_muqss_unixbench_index.csv")
+REPORTS = Path(__file__).parents[1] / "data" / "foreign"
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from ktrial.model.analysis import Analysis, FamilyAnalysis
 from ktrial.model.unixbench import SCORE
 from ktrial.stats.analysis import Choices, analyse
 
-DATA = Path(__file__).parents[1] / "data"
+PAPERS = Path(__file__).parents[2] / "studies" / "papers"
 SLAB = ("slab_muqss_unixbench_index.csv", "slab_muqss_unixbench_trial1.csv")
 
 
 def analysed(*names: str, choices: Choices | None = None) -> Analysis:
-    read = read_all([("", DATA / name) for name in names], Columns())
+    read = read_all([("", PAPERS / name) for name in names], Columns())
     return analyse(read, choices or Choices())
 
 

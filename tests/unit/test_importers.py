@@ -24,8 +24,8 @@ from ktrial.model.workload import Direction
 from ktrial.stats.analysis import Choices as HowToAnalyse
 from ktrial.stats.analysis import analyse
 
-DATA = Path(__file__).parents[1] / "data"
-FOREIGN = DATA / "foreign"
+FOREIGN = Path(__file__).parents[1] / "data" / "foreign"
+PAPERS = Path(__file__).parents[2] / "studies" / "papers"
 
 
 def read(path: Path, label: str = "", group_by: tuple[str, ...] = (), value: str = "") -> Imported:
@@ -178,7 +178,7 @@ def test_a_table_of_runs(tmp_path: Path) -> None:
 
 
 def test_a_table_of_summaries_knows_how_its_numbers_were_rounded() -> None:
-    family = read(DATA / "knobs_aio_stress.csv").families[0]
+    family = read(PAPERS / "knobs_aio_stress.csv").families[0]
     summary = family.groups[2].summary
     assert summary is not None
     assert summary.standard_error is not None
