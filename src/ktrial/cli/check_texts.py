@@ -11,11 +11,12 @@ from ktrial.cli.profile_json import explanation_as_json
 from ktrial.cli.terminal import breakable
 from ktrial.model.explanation import Explanation
 from ktrial.model.explanation import Row as Part
+from ktrial.model.workload import STRING_BYTES
 from ktrial.report import figures
 from ktrial.report.as_markdown import block, code, prose
 from ktrial.report.printable import one_line, printable, shortened
 from ktrial.report.words import MODE_NAMES
-from ktrial.runner.check import STRING_BYTES, Check, Decision, Row
+from ktrial.runner.check import Check, Decision, Row
 
 _SYMBOLS = {
     Decision.WITHIN: "✓ within",
@@ -62,7 +63,7 @@ def answer(check: Check) -> str:
             names = ", ".join(_name(row) for row in check.rows if row.decision is Decision.UNDECIDED)
             return f"Undecided: {names}: a larger --max, or more --perturbations, may decide."
         case _:
-            return f"Within the limit: all of {total}, by instructions counted, not time."
+            return f"Within the limit: {total}, by instructions counted, not time."
 
 
 def as_markdown(check: Check, top: int) -> str:
@@ -185,7 +186,7 @@ def _cause(part: Part, difference: Fraction, total: Fraction) -> _Cause:
 
 
 def _is_bytes(row: Row) -> bool:
-    return row.comparison.metric == STRING_BYTES
+    return row.comparison.metric == STRING_BYTES.name
 
 
 def _markdown_table(check: Check) -> str:

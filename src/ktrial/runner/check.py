@@ -17,7 +17,7 @@ from ktrial.model.profile import CycleModel
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.verdict import Comparison, Verdict
-from ktrial.model.workload import Direction, Mode, Sample, WorkloadUse
+from ktrial.model.workload import STRING_BYTES, Direction, Mode, Sample, WorkloadUse
 from ktrial.runner.baseline import QUESTION, Baseline, of_kernel
 from ktrial.runner.missing import failures
 from ktrial.runner.one_kernel import FACTOR, Measurement, Runs, failed, kernel_factor, measure
@@ -31,8 +31,6 @@ DEFAULT_LIMIT = 0.01
 FLOOR = 0.002
 """Irrelevant changes (the initial RAM disk's size, the guest's memory, the command line's length) moved no
 median by more than 0.16 %. A smaller limit is raised to this one: below it a change proves nothing."""
-STRING_BYTES = "string-bytes"
-"""The metric that says how many bytes string instructions worked on, each of which counts as one."""
 _INSTRUCTIONS = "instructions"
 """The unit of what counts instructions."""
 
@@ -184,7 +182,9 @@ def _rows(
     after = _relabelled(tested.trials, labels[1])
     compared = result(study, (*before, *after)).comparisons
     return [
-        decided_by_weight(one, margin, before, after) if one.metric == STRING_BYTES else decided(one, margin)
+        decided_by_weight(one, margin, before, after)
+        if one.metric == STRING_BYTES.name
+        else decided(one, margin)
         for one in compared
     ]
 
@@ -222,7 +222,7 @@ def decided_by_weight(comparison: Comparison, limit: float, before: list[Trial],
     label = comparison.workload
     instructions = _values(before, label, lambda sample: sample.unit == _INSTRUCTIONS)
     below, above = (
-        _values(side, label, lambda sample: sample.metric == STRING_BYTES) for side in (before, after)
+        _values(side, label, lambda sample: sample.metric == STRING_BYTES.name) for side in (before, after)
     )
     if not (instructions and below and above):
         return Row(comparison, limit, Decision.UNDECIDED, comparison.reason or "there are no numbers")
