@@ -172,5 +172,5 @@ def test_welch_s_tests_of_the_three_knobs(knobs: Analysis, name: str, f: str, df
 
 def test_a_row_of_the_n_queens_table_cannot_be_three_runs() -> None:
     (found,) = texts(analysed("nqueens.csv"), WarningKind.IMPOSSIBLE_SUMMARY)
-    assert "swappiness=1 " in found
+    assert "0 · 100000 · 1 · 25: " in found
     assert "16 runs or more, where no other row can have more than 6" in found

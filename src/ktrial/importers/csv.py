@@ -142,7 +142,7 @@ class _Reader:
         columns = self._columns
         unit = (rows[0].cells[columns.unit] if columns.unit else "") or columns.value_unit
         return Family(
-            name=" · ".join(part for part in key if part) or " × ".join(self._varying),
+            name=" · ".join(part for part in key if part) or " · ".join(self._varying),
             metric=rows[0].cells[columns.metric] if columns.metric else columns.value,
             unit=unit,
             direction=direction_of(unit),
@@ -229,8 +229,7 @@ class _Reader:
         return value
 
     def _label(self, row: Row) -> str:
-        cells = [(name, row.cells[name]) for name in self._varying]
-        return cells[0][1] if len(cells) == 1 else " · ".join(f"{name}={cell}" for name, cell in cells)
+        return " · ".join(row.cells[name] for name in self._varying)
 
     def _factors(self, row: Row) -> dict[str, str]:
         return {name: row.cells[name] for name in (*self._columns.families[1:], *self._columns.groups)}
