@@ -17,6 +17,7 @@ from ktrial.errors import (
 from ktrial.model.design import Design, FactorKind
 from ktrial.model.study import Disk, Stopping, Study, Timing
 from ktrial.report.study_toml import study_toml
+from ktrial.runner.planning import treatments
 from ktrial.runner.study_file import load
 
 KERNELS = '[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]\n'
@@ -380,3 +381,47 @@ def test_a_guest_may_have_a_disk(tmp_path: Path) -> None:
 def test_a_mistake_in_the_disk_is_named(tmp_path: Path, table: str, said: str) -> None:
     with pytest.raises(StudyMistake, match=re.escape(said)):
         _load(tmp_path, f"{DISK}{table}\n")
+
+
+LISTED = """\
+workloads = ["syscall"]
+treatments = [{ "vm.swappiness" = 10 }, { "vm.swappiness" = 10, "vm.dirty_ratio" = 5 }]
+[machine]
+kernel = "debian:6.12"
+[factors."vm.swappiness"]
+levels = [60, 10]
+[factors."vm.dirty_ratio"]
+levels = [20, 5, 80]
+"""
+
+
+def test_treatments_may_be_listed(tmp_path: Path) -> None:
+    study = _load(tmp_path, LISTED)
+    assert study.design is Design.LISTED
+    assert [treatment.levels for treatment in treatments(study)] == [
+        {"vm.swappiness": 60, "vm.dirty_ratio": 20},
+        {"vm.swappiness": 10, "vm.dirty_ratio": 20},
+        {"vm.swappiness": 10, "vm.dirty_ratio": 5},
+    ]
+    assert _load(tmp_path, study_toml(study)) == study
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ('[{ "vm.swapiness" = 10 }]', 'did you mean "vm.swappiness"?'),
+        ('[{ "vm.swappiness" = 11 }]', "11 is no level of it; its levels are 60, 10"),
+        ('[{ "vm.swappiness" = 60 }]', "this is the baseline"),
+        ("[]", "the list is empty"),
+        ('[{ "vm.swappiness" = [1] }]', "levels are numbers and text"),
+    ],
+)
+def test_a_mistake_in_listed_treatments_is_named(tmp_path: Path, rows: str, said: str) -> None:
+    text = re.sub(r"treatments = .*", f"treatments = {rows}", LISTED)
+    with pytest.raises(StudyMistake, match=re.escape(said)):
+        _load(tmp_path, text)
+
+
+def test_a_list_and_a_design_are_one_too_many(tmp_path: Path) -> None:
+    with pytest.raises(StudyMistake, match="the treatments are listed here"):
+        _load(tmp_path, 'design = "full-factorial"\n' + LISTED)

@@ -85,6 +85,8 @@ class Design(StrEnum):
 
     FULL = "full-factorial"
     ONE_AT_A_TIME = "one-factor-at-a-time"
+    LISTED = "listed"
+    """The baseline, and the combinations that the study names one by one."""
 
 
 class Plan(Model):

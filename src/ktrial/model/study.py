@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from ktrial.model.base import Model
-from ktrial.model.design import Design, Factor
+from ktrial.model.design import Design, Factor, LevelValue
 from ktrial.model.machine import CgroupLimits
 from ktrial.model.workload import CountedBy, WorkloadUse
 
@@ -92,6 +92,9 @@ class Study(Model):
     perturbations: int = Field(default=3, ge=1)
     """How many perturbations each treatment runs under; number 0 changes nothing."""
     design: Design = Design.FULL
+    listed: tuple[dict[str, LevelValue], ...] = ()
+    """With the design `listed`: factor → level of each treatment; a factor that is not named is as in the
+    baseline."""
     seed: int = 1
     """Of the run order and of the perturbations."""
     timing: Timing | None = None

@@ -46,7 +46,7 @@ def plan(study: Study) -> Plan:
 def treatments(study: Study) -> tuple[Treatment, ...]:
     """The study's treatments, the baseline first, the others in the order of factors and levels."""
     baseline = _treatment(study.factors, tuple(factor.baseline for factor in study.factors))
-    others = _one_at_a_time(study) if study.design is Design.ONE_AT_A_TIME else _combinations(study)
+    others = _OTHERS[study.design](study)
     by_key = {one.key: one for one in (baseline, *others)}
     return tuple(by_key.values())
 
@@ -63,6 +63,20 @@ def _one_at_a_time(study: Study) -> list[Treatment]:
         for place, factor in enumerate(study.factors)
         for level in factor.levels
     ]
+
+
+def _listed(study: Study) -> list[Treatment]:
+    return [
+        _treatment(study.factors, tuple(row.get(factor.name, factor.baseline) for factor in study.factors))
+        for row in study.listed
+    ]
+
+
+_OTHERS = {
+    Design.FULL: _combinations,
+    Design.ONE_AT_A_TIME: _one_at_a_time,
+    Design.LISTED: _listed,
+}
 
 
 def _treatment(factors: tuple[Factor, ...], levels: tuple[LevelValue, ...]) -> Treatment:

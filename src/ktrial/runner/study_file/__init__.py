@@ -10,6 +10,7 @@ from typing import Any
 from ktrial.errors import StudyEmpty, StudySyntaxError, StudyUnreadable
 from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.study import Study
+from ktrial.runner.study_file.design import design_of
 from ktrial.runner.study_file.factors import FactorReader
 from ktrial.runner.study_file.kernels import absolute_kernel
 from ktrial.runner.study_file.known import Known
@@ -58,9 +59,9 @@ def _study(tables: StudyTable, name: str, directory: Path, known: Known, mistake
     factors = FactorReader(known, uses, mistakes).read(tables.factors)
     machine = machine_settings(tables.machine, known, directory, mistakes)
     check_against_factors(tables.machine, factors, mistakes)
-    design = Design(tables.design)
+    design, listed = design_of(tables, factors, mistakes)
     in_time = timing(tables.timed, machine.kind, uses, mistakes)
-    _check_size(factors, design, in_time.blocks if in_time else tables.perturbations, mistakes)
+    _check_size(factors, design, len(listed), in_time.blocks if in_time else tables.perturbations, mistakes)
     return Study(
         name=tables.name or name,
         question=tables.question,
@@ -70,6 +71,7 @@ def _study(tables: StudyTable, name: str, directory: Path, known: Known, mistake
         margin=tables.margin,
         perturbations=tables.perturbations,
         design=design,
+        listed=listed,
         seed=tables.seed,
         timing=in_time,
     )
@@ -83,10 +85,13 @@ def _with_absolute_kernels(factor: Factor, directory: Path) -> Factor:
     return factor.model_copy(update={"levels": levels, "baseline": baseline})
 
 
-def _check_size(factors: tuple[Factor, ...], design: Design, perturbations: int, mistakes: Mistakes) -> None:
+def _check_size(
+    factors: tuple[Factor, ...], design: Design, listed: int, perturbations: int, mistakes: Mistakes
+) -> None:
     counts = [len(factor.levels) for factor in factors]
-    full = design is Design.FULL
-    treatments = math.prod(counts) if full else 1 + sum(count - 1 for count in counts)
+    one_at_a_time = 1 + sum(count - 1 for count in counts)
+    sizes = {Design.FULL: math.prod(counts), Design.ONE_AT_A_TIME: one_at_a_time, Design.LISTED: 1 + listed}
+    treatments = sizes[design]
     trials = treatments * perturbations
     if trials > _MOST_TRIALS:
         mistakes.add(

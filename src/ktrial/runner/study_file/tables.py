@@ -242,8 +242,11 @@ class StudyTable(Table):
     question: Prose = Field("", description="a sentence")
     margin: Margin = Field(0.01, description='a percentage or a fraction: "1 %", 0.01')
     perturbations: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
-    design: Literal["full-factorial", "one-factor-at-a-time"] = Field(
-        "full-factorial", description="full-factorial or one-factor-at-a-time"
+    design: Literal["full-factorial", "one-factor-at-a-time"] | None = Field(
+        None, description="full-factorial or one-factor-at-a-time"
+    )
+    treatments: list[dict[str, Level]] | None = Field(
+        None, description="a list of tables, instead of a design: each names levels of factors"
     )
     seed: int = Field(1, ge=0, le=2**31 - 1, description="a whole number from 0 to 2147483647")
     machine: Annotated[MachineTable, BeforeValidator(_by_kind)] = Field(
