@@ -17,6 +17,7 @@ from ktrial.cli.explain import explain
 from ktrial.cli.list import list_studies
 from ktrial.cli.plan import plan
 from ktrial.cli.profile import profile
+from ktrial.cli.quiesce import quiesce
 from ktrial.cli.report import report
 from ktrial.cli.restore import at_start, restore
 from ktrial.cli.run import run
@@ -67,3 +68,4 @@ app.add_typer(workload.app, name="workload")
 app.add_typer(knob.app, name="knob")
 app.command("restore")(restore)
 app.command("doctor")(doctor)
+app.command("quiesce")(quiesce)

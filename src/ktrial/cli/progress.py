@@ -24,10 +24,14 @@ _NO_NEWS = {Outcome.COMPLETED, Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL}
 
 
 @contextmanager
-def progress(console: Console | None = None) -> Iterator[Observer]:
-    """An observer that shows the run while the block is executed."""
+def progress(console: Console | None = None, *, quiet: bool = False) -> Iterator[Observer]:
+    """An observer that shows the run while the block is executed.
+
+    `quiet`: nothing is drawn while a trial runs, since drawing would disturb what is measured here; only when
+    one has ended, a line for it.
+    """
     console = console or messages()
-    if not console.is_terminal:
+    if quiet or not console.is_terminal:
         yield _Lines(console)
         return
     columns = (

@@ -38,6 +38,13 @@ def run(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run trials again that failed before.")
     ] = False,
+    allow_host_changes: Annotated[
+        bool,
+        typer.Option(
+            "--allow-host-changes",
+            help="Machine host: this system's settings may be changed; they are put back.",
+        ),
+    ] = False,
     confirm: Annotated[
         int | None,
         typer.Option(
@@ -68,7 +75,15 @@ def run(
     run_and_print(
         loaded,
         confirmation=confirmation,
-        ways=Ways(json=json, store=store, html=html, no_html=no_html, jobs=jobs, retry_failed=retry_failed),
+        ways=Ways(
+            json=json,
+            store=store,
+            html=html,
+            no_html=no_html,
+            jobs=jobs,
+            retry_failed=retry_failed,
+            allow_host_changes=allow_host_changes,
+        ),
     )
 
 

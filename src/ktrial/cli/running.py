@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import platformdirs
@@ -11,7 +12,7 @@ import typer
 
 from ktrial.cli.progress import progress
 from ktrial.cli.result_json import as_json
-from ktrial.cli.terminal import output, print_json
+from ktrial.cli.terminal import output, print_json, say
 from ktrial.cli.verdicts import print_result
 from ktrial.cli.whys import print_whys
 from ktrial.errors import KtrialError
@@ -19,6 +20,7 @@ from ktrial.model.record import StudyRecord
 from ktrial.model.study import Study
 from ktrial.report import html, summary, whys
 from ktrial.report.why import Why
+from ktrial.runner.host_changes import machine_for
 from ktrial.runner.session import run
 from ktrial.store import default_location, open_store
 
@@ -42,6 +44,7 @@ class Ways:
     no_html: bool = False
     jobs: int | None = None
     retry_failed: bool = False
+    allow_host_changes: bool = False
 
 
 def run_and_print(study: Study, ways: Ways, confirmation: Study | None = None) -> None:
@@ -73,8 +76,12 @@ class _Ended:
 def _run_and_print(study: Study, ways: Ways) -> _Ended:
     location = ways.store or default_location()
     with open_store(location) as store:
-        with progress() as observer:
-            record = run(
+        with (
+            machine_for(study, allow_host_changes=ways.allow_host_changes, say=say) as machine,
+            progress(quiet=machine is not None) as observer,
+        ):
+            on_machine = partial(run, machine=machine) if machine else run
+            record = on_machine(
                 study, store=store, observer=observer, jobs=ways.jobs, retry_failed=ways.retry_failed
             )
         name, reasons = store.name, whys(store, record)

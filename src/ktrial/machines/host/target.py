@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 from ktrial.errors import GuestEnded, HostChangeForbidden
 from ktrial.machines.exact.digests import digest_of_file
@@ -20,8 +20,18 @@ from ktrial.model.workload import Mode
 from ktrial.target import Collect, Failure, LoadModule, Mount, Push, Read, Run, Step, StepResult, Write
 from ktrial.target.local import LocalTarget
 
-Writer = Callable[[Write], StepResult]
-"""Makes one setting, so that it can be taken back, whatever happens; its result is the step's."""
+
+class Writer(Protocol):
+    """Makes settings so that they are taken back, whatever happens."""
+
+    def write(self, step: Write) -> StepResult:
+        """Make one; its result is the step's."""
+        ...
+
+    def undo(self) -> None:
+        """Take back all that were made."""
+        ...
+
 
 NAME = "host"
 _COLLECT_LIMIT = 64 << 20
@@ -29,7 +39,7 @@ _PATIENCE = 60.0
 
 
 class HostTarget:
-    """This system. A context manager: what its steps mounted and loaded is taken back at the end."""
+    """This system. A context manager: what its steps set, mounted and loaded is taken back at the end."""
 
     def __init__(
         self,
@@ -55,6 +65,8 @@ class HostTarget:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.undo()
         for command in reversed(self._undo):
             # What is in use now, or gone, is the system's; there is nobody left to tell.
             with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -122,7 +134,7 @@ class HostTarget:
             case Write():
                 if self._writer is None:
                     raise AssertionError("a write without a writer was refused before")
-                return self._writer(step).model_copy(update={"step": number})
+                return self._writer.write(step).model_copy(update={"step": number})
             case Read():
                 return self._local.step(number, step)
             case Push():
