@@ -21,14 +21,17 @@ def show(
     from ktrial.cli.result_json import as_json
     from ktrial.cli.stored import find
     from ktrial.cli.verdicts import print_result
-    from ktrial.cli.whys import print_whys
+    from ktrial.cli.whys import MOST_WORKLOADS, print_whys
     from ktrial.report import whys
     from ktrial.runner.result import record as record_of
     from ktrial.store import default_location, open_store
 
     with open_store(store or default_location()) as opened:
         record = record_of(opened, find(opened, study).id)
-        name, reasons = opened.name, whys(opened, record)
+        name, reasons = (
+            opened.name,
+            () if console else whys(opened, record, None if json else MOST_WORKLOADS + 1),
+        )
     if json:
         print_json(as_json(record, name, whys=reasons))
     elif console:

@@ -11,7 +11,8 @@ from ktrial.report import figures
 from ktrial.report.printable import one_line
 from ktrial.report.why import Part, Why
 
-_MOST_WORKLOADS = 12
+MOST_WORKLOADS = 12
+"""Lines that are printed."""
 _MOST_FUNCTIONS = 3
 
 
@@ -22,15 +23,15 @@ def print_whys(whys: Sequence[Why], console: Console) -> None:
     several = len({why.treatment for why in whys}) > 1
     console.print()
     console.print(Text("why, by kernel function (instructions an operation):", style="dim"))
-    for why in whys[:_MOST_WORKLOADS]:
+    for why in whys[:MOST_WORKLOADS]:
         where = f"{why.workload}, {why.treatment}" if several else why.workload
         shown = [f"{part.name} {figures.signed(part.difference)}" for part in why.parts[:_MOST_FUNCTIONS]]
         parts = ", ".join(shown) or "no function differs"
         text = f"{where}: {figures.signed(why.whole.difference)}: {parts}"
         left = len(why.parts) > _MOST_FUNCTIONS
         console.print(f"  {one_line(breakable(text))}{', …' if left else ''}")
-    if len(whys) > _MOST_WORKLOADS:
-        console.print(f"  and {len(whys) - _MOST_WORKLOADS} more, in the report")
+    if len(whys) > MOST_WORKLOADS:
+        console.print("  and more, in the report")
 
 
 def whys_as_json(whys: Sequence[Why]) -> list[dict[str, Any]]:

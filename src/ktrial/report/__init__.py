@@ -32,14 +32,16 @@ def markdown(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
     return text(record, whys)
 
 
-def whys(store: "Store", record: StudyRecord) -> "tuple[Why, ...]":
-    """What the differences of a study are made of, by its trials' profiles; empty where it has none.
+def whys(store: "Store", record: StudyRecord, most: int | None = None) -> "tuple[Why, ...]":
+    """What the differences of a study are made of, by its trials' profiles; none where it has none.
+
+    `most`: only the first so many: each takes some tenths of a second.
 
     Raises StoreError.
     """
     from ktrial.report.why import whys as whys_of
 
-    return whys_of(store, record)
+    return whys_of(store, record, most)
 
 
 def csv(record: StudyRecord) -> str:

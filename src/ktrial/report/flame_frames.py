@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import NamedTuple
 
 from ktrial.report.call_stacks import Stack, Stacks
@@ -48,8 +47,8 @@ class Frames(NamedTuple):
 @dataclass
 class _Node:
     name: str
-    own: list[Fraction] = field(default_factory=lambda: [Fraction(0), Fraction(0)])
-    whole: list[Fraction] = field(default_factory=lambda: [Fraction(0), Fraction(0)])
+    own: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    whole: list[float] = field(default_factory=lambda: [0.0, 0.0])
     callees: dict[str, "_Node"] = field(default_factory=dict)
 
 
@@ -63,20 +62,20 @@ def frames(before: Stacks, after: Stacks, limit: float = 0.0, most: int | None =
     root = _Node(ALL)
     for side, stacks in enumerate((before, after)):
         for stack, instructions in stacks.items():
-            _add(root, stack, side, instructions)
-    least = Fraction(limit)
-    reaches = sorted((reach for _, _, _, reach in _walk(root, Fraction(0))), reverse=True)
+            _add(root, stack, side, float(instructions))
+    least = limit
+    reaches = sorted((reach for _, _, _, reach in _walk(root, 0.0)), reverse=True)
     if most is not None and len(reaches) > most:
         # Of frames that are equally large, all or none.
-        least = max(least, min((reach for reach in reaches if reach > reaches[most]), default=Fraction(1)))
+        least = max(least, min((reach for reach in reaches if reach > reaches[most]), default=1.0))
     drawn = tuple(
         Frame(node.name, parent, depth, _sides(node.own), _sides(node.whole))
         for node, parent, depth, _ in _walk(root, least)
     )
-    return Frames(drawn, len(reaches) - len(drawn), float(least))
+    return Frames(drawn, len(reaches) - len(drawn), least)
 
 
-def _add(root: _Node, stack: Stack, side: int, instructions: Fraction) -> None:
+def _add(root: _Node, stack: Stack, side: int, instructions: float) -> None:
     node = root
     node.whole[side] += instructions
     for name in stack:
@@ -85,29 +84,29 @@ def _add(root: _Node, stack: Stack, side: int, instructions: Fraction) -> None:
     node.own[side] += instructions
 
 
-def _walk(root: _Node, least: Fraction) -> Iterator[tuple[_Node, int, int, Fraction]]:
+def _walk(root: _Node, least: float) -> Iterator[tuple[_Node, int, int, float]]:
     """Node, index of its caller, depth, and the limit up to which it is drawn; callers before callees.
 
     Not by recursion: stacks may be deep.
     """
     wholes = _sizes(root)
-    waiting = [(root, -1, 0, Fraction(1))]
+    waiting = [(root, -1, 0, 1.0)]
     index = 0
     while waiting:
         node, parent, depth, reach = waiting.pop()
         yield node, parent, depth, reach
         for callee in sorted(node.callees.values(), key=lambda callee: callee.name, reverse=True):
             shares = [size / whole for size, whole in zip(_sizes(callee), wholes, strict=True) if whole]
-            reached = min(reach, max(shares, default=Fraction(0)))
+            reached = min(reach, max(shares, default=0.0))
             if reached > 0 and reached >= least:
                 waiting.append((callee, index, depth + 1, reached))
         index += 1
 
 
-def _sizes(node: _Node) -> tuple[Fraction, ...]:
+def _sizes(node: _Node) -> tuple[float, ...]:
     """In the two profiles, and of their difference."""
     return *node.whole, abs(node.whole[1] - node.whole[0])
 
 
-def _sides(values: list[Fraction]) -> Sides:
-    return Sides(float(values[0]), float(values[1]))
+def _sides(values: list[float]) -> Sides:
+    return Sides(values[0], values[1])

@@ -32,10 +32,11 @@ def _functions(stacks: Stacks) -> set[str]:
 
 def _places(after: Stacks, common: set[str]) -> dict[Stack, Stack]:
     """Path without functions of one kernel only → the path in `after` that is taken for it: the heaviest."""
-    weights: dict[Stack, Fraction] = {}
+    weights: dict[Stack, float] = {}
     for stack, instructions in after.items():
+        weight = float(instructions)
         for end in range(1, len(stack) + 1):
-            weights[stack[:end]] = weights.get(stack[:end], Fraction(0)) + instructions
+            weights[stack[:end]] = weights.get(stack[:end], 0.0) + weight
     places: dict[Stack, Stack] = {}
     for path in sorted(weights, key=lambda path: (-weights[path], path)):
         if path[-1] in common:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import NamedTuple
 
 from ktrial.errors import NotCounted
@@ -76,17 +77,17 @@ class Why(NamedTuple):
         return any(part.byte_difference for part in (*self.parts, self.others))
 
 
-def whys(store: Store, record: StudyRecord) -> tuple[Why, ...]:
+def whys(store: Store, record: StudyRecord, most: int | None = None) -> tuple[Why, ...]:
     """One for each comparison's workload that has changed, or may have, and of which the store has profiles.
 
-    In the order of the report. Nothing is booted or fetched: of a kernel that is not in the cache, and of
+    In the order of the report; `most`: only so many. Nothing is booted or fetched: of a kernel that is not in the cache, and of
     settings that were never read, less is said. Raises StoreError.
     """
     wanted = list(_wanted(record))
     least, most = _FRAMES
     room = max(least, min(most, _FRAMES_OF_A_PAGE // max(1, len(wanted))))
     found = (_why(store, record, comparisons, room) for comparisons in wanted)
-    return tuple(why for why in found if why)
+    return tuple(islice((why for why in found if why), most))
 
 
 def explained(comparisons: Sequence[Comparison], found: Explained, most_frames: int = _FRAMES[1]) -> Why:
