@@ -35,8 +35,8 @@ HISTORY = (
     Change("README: a line more", "README", "\nNothing that is compiled.\n"),
     Change("pipe: a function more", "fs/pipe.c", unused("pipe")),
     Change("mmap: a function more", "mm/mmap.c", unused("mmap")),
-    Change("utsname: does not compile", "kernel/utsname.c", "\nthis is no C;\n"),
-    Change("utsname: compiles again", "kernel/utsname.c", "\n", old="\nthis is no C;\n"),
+    Change("params: does not compile", "kernel/params.c", "\nthis is no C;\n"),
+    Change("params: compiles again", "kernel/params.c", "\n", old="\nthis is no C;\n"),
     Change(
         GUILTY,
         "kernel/sys.c",

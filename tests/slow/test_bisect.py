@@ -72,5 +72,5 @@ def test_git_bisect_run_with_check_finds_the_commit_that_slowed_getppid(
 
     guilty = repository.commit_of(GUILTY)
     assert f"{guilty} is the first bad commit" in said
-    assert "kernel/utsname.c:" in said, "the commit that does not compile was met, and skipped"
+    assert "kernel/params.c:" in said, "the commit that does not compile was met, and skipped"
     assert "getppid" in summary.read_text(), "the function is named where the check is beyond the limit"

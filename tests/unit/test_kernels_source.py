@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from filelock import FileLock, Timeout
 from tests.unit.kernel_images import CONFIG
 from tests.unit.source_trees import a_source_tree
 
@@ -22,6 +23,7 @@ from ktrial.errors import (
 )
 from ktrial.kernels.apt import Package
 from ktrial.kernels.source import add, build_directory, debian, make, name_of, option_of, wanted
+from ktrial.kernels.source.building import built
 from ktrial.kernels.source.tree import tree_in
 
 
@@ -226,3 +228,30 @@ def test_debians_newest_source_is_chosen_and_an_unknown_one_names_those_that_are
     with pytest.raises(NoSuchSource) as caught:
         debian.chosen("linux-source-6.2", there)
     assert caught.value.advice == "there are: linux-source-5.10, linux-source-6.1"
+
+
+def test_a_source_is_a_kernels_name_like_any_other(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(source)
+    kernel = kernels.add("source:.")
+    assert (kernel.name, kernels.get("source:.")) == (f"source:{source}", kernel)
+    a_source_tree(source, extra=b"another")
+    assert kernels.add(f"source:{source}").digest != kernel.digest, "it is built anew each time it is added"
+    with pytest.raises(KtrialError, match="a directory is missing"):
+        kernels.add("source:")
+
+
+def test_two_builds_of_one_source_wait_for_each_other(source: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    first, second = (tmp_path / name for name in ("first", "second"))
+    first.mkdir()
+    second.mkdir()
+
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
+        if what == "building" and "nested" not in said:
+            said.append("nested")
+            with pytest.raises(Timeout), FileLock(build_directory(source) / "lock", timeout=0):
+                said.append("another ktrial builds at the same time")
+
+    assert built(wanted(source), first, progress).image == first / "vmlinux"
+    assert said == ["nested"]
+    built(wanted(source), second, progress)

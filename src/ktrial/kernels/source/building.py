@@ -8,6 +8,7 @@
 """
 
 import hashlib
+import shutil
 from pathlib import Path
 
 from ktrial.kernels.cache import Cache, cache_directory
@@ -37,16 +38,24 @@ def add(wanted: Wanted, progress: Progress = silent) -> Kernel:
     Raises NotASource, SourceNotClean, BuildToolsMissing, BadConfigFile, OptionNotTaken, BuildFailed,
     CacheFull and other KernelErrors.
     """
+    cache, name = Cache(), name_of(wanted.source)
+    with file_system_errors(cache.root), cache.adding(name, progress), cache.workspace() as workspace:
+        return cache.store(name, built(wanted, workspace, progress), workspace, progress)
+
+
+def built(wanted: Wanted, workspace: Path, progress: Progress) -> Parts:
+    """Build the kernel that is wanted, and copy its parts into the directory `workspace`. Raises as `add`."""
     tree = tree_in(wanted.source)
     check_clean(tree)
     check_tools(tree)
     home = build_directory(tree.directory)
     with file_system_errors(home):
         home.mkdir(parents=True, exist_ok=True)
+        # The parts are copied before the next build may change them.
         with held(home / "lock", progress, "waiting for another ktrial that builds here"):
             make = Make(tree, home, progress)
             _build(make, wanted)
-            return _register(make, wanted, progress)
+            return _parts(make, wanted, workspace)
 
 
 def build_directory(source: Path) -> Path:
@@ -71,16 +80,11 @@ def _build(make: Make, wanted: Wanted) -> None:
     make.run("building", _TARGET)
 
 
-def _register(make: Make, wanted: Wanted, progress: Progress) -> Kernel:
-    cache, name = Cache(), name_of(make.tree.directory)
-    parts = Parts(
-        image=make.build / _TARGET,
-        config=make.build / ".config",
-        system_map=make.build / "System.map",
-        origin=_origin(make.tree, wanted),
+def _parts(make: Make, wanted: Wanted, workspace: Path) -> Parts:
+    image, config, system_map = (
+        Path(shutil.copy(make.build / name, workspace / name)) for name in (_TARGET, ".config", "System.map")
     )
-    with cache.adding(name, progress), cache.workspace() as workspace:
-        return cache.store(name, parts, workspace, progress)
+    return Parts(image=image, config=config, system_map=system_map, origin=_origin(make.tree, wanted))
 
 
 def _origin(tree: Tree, wanted: Wanted) -> Origin:

@@ -1,0 +1,30 @@
+"""A kernel built from a source tree, in ktrial's own configuration for guests."""
+
+from pathlib import Path
+
+from ktrial.errors import BadKernelName
+from ktrial.kernels.provider import Parts, Request
+from ktrial.kernels.source.building import built, name_of
+from ktrial.kernels.source.requests import Wanted
+
+
+class FromSource:
+    """Names like `source:/home/me/linux`: the kernel as it was last built from there."""
+
+    prefix = "source"
+    summary = "source:DIR, built from Linux's source in that directory"
+    takes_files = False
+    remembers = False
+
+    def canonical(self, name: str, wanted: str) -> str:
+        """Make the path absolute."""
+        if not wanted:
+            raise BadKernelName(name=name, problem="a directory is missing", allowed=self.summary)
+        return name_of(Path(wanted))
+
+    def fetch(self, request: Request) -> Parts:
+        """Build what changed since the last time. Raises NotASource, BuildFailed and other BuildErrors."""
+        return built(Wanted(Path(request.wanted)), request.workspace, request.progress)
+
+
+PROVIDER = FromSource()
