@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ktrial.cli.function_tables import short_labels
 from ktrial.cli.terminal import breakable
 from ktrial.model.differences import Differences, OptionDifference, Why
 from ktrial.model.kernel_values import ValueDifference
@@ -101,12 +102,12 @@ def _values(why: Why, everything: bool) -> Iterable[Table | str]:
     groups = _alike(both)
     shown = groups if everything else groups[:_MOST_VALUES]
     if shown:
-        table = _table("setting", *_sides(why))
+        table = _table("setting", *short_labels(why.explanation))
         for alike in shown:
             table.add_row(_path(alike), *_texts(alike[0]))
         yield table
     if everything and single:
-        table = _table("in one of the two only", *_sides(why))
+        table = _table("in one of the two only", *short_labels(why.explanation))
         for one in single:
             table.add_row(shortened(_name(one.path), _NAME_COLUMNS), *_texts(one))
         yield table
@@ -138,12 +139,6 @@ def _name(path: str) -> str:
     return path.removeprefix(_SYSCTL).translate(str.maketrans("./", "/."))
 
 
-def _sides(why: Why) -> tuple[str, str]:
-    sides = (why.explanation.before, why.explanation.after)
-    old, new = (shortened(side.label, _VALUE_COLUMNS) for side in sides)
-    return old, new
-
-
 def _texts(one: ValueDifference) -> tuple[str, str]:
     """The two values; of two lists, the words that only one of them has."""
     words, others = ((value or "").split() for value in (one.before, one.after))
@@ -163,7 +158,7 @@ def _counters(why: Why, everything: bool) -> Iterable[Table | str]:
     found = why.differences
     shown = found.counters if everything else found.counters[:_MOST_COUNTERS]
     if shown:
-        table = _table("counter", *_sides(why))
+        table = _table("counter", *short_labels(why.explanation))
         for one in shown:
             table.add_row(one.counter, figures.number(one.before), figures.number(one.after))
         yield table

@@ -13,6 +13,7 @@ from ktrial.report import figures
 from ktrial.report.printable import one_line, shortened
 
 _NAME_COLUMNS = 60
+_LABEL_COLUMNS = 24
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"
 _COUNTED_ANEW = "The stored trials were not counted by function: {} were counted anew for this."
 _MOST_EVIDENCE = 5
@@ -44,7 +45,7 @@ def print_explanation(
 def _functions(explanation: Explanation, shown: Sequence[Row]) -> Table:
     """The rows, what is left of them, and the sum; bytes only where string instructions differ."""
     before, after = explanation.before, explanation.after
-    headings = [shortened(before.label, 24), shortened(after.label, 24), "difference", "share, %"]
+    headings = [*short_labels(explanation), "difference", "share, %"]
     bytes_too = bool(explanation.byte_rows)
     table = _table("function", *headings, *(["bytes"] if bytes_too else []))
     rest = [row for row in explanation.rows if row not in shown]
@@ -60,6 +61,14 @@ def _functions(explanation: Explanation, shown: Sequence[Row]) -> Table:
     add(breakable(figures.counted(len(rest), "other row")), rest, _together(explanation, rest))
     add("the sum", explanation.rows, _together(explanation, explanation.rows), "bold")
     return table
+
+
+def short_labels(explanation: Explanation) -> tuple[str, str]:
+    """The two labels without the words that both begin with, as headings of columns."""
+    old, new = explanation.before.label.split(), explanation.after.label.split()
+    while old[1:] and new[1:] and old[0] == new[0]:
+        old, new = old[1:], new[1:]
+    return shortened(" ".join(old), _LABEL_COLUMNS), shortened(" ".join(new), _LABEL_COLUMNS)
 
 
 def _bytes_of(explanation: Explanation, rows: Iterable[Row]) -> tuple[str]:

@@ -194,8 +194,9 @@ class _Boots:
         """The boot's settings, from the cache or from a guest. Raises MachineError, GuestEnded."""
         if not self._guests.values:
             return None
-        if not self._guests.run:
-            return kept_values(boot)
+        kept = kept_values(boot)
+        if kept or not self._guests.run:
+            return kept
         observer = self._guests.observer or Silent()
         observer.preparing(boot, "reading the kernel's settings")
         return default_values(self._guests.machine or machines.find(_EXACT), boot)
