@@ -12,7 +12,7 @@ from ktrial.model.explanation import Explanation
 ALL_CODE = "all code"
 """The compiler, and what it is told for every function."""
 
-_OWNED = {
+OWNED = {
     ALL_CODE: """
         CC_VERSION_TEXT CC_OPTIMIZE.* LTO.* CFI.* CALL_PADDING CALL_THUNKS FUNCTION_ALIGNMENT.*
         FUNCTION_PADDING.* (MITIGATION_)?(RETPOLINE|RETHUNK|SLS|CALL_DEPTH_TRACKING)
@@ -107,7 +107,7 @@ _OWNED = {
 }
 """Subsystem → patterns of whole option names, without CONFIG_."""
 
-_PATTERNS = {name: re.compile("|".join(text.split())) for name, text in _OWNED.items()}
+_PATTERNS = {name: re.compile("|".join(text.split())) for name, text in OWNED.items()}
 _NO_CHOICE = re.compile(
     r"(ARCH_(HAS|HAVE|SUPPORTS|WANTS?|USES?|USE|ENABLE|SELECTS?)|HAVE|HAS|CC_HAS|CC_CAN|AS|LD|RUSTC?|PAHOLE)_.*"
 )

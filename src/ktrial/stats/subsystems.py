@@ -143,7 +143,7 @@ _BEGINNINGS = {
     """,
 }
 
-_FILES = {
+BY_FILE = {
     "maple tree": "lib/maple_tree.c",
     "slab": "mm/slub.c mm/slab.c mm/slab_common.c mm/mempool.c mm/kasan/ mm/kfence/",
     "page allocator": "mm/page_alloc.c mm/compaction.c mm/page_isolation.c mm/show_mem.c",
@@ -197,7 +197,7 @@ _FILES = {
 }
 """Source files, or how their paths begin, that belong to one subsystem. The longest decides."""
 
-_DIRECTORIES = {
+BY_DIRECTORY = {
     "mm": "mm/ arch/x86/mm/",
     "file systems": "fs/",
     "string operations": "arch/x86/lib/",
@@ -218,8 +218,8 @@ def _by_beginning(table: dict[str, str]) -> dict[str, str]:
 
 
 _BY_PREFIX = _by_beginning(_BEGINNINGS)
-_BY_FILE = _by_beginning(_FILES)
-_BY_DIRECTORY = _by_beginning(_DIRECTORIES)
+_BY_FILE = _by_beginning(BY_FILE)
+_BY_DIRECTORY = _by_beginning(BY_DIRECTORY)
 
 
 def subsystem(function: str, module: str = "", file: str = "") -> str:

@@ -1,0 +1,68 @@
+"""Options that plausibly own the functions of a difference."""
+
+import pytest
+from tests.unit.profiles import a_profile
+
+from ktrial.model.explanation import Explanation
+from ktrial.stats import config_owners, subsystems
+from ktrial.stats.config_owners import ALL_CODE, differing_options, heavy_subsystems
+from ktrial.stats.explain import explain
+
+
+def explained(old: dict[str, int], new: dict[str, int]) -> Explanation:
+    before, after = (a_profile({(name, ""): count for name, count in each.items()}) for each in (old, new))
+    return explain(before, after)
+
+
+SLAB_AND_LOCKS = explained({"kmem_cache_alloc": 100, "mutex_lock": 100, "zap_pte": 9}, {"mutex_lock": 400})
+
+
+def owners(option: str, explanation: Explanation = SLAB_AND_LOCKS) -> tuple[str, ...]:
+    (found,) = differing_options(explanation, {}, {option: "y"})
+    return found.owners
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("CONFIG_SLUB_CPU_PARTIAL", ("slab",)),
+        ("CONFIG_MUTEX_SPIN_ON_OWNER", ("locks",)),
+        ("CONFIG_DEBUG_LOCK_ALLOC", ("locks",)),
+        ("CONFIG_TCP_CONG_BBR", ()),
+        ("CONFIG_CC_VERSION_TEXT", (ALL_CODE,)),
+        ("CONFIG_PREEMPT_LAZY", (ALL_CODE,)),
+        ("CONFIG_INIT_ON_ALLOC_DEFAULT_ON", ("slab",)),
+        ("CONFIG_ARCH_SUPPORTS_RT", ()),
+        ("CONFIG_HAVE_MOVE_PUD", ()),
+        ("CONFIG_USB", ()),
+    ],
+)
+def test_an_option_is_owned_by_the_subsystems_that_weigh(option: str, expected: tuple[str, ...]) -> None:
+    assert owners(option) == expected
+
+
+def test_options_of_the_heaviest_subsystem_come_first_and_unowned_ones_last() -> None:
+    names = ("CONFIG_USB", "CONFIG_SLUB_DEBUG", "CONFIG_LOCKDEP", "CONFIG_SMP", "CONFIG_ACPI")
+    found = differing_options(SLAB_AND_LOCKS, dict.fromkeys(names, "y"), {})
+    assert [one.option for one in found] == [
+        "CONFIG_LOCKDEP",
+        "CONFIG_SLUB_DEBUG",
+        "CONFIG_SMP",
+        "CONFIG_ACPI",
+        "CONFIG_USB",
+    ]
+    assert {one.after for one in found} == {None}
+
+
+def test_options_that_are_the_same_are_no_difference() -> None:
+    assert differing_options(SLAB_AND_LOCKS, {"CONFIG_SMP": "y"}, {"CONFIG_SMP": "y"}) == ()
+
+
+def test_subsystems_weigh_by_their_differences_without_the_signs() -> None:
+    balanced = explained({"mutex_lock": 1000, "kfree": 50}, {"down_read": 1000, "kfree": 60, "zap": 1})
+    assert heavy_subsystems(balanced) == ["locks"]
+
+
+def test_every_owner_is_a_subsystem() -> None:
+    known = {*subsystems.PREFIXES, *subsystems.BY_FILE, *subsystems.BY_DIRECTORY, ALL_CODE}
+    assert set(config_owners.OWNED) <= known
