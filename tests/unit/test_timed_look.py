@@ -232,7 +232,7 @@ def test_holm_and_benjamini_hochberg_agree_with_statsmodels(p: list[float]) -> N
 @pytest.mark.parametrize("seed", range(12))
 def test_equivalence_at_one_look_is_the_two_one_sided_tests_of_statsmodels(seed: int) -> None:
     measured = study(0.004, blocks=12, sd=0.006, seed=seed)
-    (one,) = confirm([measured], DESIGN)
+    (one,) = confirm([measured], DESIGN).comparisons
     logs = {label: np.log(values) for label, values in measured.values.items()}
     p, _, _ = ttost_paired(logs["B"], logs["A"], -math.log(1.01), math.log(1.01))
     assert (one.verdict is Verdict.EQUIVALENT) == (p < 0.025)
@@ -248,6 +248,14 @@ def test_the_permutation_test_is_exact_for_one_treatment_in_few_blocks() -> None
     """Five blocks, all five ratios above 1: of the 32 ways to exchange, two are as extreme."""
     logs = np.array([[0.0, 0.9], [0.0, 1.0], [0.0, 1.1], [0.0, 1.05], [0.0, 0.95]])
     assert max_t_permutation(logs, draws=40_000)[0] == pytest.approx(2 / 32, abs=0.005)
+
+
+def test_a_difference_that_only_the_normal_distribution_carries_is_told() -> None:
+    """With five blocks no permutation test can find anything at 5 %: 2 of 32 is the least."""
+    few, many = (confirm([study(0.05, blocks=blocks)], DESIGN) for blocks in (5, 12))
+    assert few.comparisons[0].verdict is many.comparisons[0].verdict is Verdict.WORSE
+    assert [each.kind for each in few.warnings] == [WarningKind.PERMUTATION_DISAGREES]
+    assert not many.warnings
 
 
 def test_the_permutation_test_is_right_when_nothing_differs() -> None:

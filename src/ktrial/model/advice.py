@@ -38,6 +38,8 @@ class WarningKind(StrEnum):
     """So few distinct values that the clock's or the print's resolution shows."""
     EARLY_STOPPING = "early-stopping"
     """The study stopped as soon as a difference was certain, which makes the difference look larger."""
+    PERMUTATION_DISAGREES = "permutation-disagrees"
+    """A difference that the t test finds, and permutation within blocks does not."""
     TOO_FEW_RUNS = "too-few-runs"
     COPIED_VALUES = "copied-values"
     """The same numbers where independent measurements should stand."""

@@ -12,7 +12,7 @@ from ktrial.model.verdict import Comparison, Verdict
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.audit import audit
 from ktrial.stats.audit.indices import geometric_mean, recomputed
-from ktrial.stats.timed import Measured, SequentialDesign, confirm, verdict_of
+from ktrial.stats.timed import Look, Measured, SequentialDesign, confirm, verdict_of
 from ktrial.stats.timed.boundaries import FEWEST_BLOCKS
 from ktrial.stats.timed.sequential import Claim
 from ktrial.stats.unblocked import (
@@ -45,7 +45,7 @@ class Choices:
 def analyse(files: Sequence[Imported], choices: Choices) -> Analysis:
     """Everything about the files."""
     families = tuple(_family(file.source, family, choices) for file in files for family in file.families)
-    findings = audit(files)
+    findings = (*audit(files), *_block_warnings(files, choices))
     return Analysis(
         confidence=choices.confidence,
         margin=choices.margin,
@@ -54,6 +54,21 @@ def analyse(files: Sequence[Imported], choices: Choices) -> Analysis:
         findings=findings,
         answer=_answer(families, findings),
     )
+
+
+def _block_warnings(files: Sequence[Imported], choices: Choices) -> list[DataWarning]:
+    """What the checks of timed studies say about families in blocks."""
+    return [
+        warning
+        for file in files
+        for family in file.families
+        if _in_blocks(family)
+        for warning in _confirmed(measured_in_blocks(family), choices).warnings
+    ]
+
+
+def _in_blocks(family: Family) -> bool:
+    return family.blocked and len(family.groups) > 1 and len(_blocks(family)) >= FEWEST_BLOCKS
 
 
 def _family(source: str, family: Family, choices: Choices) -> FamilyAnalysis:
@@ -106,7 +121,7 @@ def _comparisons(
     family: Family, base: int, direction: Direction | None, choices: Choices
 ) -> tuple[Comparison, ...]:
     metric = Metric(name=family.metric, unit=family.unit, direction=direction or Direction.HIGHER)
-    if family.blocked and len(family.groups) > 1 and len(_blocks(family)) >= FEWEST_BLOCKS:
+    if _in_blocks(family):
         found = _within_blocks(family, base, metric, choices)
     else:
         others = [group for at, group in enumerate(family.groups) if at != base]
@@ -146,8 +161,11 @@ def measured_in_blocks(family: Family, baseline: str = "") -> Measured:
 
 def _within_blocks(family: Family, base: int, metric: Metric, choices: Choices) -> tuple[Comparison, ...]:
     measured = replace(measured_in_blocks(family, family.groups[base].label), metric=metric)
-    design = SequentialDesign(margin=choices.margin, alpha=1 - choices.confidence)
-    return confirm([measured], design)
+    return _confirmed(measured, choices).comparisons
+
+
+def _confirmed(measured: Measured, choices: Choices) -> Look:
+    return confirm([measured], SequentialDesign(margin=choices.margin, alpha=1 - choices.confidence))
 
 
 def _compared(
