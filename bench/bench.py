@@ -68,12 +68,12 @@ def table(rows: list[Row]) -> Table:
     """The rows for people."""
     drawn = Table("what", "ktrial", "against", "ratio", "wanted", "holds")
     for row in rows:
-        other = "not measured" if row.other_seconds is None else f"{row.other_seconds:.1f} s"
+        other = "not measured" if row.other_seconds is None else f"{row.other_seconds:.3g} s"
         drawn.add_row(
             row.what,
             f"{row.seconds:.3f} s",
             f"{row.against}: {other}" if row.against else "",
-            f"{row.ratio:.1f}" if row.ratio is not None else "",
+            f"{row.ratio:.2g}" if row.ratio is not None else "",
             wanted(row),
             {True: "yes", False: "NO", None: ""}[row.holds],
         )
@@ -81,8 +81,10 @@ def table(rows: list[Row]) -> Table:
 
 
 def wanted(row: Row) -> str:
-    """Both limits in words."""
+    """The limits in words."""
     ratio = f"≥ {row.least_ratio:g} times faster" if row.least_ratio is not None else ""
+    if row.most_slowdown is not None:
+        ratio = f"≤ {row.most_slowdown:g} times slower"
     limit = f"< {row.most_seconds:g} s" if row.most_seconds is not None else ""
     return ", ".join(text for text in (ratio, limit) if text)
 

@@ -19,6 +19,8 @@ class Row:
     """The other program's median; None where it could not be measured."""
     least_ratio: float | None = None
     """How many times faster than the other ktrial must be."""
+    most_slowdown: float | None = None
+    """How many times slower than the other ktrial may be."""
     most_seconds: float | None = None
     """What ktrial may take on idle cores."""
     note: str = ""
@@ -35,6 +37,8 @@ class Row:
         told = []
         if self.least_ratio is not None:
             told.append(None if self.ratio is None else self.ratio >= self.least_ratio)
+        if self.most_slowdown is not None:
+            told.append(None if self.ratio is None else 1 / self.ratio <= self.most_slowdown)
         if self.most_seconds is not None:
             told.append(self.seconds < self.most_seconds)
         if False in told:
