@@ -69,6 +69,18 @@ def test_any_other_fact_is_another_snapshot() -> None:
     assert len({key(FACTS), key(FACTS | {"qemu": "10.0"}), key(FACTS | {"cpu": "max"})}) == 3
 
 
+def test_a_note_stays_beside_its_snapshot_and_goes_with_it(tmp_path: Path) -> None:
+    snapshots = cache(tmp_path)
+    snapshots.keep_note(NAME, b"too early")
+    assert snapshots.note(NAME) is None
+    snapshots.make(FACTS, contents, nothing)
+    snapshots.keep_note(NAME, b"symbols")
+    assert cache(tmp_path).note(NAME) == b"symbols"
+    assert is_there(snapshots)
+    snapshots.remove(NAME)
+    assert snapshots.note(NAME) is None
+
+
 def test_what_is_not_there(tmp_path: Path) -> None:
     assert not is_there(cache(tmp_path / "nowhere"))
 
