@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -224,6 +225,15 @@ def test_a_bug_of_ktrials_own_is_no_verdict(here: Here, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("ktrial.cli.measuring.limits", broken)
     assert here.run(*SLOW_FORK).status == 128
+
+
+def test_a_ktrial_that_cannot_even_start_is_no_verdict(
+    here: Here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "ktrial.cli.app", None)
+    assert here.run(*SLOW_FORK).status == 128
+    assert here.run("list").status == 70
 
 
 def test_source_alone_means_the_tree_that_ktrial_stands_in(

@@ -106,7 +106,7 @@ def _row_as_json(row: Row) -> dict[str, Any]:
 
 def _what(check: Check) -> str:
     modes = dict.fromkeys(MODE_NAMES[row.comparison.mode] for row in check.rows)
-    return "; ".join(["changes for the worse are limited", *modes])
+    return "; ".join(["only changes for the worse are limited", *modes])
 
 
 def _table(check: Check) -> Table:

@@ -5,7 +5,10 @@ import sys
 import warnings
 from typing import NoReturn, TextIO
 
-from ktrial.cli.problems import INTERRUPTED, Ending, tell
+from ktrial.cli.problems import BUG, INTERRUPTED, Ending, tell
+
+STOPS_A_BISECTION = 128
+"""`git bisect run` takes smaller exit codes for a verdict on the commit; a bug of ktrial's own is none."""
 
 
 def main() -> NoReturn:
@@ -25,6 +28,8 @@ def main() -> NoReturn:
         ending.code = result if isinstance(result, int) else 0
         if ending.code == INTERRUPTED:  # Typer turns KeyboardInterrupt into this
             raise KeyboardInterrupt
+    if ending.code == BUG and sys.argv[1:2] == ["check"]:
+        ending.code = STOPS_A_BISECTION
     sys.exit(ending.code)
 
 
