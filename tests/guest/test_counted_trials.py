@@ -33,9 +33,8 @@ def test_a_study_keeps_what_each_function_had(tmp_path: Path) -> None:
         record = run(study, store=store)
         assert [trial.outcome for trial in record.trials] == [Outcome.COMPLETED] * 2
         assert [trial.warnings for trial in record.trials] == [()] * 2
-        found = {
-            use.label: profile_of(store, record, Treatment(levels={}), use.label) for use in study.workloads
-        }
+        as_it_is = Treatment(levels={})
+        found = {use.label: profile_of(store, record, as_it_is, use.label) for use in study.workloads}
         other = store.profile(record.id, record.trials[1].planned.key, "fork")
     plain, *_ = record.trials
     values = {(sample.workload, sample.metric): sample for sample in plain.samples}
@@ -61,9 +60,7 @@ def test_a_study_keeps_what_each_function_had(tmp_path: Path) -> None:
 def test_modules_have_names_that_hold_for_their_boot(tmp_path: Path) -> None:
     kernel = kernels.add(KERNEL)
     modules = kernels.resolve(kernel, ["ext4"])
-    boot = Boot(
-        kernel=kernel, memory_mib=256, settle_ns=500_000_000, modules=kernels.resolve(kernel, ["ext4"])
-    )
+    boot = Boot(kernel=kernel, memory_mib=256, settle_ns=500_000_000, modules=modules)
     machine = ExactMachine(cache=tmp_path, count=CountedBy.PLUGIN)
     with machine.profiled(boot) as target:
         told = target.kallsyms()
