@@ -22,6 +22,7 @@ from ktrial.model.base import Model, digest
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _WRITABLE_BY_OTHERS = 0o022
+_LONGEST_ENTRY = 1 << 20
 _START_TIME = 22 - 3
 """Field `starttime` of /proc/PID/stat (proc(5)), counted from the state, which is behind the name."""
 
@@ -234,13 +235,17 @@ def _short(command: list[str]) -> str:
 
 def _read(path: Path) -> Entry:
     """The entry. Raises ValueError, which says what is wrong with it."""
-    text = path.read_bytes()
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LONGEST_ENTRY)
+    except OSError as error:
+        raise ValueError(f"it cannot be read: {error.strerror}") from None
     if not text:
         raise ValueError("it is empty")
     try:
         whole = json.loads(text)
         body, said = whole["entry"], whole["sha256"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError("it is cut short, or no entry at all") from None
     if digest(body) != said:
         raise ValueError("its checksum does not match")

@@ -1,0 +1,83 @@
+"""Kills a process that changes knobs over and over, and has `ktrial restore` put them back."""
+
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NoReturn
+
+from ktrial.cli.app import app
+from ktrial.cli.main import main
+from ktrial.knobs import Setting, changing
+from ktrial.knobs.location import CHANGES
+from ktrial.target import Target
+
+LONGEST_S = 0.02
+"""Several times what one round of changes takes."""
+
+
+IMPORTED_ONCE = app
+"""What `main` imports when it is called: here, and not in each of the processes that are forked."""
+
+
+def forked(work: Callable[[], object]) -> int:
+    """Do the work in another process; return its id."""
+    process = os.fork()
+    if process:
+        return process
+    try:
+        work()
+    finally:
+        os._exit(1)
+
+
+def change_for_ever(target: Target, rounds: Iterable[tuple[Setting, ...]], begun: int) -> NoReturn:
+    """Set and put back, with a word to the pipe `begun` at the start."""
+    told = False
+    while True:
+        for settings in rounds:
+            with changing(target, "a study") as changes:
+                if not told:
+                    os.write(begun, b"x")
+                    told = True
+                changes.apply(*settings)
+                changes.apply(*reversed(settings))
+
+
+def kill_at_a_random_instant(work: Callable[[int], object], chance: random.Random) -> None:
+    """Start the work (told a pipe to write to when it has begun), and kill it."""
+    read, write = os.pipe()
+    process = forked(lambda: work(write))
+    os.close(write)
+    try:
+        assert os.read(read, 1) == b"x"
+        time.sleep(chance.uniform(0, LONGEST_S))
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        os.close(read)
+
+
+def has_left_something(journal: Path) -> bool:
+    """Whether there is an entry in the journal."""
+    return any((journal / CHANGES).glob("*.json"))
+
+
+def run_ktrial(*arguments: str) -> int:
+    """The exit status of the command line, run in another process."""
+
+    def work() -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        sys.argv = ["ktrial", *arguments]
+        try:
+            main()
+        except SystemExit as ended:
+            os._exit(ended.code if isinstance(ended.code, int) else 0)
+
+    _, status = os.waitpid(forked(work), 0)
+    return os.waitstatus_to_exitcode(status)
