@@ -82,6 +82,23 @@ def test_levels_in_order_are_a_finding(labels: tuple[str, ...], found: bool) -> 
 
 
 @pytest.mark.parametrize(
+    ("means", "found"),
+    [
+        ((433.6, 402.1, 384.6, 382.0, 381.4), True),
+        ((381.4, 382.0, 384.6, 402.1, 433.6), True),
+        ((433.6, 402.1, 381.4, 384.6, 382.0), False),
+        ((433.6, 402.1, 384.6, 382.0), False),
+    ],
+)
+def test_means_that_fall_from_row_to_row_are_a_finding(means: tuple[float, ...], found: bool) -> None:
+    groups = [
+        runs(label, *(mean + 0.11 * each for each in range(8)))
+        for label, mean in zip(("24ms", "48ms", "72ms", "12ms", "6ms"), means, strict=False)
+    ]
+    assert (WarningKind.ORDER_CONFOUNDED in kinds(family(*groups))) is found
+
+
+@pytest.mark.parametrize(
     ("order", "found"),
     [
         (tuple("aaabbb"), True),

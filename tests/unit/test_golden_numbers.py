@@ -143,6 +143,11 @@ def test_the_audit_finds_the_ascending_sweep() -> None:
     assert "the 11 levels stand in ascending order (100000 … 990000)" in found[0]
 
 
+def test_the_audit_finds_that_throughput_fell_with_every_step_of_the_latency_sweep(knobs: Analysis) -> None:
+    found = texts(knobs, WarningKind.ORDER_CONFOUNDED)
+    assert any("the means fall from every row to the next (433.63 … 381.42)" in text for text in found)
+
+
 def test_the_run_counts_behind_phoronix_s_rows(knobs: Analysis) -> None:
     runs = {family.name: [group.runs for group in family.groups] for family in knobs.families}
     assert runs == {

@@ -7,15 +7,17 @@ from itertools import pairwise
 
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.measurements import Family, Imported
+from ktrial.stats.unblocked import moments
 
 _FEWEST_LEVELS = 4
 """Below, an order that happens to be sorted says little."""
+_FEWEST_MEANS = 5
 _SUFFIXES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "": 1.0}
 _NUMBER = re.compile(r"([-+]?[0-9]*\.?[0-9]+(?:e[-+]?[0-9]+)?) ?([a-zµ%]{0,2})", re.IGNORECASE)
 
 
 def find(files: Sequence[Imported]) -> Iterator[DataWarning]:
-    """Levels in ascending or descending order; groups that ran one after another."""
+    """Levels in ascending or descending order, or means; groups that ran one after another."""
     for file in files:
         told: set[tuple[str, ...]] = set()
         for family in file.families:
@@ -23,7 +25,7 @@ def find(files: Sequence[Imported]) -> Iterator[DataWarning]:
             if family.blocked or labels in told:
                 continue
             told.add(labels)
-            yield from _sorted_levels(file.source, family)
+            yield from list(_sorted_levels(file.source, family)) or _sorted_means(file.source, family)
             yield from _one_after_another(file.source, family)
 
 
@@ -43,6 +45,21 @@ def _sorted_levels(source: str, family: Family) -> Iterator[DataWarning]:
         text=f"{source}: {family.name}: the {len(known)} levels stand in {way} order ({first} … {last}), "
         f"which a random order does once in {chance}: what changed with time looks like an effect",
         advice="run the levels in blocks, each once a block, in random order, and publish the run order",
+    )
+
+
+def _sorted_means(source: str, family: Family) -> Iterator[DataWarning]:
+    """Means that rise or fall from each row to the next, where the levels do not."""
+    means = [moments(group).mean for group in family.groups]
+    if len(means) < _FEWEST_MEANS or means not in (sorted(means), sorted(means, reverse=True)):
+        return
+    way = "rise" if means[0] < means[-1] else "fall"
+    yield DataWarning(
+        kind=WarningKind.ORDER_CONFOUNDED,
+        text=f"{source}: {family.name}: the means {way} from every row to the next ({means[0]:g} … "
+        f"{means[-1]:g}), which they do by chance once in {math.factorial(len(means)) // 2}: if the rows "
+        "stand in run order, this is what a drift looks like",
+        advice="a table that was sorted by its means says nothing here; else run the levels in blocks",
     )
 
 

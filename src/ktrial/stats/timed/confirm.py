@@ -43,7 +43,8 @@ def _doubt(one: Comparison, measured: Sequence[Measured], alpha: float) -> DataW
 
 def _with_ratios(measured: Measured) -> Measured:
     """Without the treatments that have values that are not above zero."""
-    kept = {label: each for label, each in measured.values.items() if not min(each, default=0.0) <= 0}
+    values = measured.values.items()
+    kept = {label: each for label, each in values if not any(value <= 0 for value in each)}
     return replace(measured, values=kept)
 
 
