@@ -28,7 +28,7 @@ def print_explanation(
 
     `top` None: all of them. `counted_anew`: treatments whose stored trials had no counts by function.
     """
-    console.print(Text(one_line(_headline(explanation)), style="bold"))
+    console.print(Text(one_line(_headline(explanation)), style="bold"), soft_wrap=True)
     console.print(Text(_UNIT, style="dim"))
     if counted_anew:
         console.print(one_line(_COUNTED_ANEW.format(" and ".join(counted_anew))))

@@ -1,6 +1,7 @@
 """What differs between two treatments beside their functions: levels, configuration, settings, counters."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -22,6 +23,8 @@ _SMALL = 10.0
 """Added to both sides of a ratio, over the whole run: a counter that rose from 0 to 3 is no finding."""
 _SMALLEST_DIFFERENCE = math.log(1.01)
 _LAST = "network"
+_TIMES = re.compile(r".*_ns|.*_time|.*run_delay|stat\.cpu\..*|rusage\.maxrss_kib")
+"""Counters that are no events: times, which most kernels only sample at each tick."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,11 @@ def _counters(
 
 
 def _deltas(trial: Trial, workload: str) -> dict[str, float]:
-    return {one.name: one.delta for one in trial.counters if one.workload == workload}
+    return {
+        one.name: one.delta
+        for one in trial.counters
+        if one.workload == workload and not _TIMES.fullmatch(one.name)
+    }
 
 
 def _ranked(differing: Mapping[str, float]) -> Iterable[str]:
