@@ -57,21 +57,29 @@ class Repository:
 
     @classmethod
     def make(cls, source: Path, directory: Path) -> "Repository":
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["cp", "-a", source, directory], check=True)
-        made = cls(directory)
-        made.git("init", "--quiet", "--initial-branch=master")
-        made.commit("Linux, as Debian has it")
-        made.git("tag", "good")
+        """The source's copy is kept between runs: its files keep their times, and make their products."""
+        made, base = cls(directory), source.name
+        if not made.has(base):
+            shutil.rmtree(directory, ignore_errors=True)
+            directory.parent.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["cp", "-a", source, directory], check=True)
+            made.git("init", "--quiet")
+            made.commit("Linux, as Debian has it", "--all")
+            made.git("tag", base)
+        made.git("bisect", "reset")
+        made.git("checkout", "--quiet", "--force", "-B", "master", base)
+        made.git("tag", "--force", "good")
         for change in HISTORY:
             change.apply(directory)
-            made.commit(change.subject)
+            made.commit(change.subject, change.file)
         return made
 
-    def commit(self, subject: str) -> None:
+    def has(self, tag: str) -> bool:
+        return (self.directory / ".git" / "refs" / "tags" / tag).exists()
+
+    def commit(self, subject: str, what: str) -> None:
         # Debian's own .gitignore leaves all of the source out.
-        self.git("add", "--all", "--force")
+        self.git("add", "--force", what)
         self.git("commit", "--quiet", "--message", subject)
 
     def git(self, *arguments: str) -> str:
