@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from ktrial.cli.app import app
 from ktrial.cli.main import main
+from ktrial.cli.problems import Ending
 from ktrial.knobs import Setting, changing
 from ktrial.knobs.location import CHANGES
 from ktrial.target import Target
@@ -47,18 +48,31 @@ def change_for_ever(target: Target, rounds: Iterable[tuple[Setting, ...]], begun
                 changes.apply(*reversed(settings))
 
 
-def kill_at_a_random_instant(work: Callable[[int], object], chance: random.Random) -> None:
-    """Start the work (told a pipe to write to when it has begun), and kill it."""
+def change_and_wait(target: Target, settings: tuple[Setting, ...], begun: int) -> None:
+    """As `ktrial` itself does it: change, tell the pipe, and wait for a signal that ends it."""
+    with Ending(), changing(target, "a study") as changes:
+        changes.apply(*settings)
+        os.write(begun, b"x")
+        time.sleep(60)
+
+
+def begun(work: Callable[[int], object]) -> int:
+    """Start the work in another process; return its id once it has told its pipe that it has begun."""
     read, write = os.pipe()
     process = forked(lambda: work(write))
     os.close(write)
-    try:
-        assert os.read(read, 1) == b"x"
-        time.sleep(chance.uniform(0, LONGEST_S))
-    finally:
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-        os.close(read)
+    told = os.read(read, 1)
+    os.close(read)
+    assert told == b"x"
+    return process
+
+
+def kill_at_a_random_instant(work: Callable[[int], object], chance: random.Random) -> None:
+    """Start the work (told a pipe to write to when it has begun), and kill it."""
+    process = begun(work)
+    time.sleep(chance.uniform(0, LONGEST_S))
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
 
 
 def has_left_something(journal: Path) -> bool:

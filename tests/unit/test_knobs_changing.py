@@ -84,6 +84,15 @@ def test_nothing_is_written_before_all_names_and_values_are_checked(tree: Tree) 
     assert tree.values() == before
 
 
+def test_a_block_inside_another_leaves_the_outer_ones_changes(tree: Tree) -> None:
+    with tree.changing() as outer:
+        outer.apply(("swappiness", "10"))
+        with tree.changing() as inner:
+            inner.apply(("swappiness", "20"), ("vm.stat_interval", "9"))
+        assert tree.read("proc/sys/vm/swappiness") == "10"
+    assert (tree.read("proc/sys/vm/swappiness"), tree.read("proc/sys/vm/stat_interval")) == ("60", "1")
+
+
 def test_the_entry_is_on_disk_before_the_kernel_is_written_to(tree: Tree) -> None:
     seen: list[int] = []
 

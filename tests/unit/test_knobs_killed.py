@@ -2,12 +2,20 @@
 
 import os
 import random
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.killing import change_for_ever, has_left_something, kill_at_a_random_instant, run_ktrial
+from tests.unit.killing import (
+    begun,
+    change_and_wait,
+    change_for_ever,
+    has_left_something,
+    kill_at_a_random_instant,
+    run_ktrial,
+)
 from tests.unit.knob_tree import made
 
 from ktrial.knobs import Setting, System, find
@@ -31,6 +39,8 @@ IN_THE_TREE = {
     "queue/read_ahead_kb@*": ("256", "512"),
     "cpu.weight@app.slice": ("200", "300"),
 }
+
+SWITCHED = {name: IN_THE_TREE[name] for name in ("vm.swappiness", "vm.dirty_ratio")}
 
 
 def rounds(knobs: dict[str, tuple[str, str]]) -> tuple[tuple[Setting, ...], ...]:
@@ -93,3 +103,33 @@ def test_in_a_tree_of_files(journal: Path, tmp_path: Path, monkeypatch: pytest.M
         assert tree.values() == first, f"instant {instant}"
         assert not has_left_something(journal)
     assert left >= ENOUGH
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_can_be_caught_puts_back_at_once(
+    number: signal.Signals, journal: Path, tmp_path: Path
+) -> None:
+    tree = made(tmp_path)
+    settings = tuple((name, values[0]) for name, values in SWITCHED.items())
+    process = begun(lambda pipe: change_and_wait(tree.target, settings, pipe))
+    assert tree.read("proc/sys/vm/swappiness") == "10"
+    os.kill(process, number)
+    os.waitpid(process, 0)
+    assert tree.read("proc/sys/vm/swappiness") == "60"
+    assert not (journal / "changes").exists()
+
+
+def test_what_a_living_process_has_changed_is_left_alone(
+    journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = made(tmp_path)
+    monkeypatch.setattr("ktrial.target.LocalTarget", lambda: tree.target)
+    settings = tuple((name, values[0]) for name, values in SWITCHED.items())
+    process = begun(lambda pipe: change_and_wait(tree.target, settings, pipe))
+    assert run_ktrial("knob", "show", "vm.swappiness") == 0
+    assert run_ktrial("restore", "--no-wait") == 1
+    assert tree.read("proc/sys/vm/swappiness") == "10"
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    assert run_ktrial("knob", "show", "vm.swappiness") == 0
+    assert tree.read("proc/sys/vm/swappiness") == "60"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ktrial.knobs import values
-from ktrial.knobs.journal import Damaged, Entry, Journal, Say, Stage
+from ktrial.knobs.journal import Damaged, Entry, Journal, Say, Stage, own_identity
 from ktrial.target import Read, StepResult, Target, Write
 
 Which = Callable[[Entry], bool]
@@ -82,9 +82,15 @@ def restore(
 def abandoned(journal: Journal, target: Target) -> tuple[Undone, ...]:
     """Put back what a process that was killed has left; called while the journal is held.
 
-    Nobody who is alive owns a change that is not lasting, since who owns one holds the journal.
+    Nobody else who is alive owns a change that is not lasting, since who owns one holds the journal.
     """
-    return restore(journal, target, which=lambda entry: not entry.lasting and not entry.reported)
+    own = own_identity()
+
+    def is_abandoned(entry: Entry) -> bool:
+        same_process = (entry.owner.pid, entry.owner.started) == (own.pid, own.started)
+        return not (entry.lasting or entry.reported or (same_process and entry.boot == journal.boot))
+
+    return restore(journal, target, which=is_abandoned)
 
 
 def texts(target: Target, paths: tuple[str, ...]) -> dict[str, str]:

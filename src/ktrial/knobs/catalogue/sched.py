@@ -126,7 +126,7 @@ KNOBS = (
         f"{DEBUG_SCHED}preempt",
         "preemption model of a kernel with CONFIG_PREEMPT_DYNAMIC",
         (
-            Default(value="lazy", config="CONFIG_PREEMPT_LAZY"),
+            Default(since="6.13", value="lazy", config="CONFIG_PREEMPT_LAZY"),
             Default(value="none", config="CONFIG_PREEMPT_NONE"),
             Default(value="voluntary", config="CONFIG_PREEMPT_VOLUNTARY"),
             Default(value="full", config="CONFIG_PREEMPT"),
