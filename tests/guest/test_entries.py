@@ -1,4 +1,4 @@
-"""What the plugin tells by way into the kernel, by CPU mode, by task, beside what the workload is known to do."""
+"""What the plugin tells by way into the kernel, by CPU mode and by task: what the workload is known to do."""
 
 import pytest
 
