@@ -141,7 +141,7 @@ def test_every_comparison_is_there(made: Callable[[], StudyRecord]) -> None:
     assert record.study.question in text
     for comparison in record.result.comparisons:
         row = [
-            *(comparison.workload, r"instructions/\s?operation"),
+            *(comparison.workload, r"instructions/\s?operation", comparison.mode.value),
             *(figures.number(comparison.baseline_value), figures.number(comparison.value)),
             *(figures.change(comparison.ratio), figures.interval(comparison.low, comparison.high)),
         ]
@@ -191,6 +191,7 @@ def test_the_plugin_s_numbers_are_not_said_to_come_from_the_clock() -> None:
     result = record.result.model_copy(update={"comparisons": comparisons})
     text = _Page(report.html(record.model_copy(update={"trials": trials, "result": result}))).text
     assert "counted by the QEMU plugin" in text
+    assert "a metric of their own, string-bytes" in text
     assert "guest’s clock" not in text
     assert "hides ERMS" not in text
 

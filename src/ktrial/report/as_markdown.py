@@ -124,11 +124,12 @@ def _cell(comparison: Comparison | None) -> str:
 
 
 def _table(group: summary.Group) -> str:
-    header = ["Workload", "Metric", "Verdict", "Baseline", "Value", "Change", "Interval in %"]
+    header = ["Workload", "Metric", "Mode", "Verdict", "Baseline", "Value", "Change", "Interval in %"]
     rows = [
         [
             code(one.workload),
             code(summary.metric_name(one.metric, one.unit)),
+            one.mode.value,
             f"{words.VERDICTS[one.verdict].symbol} {words.VERDICTS[one.verdict].word}",
             figures.number(one.baseline_value),
             figures.number(one.value),
@@ -137,7 +138,7 @@ def _table(group: summary.Group) -> str:
         ]
         for one in group.comparisons
     ]
-    return _rows(header, rows, left=3)
+    return _rows(header, rows, left=4)
 
 
 def _rows(header: list[str], rows: list[list[str]], *, left: int) -> str:

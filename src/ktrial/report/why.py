@@ -80,8 +80,8 @@ class Why(NamedTuple):
 def whys(store: Store, record: StudyRecord, most: int | None = None) -> tuple[Why, ...]:
     """One for each comparison's workload that has changed, or may have, and of which the store has profiles.
 
-    In the order of the report; `most`: only so many. Nothing is booted or fetched: of a kernel that is not in the cache, and of
-    settings that were never read, less is said. Raises StoreError.
+    In the order of the report; `most`: only so many. Nothing is booted or fetched: of a kernel that is not in
+    the cache, and of settings that were never read, less is said. Raises StoreError.
     """
     wanted = list(_wanted(record))
     least, most = _FRAMES

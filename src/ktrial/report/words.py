@@ -55,8 +55,11 @@ MODES: dict[Mode, tuple[str, ...]] = {
     ),
     Mode.EXACT_PLUGIN: (
         *_EXACT,
-        "These numbers are counted by the QEMU plugin. A string instruction (REP) counts once, however many "
-        "bytes it moves.",
+        "These numbers are counted by the QEMU plugin, by kernel function, inside the workload’s marks. "
+        "The CPU is shown as present-day ones are (ERMS, FSRM), and a string instruction (REP) counts once, "
+        "however many bytes it works on. Those bytes are a metric of their own, string-bytes: bytes an "
+        "operation that string instructions copied, cleared or compared. Fewer are better; a kernel that "
+        "copies in a loop instead has fewer of them and more instructions.",
     ),
     Mode.TIMED: (
         "Real time, with real noise.",
