@@ -45,10 +45,10 @@ def list_knobs(
     if json:
         print_json([knob.model_dump(mode="json") for knob in knobs])
         return
-    table = Table("knob", "default", "unit", "what it does", box=None, pad_edge=False, header_style="bold")
-    table.columns[0].no_wrap = True
+    table = Table("knob", "default", "what it does", box=None, pad_edge=False, header_style="bold")
+    table.columns[0].overflow = "fold"
     for knob in knobs:
-        table.add_row(knob.name, default_text(knob), knob.unit, knob.summary)
+        table.add_row(knob.name, default_text(knob), knob.summary)
     output().print(table)
 
 
@@ -142,6 +142,7 @@ def _print_differences(before: str, after: str, differing: Iterable[Any]) -> Non
     from rich.table import Table
 
     table = Table("knob", before, after, box=None, pad_edge=False, header_style="bold")
+    table.columns[0].overflow = "fold"
     for one in differing:
         shown = ("absent" if value is None else value for value in (one.before, one.after))
         table.add_row(one.knob.name, *shown)

@@ -7,13 +7,11 @@ _NEWEST = version_of("999.0")
 
 
 def default_text(knob: Knob) -> str:
-    """The newest default that needs no configuration to be known: `60`, `(memory)`."""
-    for default in knob.defaults:
-        if default.value:
-            return default.value
-        if default.computed:
-            return f"({default.computed.partition(':')[0]})"
-    return ""
+    """The newest default with its unit; `computed` where the kernel or somebody else decides."""
+    value = next((default.value for default in knob.defaults if default.value), "")
+    if value:
+        return f"{value} {knob.unit}".strip()
+    return "computed" if knob.defaults else ""
 
 
 def places_text(knob: Knob) -> dict[str, str]:
