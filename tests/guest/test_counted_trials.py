@@ -59,11 +59,11 @@ def test_a_study_keeps_what_each_function_had(tmp_path: Path) -> None:
 
 def test_modules_have_names_that_hold_for_their_boot(tmp_path: Path) -> None:
     kernel = kernels.add(KERNEL)
-    modules = kernels.resolve(kernel, ["ext4"])
+    modules = kernels.resolve(kernel, ["loop"])
     boot = Boot(kernel=kernel, memory_mib=256, settle_ns=500_000_000, modules=modules)
     machine = ExactMachine(cache=tmp_path, count=CountedBy.PLUGIN)
     with machine.profiled(boot) as target:
         told = target.kallsyms()
-    assert "t ext4_file_open\t[ext4]" in told
+    assert "\t[loop]\n" in told
     (kept,) = tmp_path.glob("*/kallsyms")
     assert kept.read_text() == told

@@ -10,8 +10,8 @@ from ktrial.machines import CountingTarget
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot
 
-_FUNCTION = re.compile(r"^[89a-f][0-9a-f]{15} [tTwW] ", re.MULTILINE)
-"""A function in the kernel's half of the address space: without one the plugin refuses the table."""
+_FUNCTION = re.compile(r"^[89a-f][0-9a-f]{15} [tTwW] .*\n", re.MULTILINE)
+"""A function in the kernel's half of the address space: all that the plugin looks at."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Known:
     """The symbols of one boot, or why there are none."""
 
     text: str
-    """/proc/kallsyms, without the names of its sections' ends; empty where there is none."""
+    """The functions in /proc/kallsyms, without the names of its sections' ends; empty where there is none."""
     problem: str = ""
 
 
@@ -47,9 +47,10 @@ def _look_up(target: CountingTarget, boot: Boot) -> Known:
         return Known("", str(error.facts["problem"]))
     except GuestEnded as error:
         return Known("", f"the guest ended while it was asked: {error.facts['reason']}")
-    if not _FUNCTION.search(text):
+    functions = "".join(_FUNCTION.findall(text))
+    if not functions:
         return Known("", "/proc/kallsyms names no function with an address")
-    return Known(without_section_markers(text))
+    return Known(without_section_markers(functions))
 
 
 def _of_image(target: CountingTarget, kernel: Kernel) -> str:

@@ -11,7 +11,7 @@ from ktrial.model.record import StudyRecord
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Comparison, Result, Verdict
-from ktrial.model.workload import STRING_BYTES, Metric, Mode, Sample, WorkloadUse
+from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, Mode, Sample, WorkloadUse
 from ktrial.runner import timed
 from ktrial.runner.data_warnings import warnings_of
 from ktrial.runner.missing import why_missing
@@ -185,12 +185,22 @@ def _comparison(
     return compare(
         label,
         metric,
-        modes[-1] if modes else Mode.EXACT_CLOCK,
+        modes[-1] if modes else _usual_mode(study, sides),
         baseline.arm(label, metric.name),
         treatment.arm(label, metric.name),
         margin=study.margin,
         incomparable=mode_difference(modes) or _difference(baseline, treatment),
     )
+
+
+def _usual_mode(study: Study, sides: Iterable[_TreatmentTrials]) -> Mode:
+    """That of the other numbers, or what was asked for: for a comparison that has no number."""
+    met = [sample.mode for side in sides for trial in side.trials for sample in trial.samples]
+    if met:
+        return met[-1]
+    if study.machine.kind != "exact":
+        return Mode.TIMED
+    return Mode.EXACT_CLOCK if study.machine.count is CountedBy.CLOCK else Mode.EXACT_PLUGIN
 
 
 def _difference(baseline: _TreatmentTrials, treatment: _TreatmentTrials) -> str:
