@@ -1,6 +1,7 @@
 """What each importer reads, and what it says about files that are not what they should be."""
 
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from ktrial.errors import (
     MeasurementsTooLarge,
     MeasurementsUnreadable,
     NoMeasurements,
+    TooManyGroups,
     UnsafeXml,
 )
 from ktrial.importers import Choices, read_all
@@ -205,6 +207,34 @@ def test_the_user_may_say_which_columns_are_what(tmp_path: Path) -> None:
     with pytest.raises(ColumnUnknown, match=r"no column kernle \(did you mean kernel\?\)") as error:
         read(path, group_by=("kernle",))
     assert "kernel, disk, x, y" in str(error.value)
+
+
+def test_a_table_with_a_group_in_every_row_is_refused(tmp_path: Path) -> None:
+    runs = table(tmp_path, "when,value", *(f"{at},{at}.5" for at in range(1000)))
+    with pytest.raises(TooManyGroups, match="more than 200 groups in one comparison"):
+        read(runs)
+    means = table(tmp_path, "when,mean,se", *(f"{at},{at}.5,1" for at in range(1000)))
+    with pytest.raises(TooManyGroups):
+        read(means)
+
+
+def test_a_large_table_is_read_and_audited_in_seconds(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    rows = (f"{at % 5},{rng.gauss(100, 1):.6f}" for at in range(20_000))
+    analysis = analyse((read(table(tmp_path, "level,value", *rows)),), HowToAnalyse())
+    assert analysis.families[0].groups[0].runs == 4_000
+
+
+def test_one_level_of_two_knobs_is_not_one_treatment_and_of_two_sessions_it_is(tmp_path: Path) -> None:
+    def kinds(split: str) -> set[WarningKind]:
+        rows = [
+            f"{name},1,{100 * at + each}" for at, name in enumerate("pq", start=1) for each in (1, 2, 4, 5)
+        ]
+        imported = read(table(tmp_path, f"{split},level,value", *rows))
+        return {finding.kind for finding in analyse((imported,), HowToAnalyse()).findings}
+
+    assert WarningKind.REPEATS_DISAGREE not in kinds("knob")
+    assert WarningKind.REPEATS_DISAGREE in kinds("session")
 
 
 def test_a_column_block_makes_blocks(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ PUBLIC = {
         QemuRefused QemuTooOld QemuUnusable SameTreatmentTwice SourceNotClean StoreDamaged
         StoreError StoreForbidden StoreFull StoreLocked StudyEmpty StudyError StudyMistake
         StudyMistakes StudyNotStored StudySyntaxError StudyUnreadable SymbolsElsewhere
-        SymbolsUnknown TooManyCpus ToolFailed ToolMissing TreatmentNotSaid UnknownKnob
+        SymbolsUnknown TooManyCpus TooManyGroups ToolFailed ToolMissing TreatmentNotSaid UnknownKnob
         UnknownMachine UnknownModule UnknownOption UnknownParameter UnknownSubsystem
         UnknownTreatment UnknownWorkload UnsafeXml ValuesUnreadable WorkloadError WorkloadFailed
         WorkloadKilled WorkloadNotInStudy WorkloadNotSaid WorkloadNotStarted WorkloadTimedOut
@@ -49,7 +49,7 @@ PUBLIC = {
         Model digest
     """,
     "ktrial.model.design": """
-        Design Factor FactorKind LevelValue Perturbation Plan PlannedTrial Treatment
+        Design Factor FactorKind LevelValue Perturbation Plan PlannedTrial Treatment told_apart
     """,
     "ktrial.model.environment": """
         Environment Reading ReadingKind
@@ -125,7 +125,7 @@ PUBLIC = {
         BootedTarget CountingMachine CountingTarget Machine Progress find found names
     """,
     "ktrial.workloads": """
-        CountsOperations DEFAULT QUICK WHOLE_BENCHMARKS Workload catalogue check descriptions find found
+        CountsOperations DEFAULT QUICK RunsPrograms WHOLE_BENCHMARKS Workload catalogue check descriptions find found
     """,
     "ktrial.monitors": """
         Monitor Watched counters found watched_files

@@ -11,7 +11,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
 from ktrial.model.advice import WarningKind
-from ktrial.model.verdict import Verdict
+from ktrial.model.verdict import Comparison, Verdict
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.timed import (
     Measured,
@@ -292,6 +292,21 @@ def test_a_block_with_a_failed_trial_is_left_out_of_its_comparison_and_told() ->
     warned = [each for each in found.warnings if each.kind is WarningKind.FAILED_TRIALS]
     assert "B: 1 of 20" in warned[0].text
     assert found.comparisons[0].baseline_value != found.comparisons[1].baseline_value
+
+
+def test_a_study_with_a_failed_trial_has_a_last_look_at_all_that_is_there() -> None:
+    whole = study(0.0, sd=0.1)
+    broken = Measured("fork", SECONDS, "A", {**whole.values, "B": (math.nan, *whole.values["B"][1:])})
+    (one,) = look([broken], DESIGN).comparisons
+    assert "after 59 blocks" in one.reason
+    (wide,) = look([until(whole, 40)], DESIGN).comparisons
+    assert width(one) < width(wide)
+
+
+def width(one: Comparison) -> float:
+    assert one.low is not None
+    assert one.high is not None
+    return math.log(one.high / one.low)
 
 
 def kinds(measured: Measured) -> set[WarningKind]:

@@ -45,6 +45,7 @@ from ktrial.errors.importers import (
     MeasurementsTooLarge,
     MeasurementsUnreadable,
     NoMeasurements,
+    TooManyGroups,
     UnsafeXml,
 )
 from ktrial.errors.kernels import (
@@ -279,6 +280,7 @@ __all__ = [
     "SymbolsUnknown",
     "TimedError",
     "TooManyCpus",
+    "TooManyGroups",
     "ToolFailed",
     "ToolMissing",
     "TreatmentNotSaid",

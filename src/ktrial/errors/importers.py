@@ -45,6 +45,12 @@ class NoMeasurements(ImportFailed):
     hint = "look at the file; a run that failed leaves one like this"
 
 
+class TooManyGroups(ImportFailed):
+    """{file} has more than {most} groups in one comparison."""
+
+    hint = "--group-by COLUMN,… names the columns that tell the groups apart; no other is then looked at"
+
+
 class ColumnUnknown(ImportFailed):
     """{file} has no column {column}{similar}; it has: {known}."""
 

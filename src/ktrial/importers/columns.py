@@ -10,7 +10,8 @@ from ktrial.importers.protocol import SourceFile
 _BLOCK = {"block"}
 _RUN = {"trial", "run", "repeat", "repetition", "replicate", "rep", "iteration", "pass", "sample"}
 _METRIC = {"metric", "test", "benchmark", "workload"}
-_FAMILY = {"knob", "factor", "experiment"}
+_KNOB = {"knob", "factor"}
+_SESSION = {"experiment", "session", "day"}
 _ERROR = {"standard_error", "std_error", "stderr", "se", "sem"}
 _SD = {"sd", "std", "stdev", "stddev", "standard_deviation"}
 _SD_PERCENT = {"sd_percent", "sd%", "sd_%", "std_percent", "cv", "cv_percent", "rsd", "rsd_percent"}
@@ -40,7 +41,10 @@ class Columns:
     """Whether `value` is the mean of runs."""
     groups: tuple[str, ...]
     families: tuple[str, ...]
+    """What splits the table: metric, knob, session."""
     metric: str = ""
+    knob: str = ""
+    """With the group's columns it says what the treatment is."""
     run: str = ""
     blocked: bool = False
     error: str = ""
@@ -84,8 +88,8 @@ def understand(header: list[str], file: SourceFile) -> Columns:
     taken.add(value)
     block = one(_BLOCK)
     run = block or one(_RUN)
-    metric = one(_METRIC)
-    families = tuple(name for name in (metric, one(_FAMILY)) if name)
+    metric, knob, session = one(_METRIC), one(_KNOB), one(_SESSION)
+    families = tuple(name for name in (metric, knob, session) if name)
     default, unit, _ = one(_DEFAULT), one(_UNIT), one(_NOTE)
     taken |= set(index_of or ())
     groups = asked.group_by or tuple(name for name in header if name not in taken)
@@ -95,6 +99,7 @@ def understand(header: list[str], file: SourceFile) -> Columns:
         groups=groups,
         families=families,
         metric=metric,
+        knob=knob,
         run=run,
         blocked=bool(block),
         error=error,

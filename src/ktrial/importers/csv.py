@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ktrial.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.columns import Columns, understand
 from ktrial.importers.numbers import decimals, direction_of, number, rounded
-from ktrial.importers.protocol import SourceFile
+from ktrial.importers.protocol import SourceFile, check_groups
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.measurements import Family, Group, Imported, IndexRow, Rounded, Score, Summary
 from ktrial.model.unixbench import BASELINES, SCORE
@@ -159,6 +159,7 @@ class _Reader:
                 self._missing += 1
             else:
                 split[self._label(row)].append((row, value))
+                check_groups(self._file, len(split))
         return [
             Group(
                 label=label,
@@ -186,6 +187,7 @@ class _Reader:
                 self._missing += 1
                 continue
             label = self._label(row)
+            check_groups(self._file, len(groups))
             while any(group.label == label for group in groups):
                 label += " (again)"
             groups.append(
@@ -232,7 +234,7 @@ class _Reader:
         return " · ".join(row.cells[name] for name in self._varying)
 
     def _factors(self, row: Row) -> dict[str, str]:
-        return {name: row.cells[name] for name in (*self._columns.families[1:], *self._columns.groups)}
+        return {name: row.cells[name] for name in (self._columns.knob, *self._columns.groups) if name}
 
     def _is_default(self, row: Row) -> bool:
         column = self._columns.default

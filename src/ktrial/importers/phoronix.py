@@ -8,7 +8,7 @@ from defusedxml.ElementTree import ParseError, fromstring
 
 from ktrial.errors import MeasurementsDamaged, NoMeasurements, UnsafeXml
 from ktrial.importers.numbers import decimals, direction_of, number, rounded
-from ktrial.importers.protocol import SourceFile
+from ktrial.importers.protocol import SourceFile, check_groups
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.measurements import Family, Group, Imported, Summary
 from ktrial.model.workload import Direction
@@ -33,7 +33,7 @@ class Phoronix:
         stamps = _time_stamps(root)
         families, warnings = [], []
         for result in root.iter("Result"):
-            groups, told = _groups(file.name, result)
+            groups, told = _groups(file, result)
             warnings += told
             if groups:
                 families.append(_family(result, groups, stamps))
@@ -92,12 +92,13 @@ def _run_order(groups: list[Group], stamps: dict[str, str]) -> tuple[str, ...]:
     return tuple(group.label for group in ordered for _ in group.values)
 
 
-def _groups(source: str, result: Element) -> tuple[list[Group], list[DataWarning]]:
+def _groups(file: SourceFile, result: Element) -> tuple[list[Group], list[DataWarning]]:
     groups: list[Group] = []
     warnings = []
-    title = _text(result, "Title")
+    source, title = file.name, _text(result, "Title")
     for entry in result.iter("Entry"):
         label = _text(entry, "Identifier") or f"entry {len(groups) + 1}"
+        check_groups(file, len(groups))
         while any(group.label == label for group in groups):
             label += " (again)"
         value, raw = _text(entry, "Value"), _text(entry, "RawString")

@@ -4,7 +4,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from ktrial.errors import TooManyGroups
 from ktrial.model.measurements import Imported
+
+MOST_GROUPS = 200
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,12 @@ class SourceFile:
     def group(self) -> str:
         """The group's label, for a file that holds one group."""
         return self.label or self.path.stem
+
+
+def check_groups(file: SourceFile, groups: int) -> None:
+    """Raises TooManyGroups where one family has so many that nobody could read the comparison."""
+    if groups > MOST_GROUPS:
+        raise TooManyGroups(file=file.path, most=MOST_GROUPS)
 
 
 @runtime_checkable

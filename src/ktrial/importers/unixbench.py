@@ -20,6 +20,7 @@ _TOTAL = re.compile(r"^System Benchmarks Index Score( \(Partial Only\))? +([0-9.
 _TEST = re.compile(r"^(\S.{0,60}?) -- ([0-9]{1,6}) cop(?:y|ies)$")
 _FACT = re.compile(r"^# (COUNT0|COUNT1|TIME|elapsed): (\S{1,40})$")
 _ONE_COPY = 1
+_LONGEST_LINE = 300
 
 
 @dataclass
@@ -75,6 +76,8 @@ def _report(text: str) -> dict[int, _Run]:
     runs: dict[int, _Run] = {}
     copies = _ONE_COPY
     for line in text.splitlines():
+        if len(line) > _LONGEST_LINE:
+            continue
         line = line.rstrip()
         if found := _COPIES.search(line):
             copies = int(found[1])

@@ -2,12 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.measurements import Family, Imported
 
 _FEWEST_DIGITS = 3
 """Numbers with fewer digits repeat by chance."""
+_MOST_HOLDERS = 20
+"""Of one value: more are no copies but a resolution."""
 _MOST_REPEATS = 0.2
 """Above this share of repeated values the metric is printed too coarsely for a repeat to say anything."""
 
@@ -42,18 +45,16 @@ def _shared_runs(file: Imported) -> Iterator[DataWarning]:
 
 
 def _equal_values(family: Family) -> Iterator[tuple[_Runs, float]]:
-    cells = [
-        (group.label, run, value)
-        for group in family.groups
-        for run, value in zip(
-            group.runs or map(str, range(1, len(group.values) + 1)), group.values, strict=False
-        )
-        if _digits(value) >= _FEWEST_DIGITS
-    ]
-    for at, (group, run, value) in enumerate(cells):
-        for other, other_run, other_value in cells[at + 1 :]:
-            if group != other and value == other_value:
-                yield (group, run, other, other_run), value
+    cells: dict[float, list[tuple[str, str]]] = defaultdict(list)
+    for group in family.groups:
+        names = group.runs or tuple(map(str, range(1, len(group.values) + 1)))
+        for run, value in zip(names, group.values, strict=True):
+            if _digits(value) >= _FEWEST_DIGITS:
+                cells[value].append((group.label, run))
+    for value, holders in cells.items():
+        for (label, run), (other, other_run) in combinations(holders[:_MOST_HOLDERS], 2):
+            if label != other:
+                yield (label, run, other, other_run), value
 
 
 def _shared_groups(source: str, family: Family) -> Iterator[DataWarning]:

@@ -12,6 +12,7 @@ probability at most a. The interval is where B < 1/a.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ def log_bayes_factor(t: Array, blocks: Array, precision: float = PRECISION) -> A
     return np.asarray(log)
 
 
+@lru_cache(maxsize=65536)
 def critical_t(blocks: int, alpha: float = 0.05, precision: float = PRECISION) -> float:
     """|t| at which B reaches 1/alpha after so many blocks; infinite where nothing reaches it yet."""
     share = precision / (precision + blocks)

@@ -60,8 +60,10 @@ def look(measured: Sequence[Measured], design: SequentialDesign, *, final: bool 
     questions = [_question(each, treatment) for each in measured for treatment in each.treatments]
     primary = [each for each in questions if each.measured.primary]
     exploratory = [each for each in questions if not each.measured.primary]
-    findings = judge([each.differences for each in primary], design, final=final)
     blocks = max((each.blocks for each in measured), default=0)
+    # With a failed trial a comparison has fewer pairs than blocks: its last look is at what there is.
+    final = final or (design.last is not None and blocks >= design.last)
+    findings = judge([each.differences for each in primary], design, final=final)
     undecided = any(
         found.claim is Claim.NONE and not each.unusable for each, found in zip(primary, findings, strict=True)
     )
