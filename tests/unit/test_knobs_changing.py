@@ -27,7 +27,7 @@ from ktrial.errors import (
     KnobRounded,
     UnknownKnob,
 )
-from ktrial.knobs import Ending, apply, find
+from ktrial.knobs import Ending, apply, changing, find
 from ktrial.knobs.uninterrupted import uninterrupted
 
 
@@ -228,6 +228,15 @@ def test_what_the_kernel_changes_beside_a_knob_comes_back_too(tree: Tree) -> Non
     assert (tree.read("proc/sys/vm/dirty_bytes"), tree.read("proc/sys/vm/dirty_ratio")) == ("0", "20")
 
 
+def test_what_cannot_be_put_back_is_told_and_stays_in_the_journal(tree: Tree) -> None:
+    said: list[str] = []
+    with changing(tree.target, "a study", journal=tree.journal(), say=said.append) as changes:
+        changes.apply(("swappiness", "10"))
+        tree.write("proc/sys/vm/swappiness", "33")
+    assert "somebody else has made it 33 since" in said[0]
+    assert len(said) == len(tree.entries) == 1
+
+
 def test_one_word_of_the_schedulers_features_is_switched_and_switched_back(tree: Tree) -> None:
     words = {"PLACE_LAG": True, "NEXT_BUDDY": False}
 
@@ -287,7 +296,7 @@ def test_a_journal_that_others_may_write_to_is_not_used(tree: Tree) -> None:
 
 def test_a_journal_that_cannot_be_written_changes_nothing(tree: Tree) -> None:
     (tree.root / "journal").write_text("a file, no directory")
-    with pytest.raises(JournalForbidden, match="No knob was changed"), tree.changing() as changes:
+    with pytest.raises(JournalForbidden, match="cannot be written"), tree.changing() as changes:
         changes.apply(("swappiness", "10"))
     assert tree.read("proc/sys/vm/swappiness") == "60"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.knob_tree import BOOT, Kernel, Tree, made, refusal
 
-from ktrial.knobs import Changes, Stage, restore
+from ktrial.knobs import Changes, Stage, abandoned, restore
 
 SWAPPINESS = "proc/sys/vm/swappiness"
 OTHER_BOOT = "99999999-2222-3333-4444-555555555555"
@@ -67,6 +67,14 @@ def test_after_another_boot_nothing_is_written_and_the_entries_are_closed(tree: 
     tree.write(SWAPPINESS, "10")
     assert endings(tree.restore(boot=OTHER_BOOT)) == ["other-boot"]
     assert tree.read(SWAPPINESS) == "10"
+    assert not (tree.root / "journal/changes").exists()
+
+
+def test_the_next_command_closes_what_is_of_another_boot_even_what_was_to_last(tree: Tree) -> None:
+    tree.leave(("swappiness", "10"), lasting=True)
+    journal = tree.journal(OTHER_BOOT)
+    with journal.held():
+        assert endings(abandoned(journal, tree.target)) == ["other-boot"]
     assert not (tree.root / "journal/changes").exists()
 
 

@@ -106,7 +106,7 @@ class JournalUnsafe(JournalError):
 
 
 class JournalForbidden(JournalError):
-    """The journal in {directory} cannot be written: {problem}. No knob was changed."""
+    """The journal in {directory} cannot be written: {problem}."""
 
     hint = "check the rights and the space there, or name another directory: KTRIAL_JOURNAL"
 

@@ -83,7 +83,10 @@ def _compared(found: Found, before: str, value: str, result: StepResult, exactly
 class Changes:
     """What one process has changed and not yet undone."""
 
-    def __init__(self, target: Target, journal: Journal, purpose: str, *, lasting: bool) -> None:
+    def __init__(
+        self, target: Target, journal: Journal, purpose: str, *, lasting: bool, say: Say | None = None
+    ) -> None:
+        self._say = say
         self._target = target
         self._journal = journal
         self._purpose = purpose
@@ -96,10 +99,14 @@ class Changes:
         return apply(self._target, settings, self, exactly=exactly)
 
     def undo(self) -> tuple[Undone, ...]:
-        """Put back all that this object has changed, latest first. Signals wait until it is done."""
+        """Put back all that this object has changed, latest first. Signals wait until it is done.
+
+        What could not be put back is told, and stays in the journal for `ktrial restore`.
+        """
         with uninterrupted():
             undone = restoring.restore(self._journal, self._target, which=self._is_own)
             self._numbers.clear()
+            restoring.tell(undone, self._say)
             return undone
 
     def planned(self, system: System, found: Found, before: str, value: str) -> Entry:
@@ -158,14 +165,14 @@ def changing(
     journal = journal or Journal()
     with journal.held(wait=wait, say=say):
         restoring.tell(restoring.abandoned(journal, target), say)
-        changes = Changes(target, journal, purpose, lasting=lasting)
+        changes = Changes(target, journal, purpose, lasting=lasting, say=say)
         try:
             yield changes
         except BaseException:
-            restoring.tell(changes.undo(), say)
+            changes.undo()
             raise
         else:
             if not lasting:
-                restoring.tell(changes.undo(), say)
+                changes.undo()
         finally:
             journal.tidy()

@@ -23,4 +23,7 @@ def journal_directory() -> Path:
 
 def is_anything_to_undo() -> bool:
     """One stat: whether there are entries at all."""
-    return (journal_directory() / CHANGES).exists()
+    try:
+        return (journal_directory() / CHANGES).exists()
+    except PermissionError:
+        return False  # whoever may not look there has changed nothing from there

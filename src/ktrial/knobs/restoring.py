@@ -80,15 +80,19 @@ def restore(
 
 
 def abandoned(journal: Journal, target: Target) -> tuple[Undone, ...]:
-    """Put back what a process that was killed has left; called while the journal is held.
+    """Put back what a process that was killed has left, and close what is of another boot.
+
+    Called while the journal is held.
 
     Nobody else who is alive owns a change that is not lasting, since who owns one holds the journal.
     """
     own = own_identity()
 
     def is_abandoned(entry: Entry) -> bool:
+        if entry.boot != journal.boot:
+            return True
         same_process = (entry.owner.pid, entry.owner.started) == (own.pid, own.started)
-        return not (entry.lasting or entry.reported or (same_process and entry.boot == journal.boot))
+        return not (entry.lasting or entry.reported or same_process)
 
     return restore(journal, target, which=is_abandoned)
 
