@@ -151,7 +151,7 @@ PUBLIC = {
         Described metrics_in_catalogue metrics_of record result
     """,
     "ktrial.report": """
-        csv html markdown samples_csv
+        csv html markdown samples_csv whys
     """,
 }
 """Module → its public names: `__all__`, or where there is none, what it defines without an underscore."""

@@ -51,6 +51,21 @@ def test_several_treatments_are_a_clause_each() -> None:
     )
 
 
+def test_treatments_of_which_the_same_is_to_be_said_are_named_together() -> None:
+    names = [f"runtime={level} · ratio=20" for level in (1, 2, 3, 4)]
+    same = [
+        one.model_copy(update={"baseline": "runtime=0 · ratio=20"})
+        for name in names
+        for one in (change("fork", 1.0, name), change("pipe", 1.0, name))
+    ]
+    other = change("fork", 1.2, "runtime=0 · ratio=4").model_copy(update={"baseline": "runtime=0 · ratio=20"})
+    assert answer([*same, other], 0.01) == (
+        "By instructions counted, not time: against runtime=0 · ratio=20, "
+        "all 2 workloads stayed equivalent (within 1 %) with runtime=1, runtime=2, runtime=3 and 1 more; "
+        "1 of 1 workload got worse with ratio=4: fork by 20 %."
+    )
+
+
 def test_bytes_of_string_instructions_come_after_the_instructions() -> None:
     none, some = Arm("debian:6.1", {0: 0.0}), Arm("debian:6.12", {0: 4096.0})
     moved = [

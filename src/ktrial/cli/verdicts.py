@@ -8,6 +8,7 @@ from rich.text import Text
 
 from ktrial.cli.terminal import breakable
 from ktrial.model.advice import WarningKind
+from ktrial.model.design import told_apart
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Comparison, Verdict
@@ -93,7 +94,9 @@ def _many(record: StudyRecord) -> Table:
         before = key
         interval = figures.interval(row.low, row.high)
         value, change = figures.number(row.value), breakable(figures.change(row.ratio))
-        table.add_row("", one_line(row.treatment), value, change, interval, _verdict(row))
+        table.add_row(
+            "", one_line(told_apart(row.treatment, row.baseline)), value, change, interval, _verdict(row)
+        )
     return table
 
 
@@ -133,7 +136,8 @@ def _print_reasons(record: StudyRecord, console: Console) -> None:
     found: dict[tuple[str, str, str], list[str]] = {}
     for row in record.result.comparisons:
         if row.reason:
-            key = (VERDICTS[row.verdict].word, row.treatment if several else "", row.reason)
+            treatment = told_apart(row.treatment, row.baseline) if several else ""
+            key = (VERDICTS[row.verdict].word, treatment, row.reason)
             found.setdefault(key, []).append(row.workload)
     for (verdict, treatment, reason), workloads in found.items():
         names = ", ".join(dict.fromkeys(workloads))

@@ -8,6 +8,8 @@ from ktrial.model.base import Model, digest
 
 LevelValue = int | float | str
 
+_BETWEEN = " · "
+
 
 class FactorKind(StrEnum):
     """What a factor changes."""
@@ -41,12 +43,18 @@ class Treatment(Model):
     @property
     def label(self) -> str:
         """The levels, in the study's order of factors, joined by ` · `."""
-        return " · ".join(_shown(name, level) for name, level in self.levels.items()) or "as it is"
+        return _BETWEEN.join(_shown(name, level) for name, level in self.levels.items()) or "as it is"
 
     @property
     def key(self) -> str:
         """The same for the same levels, whatever their order."""
         return digest(self.levels)[:16]
+
+
+def told_apart(label: str, baseline: str) -> str:
+    """What of a treatment's label the baseline's has not: enough to know it by, and shorter."""
+    common = set(baseline.split(_BETWEEN))
+    return _BETWEEN.join(part for part in label.split(_BETWEEN) if part not in common) or label
 
 
 def _shown(name: str, level: LevelValue) -> str:

@@ -3,10 +3,13 @@
 import math
 from collections.abc import Sequence
 
+from ktrial.model.design import told_apart
 from ktrial.model.verdict import Comparison, Verdict
 from ktrial.model.workload import STRING_BYTES, Mode
 
 _MOST_NAMED = 3
+_ROUTE = "\0"
+"""Stands for the treatments in a clause that holds for several."""
 _EXACT = {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}
 
 
@@ -15,14 +18,24 @@ def answer(comparisons: Sequence[Comparison], margin: float) -> str:
     if not comparisons:
         return "There is nothing to compare: the study has one treatment."
     treatments = list(dict.fromkeys(one.treatment for one in comparisons))
-    clauses = [
-        _whole_clause(
-            [one for one in comparisons if one.treatment == name], margin, several=len(treatments) > 1
-        )
-        for name in treatments
-    ]
-    head = _head(comparisons, several=len(treatments) > 1)
-    return f"{head}{'; '.join(clauses)}."
+    several = len(treatments) > 1
+    # Treatments of which the same is to be said are named together.
+    named: dict[str, list[str]] = {}
+    for name in treatments:
+        of_treatment = [one for one in comparisons if one.treatment == name]
+        clause = _whole_clause(of_treatment, margin, several=several)
+        named.setdefault(clause, []).append(told_apart(name, comparisons[0].baseline))
+    clauses = [clause.replace(_ROUTE, f"with {_listed(names)}") for clause, names in named.items()]
+    return f"{_head(comparisons, several=several)}{'; '.join(clauses)}."
+
+
+def _listed(names: list[str]) -> str:
+    """`a`, `a and b`, `a, b, c and 4 more`."""
+    shown, rest = names[:_MOST_NAMED], len(names) - _MOST_NAMED
+    if rest > 0:
+        return f"{', '.join(shown)} and {rest} more"
+    *first, last = shown
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _head(comparisons: Sequence[Comparison], *, several: bool) -> str:
@@ -47,7 +60,7 @@ def _whole_clause(comparisons: list[Comparison], margin: float, *, several: bool
 def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> str:
     what, total = _counted(comparisons), len(comparisons)
     first = comparisons[0]
-    route = f"with {first.treatment}" if several else f"from {first.baseline} to {first.treatment}"
+    route = _ROUTE if several else f"from {first.baseline} to {first.treatment}"
     worse, better, same, open_ = (
         [one for one in comparisons if one.verdict is verdict]
         for verdict in (Verdict.WORSE, Verdict.BETTER, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE)
