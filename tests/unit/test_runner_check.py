@@ -254,3 +254,16 @@ def test_a_baseline_whose_file_is_gone_has_failed_and_not_the_kernel_under_test(
 def test_names_that_could_be_kernels_or_are_hard_to_type_are_refused(name: str) -> None:
     with pytest.raises(BadBaselineName):
         baselines.check_name(name)
+
+
+def test_a_metric_beside_the_first_is_told_by_its_own_name(store: Store) -> None:
+    found = checked(store, (1000,), (1000,))
+    assert [row.secondary for row in found.rows] == [False]
+    sides = (trials_with_bytes("debian:6.1", (64, 64, 64)), trials_with_bytes("debian:6.12", (64, 64, 64)))
+    record = baselines.of_kernel(GOOD, FORK, runs(store, machine({GOOD.name: (1000,)}))).record
+    both = [record.model_copy(update={"trials": tuple(trials)}) for trials in sides]
+    rows = checks.rows_of(FORK.workloads[0], 0.01, ("a", "b"), *both)
+    assert [(row.comparison.metric, row.secondary) for row in rows] == [
+        ("fork, exit, wait", False),
+        ("string-bytes", True),
+    ]

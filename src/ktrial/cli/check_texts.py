@@ -135,7 +135,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _name(row: Row) -> str:
     one = row.comparison
-    return f"{one.workload} {one.metric}" if _is_bytes(row) else one.workload
+    return f"{one.workload} {one.metric}" if row.secondary else one.workload
 
 
 def _change(row: Row) -> str:

@@ -55,6 +55,8 @@ class Row:
     decision: Decision
     reason: str = ""
     """Why it is undecided."""
+    secondary: bool = False
+    """Not the workload's first metric: its name goes with the workload's."""
     explanation: Explanation | None = None
     """What the difference is made of, where it is beyond and profiles were stored."""
 
@@ -92,7 +94,7 @@ def check(
     rows = tuple(
         row
         for use in how.workloads
-        for row in _rows(use, limits.get(use.label, DEFAULT_LIMIT), labels, baseline, tested)
+        for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, baseline.record, tested)
     )
     explained = tuple(_explained(row, baseline, tested, runs.store) for row in rows)
     return Check(*about, worst(row.decision for row in rows), explained)
@@ -170,23 +172,24 @@ def _release(kernel: Kernel) -> str:
     return f"{kernel.release}, {version}" if version else kernel.release
 
 
-def _rows(
-    use: WorkloadUse, limit: float, labels: tuple[str, str], baseline: Baseline, tested: StudyRecord
+def rows_of(
+    use: WorkloadUse, limit: float, labels: tuple[str, str], baseline: StudyRecord, tested: StudyRecord
 ) -> list[Row]:
     """One row a metric of the workload, by the same rule as in any study of two kernels."""
     margin = max(limit, FLOOR)
     study = tested.study.model_copy(
         update={"factors": (kernel_factor(*labels),), "workloads": (use,), "margin": margin}
     )
-    before = _relabelled(baseline.record.trials, labels[0])
+    before = _relabelled(baseline.trials, labels[0])
     after = _relabelled(tested.trials, labels[1])
     compared = result(study, (*before, *after)).comparisons
-    return [
+    rows = [
         decided_by_weight(one, margin, before, after)
         if one.metric == STRING_BYTES.name
         else decided(one, margin)
         for one in compared
     ]
+    return [replace(row, secondary=place > 0) for place, row in enumerate(rows)]
 
 
 def _relabelled(trials: Iterable[Trial], label: str) -> list[Trial]:
