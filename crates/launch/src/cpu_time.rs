@@ -1,5 +1,7 @@
 //! The CPU time that ktrial itself has used: this process and its parent.
 
+use std::mem::MaybeUninit;
+
 use nix::time::{clock_gettime, ClockId};
 
 /// Nanoseconds used so far by this process and by the process `parent` (0: none), with all their threads.
@@ -9,6 +11,20 @@ pub fn of_ktrial(parent: i32) -> u64 {
         return own;
     }
     own + read(process_clock(parent))
+}
+
+/// Nanoseconds used by all descendants that were waited for. This process adopts orphans, and waits for them, so that
+/// after a run it is all that the run used, also in servers that it left behind.
+pub fn of_children() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: memory of the right type. RUSAGE_CHILDREN is known, so that the call succeeds and fills it in.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let nanoseconds =
+        |time: libc::timeval| (time.tv_sec * 1_000_000_000 + time.tv_usec * 1000) as u64;
+    nanoseconds(usage.ru_utime) + nanoseconds(usage.ru_stime)
 }
 
 /// As clock_getcpuclockid(3) makes it: the kernel's CPUCLOCK_SCHED (2) of a whole process

@@ -51,6 +51,7 @@ fn measured(run: &Run, place: &Place, parent: i32, result: &mut StepResult) -> R
         .map_err(|error| failure::of(&format!("{action}: directory {}", run.directory), error))?;
     let (mut stdout, mut stderr) = (Output::new().map_err(told)?, Output::new().map_err(told)?);
     std::thread::sleep(Duration::from_nanos(run.start_offset_ns));
+    let tree_before = cpu_time::of_children();
     let (before, kills_before) = (Snapshot::take(&run.watch), oom_kills());
     let started_ns = now_ns();
     let started = prepared.start(place, stdout.for_child(), stderr.for_child());
@@ -73,6 +74,10 @@ fn measured(run: &Run, place: &Place, parent: i32, result: &mut StepResult) -> R
     result.exit = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
     result.signal = libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status));
     descendants::end_all(child.pid).map_err(told)?;
+    result.rusage.insert(
+        "tree_cpu_ns".into(),
+        (cpu_time::of_children() - tree_before) as f64,
+    );
     take_output(stdout, stderr, &action, result)
 }
 

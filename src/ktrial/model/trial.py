@@ -8,6 +8,7 @@ from pydantic import Field
 from ktrial.model.advice import DataWarning
 from ktrial.model.base import Model
 from ktrial.model.design import PlannedTrial
+from ktrial.model.environment import Environment
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.workload import Sample
 
@@ -52,6 +53,10 @@ class Provenance(Model):
     snapshot: str = ""
     """The snapshot's key, or `plain boot` with the reason."""
     ktrial: str = ""
+    programs: dict[str, str] = Field(default_factory=dict)
+    """Programs that are not ktrial's: their versions and the arguments that they were run with."""
+    environment: Environment | None = None
+    """In real time: this host just before the trial. None in exact mode, which does not mind it."""
 
 
 class CounterDelta(Model):

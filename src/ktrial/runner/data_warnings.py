@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
+from ktrial.runner import environment
 from ktrial.runner.missing import failures
 from ktrial.stats import Arm, spread
 from ktrial.stats.comparable import kernel_difference, machine_difference, warn
@@ -22,6 +23,7 @@ def warnings_of(
         *_different(trials),
         *_missing_workloads(study, trials),
         *_spread(study, measured),
+        *environment.warnings_of(study, trials),
         *(
             warning
             for of_treatment in trials.values()

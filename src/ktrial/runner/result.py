@@ -12,7 +12,7 @@ from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Comparison, Result, Verdict
 from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, Mode, Sample, WorkloadUse
-from ktrial.runner import timed
+from ktrial.runner import environment, timed
 from ktrial.runner.data_warnings import warnings_of
 from ktrial.runner.missing import why_missing
 from ktrial.runner.planning import plan, treatments
@@ -106,6 +106,7 @@ def _judged_in_time(
         arm = by_label[one.treatment]
         own = found.get((one.workload, one.metric, one.treatment))
         reason = _why_not_compared(one, baseline, arm)
+        reason = reason or environment.confounded(study, baseline.trials, arm.trials)
         if own and not reason:
             return own
         nothing = {"ratio": None, "low": None, "high": None, "verdict": Verdict.INCONCLUSIVE}

@@ -24,19 +24,20 @@ from ktrial.errors import (
 from ktrial.machines import BootedTarget, CountingTarget, Machine
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.design import PlannedTrial
+from ktrial.model.environment import Environment
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.workload import Sample
-from ktrial.runner import disks
+from ktrial.runner import disks, environment
 from ktrial.runner.boots import Job
 from ktrial.runner.host_problems import HOST_PROBLEMS
 from ktrial.runner.kernel_symbols import KernelSymbols
 from ktrial.runner.profile import counted_profile, own_results
 from ktrial.runner.settings import SettingRefused, read_back
 from ktrial.target import Run, Step, StepResult
-from ktrial.workloads import CountsOperations
+from ktrial.workloads import CountsOperations, RunsPrograms
 
 OPERATIONS = "workload.operations"
 """The counter that all others of a trial's workload can be divided by."""
@@ -58,7 +59,7 @@ def run_trial(
     trials of a run, so that each kernel's are looked up once.
     Raises what says nothing about the treatment: HOST_PROBLEMS and MachineStopped.
     """
-    notes = _Notes(planned, symbols or KernelSymbols())
+    notes = _Notes(planned, symbols or KernelSymbols(), environment=environment.before(machine))
     for boot, of_boot in _by_boot(jobs).items():
         notes.kernel = boot.kernel
         try:
@@ -112,6 +113,8 @@ class _Notes:
     counters: list[CounterDelta] = field(default_factory=list)
     profiles: list[Profile] = field(default_factory=list)
     warnings: list[DataWarning] = field(default_factory=list)
+    programs: dict[str, str] = field(default_factory=dict)
+    environment: Environment | None = None
 
     def failed(self, error: KtrialError | SettingRefused, workload: str = "") -> None:
         """Note the first failure; host problems and the end of the machine are raised instead."""
@@ -137,7 +140,9 @@ class _Notes:
             settings=self.settings,
             warnings=(*_warnings(self.identity), *dict.fromkeys(self.warnings)),
             console=self.console,
-            provenance=_provenance(self.kernel, self.identity),
+            provenance=_provenance(self.kernel, self.identity).model_copy(
+                update={"programs": self.programs, "environment": self.environment}
+            ),
             started=self.started,
             seconds=time.monotonic() - self.clock,
         )
@@ -176,6 +181,8 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
     samples = job.workload.samples(job.use, machine.mode, own)
     notes.samples += [_checked(sample, job) for sample in samples]
     notes.counters += _counters(job, own)
+    if isinstance(job.workload, RunsPrograms):
+        notes.programs |= job.workload.programs(job.use, own)
     if isinstance(target, CountingTarget):
         _keep_profile(target, job, own, notes)
 

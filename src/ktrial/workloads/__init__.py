@@ -2,7 +2,7 @@
 
 from ktrial.workloads.checking import check
 from ktrial.workloads.finding import catalogue, descriptions, find, found
-from ktrial.workloads.protocol import CountsOperations, Workload
+from ktrial.workloads.protocol import CountsOperations, RunsPrograms, Workload
 from ktrial.workloads.sets import DEFAULT, QUICK, WHOLE_BENCHMARKS
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "QUICK",
     "WHOLE_BENCHMARKS",
     "CountsOperations",
+    "RunsPrograms",
     "Workload",
     "catalogue",
     "check",

@@ -43,3 +43,12 @@ class CountsOperations(Protocol):
     def operations(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> int:
         """All of them, those that are done first and do not count among them; from results with samples."""
         ...
+
+
+@runtime_checkable
+class RunsPrograms(Protocol):
+    """A workload that runs programs of others."""
+
+    def programs(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> dict[str, str]:
+        """Program → its version, and the arguments that it was run with; from results with samples."""
+        ...

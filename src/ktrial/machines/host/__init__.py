@@ -26,6 +26,8 @@ class HostMachine:
     """Trials on this system. Without `allow_changes` it only looks at it, and runs programs."""
 
     name = NAME
+    host_matters = True
+    """What else this host does can change the numbers: it is looked at before each trial."""
     mode = Mode.TIMED
 
     def __init__(

@@ -30,6 +30,8 @@ class KvmMachine:
     """Trials in QEMU, in real time."""
 
     name = NAME
+    host_matters = True
+    """What else this host does can change the numbers: it is looked at before each trial."""
 
     def __init__(self, guest: Path | None = None, probe: kvm_probe.KvmProbe | None = None) -> None:
         """`guest`: another place for the guest programs. `probe`: what is known of KVM already."""

@@ -9,8 +9,8 @@ from ktrial.model.environment import Environment, Reading, ReadingKind
 
 _TOLERATED = {"steal time": 0.001}
 """Counter → rise in a second of a study that is no news: a thousandth of one CPU's time."""
-_FEWEST = 3
-"""Readings of each treatment before a level that keeps apart by chance is no likely thing: 1 in 10."""
+_FEWEST = 6
+"""Readings of each treatment before a level that keeps apart by chance is no likely thing: 1 in 400."""
 
 
 def concerns(environment: Environment) -> tuple[DataWarning, ...]:
@@ -50,7 +50,7 @@ def confounds(
     """What differs between treatments (label → its environments) beside what the study changes.
 
     A setting: two treatments have no value of it in common. A level: all of one treatment's are above all of
-    another's, from three readings each.
+    another's, from six readings each.
     """
     found = []
     for one, other in combinations(arms, 2):

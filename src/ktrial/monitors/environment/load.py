@@ -114,7 +114,7 @@ READERS = (
         "They take CPU time, caches and memory bandwidth.",
         _others,
         ReadingKind.LEVEL,
-        places=(_STAT,),
+        takes_time=True,
     ),
     Reader(
         "steal time",

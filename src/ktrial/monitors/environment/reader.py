@@ -36,6 +36,8 @@ class Reader:
     kind: ReadingKind = ReadingKind.SETTING
     places: tuple[str, ...] = ()
     """Files that it reads; `*` stands for a CPU's number."""
+    takes_time: bool = False
+    """It has to wait to see something."""
 
 
 def text(root: Path, path: str) -> str:
