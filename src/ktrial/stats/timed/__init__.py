@@ -19,10 +19,11 @@ says what stands behind each, and what was simulated.
 from ktrial.stats.timed.blocks import Measured
 from ktrial.stats.timed.calibration import calibrate
 from ktrial.stats.timed.checks import checks
-from ktrial.stats.timed.confirm import confirm, permutation_p
+from ktrial.stats.timed.confirm import confirm
 from ktrial.stats.timed.design import SequentialDesign
 from ktrial.stats.timed.look import Look, look, verdict_of
 from ktrial.stats.timed.multiplicity import benjamini_hochberg, holm, max_t_permutation
+from ktrial.stats.timed.permutation import permutation_p
 from ktrial.stats.timed.power import (
     Power,
     blocks_needed,

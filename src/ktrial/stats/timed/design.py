@@ -32,6 +32,11 @@ class SequentialDesign:
         """The most blocks that it may have; None where it is open-ended."""
         return None if self.open_ended else self.looks[-1]
 
+    @property
+    def looks_once(self) -> bool:
+        """Whether the number of blocks is fixed beforehand."""
+        return not self.open_ended and len(self.looks) == 1
+
     def looked_at(self, blocks: int, *, final: bool = False) -> tuple[int, ...]:
         """The looks there have been after so many blocks; `final` adds one at the end, between two looks."""
         if self.open_ended:

@@ -15,6 +15,7 @@ from ktrial.stats.timed.checks import checks, early_stopping
 from ktrial.stats.timed.design import SequentialDesign
 from ktrial.stats.timed.family import Finding, judge
 from ktrial.stats.timed.multiplicity import benjamini_hochberg
+from ktrial.stats.timed.permutation import doubts
 from ktrial.stats.timed.repeated_p import repeated_p
 from ktrial.stats.timed.sequential import Claim
 
@@ -76,6 +77,8 @@ def look(measured: Sequence[Measured], design: SequentialDesign, *, final: bool 
     told = [warning for each in measured for warning in checks(each)]
     if ahead is None:
         told += early_stopping(comparisons, findings, design)
+        # With one look only, the study's number of blocks is fixed, and a permutation test is valid.
+        told += doubts(comparisons, measured, design.alpha) if design.looks_once else []
     return Look(blocks, ahead, tuple(comparisons), tuple(told))
 
 
