@@ -1,7 +1,7 @@
 """What `check`, `baseline save` and `counters` have in common: how kernels are measured, and where."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +10,7 @@ from ktrial.cli.options import workload_names
 from ktrial.errors import BadLimit
 
 if TYPE_CHECKING:
+    from ktrial.model.study import MachineSettings
     from ktrial.model.workload import WorkloadUse
     from ktrial.runner.baseline import Baseline
     from ktrial.runner.observer import Observer
@@ -53,23 +54,30 @@ class Given:
 def measurement(given: Given) -> "Measurement":
     """How kernels are measured: what was given, else what a study has. Raises WorkloadError, BadOption."""
     from ktrial.cli.counting import BadOption
-    from ktrial.model import units
-    from ktrial.model.study import MachineSettings
     from ktrial.runner.one_kernel import Measurement
 
     if not given.workloads:
         raise BadOption(option="--workload", problem="name at least one: ktrial workload list")
-    changes: dict[str, object] = {"boot": given.boot}
+    uses = tuple(_use(name) for name in given.workloads)
+    how = Measurement(uses, _settings(given))
+    return replace(how, perturbations=given.perturbations) if given.perturbations else how
+
+
+def _settings(given: Given) -> "MachineSettings":
+    """The machine that was asked for. Raises BadOption."""
+    from ktrial.cli.counting import BadOption
+    from ktrial.model import units
+    from ktrial.model.study import MachineSettings
+
+    settings = MachineSettings(boot=given.boot)
+    if given.cpus is not None:
+        settings = settings.model_copy(update={"cpus": given.cpus})
     try:
-        if given.memory is not None:
-            changes["memory_mib"] = units.memory_mib(given.memory)
+        if given.memory is None:
+            return settings
+        return settings.model_copy(update={"memory_mib": units.memory_mib(given.memory)})
     except ValueError as error:
         raise BadOption(option="--memory", problem=error) from None
-    if given.cpus is not None:
-        changes["cpus"] = given.cpus
-    settings = MachineSettings.model_validate(changes)
-    uses = tuple(_use(name) for name in given.workloads)
-    return Measurement(uses, settings, given.perturbations or 3)
 
 
 def measurement_like(baseline: "Baseline", given: Given) -> "Measurement":
@@ -77,8 +85,6 @@ def measurement_like(baseline: "Baseline", given: Given) -> "Measurement":
 
     Raises BaselineLacks where an option asks for something else.
     """
-    from dataclasses import replace
-
     from ktrial.errors import BaselineLacks
 
     there = baseline.measurement
@@ -88,15 +94,15 @@ def measurement_like(baseline: "Baseline", given: Given) -> "Measurement":
             raise BaselineLacks(name=baseline.label, what=f"workload {name}", there=", ".join(labels))
     if given.workloads:
         there = replace(there, workloads=tuple(labels[name] for name in given.workloads))
-    wanted = measurement(replace(given, workloads=("syscall",)))
+    wanted = _settings(given)
     pairs = {
-        "--memory": (given.memory, wanted.settings.memory_mib, there.settings.memory_mib),
-        "--cpus": (given.cpus, wanted.settings.cpus, there.settings.cpus),
-        "--boot": (given.boot or None, wanted.settings.boot, there.settings.boot),
-        "--perturbations": (given.perturbations, wanted.perturbations, there.perturbations),
+        "--memory": (given.memory, wanted.memory_mib, there.settings.memory_mib),
+        "--cpus": (given.cpus, wanted.cpus, there.settings.cpus),
+        "--boot": (given.boot, wanted.boot, there.settings.boot),
+        "--perturbations": (given.perturbations, given.perturbations, there.perturbations),
     }
     for option, (asked, new, old) in pairs.items():
-        if asked is not None and new != old:
+        if asked and new != old:
             raise BaselineLacks(name=baseline.label, what=f"{option} {_words(new)}", there=_words(old))
     return there
 
