@@ -2,6 +2,8 @@
 
 import os
 import random
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,9 @@ from ktrial.errors import (
     TooManyGroups,
     UnsafeXml,
 )
-from ktrial.importers import Choices, read_all
+from ktrial.importers import Choices, SourceFile, read_all
 from ktrial.model.advice import WarningKind
-from ktrial.model.measurements import Family, Imported
+from ktrial.model.measurements import Family, Group, Imported
 from ktrial.model.unixbench import SCORE
 from ktrial.model.workload import Direction
 from ktrial.stats.analysis import Choices as HowToAnalyse
@@ -387,3 +389,46 @@ def test_a_format_that_nobody_knows_is_told_with_those_that_are(tmp_path: Path) 
         read(written(tmp_path, "just some words\n", "notes.txt"))
     assert isinstance(error.value, ImportFailed)
     assert error.value.exit_code == 2
+
+
+class Points:
+    """An importer of another package."""
+
+    name = "points"
+    summary = "one number a line"
+    one_group = True
+
+    def recognises(self, file: SourceFile) -> bool:
+        return file.text.startswith("points")
+
+    def read(self, file: SourceFile) -> Imported:
+        values = tuple(float(line) for line in file.text.splitlines()[1:])
+        family = Family(name="p", metric="p", groups=(Group(label=file.group, values=values),))
+        return Imported(source=file.name, format=self.name, families=(family,))
+
+
+points = Points()
+
+
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
+    """What is installed in the group ktrial.importers."""
+    installed: list[EntryPoint] = []
+    monkeypatch.setattr("ktrial.extensions.entry_points", lambda group: installed)
+    importers.found.cache_clear()
+    yield installed
+    importers.found.cache_clear()
+
+
+def test_another_package_s_importer_is_one_like_any(plugins: list[EntryPoint], tmp_path: Path) -> None:
+    plugins.append(EntryPoint("points", "tests.unit.test_importers:points", "ktrial.importers"))
+    assert only_family(read(written(tmp_path, "points\n1\n2\n"))).groups[0].values == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("value", ["no.such.module:importer", "tests.unit.test_importers:FOREIGN"])
+def test_a_broken_importer_warns_and_stops_nothing(plugins: list[EntryPoint], value: str) -> None:
+    plugins.append(EntryPoint("broken", value, "ktrial.importers"))
+    known, (warning,) = importers.found()
+    assert len(known) == 6
+    assert warning.kind is WarningKind.PLUGIN_BROKEN
+    assert "the importer broken (" in warning.text
