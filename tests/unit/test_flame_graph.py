@@ -2,11 +2,14 @@
 
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from defusedxml import ElementTree
 from tests.unit.profiles import a_profile, with_calls
 
+from ktrial.machines.exact import plugin
+from ktrial.model.kernel_profile import Profile
 from ktrial.report import flame_graph
 from ktrial.report.call_stacks import Stacks, folded, folded_pair, stacks, stacks_of_both
 from ktrial.report.flame_frames import frames
@@ -58,6 +61,17 @@ def test_stacks_are_told_as_the_plugin_saw_them() -> None:
         "entry;fork;copy 40",
         "entry;fork;gone 30",
     ]
+
+
+def test_the_stacks_of_what_the_plugin_wrote_sum_to_the_whole() -> None:
+    (region,) = plugin.read(Path(__file__).with_name("plugin_counts.jsonl")).regions
+    count = region.operations.count
+    profile = Profile(kernel="debian:6.1", workload="syscall", operations=count, region=region)
+    lines = list(folded(profile))
+    assert lines[0] == "[program] 650"
+    start = "entry_SYSCALL_64;entry_SYSCALL_64_safe_stack;entry_SYSCALL_64_after_hwframe"
+    assert f"{start};do_syscall_64 460" in lines
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == region.instructions
 
 
 def test_without_calls_every_function_and_every_program_is_a_stack() -> None:

@@ -125,18 +125,6 @@ class TestReading:
         (task,) = region.tasks
         assert (task.kernel, task.program) == (region.kernel, region.program)
 
-    def test_folded_stacks_sum_to_the_whole(self, region: RegionCounts) -> None:
-        lines = list(region.folded())
-        assert lines[0] == "[program] 650"
-        start = "entry_SYSCALL_64;entry_SYSCALL_64_safe_stack;entry_SYSCALL_64_after_hwframe"
-        assert f"{start};do_syscall_64 460" in lines
-        assert sum(int(line.rpartition(" ")[2]) for line in lines) == region.instructions
-
-    def test_without_calls_each_function_is_a_stack(self, region: RegionCounts) -> None:
-        lines = list(region.model_copy(update={"nodes": None}).folded())
-        assert "do_syscall_64 460" in lines
-        assert lines[-1] == "[program] 650"
-
     def test_a_qemu_that_was_killed_leaves_its_finished_regions(self, tmp_path: Path) -> None:
         path = tmp_path / "counts"
         path.write_text(GOLDEN.read_text().removesuffix('{"end":true}\n') + '{"whole":tr')

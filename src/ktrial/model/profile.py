@@ -1,7 +1,5 @@
 """Profiles: what the QEMU plugin counted, by function, by operation, by call."""
 
-from collections.abc import Iterator
-
 from ktrial.model.base import Model
 
 PROGRAM = "[program]"
@@ -177,28 +175,6 @@ class RegionCounts(Model):
     def program(self) -> int:
         """Instructions in user mode."""
         return sum(each.instructions for each in self.pages)
-
-    def folded(self) -> Iterator[str]:
-        """Lines `entry_SYSCALL_64;do_syscall_64;… instructions`, as flame graph tools read them.
-
-        Without a tree of calls every function is a stack of its own.
-        """
-        if self.nodes is None:
-            yield from (f"{_name(each)} {each.instructions}" for each in self.functions if each.instructions)
-            if self.program:
-                yield f"{PROGRAM} {self.program}"
-            return
-        paths = [UNKNOWN, PROGRAM]
-        for node in self.nodes[2:]:
-            name = _name(self.functions[node.function])
-            paths.append(name if node.parent == 0 else f"{paths[node.parent]};{name}")
-        for path, node in zip(paths, self.nodes, strict=True):
-            if node.instructions:
-                yield f"{path} {node.instructions}"
-
-
-def _name(function: FunctionCount) -> str:
-    return f"{function.symbol} [{function.module}]" if function.module else function.symbol
 
 
 class PluginCounts(Model):
