@@ -29,7 +29,9 @@ def analyze(
     confidence: Annotated[str, typer.Option(metavar="95%", help="Of all intervals.")] = "95%",
     json: Json = False,
 ) -> None:
-    """Analyse results from elsewhere: groups, tests, verdicts, and an audit of what cannot be.
+    """Analyse results of other tools and of papers; audit them.
+
+    Prints groups, tests, verdicts, and what about the numbers cannot be, or cannot carry a conclusion.
 
     Reads CSV (runs, or means with standard errors), Phoronix composite.xml, UnixBench reports and logs,
     hyperfine, pyperf and Google Benchmark JSON.

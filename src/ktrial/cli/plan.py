@@ -27,7 +27,10 @@ def plan(
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
-    """Say how many blocks a timed study needs to find a change, or to show that there is none."""
+    """Say how many blocks, and hours, a timed study needs.
+
+    To find a change of a given size, and to show that there is none.
+    """
     from dataclasses import asdict
 
     from ktrial.cli.amounts import seconds, share
