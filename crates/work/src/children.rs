@@ -12,7 +12,7 @@ pub const STATUS: i32 = 42;
 /// How many children are made in a row and timed together. The kernel keeps most things that a child needs in slabs
 /// of a few objects (three task_structs), and beginning a slab costs extra: one child more, one child less, so that
 /// the median of single children would lie now on one of these costs, now on another.
-const IN_A_ROW: usize = 3;
+pub const IN_A_ROW: usize = 3;
 
 /// Measure how children are made and waited for; the time is that of one.
 pub fn measure(
