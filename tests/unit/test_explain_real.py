@@ -1,9 +1,12 @@
 """Real kernels, 5.10 and 6.12: which functions are taken for one, by what evidence, and which are not."""
 
 import pytest
+from tests.unit.profiles import a_profile
 from tests.unit.real_profiles import real_profile
 
 from ktrial.model.explanation import Explanation, Match, Row
+from ktrial.model.function_files import FunctionFiles
+from ktrial.model.profile import CallNode
 from ktrial.stats.explain import explain
 from ktrial.stats.subsystems import OTHER
 
@@ -51,6 +54,8 @@ def test_whatever_is_matched_the_rows_add_up_and_hold_each_symbol_once(workload:
             "both are called by flush_tlb_mm_range, 4 and 4 times an operation, and call native_flush_tlb_",
         ),
         ("__send_signal → __send_signal_locked", Match.PLACED, "both are called by do_notify_parent"),
+        ("alloc_set_pte → set_pte_range", Match.PLACED, "both are called by filemap_map_pages"),
+        ("__list_add_valid → __list_add_valid_or_report", Match.PLACED, "both are called by "),
         (
             "handle_mm_fault → handle_mm_fault + __handle_mm_fault",
             Match.SPLIT,
@@ -104,6 +109,8 @@ def test_functions_of_pipe_that_are_one(pipe: Explanation, name: str, match: Mat
         ("lock_vma_under_rcu", Match.ONLY_TO, "the first has none of that name"),
         # Memory that the hypervisor has not accepted yet, since 6.5.
         ("cond_accept_memory", Match.ONLY_TO, "the first has none of that name"),
+        # Their names have nothing in common, and their callers are others.
+        ("__vma_link_rb", Match.ONLY_FROM, "the second has none of that name"),
         ("memset_orig", Match.ONLY_TO, "the first has it too: not called there"),
         ("release_pages", Match.ONLY_FROM, "the second has it too: not called there"),
         ("lock_page_memcg", Match.ONLY_FROM, "the second has none of that name"),
@@ -114,6 +121,39 @@ def test_what_has_no_counterpart_is_given_none(
 ) -> None:
     found = row(fork, function)
     assert (found.match, found.evidence) == (match, evidence)
+
+
+@pytest.mark.parametrize(
+    ("names", "files", "match"),
+    [
+        # Two hooks of one caller: of two security modules, and of one.
+        (("cap_mmap_file", "ipe_mmap_file"), ("security/", "security/ipe/"), Match.ONLY_FROM),
+        (("ipe_mmap_file", "ipe_mmap_files"), ("security/ipe/", "security/ipe/"), Match.PLACED),
+        # Of two directories.
+        (("foo_mmap_file", "foo_mmap_files"), ("mm/mmap.c", "fs/read_write.c"), Match.ONLY_FROM),
+        (("foo_mmap_file", "foo_mmap_files"), ("mm/", "mm/mmap.c"), Match.PLACED),
+        # Called from everywhere.
+        (("__cond_resched", "cond_resched_now"), ("kernel/", "kernel/"), Match.ONLY_FROM),
+    ],
+)
+def test_a_place_is_evidence_only_where_the_source_allows_it(
+    names: tuple[str, str], files: tuple[str, str], match: Match
+) -> None:
+    sides = []
+    for name, file in zip(names, files, strict=True):
+        profile = a_profile({("caller", ""): 100, (name, ""): 50})
+        tree = (
+            CallNode(parent=0, function=-1, instructions=0, entered=0),
+            CallNode(parent=0, function=-1, instructions=0, entered=0),
+            CallNode(parent=0, function=0, instructions=100, entered=10),
+            CallNode(parent=2, function=1, instructions=50, entered=10),
+        )
+        region = profile.region.model_copy(update={"nodes": tree})
+        known = FunctionFiles(files={name: file}, functions=frozenset({"caller", name}))
+        sides.append((profile.model_copy(update={"region": region}), known))
+    (before, files_before), (after, files_after) = sides
+    rows = explain(before, after, files_before, files_after).rows
+    assert {row.match for row in rows if row.before.names[:1] == (names[0],)} == {match}
 
 
 def test_without_the_tree_of_calls_only_names_are_evidence() -> None:

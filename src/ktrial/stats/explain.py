@@ -9,7 +9,8 @@ from ktrial.model.function_files import FunctionFiles
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import PROGRAM, FunctionCount
 from ktrial.stats.call_places import Key, call_places
-from ktrial.stats.matching import Functions, Pair, match
+from ktrial.stats.matching import match
+from ktrial.stats.pairs import Functions, Pair
 from ktrial.stats.subsystems import USER, subsystem
 
 _APPENDED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+)*)+$")
