@@ -82,16 +82,17 @@ def has_left_something(journal: Path) -> bool:
 
 def run_ktrial(*arguments: str) -> int:
     """The exit status of the command line, run in another process."""
-
-    def work() -> None:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        sys.argv = ["ktrial", *arguments]
-        try:
-            main()
-        except SystemExit as ended:
-            os._exit(ended.code if isinstance(ended.code, int) else 0)
-
-    _, status = os.waitpid(forked(work), 0)
+    _, status = os.waitpid(forked(lambda: run_command(*arguments)), 0)
     return os.waitstatus_to_exitcode(status)
+
+
+def run_command(*arguments: str) -> NoReturn:
+    """Be the command line, without a word, to the end of this process."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    sys.argv = ["ktrial", *arguments]
+    try:
+        main()
+    except SystemExit as ended:
+        os._exit(ended.code if isinstance(ended.code, int) else 0)

@@ -1,0 +1,95 @@
+"""A study on this system is killed at 200 random instants: knobs come back, the store opens and goes on."""
+
+import os
+import random
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.unit.killing import forked, has_left_something, run_command, run_ktrial
+
+from ktrial.knobs import System, find
+from ktrial.knobs.location import VARIABLE
+from ktrial.store import open_store
+from ktrial.target import LocalTarget
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root may change this system's knobs"),
+    pytest.mark.timeout(3600),
+]
+
+INSTANTS = int(os.environ.get("KTRIAL_TEST_INSTANTS", "200"))
+LONGEST_S = 0.8
+"""After the first change: several trials, with settings made and taken back between them."""
+STUDY = """\
+workloads = ["syscall"]
+[machine]
+kind = "host"
+[factors.statistics]
+target = "vm.stat_interval"
+levels = [2, 3]
+[factors.write-back]
+target = "vm.dirty_writeback_centisecs"
+levels = [600, 700]
+"""
+KNOBS = ("vm.stat_interval", "vm.dirty_writeback_centisecs")
+
+
+@pytest.fixture
+def journal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
+        monkeypatch.setenv(VARIABLE, f"{directory}/journal")
+        yield Path(directory) / "journal"
+
+
+def now() -> dict[str, str]:
+    return {name: find(System(LocalTarget()), name)[0].value for name in KNOBS}
+
+
+def finished(store: Path) -> int:
+    """Trials in the store, which has to open."""
+    with open_store(str(store)) as opened:
+        return sum(one.finished for one in opened.studies())
+
+
+def wait_for_the_first_change(journal: Path, process: int) -> bool:
+    """Return whether the process has ended instead: nothing was left to be run."""
+    while not has_left_something(journal):
+        if os.waitpid(process, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def test_nothing_is_lost_and_everything_comes_back(journal: Path, tmp_path: Path) -> None:
+    study = tmp_path / "harmless.toml"
+    study.write_text(STUDY)
+    first, chance, left, gone_on, before = now(), random.Random(3), 0, 0, 0
+    store = tmp_path / "0.db"
+    for instant in range(INSTANTS):
+        command = ("run", str(study), "--allow-host-changes", "--no-html", "--store", str(store))
+        process = forked(partial(run_command, *command))
+        ended = wait_for_the_first_change(journal, process)
+        time.sleep(chance.uniform(0, LONGEST_S))
+        ended = ended or os.waitpid(process, os.WNOHANG)[0] != 0
+        if not ended:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+        left += has_left_something(journal)
+        assert run_ktrial("restore") == 0
+        assert now() == first, f"instant {instant}"
+        after = finished(store)
+        assert after >= before
+        gone_on += after > before > 0
+        before = after
+        if ended:
+            store, before = tmp_path / f"{instant + 1}.db", 0
+    assert left >= INSTANTS // 10
+    assert gone_on >= INSTANTS // 10
