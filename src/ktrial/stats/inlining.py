@@ -1,4 +1,4 @@
-"""Functions that have gone because their only caller took them in: the compiler or the source joined the two."""
+"""Functions that have gone because their only caller took them in: compiler or source joined the two."""
 
 from fractions import Fraction
 

@@ -17,7 +17,7 @@ _CALLERS_OF_A_LONGER_NAME = 0.3
 _WORDS_OF_A_LONG_NAME = 3
 """`__list_add_valid` → `__list_add_valid_or_report`: its callers may be others, where it calls nothing."""
 _HOOKS = "security/"
-"""Security modules hook the same functions: `cap_mmap_file` and `ipe_mmap_file` have one caller, and differ."""
+"""Security modules hook the same functions: `cap_mmap_file` and `ipe_mmap_file` have one caller."""
 
 
 def by_place(old: Functions, new: Functions, there: dict[Key, Key]) -> Paired:
