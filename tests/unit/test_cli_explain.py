@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from tests.unit.command_line import STUDY, CommandLine
 from tests.unit.making import a_study, a_trial, planned
 from tests.unit.profiles import a_profile
 from tests.unit.scripted import a_kernel, sources
 
+from ktrial.cli.app import app
+from ktrial.cli.treatment_options import treatment_names, workloads_of_study
 from ktrial.errors import MachineError, NoPluginHere
 from ktrial.kernels import Progress
 from ktrial.machines.fake import FakeMachine
@@ -366,3 +369,22 @@ def test_a_qemu_without_plugins_is_told(cli: CommandLine, world: World) -> None:
     said = cli("explain", *BOTH)
     assert said.status == 1
     assert "cannot count by function with /usr/bin/qemu" in said.messages
+
+
+def test_the_shell_completes_treatments_and_workloads_of_the_study(world: World) -> None:
+    world.kept(OLD, NEW)
+    context = typer.Context(typer.main.get_command(app))
+    context.params = {"study": "upgrade"}
+    assert treatment_names(context, "debian:6.1") == [OLD, NEW]
+    assert treatment_names(context, "debian:6.12") == [NEW]
+    assert workloads_of_study(context, "") == ["fork"]
+    context.params = {"study": "nothing"}
+    assert treatment_names(context, "") == []
+    context.params = {"kernel": [OLD]}
+    assert "fork" in workloads_of_study(context, "fo")
+
+
+def test_the_shell_completes_nothing_where_there_is_no_store(world: World) -> None:
+    context = typer.Context(typer.main.get_command(app))
+    assert treatment_names(context, "") == workloads_of_study(context, "") == []
+    assert not world.store.exists()
