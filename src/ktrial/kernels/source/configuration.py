@@ -111,7 +111,8 @@ def _not_taken(tree: Tree, name: str, value: str, found: str, place: Definition 
         problem, advice = f"Linux {tree.version} has no such option", "look for it: make menuconfig, then /"
     else:
         problem = f"it became {found}"
-        wants = " && ".join(place.depends) or "only what the menus around it ask for"
-        advice = f"it is defined in {place.file}:{place.line}, and depends on: {wants}"
+        wants = f"on {' && '.join(place.depends)}, and on" if place.depends else "on"
+        around = "what the menus and conditions around it ask for"
+        advice = f"it is defined in {place.file}:{place.line}; it depends {wants} {around}"
     facts = {"option": name, "wanted": value, "problem": problem, "advice": advice}
     return OptionNotTaken(name=tree.directory, directory=tree.directory, **facts)
