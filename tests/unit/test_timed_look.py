@@ -105,11 +105,24 @@ def test_between_two_looks_nothing_is_decided() -> None:
 
 @given(st.integers(0, 10_000), st.integers(1, 60), st.sampled_from([0.0, 0.01, -0.02]))
 @settings(max_examples=40, deadline=None)
-def test_a_verdict_stands_whatever_blocks_come_later(seed: int, blocks: int, effect: float) -> None:
+def test_the_verdict_that_ended_a_study_stands_whatever_blocks_come_later(
+    seed: int, blocks: int, effect: float
+) -> None:
     whole = study(effect, seed=seed)
     early, late = look([until(whole, blocks)], DESIGN), look([whole], DESIGN)
     if early.over:
         assert early.comparisons[0].verdict is late.comparisons[0].verdict
+
+
+def test_a_verdict_never_contradicts_its_own_interval() -> None:
+    """One treatment seems to differ at the first look, the other keeps the study running: it is not so."""
+    spread = 0.01 * np.array([1.0, -1.0] * 3)
+    first, later = 0.03 + spread, np.full(4, -0.06) + 0.01 * np.array([1.0, -1.0, 1.0, -1.0])
+    misled, open_ = np.concatenate([first, later]), 0.012 * np.array([1.0, -1.0, 2.0, -2.0, 3.0] * 2)
+    early, late = (judge((misled[:blocks], open_[:blocks]), DESIGN)[0] for blocks in (6, 10))
+    assert (early.claim, early.withdrawn) == (Claim.ABOVE, False)
+    assert (late.claim, late.withdrawn, late.decided_at) == (Claim.NONE, True, 6)
+    assert late.low < 0 < late.high
 
 
 @given(st.integers(0, 10_000))

@@ -57,6 +57,8 @@ class SequentialDesign:
         level = self.alpha / among
         if self.open_ended:
             return tuple(critical_t(blocks, level) for blocks in looked)
+        if looked == self.looks[: len(looked)]:  # a look's boundary does not depend on later ones
+            return boundaries(self.looks, level)[: len(looked)]
         return boundaries(looked, level, self.looks[-1])
 
     def up_to(self, blocks: int) -> "SequentialDesign":

@@ -33,6 +33,8 @@ class Finding:
     low: float
     high: float
     """The interval at its last look; infinite where there was none."""
+    withdrawn: bool = False
+    """A claim was made after `decided_at` blocks, and the interval of the last look does not bear it out."""
 
 
 def judge(
@@ -45,9 +47,14 @@ def judge(
     """
     looked = [design.looked_at(len(each), final=final) for each in differences]
     family = _Family(design, tuple(differences), tuple(looked), [None] * len(differences))
-    for look in sorted({blocks for each in looked for blocks in each}):
+    every = sorted({blocks for each in looked for blocks in each})
+    for look in every:
         family.settle(look)
-    return tuple(family.finding(index) for index in range(len(differences)))
+        found = tuple(family.finding(index, look) for index in range(len(differences)))
+        # Here the study ended. Blocks that it has beyond (it was told to have more) change no verdict.
+        if all(one.claim is not Claim.NONE for one in found):
+            return found
+    return tuple(family.finding(index, every[-1] if every else 0) for index in range(len(differences)))
 
 
 @dataclass(frozen=True)
@@ -79,19 +86,29 @@ class _Family:
             for index, made in new.items():
                 self.made[index] = made
 
-    def finding(self, index: int) -> Finding:
-        values, looked, made = self.differences[index], self.looked[index], self.made[index]
+    def finding(self, index: int, look: int) -> Finding:
+        """What is found after the look."""
+        values, made = self.differences[index], self.made[index]
+        looked = [blocks for blocks in self.looked[index] if blocks <= look]
         low, high = -np.inf, np.inf
         if looked:
             low, high = self._interval(index, looked[-1], made.among if made else self._among(Claim.ABOVE))
+        # Other comparisons keep a study running. A claim that was right to make is not kept against all the
+        # blocks: without it fewer claims are false.
+        withdrawn = made is not None and not self._bears_out(made.claim, low, high)
         return Finding(
-            claim=made.claim if made else Claim.NONE,
+            claim=made.claim if made and not withdrawn else Claim.NONE,
             blocks=len(values),
             decided_at=made.blocks if made else None,
             mean=float(np.mean(values)) if len(values) else float("nan"),
             low=low,
             high=high,
+            withdrawn=withdrawn,
         )
+
+    def _bears_out(self, claim: Claim, low: float, high: float) -> bool:
+        both = Intervals(np.zeros(1), np.array([low]), np.array([high]))
+        return Claim(int(claims(both, self.design.margin)[0])) in (claim, Claim.EQUIVALENT)
 
     def _claim(self, index: int, look: int) -> _Made | None:
         for_equivalence, for_difference = self._among(Claim.EQUIVALENT), self._among(Claim.ABOVE)

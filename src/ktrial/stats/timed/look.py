@@ -141,6 +141,9 @@ def verdict_of(claim: Claim, direction: Direction) -> Verdict:
 def _reason(found: Finding, design: SequentialDesign, *, over: bool) -> str:
     if found.claim is not Claim.NONE:
         return ""
+    if found.withdrawn:
+        held = f"after {found.decided_at} blocks a verdict was certain enough, after {found.blocks} it is not"
+        return held if over else f"{held}: the study goes on"
     if not found.blocks:
         return "there are no numbers yet"
     if not math.isfinite(found.low):

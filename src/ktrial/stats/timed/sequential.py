@@ -8,7 +8,8 @@ interval (Jennison and Turnbull, JRSS B 51, 1989), which holds at all looks toge
 - wholly above or below 1: a difference;
 - else the study goes on.
 
-The first claim stands. A difference that lies within the margin for certain is therefore 'equivalent'.
+The study ends with the first claim; where several comparisons keep it running, a claim that later blocks do
+not bear out is withdrawn. A difference that lies within the margin for certain is 'equivalent'.
 """
 
 import math
