@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.making import a_sample
 from tests.unit.report_records import a_matrix, a_record, a_study_with_failures
 
 from ktrial.cli.known import known
 from ktrial.model.verdict import Comparison
+from ktrial.model.workload import Sample
 from ktrial.report import counters, environment, figures, repeat, summary
 from ktrial.report.charts import levels, ratios
 from ktrial.report.printable import one_line, printable, shortened
@@ -246,3 +248,24 @@ def test_the_study_file_in_the_report_is_the_same_study(text: str, tmp_path: Pat
     again.write_text(study_toml(study))
     assert tomllib.loads(again.read_text())["name"] == study.name
     assert load(again, known()) == study
+
+
+def test_a_row_names_its_metric_where_the_workload_has_several_and_bytes_always_do() -> None:
+    places = [("fork", "instructions"), ("fork", "string-bytes"), ("mine", "rate"), ("mine", "latency")]
+    assert summary.row_names(places) == ("fork", "fork, string-bytes", "mine, rate", "mine, latency")
+
+
+def test_bytes_of_string_instructions_are_left_out_where_there_were_none() -> None:
+    record = a_record(workloads=("fork",))
+    none = a_sample("fork", 0.0).model_copy(update={"metric": "string-bytes", "unit": "bytes"})
+    some = none.model_copy(update={"value": 4096.0})
+
+    def with_sample(sample: Sample) -> list[str]:
+        trials = tuple(
+            trial.model_copy(update={"samples": (*trial.samples, sample)}) for trial in record.trials
+        )
+        levels = summary.metric_levels(record.model_copy(update={"trials": trials}))
+        return [one.metric for one in levels]
+
+    assert with_sample(none) == ["instructions"]
+    assert with_sample(some) == ["instructions", "string-bytes"]

@@ -1,6 +1,7 @@
 """A study's comparisons, put in the order in which a report shows them."""
 
 from collections import Counter
+from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -65,6 +66,18 @@ def metric_name(metric: str, unit: str) -> str:
     return unit if unit.startswith(metric) else f"{metric} ({unit})"
 
 
+def row_names(places: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Workload and metric → the workload's name, with the metric where it has several.
+
+    Bytes of string instructions stand beside a workload's own metric, and always say so.
+    """
+    own = Counter(workload for workload, metric in places if metric != STRING_BYTES.name)
+    return tuple(
+        f"{workload}, {metric}" if own[workload] > 1 or metric == STRING_BYTES.name else workload
+        for workload, metric in places
+    )
+
+
 def groups(record: StudyRecord) -> tuple[Group, ...]:
     """The comparisons by treatment, both in the order in which they first appear."""
     found: dict[tuple[str, str], list[Comparison]] = {}
@@ -80,13 +93,10 @@ def matrix(record: StudyRecord) -> tuple[MatrixRow, ...]:
         {(one.workload, one.metric, one.mode): one for one in group.comparisons} for group in compared
     ]
     places = dict.fromkeys((one.workload, one.metric, one.mode) for one in record.result.comparisons)
-    metrics = Counter(workload for workload, metric, _ in places if metric != STRING_BYTES.name)
+    names = row_names([place[:2] for place in places])
     return tuple(
-        _matrix_row(
-            f"{place[0]}, {place[1]}" if metrics[place[0]] > 1 or place[1] == STRING_BYTES.name else place[0],
-            tuple(found.get(place) for found in by_place),
-        )
-        for place in places
+        _matrix_row(name, tuple(found.get(place) for found in by_place))
+        for name, place in zip(names, places, strict=True)
     )
 
 
@@ -193,6 +203,8 @@ def _only_measured(
             for treatment in treatments(record)
             if (values := samples.get((*key, treatment)))
         )
-        if levels:
+        # A workload without string instructions: nothing to see.
+        unused = key[1] == STRING_BYTES.name and not any(any(level.samples) for level in levels)
+        if levels and not unused:
             found.append(MetricLevels(*key[:2], sample.unit, sample.direction, sample.mode, levels))
     return found

@@ -9,6 +9,7 @@ from ktrial.report.charts import palette, svg
 from ktrial.report.charts.levels import styled
 from ktrial.report.printable import one_line, shortened
 from ktrial.report.summary import Group
+from ktrial.report.summary import row_names as row_names_of
 from ktrial.report.words import VERDICTS
 
 SHAPES = {
@@ -94,13 +95,7 @@ def describe(group: Group) -> str:
 
 def row_names(group: Group) -> tuple[str, ...]:
     """The workload's name; with the metric where the workload has several."""
-    workloads = [comparison.workload for comparison in group.comparisons]
-    return tuple(
-        f"{comparison.workload}, {comparison.metric}"
-        if workloads.count(comparison.workload) > 1
-        else comparison.workload
-        for comparison in group.comparisons
-    )
+    return row_names_of([(one.workload, one.metric) for one in group.comparisons])
 
 
 def _domain(every: tuple[Group, ...], margin: float) -> tuple[float, float]:
