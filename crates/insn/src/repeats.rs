@@ -72,16 +72,20 @@ impl Repeats {
         &self.sites[number]
     }
 
-    /// Bytes that number `number` worked on with so many memory accesses.
+    /// Bytes that number `number` worked on with so many memory accesses: one or two an iteration.
     pub fn bytes(&self, number: usize, accesses: u64) -> u64 {
         let repeat = self.sites[number].repeat;
-        accesses / u64::from(repeat.accesses) * u64::from(repeat.width)
+        // Asked for at each mark, so that it must be quick: no division.
+        let iterations = accesses >> (repeat.accesses - 1);
+        iterations << repeat.width.trailing_zeros()
     }
 
     /// Bytes that all worked on.
     pub fn all_bytes(&self, counters: &[u64]) -> u64 {
-        let of = |number| self.bytes(number, counters[place(number, RepeatCounter::Accesses)]);
-        (0..self.sites.len()).map(of).sum()
+        let accesses = |number| counters[place(number, RepeatCounter::Accesses)];
+        (0..self.sites.len())
+            .map(|number| self.bytes(number, accesses(number)))
+            .sum()
     }
 
     /// Takes note that it has run `passes` times; whether it has since the last note.
