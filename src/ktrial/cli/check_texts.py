@@ -27,6 +27,8 @@ _SYMBOLS = {
 _STYLES = {Decision.WITHIN: "green", Decision.BEYOND: "red", Decision.UNDECIDED: "yellow"}
 _NAME_COLUMNS = 60
 _CONSOLE_LINES = 12
+_LEAST_OF_THE_HEAVIEST = Fraction(1, 100)
+"""A function that weighs less than this part of the heaviest explains nothing: a timer tick more, or less."""
 
 
 def print_check(check: Check, top: int, console: Console) -> None:

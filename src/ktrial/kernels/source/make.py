@@ -110,7 +110,8 @@ class Make:
         if status:
             said = self.log.read_text(encoding="utf-8", errors="replace")[start:]
             check_output(said, self.build)
-            problem = first_error(said) or f"make ended with status {status}"
+            problem = first_error(said.replace(f"{self.tree.directory}/", ""))
+            problem = problem or f"make ended with status {status}"
             raise BuildFailed(
                 name=self.tree.directory, directory=self.tree.directory, problem=problem, log=self.log
             )
