@@ -3,8 +3,9 @@
 import pytest
 from tests.unit.scripted import refused
 
+from ktrial.knobs.finding import path_in
 from ktrial.model.design import Factor, FactorKind, Treatment
-from ktrial.runner.settings import Setting, SettingRefused, level_text, path_of, read_back, same, settings_of
+from ktrial.runner.settings import Setting, SettingRefused, level_text, read_back, same, settings_of
 from ktrial.target import StepResult
 
 
@@ -21,7 +22,7 @@ from ktrial.target import StepResult
     ],
 )
 def test_a_settings_name_leads_to_its_file_as_sysctl_has_it(name: str, path: str) -> None:
-    assert path_of(name) == path
+    assert path_in(name) == path
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,26 @@ def test_a_level_is_written_without_exponent(level: int | float | str, text: str
 )
 def test_what_is_read_back_is_compared_as_the_kernel_means_it(asked: str, now: str, taken: bool) -> None:
     assert same(asked, now) is taken
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "path"),
+    [
+        ("kernel.sched_latency_ns", "5.10.0-46-cloud-amd64", "/proc/sys/kernel/sched_latency_ns"),
+        ("sched_latency_ns", "6.1.0-56-cloud-amd64", "/sys/kernel/debug/sched/latency_ns"),
+        ("sched_latency_ns", "6.12.1", "/sys/kernel/debug/sched/latency_ns"),
+        ("queue/read_ahead_kb@vda", "6.12.1", "/sys/block/vda/queue/read_ahead_kb"),
+        ("net.core.no_such_thing", "6.12.1", "/proc/sys/net/core/no_such_thing"),
+    ],
+)
+def test_a_knob_is_where_its_kernel_keeps_it(name: str, release: str, path: str) -> None:
+    assert Setting(name, "1", release).step.path == path
+
+
+def test_a_file_that_shows_more_than_the_value_shows_the_value() -> None:
+    word = Setting("sched_features", "NO_RUN_TO_PARITY", "6.12.1")
+    done = StepResult(step=0, do="write", after="PLACE_LAG NO_RUN_TO_PARITY DELAY_ZERO")
+    assert read_back((word,), (done,)) == {"sched_features": done.after}
 
 
 def test_a_treatments_settings_come_in_the_order_of_the_factors() -> None:

@@ -7,7 +7,7 @@ from ktrial.errors import KnobNeedsInstance, KnobNeedsReboot
 from ktrial.knobs import catalogue, names, refusals, values
 from ktrial.knobs.names import ALL, Named
 from ktrial.knobs.system import System
-from ktrial.model.knob import Knob, Place
+from ktrial.model.knob import Knob, Place, version_of
 from ktrial.target import StepResult
 
 _PLACEHOLDER = re.compile(r"\{\w+\}")
@@ -135,3 +135,22 @@ def beside(system: System, found: Found) -> tuple[str, ...]:
     ]
     results = system.read(*candidates)
     return tuple(path for path, result in zip(candidates, results, strict=True) if not result.failure)
+
+
+def path_in(name: str, release: str = "") -> str:
+    """The file in which kernels of this release keep what is named; without a release, the newest do.
+
+    Where kernels of the release do not have it, it is the newest place: reading it says that it is absent.
+    A name that the catalogue does not have is a sysctl's, or a path.
+    """
+    known_name, _, instance = name.partition("@")
+    knob = None if name.startswith("/") else catalogue.known(known_name)
+    files = [place for place in knob.places if place.path] if knob else []
+    if not files:
+        return name if name.startswith("/") else names.sysctl_path(name)
+    try:
+        version = version_of(release)
+    except ValueError:
+        return filled(files[0].path, instance)
+    here = [place for place in files if place.holds_in(version)]
+    return filled((here or files)[0].path, instance)

@@ -63,7 +63,7 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources
     workloads the study names.
     Raises KernelError (a module that the kernel lacks), WorkloadError (a file that is not there).
     """
-    settings = settings_of(study.factors, treatment)
+    settings = settings_of(study.factors, treatment, kernel.release)
     common = _boot(study, treatment, kernel, sources)
     made = []
     for use in study.workloads:

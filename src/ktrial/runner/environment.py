@@ -1,9 +1,11 @@
 """The environment of a study in real time: before each trial, and while its workloads ran."""
 
+import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
+from ktrial.knobs.finding import path_in
 from ktrial.machines import Machine
 from ktrial.model.advice import DataWarning
 from ktrial.model.design import FactorKind
@@ -11,7 +13,6 @@ from ktrial.model.environment import Environment, Reading, ReadingKind
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.monitors.environment import audit, changes, concerns, confounds
-from ktrial.runner.settings import path_of
 
 _TICK_NS = 10_000_000
 """USER_HZ is 100 on every x86."""
@@ -160,4 +161,6 @@ def _without_running(environment: Environment) -> Environment:
 
 def _changed_by(study: Study) -> frozenset[str]:
     """Paths of the settings that are factors."""
-    return frozenset(path_of(each.target) for each in study.factors if each.kind is FactorKind.SETTING)
+    release = os.uname().release
+    settings = (each.target for each in study.factors if each.kind is FactorKind.SETTING)
+    return frozenset(path_in(target, release) for target in settings)

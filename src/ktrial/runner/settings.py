@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
+from ktrial.knobs.finding import path_in
+from ktrial.knobs.values import form_of
 from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.target import StepResult, Write
-
-_SYSCTL = "/proc/sys/"
 
 
 @dataclass(frozen=True)
@@ -15,39 +15,32 @@ class Setting:
     """One setting and the value that a treatment gives it."""
 
     name: str
-    """The factor's target: `vm.swappiness`, or a path below /proc or /sys."""
+    """The factor's target: a knob (`base_slice_ns`), a sysctl (`vm.swappiness`), or a path."""
     value: str
+    release: str = ""
+    """The kernel's: kernels keep the same knob in different places."""
 
     @property
     def step(self) -> Write:
         """The step that writes it and reads it back."""
-        return Write(path=path_of(self.name), value=self.value)
+        return Write(path=path_in(self.name, self.release), value=self.value)
+
+    def is_shown_by(self, text: str) -> bool:
+        """Whether the file's text says so: some files show more than a value."""
+        return form_of(self.step.path).shows(self.value, text)
 
 
 class SettingRefused(Exception):
     """The kernel refused a setting, or made something else of it. The text says which, in one sentence."""
 
 
-def settings_of(factors: tuple[Factor, ...], treatment: Treatment) -> tuple[Setting, ...]:
-    """The treatment's settings, in the order of the factors."""
+def settings_of(factors: tuple[Factor, ...], treatment: Treatment, release: str = "") -> tuple[Setting, ...]:
+    """The treatment's settings in a kernel of this release, in the order of the factors."""
     return tuple(
-        Setting(factor.target, level_text(treatment.levels[factor.name]))
+        Setting(factor.target, level_text(treatment.levels[factor.name]), release)
         for factor in factors
         if factor.kind is FactorKind.SETTING
     )
-
-
-def path_of(name: str) -> str:
-    """The file of a setting: a path as it is, a sysctl name below /proc/sys.
-
-    As sysctl(8) has it: dots separate, and a slash stands for a dot in a name (`net.ipv4.conf.eth0/1.mtu`);
-    where the first separator is a slash, slashes separate and dots are dots.
-    """
-    if name.startswith("/"):
-        return name
-    first = re.search(r"[./]", name)
-    slashes_separate = first is not None and first.group() == "/"
-    return _SYSCTL + (name if slashes_separate else name.translate(str.maketrans("./", "/.")))
 
 
 def level_text(level: LevelValue) -> str:
@@ -68,7 +61,7 @@ def read_back(settings: tuple[Setting, ...], results: tuple[StepResult, ...]) ->
         if result.failure:
             answer = ": ".join(filter(None, (result.failure.name, result.failure.text)))
             raise SettingRefused(f"{setting.name} = {setting.value} was refused: {answer}")
-        if not same(setting.value, result.after):
+        if not (same(setting.value, result.after) or setting.is_shown_by(result.after)):
             now = result.after.strip()
             raise SettingRefused(f"{setting.name} = {setting.value} was asked for, the kernel made it {now}")
         found[setting.name] = result.after.strip()
