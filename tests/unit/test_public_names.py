@@ -13,28 +13,29 @@ from ktrial import model
 PUBLIC = {
     "ktrial.errors": """
         AmbiguousTreatment BadAmount BadBaselineName BadBuildOption BadCommand BadConfigFile
-        BadKernelName BadKnobName BadKnobValue BadLimit BadOutput BadParameter BadSetting
+        BadKernelName BadKnobName BadKnobValue BadLimit BadOutput BadParameter BadPin BadSetting
         BaselineFailed BaselineIncomparable BaselineLacks BaselineNotThere BuildError BuildFailed
-        BuildToolsMissing CacheDamaged CacheFull CacheUnusable CannotLoadState CannotSaveState
-        CheckError ColumnUnknown ConfigUnusable ExplanationError FetchFailed FileNotCarried
-        FileToCarry FormatUnknown FrameError GroupUnknown GuestEnded GuestError GuestProgramsMissing
-        ImageError ImageTruncated ImageUnreadable ImportFailed Interrupted JournalError
-        JournalForbidden JournalHeld JournalUnsafe KernelError KernelNotFound KnobAbsent KnobError
-        KnobForbidden KnobGone KnobMoved KnobNeedsInstance KnobNeedsReboot KnobNotMounted
-        KnobNotTaken KnobRefused KnobRounded KtrialError LibraryNotFound ListsOutOfDate MachineError
+        BuildToolsMissing CacheDamaged CacheFull CacheUnusable CalibrationNotThere CannotLoadState
+        CannotSaveState CgroupUnusable CheckError ColumnUnknown ConfigUnusable DiskNotMade
+        ExplanationError FetchFailed FileNotCarried FileToCarry FormatUnknown FrameError
+        GroupUnknown GuestEnded GuestError GuestProgramsMissing HostChangeForbidden ImageError
+        ImageTruncated ImageUnreadable ImportFailed Interrupted JournalError JournalForbidden
+        JournalHeld JournalUnsafe KernelError KernelNotFound KnobAbsent KnobError KnobForbidden
+        KnobGone KnobMoved KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused
+        KnobRounded KtrialError KvmUnusable LibraryNotFound ListsOutOfDate MachineError
         MachineFailedCheck MachineStopped MachineToolMissing MeasurementsDamaged
         MeasurementsTooLarge MeasurementsUnreadable MetricNotFound ModulesUnusable NewerStore
         NoDebianSource NoHostKernel NoMarkedRegion NoMeasurements NoPluginHere NoSpaceForSnapshot
         NoSuchBackend NoSuchRelease NoSuchSource NoSymbolsInGuest NotAKernel NotASource NotAStore
-        NotCounted OptionNotTaken OtherMachine PluginCountsUnreadable ProgramNotFound QemuGone
-        QemuRefused QemuTooOld QemuUnusable SameTreatmentTwice SourceNotClean StoreDamaged
-        StoreError StoreForbidden StoreFull StoreLocked StudyEmpty StudyError StudyMistake
-        StudyMistakes StudyNotStored StudySyntaxError StudyUnreadable SymbolsElsewhere
-        SymbolsUnknown TooManyCpus TooManyGroups ToolFailed ToolMissing TreatmentNotSaid UnknownKnob
-        UnknownMachine UnknownModule UnknownOption UnknownParameter UnknownSubsystem
-        UnknownTreatment UnknownWorkload UnsafeXml ValuesUnreadable WorkloadError WorkloadFailed
-        WorkloadKilled WorkloadNotInStudy WorkloadNotSaid WorkloadNotStarted WorkloadTimedOut
-        WrongArchitecture
+        NotCounted NothingToCalibrate NothingToConfirm OptionNotTaken OtherMachine
+        PluginCountsUnreadable ProgramNotFound ProgramNotInstalled QemuGone QemuRefused QemuTooOld
+        QemuUnusable SameTreatmentTwice SourceNotClean StoreDamaged StoreError StoreForbidden
+        StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes StudyNotStored
+        StudySyntaxError StudyUnreadable SymbolsElsewhere SymbolsUnknown TimedError TooManyCpus
+        TooManyGroups ToolFailed ToolMissing TreatmentNotSaid UnknownKnob UnknownMachine
+        UnknownModule UnknownOption UnknownParameter UnknownSubsystem UnknownTreatment
+        UnknownWorkload UnsafeXml ValuesUnreadable WorkloadError WorkloadFailed WorkloadKilled
+        WorkloadNotInStudy WorkloadNotSaid WorkloadNotStarted WorkloadTimedOut WrongArchitecture
     """,
     "ktrial.model.advice": """
         DataWarning WarningKind
@@ -138,6 +139,13 @@ PUBLIC = {
         confirm holm look max_t_permutation permutation_p power ratio_spread smallest_detectable
         verdict_of
     """,
+    "ktrial.stats.unblocked": """
+        Moments Ratio games_howell games_howell_pairs mean_interval moments one_way possible_runs
+        ratio recovered_runs sd_interval welch welch_df
+    """,
+    "ktrial.stats.audit": """
+        audit
+    """,
     "ktrial.importers": """
         Choices Importer LARGEST_MIB SourceFile found read read_all source_file
     """,
@@ -168,6 +176,8 @@ MODULES = (
     "ktrial.monitors",
     "ktrial.stats",
     "ktrial.stats.timed",
+    "ktrial.stats.unblocked",
+    "ktrial.stats.audit",
     "ktrial.importers",
     "ktrial.store",
     "ktrial.runner.session",
