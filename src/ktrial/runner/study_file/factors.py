@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from ktrial.knobs import catalogue
 from ktrial.model import units
 from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.workload import WorkloadUse
@@ -69,6 +70,8 @@ class FactorReader:
             return FactorKind(target)
         if "." in target and target.partition(".")[0] in self._uses:
             return FactorKind.PARAMETER
+        if knob := catalogue.known(target.partition("@")[0]):
+            return FactorKind.BOOT if knob.needs_reboot else FactorKind.SETTING
         if "." not in target and not target.startswith("/"):
             self._mistakes.add(
                 path,
