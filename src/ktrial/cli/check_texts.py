@@ -27,8 +27,8 @@ _SYMBOLS = {
 _STYLES = {Decision.WITHIN: "green", Decision.BEYOND: "red", Decision.UNDECIDED: "yellow"}
 _NAME_COLUMNS = 60
 _CONSOLE_LINES = 12
-_LEAST_OF_THE_HEAVIEST = Fraction(1, 100)
-"""A function that weighs less than this part of the heaviest explains nothing: a timer tick more, or less."""
+_LEAST_OF_THE_LARGEST = Fraction(1, 100)
+"""What is smaller than this part of the largest difference explains nothing: a timer tick more, or less."""
 
 
 def print_check(check: Check, top: int, console: Console) -> None:
@@ -174,11 +174,11 @@ def _causes(row: Row, explanation: Explanation, top: int) -> list[_Cause]:
         parts = [(part, explanation.byte_difference(part)) for part in explanation.byte_rows]
         total = explanation.byte_total
     else:
-        parts = [
-            (part, explanation.difference(part)) for part in explanation.rows if explanation.weight(part)
-        ]
+        parts = [(part, explanation.difference(part)) for part in explanation.rows]
         total = explanation.total
-    return [_cause(part, difference, total) for part, difference in parts[:top]]
+    least = max((abs(difference) for _, difference in parts), default=0) * _LEAST_OF_THE_LARGEST
+    telling = [(part, difference) for part, difference in parts if abs(difference) > least]
+    return [_cause(part, difference, total) for part, difference in telling[:top]]
 
 
 def _cause(part: Part, difference: Fraction, total: Fraction) -> _Cause:
