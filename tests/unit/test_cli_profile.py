@@ -10,10 +10,12 @@ from tests.unit.profiles import a_profile
 
 from ktrial.errors import NoPluginHere
 from ktrial.machines.exact.plugin import CacheShape, CacheShapes
+from ktrial.model.differences import Differences, Why
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import CacheCounts, TaskCount
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
+from ktrial.stats.explain import explain
 
 BEFORE = a_profile(
     {
@@ -146,7 +148,11 @@ def test_every_file_that_was_asked_for_is_written(cli: Asked, tmp_path: Path) ->
     assert perf.read_text().startswith("fork 1/1 [000] ")
 
 
-def test_a_difference_is_written_as_three_columns_and_as_a_picture(cli: Asked, tmp_path: Path) -> None:
+def test_a_difference_is_written_as_three_columns_and_as_a_picture(
+    cli: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Why(before=BEFORE, after=AFTER, explanation=explain(BEFORE, AFTER), differences=Differences())
+    monkeypatch.setattr("ktrial.cli.explained.why", lambda given: found)
     folded, svg, other = tmp_path / "folded", tmp_path / "to.svg", tmp_path / "from.svg"
     assert cli(*BOTH, "--folded", folded, "--flame-graph", svg).status == 0
     assert "vma_link 3000 4000" in folded.read_text().splitlines()
