@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from tests.unit.killing import forked, has_left_something, run_command, run_ktrial
 
+from ktrial.cli import running
 from ktrial.knobs import System, find
 from ktrial.knobs.location import VARIABLE
+from ktrial.runner import session
 from ktrial.store import open_store
 from ktrial.target import LocalTarget
 
@@ -38,6 +40,8 @@ levels = [2, 3]
 target = "vm.dirty_writeback_centisecs"
 levels = [600, 700]
 """
+IMPORTED_ONCE = (running, session)
+"""What the command imports when it runs: here, and not in each of the processes that are forked."""
 KNOBS = ("vm.stat_interval", "vm.dirty_writeback_centisecs")
 
 
@@ -62,7 +66,9 @@ def finished(store: Path) -> int:
 def wait_for_the_first_change(journal: Path, process: int) -> bool:
     """Return whether the process has ended instead: nothing was left to be run."""
     while not has_left_something(journal):
-        if os.waitpid(process, os.WNOHANG)[0]:
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            assert os.waitstatus_to_exitcode(status) == 0
             return True
         time.sleep(0.005)
     return False
