@@ -1,5 +1,6 @@
 """The machine `kvm`: what it asks of QEMU and of the kernel, and what it says where there is no KVM."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def boot(**settings: object) -> Boot:
 
 
 def words(arguments: tuple[str, ...]) -> dict[str, str]:
-    return dict(zip(arguments, arguments[1:], strict=False))
+    return dict(pairwise(arguments))
 
 
 def test_with_kvm_it_measures_time_on_the_hosts_own_cpu() -> None:
@@ -66,7 +67,12 @@ def test_a_cpu_that_is_not_there_is_refused() -> None:
 
 def test_kvm_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     tries = []
-    monkeypatch.setattr(kvm_probe, "probe", lambda: tries.append(1) or HANGS)
+
+    def probe() -> KvmProbe:
+        tries.append(1)
+        return HANGS
+
+    monkeypatch.setattr(kvm_probe, "probe", probe)
     machine = KvmMachine(guest=Path("/nowhere"))
     assert (machine.mode, machine.mode) == (Mode.EMULATED_TIME, Mode.EMULATED_TIME)
     assert len(tries) == 1
