@@ -14,6 +14,7 @@ from tests.unit.test_flame_graph import AFTER, BEFORE
 
 from ktrial import report
 from ktrial.cli.whys import print_whys, whys_as_json
+from ktrial.errors import KernelError, KtrialError, NotCounted
 from ktrial.model.differences import CounterDifference, Differences
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.record import StudyRecord
@@ -197,3 +198,21 @@ def test_json_has_the_rows_and_what_is_left(whys: tuple[Why, ...]) -> None:
         "share": pytest.approx(3.75),
         "string_bytes_difference": 0,
     }
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        NotCounted(study="quick", treatment="debian:6.12", workload="fork", problem=""),
+        KernelError(name="debian:6.12", problem="it is damaged"),
+    ],
+)
+def test_a_reason_that_cannot_be_told_is_no_reason_for_no_report(
+    problem: KtrialError, record: StudyRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explain_record(*_: object) -> None:
+        raise problem
+
+    monkeypatch.setattr("ktrial.report.why.explain_record", explain_record)
+    with open_store(str(tmp_path / "store.db")) as store:
+        assert report.whys(store, stored(record, store)) == ()

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
-from ktrial.errors import NotCounted
+from ktrial.errors import ExplanationError, KernelError
 from ktrial.model.differences import Why as Explained
 from ktrial.model.explanation import Count, Explanation, Match, Row, Side
 from ktrial.model.kernel_profile import Profile
@@ -128,7 +128,9 @@ def _why(
     one = comparisons[0]
     try:
         found = explain_record(store, record, one.workload, one.baseline, one.treatment, Guests(run=False))
-    except NotCounted:
+    except (ExplanationError, KernelError):
+        # A report is about its verdicts, and never refused for a reason that cannot be told (a kernel in the
+        # cache that is damaged by now): `ktrial explain` says what is missing.
         return None
     return explained(comparisons, found, most_frames)
 
