@@ -36,8 +36,9 @@ def print_explanation(
     shown = [row for row in explanation.rows if explanation.weight(row)][:top]
     console.print(_functions(explanation, shown))
     console.print()
-    console.print(_subsystems(explanation))
-    console.print()
+    if any(abs(part) >= _SMALLEST for part in explanation.subsystems.values()):
+        console.print(_subsystems(explanation))
+        console.print()
     for line in _closing(explanation, shown):
         console.print(line)
 

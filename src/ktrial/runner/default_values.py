@@ -80,6 +80,9 @@ have yet are ignored by it."""
 _ROTATES = Write(path="/sys/block/nullb0/queue/rotational", value="1")
 """One disk is as virtual disks are by default. Since 6.19 its read-ahead follows from that (block: use
 max_sectors of rotational devices that report no io_opt)."""
+_TCP_MEMORY = re.compile(r"/proc/sys/net/ipv4/tcp_[rw]mem")
+_OF_TCP_MEMORY = 2
+"""Smallest and first size of a socket's buffer; the third, the largest, follows from the memory."""
 _NO_SETTING = re.compile("|".join(f"(?:{one})" for patterns in NO_SETTINGS.values() for one in patterns))
 
 
@@ -138,7 +141,13 @@ def _read(machine: Machine, boot: Boot) -> KernelValues:
 
 
 def _settings(found: dict[str, str]) -> dict[str, str]:
-    return {path: " ".join(text.split()) for path, text in found.items() if is_setting(path)}
+    return {path: _plain(path, text) for path, text in found.items() if is_setting(path)}
+
+
+def _plain(path: str, text: str) -> str:
+    """With single blanks; without what follows from how much memory is free at boot."""
+    words = text.split()
+    return " ".join(words[:_OF_TCP_MEMORY] if _TCP_MEMORY.fullmatch(path) else words)
 
 
 def _block_devices(kernel: Kernel) -> Iterable[Step]:

@@ -20,7 +20,7 @@ from ktrial.stats.config_owners import differing_options, heavy_subsystems
 from ktrial.stats.setting_owners import setting_owner
 
 _SMALL = 10.0
-"""Added to both sides of a ratio, over the whole run: a counter that rose from 0 to 3 is no finding."""
+"""Added to both sides of a ratio, over the whole run; and what is less apart is no finding."""
 _SMALLEST_DIFFERENCE = math.log(1.01)
 _LAST = "network"
 _TIMES = re.compile(r".*_ns|.*_time|.*run_delay|stat\.cpu\..*|rusage\.maxrss_kib")
@@ -163,6 +163,7 @@ def _counters(
     differing = {
         name: abs(_size(new.get(name, 0.0), operations[1]) - _size(old.get(name, 0.0), operations[0]))
         for name in (old.keys() | new.keys()) - {OPERATIONS}
+        if _events_apart(old.get(name, 0.0), new.get(name, 0.0), operations) >= _SMALL
     }
     return tuple(
         CounterDifference(
@@ -178,6 +179,11 @@ def _deltas(trial: Trial, workload: str) -> dict[str, float]:
         for one in trial.counters
         if one.workload == workload and not _TIMES.fullmatch(one.name)
     }
+
+
+def _events_apart(before: float, after: float, operations: list[float]) -> float:
+    """By how many events the second differs from the first, had it done as many operations."""
+    return abs(after * operations[0] / operations[1] - before)
 
 
 def _ranked(differing: Mapping[str, float]) -> Iterable[str]:
