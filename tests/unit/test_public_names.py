@@ -109,7 +109,8 @@ PUBLIC = {
         WorkloadUse
     """,
     "ktrial.target": """
-        Collect Failure LoadModule LocalTarget MakeDirectory Mount Push Read Run Step StepResult Target Walk Write
+        Collect Failure LoadModule LocalTarget MakeDirectory Mount Push Read Run Step StepResult
+        Target Walk Write
     """,
     "ktrial.knobs": """
         Applied Changes Ending Entry Found Journal LEFT Lister Owner Setting Stage System Undone
@@ -126,7 +127,8 @@ PUBLIC = {
         BootedTarget CountingMachine CountingTarget Machine Progress find found names
     """,
     "ktrial.workloads": """
-        CountsOperations DEFAULT QUICK RunsPrograms WHOLE_BENCHMARKS Workload catalogue check descriptions find found
+        CountsOperations DEFAULT QUICK RunsPrograms WHOLE_BENCHMARKS Workload catalogue check
+        descriptions find found
     """,
     "ktrial.monitors": """
         Monitor Watched counters found watched_files
