@@ -44,7 +44,7 @@ unit-test: setup
 guest-test: setup
 	$(BIN)/pytest -n $(JOBS) tests/guest
 
-# Builds kernels: needs some minutes, and 3 GB in the cache.
+# Builds kernels: needs some minutes, and 4 GB in the cache.
 test-slow: PURPOSE := slow
 test-slow: setup
 	$(BIN)/pytest --slow -s tests/slow

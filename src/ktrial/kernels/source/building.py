@@ -26,7 +26,7 @@ from ktrial.model.kernel import Kernel, Origin
 PREFIX = "source"
 _TARGET = "vmlinux"
 """Enough to boot: the guest starts from it. A bzImage would only be packed to be unpacked again."""
-_BYTES_OF_A_BUILD = 800 << 20
+_BYTES_OF_A_BUILD = 500 << 20
 _SIGNING = ("CONFIG_MODULE_SIG", "CONFIG_SYSTEM_TRUSTED_KEYRING")
 
 
