@@ -256,3 +256,62 @@ def test_wrong_names_are_not_given(
     said = own("run", study, "--no-html")
     assert said.status == 0, "the sum does not need names"
     assert problem in re.sub(r"\s+", " ", said.output)
+
+
+MARKING = """\
+#define MARK(number) __asm__ volatile (".byte 0x0f,0x1f,0x80; .long " #number)
+static void work(void) { for (volatile int n = 0; n < 1000000; n++); }
+int main(void) { %s return 0; }
+"""
+BEGIN, END, WORK = "MARK(0x4b540001);", "MARK(0x4b540002);", "work();"
+"""crates/wire/src/marks.rs"""
+ONE_WORK = 6_000_000
+"""Instructions in the loop."""
+
+
+@pytest.mark.parametrize(
+    ("does", "works"),
+    [
+        (WORK + WORK, 2),
+        (WORK + BEGIN + WORK, 1),
+        (WORK + END + WORK, 1),
+        (WORK + BEGIN + WORK + END, 1),
+        (BEGIN + WORK + END + WORK + BEGIN + WORK + END, 2),
+    ],
+    ids=["no mark", "no end", "no begin", "both", "twice"],
+)
+def test_a_command_is_counted_by_its_marks_or_from_start_to_end(user: User, does: str, works: int) -> None:
+    """The agent marks the start and the end of each program; what is not closed ends with the program."""
+    source, program = user.place / "marking.c", user.place / "marking"
+    source.write_text(MARKING % does)
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    command = f'{{ name = "marking", command = "{program}", repeats = 1 }}'
+    study = a_study(user.place, workload=command)
+    told = json.loads(user("run", study, "--no-html", "--json").output)
+    assert [trial["reason"] for trial in told["trials"]] == ["", ""]
+    found = [
+        sample["value"]
+        for trial in told["trials"]
+        for sample in trial["samples"]
+        if sample["unit"] == "instructions"
+    ]
+    assert len(found) == len(told["trials"])
+    for instructions in found:
+        assert works * ONE_WORK <= instructions < (works + 0.4) * ONE_WORK
+    why = json.loads(user("explain", "--no-values", "--json").output)
+    assert why["unexplained"] == 0
+
+
+def test_a_region_with_nothing_in_it_shifts_no_counts(user: User) -> None:
+    source, program = user.place / "marking.c", user.place / "marking"
+    source.write_text(MARKING % (BEGIN + END + WORK))
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    study = a_study(user.place, workload=f'{{ name = "marking", command = "{program}" }}')
+    told = json.loads(user("run", study, "--no-html", "--json").output)
+    assert all("a region with nothing in it" in trial["reason"] for trial in told["trials"])
+
+
+def test_a_workload_that_is_not_there_cannot_be_profiled(user: User) -> None:
+    said = user("profile", "--kernel", KERNEL, "--workload", "/bin/true")
+    assert said.status == 2
+    assert "There is no workload /bin/true" in said.errors

@@ -226,6 +226,18 @@ class TestRuns:
             with pytest.raises(PluginCountsUnreadable, match="cut off"):
                 plugin.read_runs(out)
 
+    def test_a_program_that_marks_no_operation_has_done_one(
+        self, tmp_path: Path, region: RegionCounts
+    ) -> None:
+        none = {"count": 0, "sum": 0, "minimum": 0, "maximum": 0, "middle": [0, 0], "bytes": [0, 0]}
+        unmarked = json.dumps(json.loads(REGION) | {"operations": none})
+        once, twice = plugin.read_runs(wrote(tmp_path, NEXT_RUN, unmarked, NEXT_RUN, unmarked, unmarked))
+        assert once is not None
+        assert twice is not None
+        assert (once.operations.count, once.operations.median) == (1, region.instructions)
+        assert (twice.operations.count, twice.operations.total) == (1, 2 * region.instructions)
+        assert twice.operations.string_bytes == 2 * region.strings.bytes
+
     def test_no_run_has_no_region(self, tmp_path: Path) -> None:
         assert plugin.read_runs(wrote(tmp_path)) == ()
         assert plugin.read_runs(wrote(tmp_path, NEXT_RUN)) == (None,)

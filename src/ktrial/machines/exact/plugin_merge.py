@@ -16,12 +16,12 @@ _NAMES_OF_PAGE = 2
 def split(lines: Sequence[Line]) -> list[list[Line]]:
     """The regions of each run, in order.
 
-    The agent marks a region without an operation before each (`next_run` in crates/wire/src/marks.rs). Raises
+    The agent marks a region with nothing in it before each (`next_run` in crates/wire/src/marks.rs). Raises
     ValueError where a region comes before the first of them.
     """
     runs: list[list[Line]] = []
     for line in lines:
-        if not line["operations"]["count"]:
+        if not line["instructions"]:
             runs.append([])
         elif not runs:
             raise ValueError("its first region belongs to no run")
@@ -31,9 +31,15 @@ def split(lines: Sequence[Line]) -> list[list[Line]]:
 
 
 def merge(lines: Sequence[Line]) -> Line:
-    """One region from one or more. Raises ValueError where operations cannot be merged."""
-    if len(lines) == 1:
-        return lines[0]
+    """One region from one or more. Raises ValueError where operations cannot be merged.
+
+    A program that marks regions, and no operation in them, has done one operation.
+    """
+    merged = lines[0] if len(lines) == 1 else _merged(lines)
+    return merged if merged["operations"]["count"] else merged | {"operations": _the_whole(merged)}
+
+
+def _merged(lines: Sequence[Line]) -> Line:
     functions = _Rows(_NAMES_OF_FUNCTION)
     pages = _Rows(_NAMES_OF_PAGE)
     tasks = _Rows(1)
@@ -94,6 +100,17 @@ class _Tree:
             self.rows[place][2] += own
             self.rows[place][3] += entered
             places.append(place)
+
+
+def _the_whole(line: Line) -> Line:
+    """A region as one operation."""
+    count, size = line["instructions"], line["bytes"]
+    whole: Line = {"count": 1, "sum": count, "minimum": count, "maximum": count, "middle": [count, count]}
+    if "bytes" in line["operations"]:
+        whole["bytes"] = [size, size]
+    if "vector" in line["operations"]:
+        whole["vector"] = [count]
+    return whole
 
 
 def _operations(parts: Sequence[Line]) -> Line:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from ktrial.errors import NoPluginHere, NoSymbolsInGuest
+from ktrial.errors import NoPluginHere, NoSymbolsInGuest, PluginCountsUnreadable
 from ktrial.machines.exact import plugin
 from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.exact.process import Children, inherited_path, memory_file
@@ -60,7 +60,7 @@ class ProfiledTarget(ExactTarget):
                 results = self.counted_into(counts, steps, names, calls=calls, caches=caches)
             finally:
                 self._setup = replace(self._setup, inherited=())
-            return _with_regions(results, plugin.read_runs(counts))
+            return _with_regions(results, plugin.read_runs(counts), counts)
 
     def counted_into(
         self,
@@ -104,12 +104,18 @@ class ProfiledTarget(ExactTarget):
 
 
 def _with_regions(
-    results: tuple[StepResult, ...], regions: tuple[RegionCounts | None, ...]
+    results: tuple[StepResult, ...], regions: tuple[RegionCounts | None, ...], counts: Path
 ) -> tuple[StepResult, ...]:
-    """Each program's result with its region."""
+    """Each program's result with its region. Raises PluginCountsUnreadable rather than give it another's."""
+    programs = sum(result.do == "run" for result in results)
+    if programs != len(regions):
+        problem = (
+            f"{programs} programs ran, it has {len(regions)}: does one mark a region with nothing in it?"
+        )
+        raise PluginCountsUnreadable(machine="exact", path=counts, line=1, problem=problem)
     left = iter(regions)
     return tuple(
-        result.model_copy(update={"region": next(left, None)}) if result.do == "run" else result
+        result.model_copy(update={"region": next(left)}) if result.do == "run" else result
         for result in results
     )
 
