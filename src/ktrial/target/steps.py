@@ -98,7 +98,9 @@ class Walk(Model):
     """Nanoseconds by the target's monotonic clock after which it stops, in the same way."""
 
 
-Step = Annotated[Write | Read | Run | Push | Collect | MakeDirectory | Mount | LoadModule | Walk, Field(discriminator="do")]
+Step = Annotated[
+    Write | Read | Run | Push | Collect | MakeDirectory | Mount | LoadModule | Walk, Field(discriminator="do")
+]
 
 
 class Failure(Model):
