@@ -38,7 +38,9 @@ def calibrate(
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
-    """Learn what a machine can tell apart: run the same treatment under two names.
+    """Learn what this machine can tell apart in real time.
+
+    Runs the same treatment under two names.
 
     Prints each metric's noise, how often such studies find a difference where none is, the smallest change
     that they can show, and how many blocks a change of the margin's size needs.

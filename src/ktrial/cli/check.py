@@ -41,7 +41,7 @@ def check(
     store: StoreOption = None,
     jobs: Jobs = None,
 ) -> None:
-    """Measure a kernel against a baseline; exit 1 where it is worse by more than --max allows.
+    """Measure a kernel against a baseline, for git bisect and CI.
 
     Exit codes, as git bisect run wants them: 0 within, 1 beyond, 125 where it does not build or boot, its
     workload fails, or nothing can be decided; 2 for a mistake on the command line, and 128 or more for all

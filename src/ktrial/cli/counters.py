@@ -39,7 +39,10 @@ def counters(
     store: StoreOption = None,
     jobs: Jobs = None,
 ) -> None:
-    """Compare event counters (faults, switches, allocations…) of a study's treatments, or of two kernels."""
+    """Compare event counters: faults, switches, allocations…
+
+    Of a study's treatments, or of two kernels.
+    """
     from ktrial.cli.counting import BadOption
     from ktrial.cli.measuring import Given
     from ktrial.cli.terminal import print_json

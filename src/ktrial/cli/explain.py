@@ -58,7 +58,10 @@ def explain(
     boot: BootParameters = None,
     store: StoreOption = None,
 ) -> None:
-    """Say which functions make the difference between two treatments, and what may be the cause."""
+    """Say which functions make a difference, and why they may.
+
+    Between two treatments of a result or a study file, or directly between two kernels.
+    """
     from ktrial.cli.difference_tables import print_differences
     from ktrial.cli.explained import Given, why
     from ktrial.cli.exporting import check_writable, write_difference

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ktrial.cli.options import Json, kernel_names, knob_names, subsystem_names
+from ktrial.cli.options import Json, kernel_names, knob_names, knob_settings, subsystem_names
 from ktrial.cli.terminal import output, print_json, say
 
 app = typer.Typer(
-    help="Settings of the kernel: what there is, what it is here, how kernels differ.",
+    help="Look at the kernel's settings, and change them.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -92,7 +92,10 @@ def get(names: Names, json: Json = False) -> None:
 @app.command("set")
 def set_knobs(
     settings: Annotated[
-        list[str], typer.Argument(help="NAME=VALUE, several if need be.", metavar="NAME=VALUE…")
+        list[str],
+        typer.Argument(
+            help="NAME=VALUE, several if need be.", metavar="NAME=VALUE…", autocompletion=knob_settings
+        ),
     ],
     no_wait: Annotated[
         bool, typer.Option("--no-wait", help="Do not wait for another ktrial that changes knobs.")

@@ -32,7 +32,7 @@ def restore(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Put back what ktrial has changed on this system, latest change first."""
+    """Put back what ktrial has changed on this system."""
     if install_unit:
         _install(unit_path)
     elif list_only:
