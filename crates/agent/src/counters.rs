@@ -1,9 +1,11 @@
 //! Files of counters: /proc/vmstat, /proc/stat and their like, read before and after a run.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use wire::steps::Rises;
+
+/// The file with the memory management's events.
+pub const VMSTAT: &str = "/proc/vmstat";
 
 type Counters = BTreeMap<String, Vec<f64>>;
 
@@ -12,10 +14,18 @@ type Counters = BTreeMap<String, Vec<f64>>;
 pub struct Snapshot(BTreeMap<String, Counters>);
 
 impl Snapshot {
-    /// Read `paths` now.
-    pub fn take(paths: &[String]) -> Self {
-        let read = |path: &String| Some((path.clone(), parse(&fs::read_to_string(path).ok()?)));
-        Self(paths.iter().filter_map(read).collect())
+    /// From files that were read already: path and text.
+    pub fn of(texts: impl IntoIterator<Item = (String, String)>) -> Self {
+        let parsed = texts.into_iter().map(|(path, text)| (path, parse(&text)));
+        Self(parsed.collect())
+    }
+
+    /// Processes that the kernel has killed because memory ran out (/proc/vmstat, since 4.13).
+    pub fn oom_kills(&self) -> u64 {
+        let counters = self.0.get(VMSTAT);
+        counters
+            .and_then(|counters| Some(*counters.get("oom_kill")?.first()? as u64))
+            .unwrap_or(0)
     }
 
     /// By how much they rose between `earlier` and this: file → first word → a rise for each number.
@@ -31,15 +41,6 @@ impl Snapshot {
             })
             .collect()
     }
-}
-
-/// Processes that the kernel has killed because memory ran out (/proc/vmstat, since 4.13).
-pub fn oom_kills() -> u64 {
-    let path = String::from("/proc/vmstat");
-    let counters = Snapshot::take(&[path]).0.into_values().next();
-    counters
-        .and_then(|counters| Some(*counters.get("oom_kill")?.first()? as u64))
-        .unwrap_or(0)
 }
 
 /// First word → the numbers that follow it. A line of one number alone (a sysfs counter) has the empty word; words
@@ -100,7 +101,14 @@ fn rises(before: &Counters, after: &Counters) -> Rises {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+
+    fn read(paths: &[String]) -> Snapshot {
+        let text = |path: &String| Some((path.clone(), fs::read_to_string(path).ok()?));
+        Snapshot::of(paths.iter().filter_map(text))
+    }
 
     fn between(before: &str, after: &str) -> Vec<(String, Vec<f64>)> {
         rises(&parse(before), &parse(after)).into_iter().collect()
@@ -158,9 +166,9 @@ mod tests {
             there.to_string_lossy().into_owned(),
             "/nowhere/at/all".into(),
         ];
-        let before = Snapshot::take(&paths);
+        let before = read(&paths);
         fs::write(&there, "a 3").unwrap();
-        let rose = Snapshot::take(&paths).since(&before);
+        let rose = read(&paths).since(&before);
         fs::remove_file(&there).unwrap();
         assert_eq!(
             rose,

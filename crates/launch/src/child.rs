@@ -1,5 +1,5 @@
 //! Starts a program as posix_spawn(3) does, in this process's memory until it executes, which costs the least; and, as
-//! that cannot, in a session, on CPUs and in a control group of its own from its first instruction.
+//! that cannot, in a process group, on CPUs and in a control group of its own from its first instruction.
 
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::fs::{File, OpenOptions};
@@ -61,7 +61,7 @@ fn affinity(cpus: &[usize]) -> io::Result<Option<libc::cpu_set_t>> {
 /// A program that runs.
 #[derive(Debug)]
 pub struct Child {
-    /// Its process, the leader of its session and of its process group.
+    /// Its process, the leader of its process group.
     pub pid: Pid,
     /// Readable once it has ended.
     pub end: OwnedFd,
@@ -178,7 +178,9 @@ unsafe fn become_the_program(plan: &Plan) -> Option<()> {
     let done = |answer: c_int| (answer != -1).then_some(());
     // SAFETY: system calls, and what is handed to them is valid by this function's own condition.
     unsafe {
-        done(libc::setsid())?;
+        // A group of its own, to be killed as one; not a session, each of which has its own share of the CPUs where
+        // the kernel groups tasks by session (CONFIG_SCHED_AUTOGROUP). The launcher has left the terminal's.
+        done(libc::setpgid(0, 0))?;
         if plan.cgroup >= 0 {
             // "0" stands for the process that writes it.
             done(libc::write(plan.cgroup, c"0".as_ptr().cast(), 1) as c_int)?;

@@ -14,11 +14,13 @@ mod descendants;
 mod failure;
 mod order;
 mod output;
+mod watched;
 mod window;
 
-use std::io::{self, Write as _};
+use std::io::{self, BufWriter, Write as _};
 
 use order::Order;
+use watched::Watched;
 
 /// Something is wrong with the order, or with this system: no run could be tried.
 const UNUSABLE: i32 = 2;
@@ -34,14 +36,18 @@ fn work() -> io::Result<()> {
     descendants::adopt()?;
     let order = Order::read()?;
     let place = child::Place::of(&order)?;
-    let mut told = io::stdout().lock();
+    let mut watched = Watched::default();
+    let mut ended = Vec::new();
     for numbered in &order.runs {
-        let result = window::run(numbered, &place, order.parent);
-        serde_json::to_writer(&mut told, &result)?;
-        writeln!(told)?;
+        ended.push(window::run(numbered, &place, order.parent, &mut watched));
         if window::is_told_to_stop()? {
             break;
         }
     }
-    Ok(())
+    let mut told = BufWriter::new(io::stdout().lock());
+    for one in ended {
+        serde_json::to_writer(&mut told, &one.told())?;
+        writeln!(told)?;
+    }
+    told.flush()
 }

@@ -16,9 +16,9 @@ use nix::unistd::Pid;
 use wire::steps::{Failure, Run, StepResult};
 
 use crate::child::{Child, Place, Prepared};
-use crate::counters::{oom_kills, Snapshot};
 use crate::order::Numbered;
 use crate::output::{Output, LIMIT};
+use crate::watched::{Moment, Watched};
 use crate::{cpu_time, descendants, failure};
 
 /// A program that writes is read at most every so often: its pipe holds a mebibyte.
@@ -32,18 +32,53 @@ pub fn is_told_to_stop() -> io::Result<bool> {
     Ok(polled[0].any().unwrap_or(false))
 }
 
-/// Run it, and tell all. A program that fails is no failure of the step: its status and its output tell.
-pub fn run(numbered: &Numbered, place: &Place, parent: i32) -> StepResult {
-    let mut result = StepResult {
-        step: numbered.step,
-        r#do: "run".into(),
-        ..StepResult::default()
-    };
-    result.failure = measured(&numbered.run, place, parent, &mut result).err();
-    result
+/// A run that has ended.
+#[derive(Debug)]
+pub struct EndedRun {
+    result: StepResult,
+    watch: Vec<String>,
+    before: Moment,
+    after: Moment,
 }
 
-fn measured(run: &Run, place: &Place, parent: i32, result: &mut StepResult) -> Result<(), Failure> {
+impl EndedRun {
+    /// All that is told of it.
+    pub fn told(self) -> StepResult {
+        let (before, after) = (self.before.counters(), self.after.counters());
+        let mut watched = after.since(&before);
+        watched.retain(|path, _| self.watch.contains(path));
+        StepResult {
+            watched,
+            oom_kills: after.oom_kills() - before.oom_kills(),
+            ..self.result
+        }
+    }
+}
+
+/// Run it. A program that fails is no failure of the step: its status and its output tell.
+pub fn run(numbered: &Numbered, place: &Place, parent: i32, watched: &mut Watched) -> EndedRun {
+    let mut ended = EndedRun {
+        result: StepResult {
+            step: numbered.step,
+            r#do: "run".into(),
+            ..StepResult::default()
+        },
+        watch: numbered.run.watch.clone(),
+        before: Moment::default(),
+        after: Moment::default(),
+    };
+    ended.result.failure = measured(&numbered.run, place, parent, watched, &mut ended).err();
+    ended
+}
+
+fn measured(
+    run: &Run,
+    place: &Place,
+    parent: i32,
+    watched: &mut Watched,
+    ended: &mut EndedRun,
+) -> Result<(), Failure> {
+    let result = &mut ended.result;
     let action = format!("run {}", run.argv.first().map_or("", String::as_str));
     let told = |error: io::Error| failure::of(&action, error);
     let mut prepared = Prepared::new(run).map_err(told)?;
@@ -52,7 +87,9 @@ fn measured(run: &Run, place: &Place, parent: i32, result: &mut StepResult) -> R
     let (mut stdout, mut stderr) = (Output::new().map_err(told)?, Output::new().map_err(told)?);
     std::thread::sleep(Duration::from_nanos(run.start_offset_ns));
     let tree_before = cpu_time::of_children();
-    let (before, kills_before) = (Snapshot::take(&run.watch), oom_kills());
+    ended.before = watched.before(&run.watch);
+    // A run that does not get as far as its end saw nothing rise.
+    ended.after = ended.before.clone();
     let started_ns = now_ns();
     let started = prepared.start(place, stdout.for_child(), stderr.for_child());
     stdout.is_handed_over();
@@ -67,8 +104,7 @@ fn measured(run: &Run, place: &Place, parent: i32, result: &mut StepResult) -> R
         "ktrial_ns".into(),
         (cpu_time::of_ktrial(parent) - ours_before) as f64,
     );
-    result.watched = Snapshot::take(&run.watch).since(&before);
-    result.oom_kills = oom_kills() - kills_before;
+    ended.after = watched.after();
     result.rusage = rusage;
     result.timed_out = timed_out;
     result.exit = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));

@@ -10,7 +10,7 @@ use super::capture;
 use super::layout::Seeded;
 use super::process::{Ended, Process};
 use super::told;
-use crate::counters::{oom_kills, Snapshot};
+use crate::counters::{Snapshot, VMSTAT};
 use crate::failure;
 
 /// Run it. A program that fails is no failure of the step: its status and its output tell.
@@ -37,15 +37,24 @@ pub fn run(step: &Run, result: &mut StepResult) -> Result<(), Failure> {
     answer
 }
 
+fn oom_kills() -> u64 {
+    counters_now(&[VMSTAT.into()]).oom_kills()
+}
+
+fn counters_now(paths: &[String]) -> Snapshot {
+    let read = |path: &String| Some((path.clone(), fs::read_to_string(path).ok()?));
+    Snapshot::of(paths.iter().filter_map(read))
+}
+
 fn program(step: &Run) -> &str {
     step.argv.first().map_or("", String::as_str)
 }
 
 fn measured(step: &Run, action: &str, result: &mut StepResult) -> Result<(), Failure> {
-    let (before, kills_before) = (Snapshot::take(&step.watch), oom_kills());
+    let (before, kills_before) = (counters_now(&step.watch), oom_kills());
     let mut process = told(action, Process::start(step))?;
     let ended = told(action, process.wait(step.limit_ns))?;
-    result.watched = Snapshot::take(&step.watch).since(&before);
+    result.watched = counters_now(&step.watch).since(&before);
     result.oom_kills = oom_kills() - kills_before;
     tell_end(ended, result);
     let ((stdout, stderr), cut) = told(action, process.clean_up())?;

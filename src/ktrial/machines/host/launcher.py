@@ -85,9 +85,9 @@ class Launchers:
 
     def _spawn(self, program: Path, results: int, said: int) -> subprocess.Popen[bytes]:
         try:
-            # A process group of its own: a terminal's Ctrl-C reaches ktrial only, which calls stop().
+            # A session of its own: a terminal's Ctrl-C reaches ktrial only, which calls stop().
             child = subprocess.Popen(
-                [program], stdin=subprocess.PIPE, stdout=results, stderr=said, env={}, process_group=0
+                [program], stdin=subprocess.PIPE, stdout=results, stderr=said, env={}, start_new_session=True
             )
         except OSError as error:
             problem = f"{program} cannot be started: {error.strerror}"
