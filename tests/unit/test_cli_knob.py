@@ -9,6 +9,7 @@ import pytest
 from tests.unit.command_line import CommandLine
 from tests.unit.knob_tree import Tree, made
 
+from ktrial.cli.options import knob_names, knob_settings, subsystem_names
 from ktrial.knobs import Journal, changing, unit
 from ktrial.knobs.location import VARIABLE
 
@@ -34,6 +35,13 @@ def test_knobs_are_listed_by_subsystem(cli: CommandLine) -> None:
     every = json.loads(cli("knob", "list", "--json").output)
     assert len(every) >= 80
     assert {"name", "places", "defaults", "safety", "documentation"} <= set(every[0])
+
+
+def test_the_shell_completes_knobs_and_what_can_be_set() -> None:
+    assert [name for name, _ in knob_names("vm.swap")] == ["vm.swappiness"]
+    assert [name for name, _ in knob_settings("vm.swap")] == ["vm.swappiness="]
+    assert knob_settings("mitig") == []
+    assert subsystem_names("th") == ["thp"]
 
 
 def test_a_subsystem_that_is_not_there_is_told_with_those_that_are(cli: CommandLine) -> None:

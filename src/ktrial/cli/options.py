@@ -39,6 +39,14 @@ def knob_names(incomplete: str) -> list[tuple[str, str]]:
     return [(knob.name, knob.summary) for knob in all_knobs() if knob.name.startswith(incomplete)]
 
 
+def knob_settings(incomplete: str) -> list[tuple[str, str]]:
+    """Complete `NAME=` for what can be set while the kernel runs."""
+    from ktrial.knobs.catalogue import all_knobs
+
+    settable = (knob for knob in all_knobs() if not knob.needs_reboot)
+    return [(f"{knob.name}=", knob.summary) for knob in settable if knob.name.startswith(incomplete)]
+
+
 def subsystem_names(incomplete: str) -> list[str]:
     """Complete the subsystems of the knobs."""
     from ktrial.knobs.catalogue import subsystems
