@@ -27,7 +27,7 @@ from ktrial.model.kernel import Kernel
 _TABLE = "__bug_table"
 _LONGEST_NAME = 400
 _SOURCE = re.compile(rb"(?:^|.* )((?:[\w+.-]+/)*[\w+.-]+\.c)", re.DOTALL)
-"""A C file's path. Since 6.18 a warning's condition may stand before it, in brackets
+"""A C file's path. In newer kernels a warning's condition may stand before it, in brackets
 (CONFIG_DEBUG_BUGVERBOSE_DETAILED). Headers tell nothing: their code is inlined everywhere."""
 _ANY_SOURCE = re.compile(rb"(?:^|.* )[\w+./-]+\.[chS]", re.DOTALL)
 _SECTION_ENDS = re.compile(r"__\w*text_(?:start|end)|_[se](?:init)?text|_etext")
@@ -42,11 +42,11 @@ class _Layout(NamedTuple):
     file: int
     """Offset of the file's name in the entry."""
     from_itself: bool
-    """The difference is to the field's own address, as since 5.17; before that, to the entry's."""
+    """The difference is to the field's own address (6.1 and later), else to the entry's (5.10)."""
 
 
 _LAYOUTS = (_Layout(12, 4, True), _Layout(12, 4, False), _Layout(16, 8, True), _Layout(16, 8, False))
-"""16 bytes since 6.19, where a format string's address comes before the file."""
+"""12 bytes to 6.18; 16 in 7.2, where a format string's address comes before the file."""
 
 
 def function_files(kernel: Kernel) -> FunctionFiles:
