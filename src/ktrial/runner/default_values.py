@@ -78,8 +78,8 @@ _BLOCK_DEVICES = (("null_blk", "nr_devices=1 max_sectors=8192"), ("brd", "rd_nr=
 """Module → parameters, for settings of block devices: guests have no disk. Parameters that a kernel does not
 have yet are ignored by it."""
 _ROTATES = Write(path="/sys/block/nullb0/queue/rotational", value="1")
-"""One disk is as virtual disks are by default. Its read-ahead follows from that in newer kernels: with Debian's
-6.12 it is 128 KiB all the same, with 6.18 and 7.2 twice the largest request, 8192 KiB."""
+"""One disk is as virtual disks are by default. Its read-ahead follows from that in newer kernels: in 6.12
+it is 128 KiB all the same, in 6.18 and 7.2 twice the largest request, 8192 KiB."""
 _TCP_MEMORY = re.compile(r"/proc/sys/net/ipv4/tcp_[rw]mem")
 _OF_TCP_MEMORY = 2
 """Smallest and first size of a socket's buffer; the third, the largest, follows from the memory."""
