@@ -44,7 +44,7 @@ def test_whatever_is_matched_the_rows_add_up_and_hold_each_symbol_once(workload:
         assert counted == profile.region.instructions
 
 
-# Each of these was looked up in the kernels' source.
+# Each of these was checked by what is known of the kernel, not in its source.
 @pytest.mark.parametrize(
     ("name", "match", "evidence"),
     [
