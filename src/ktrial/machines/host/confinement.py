@@ -105,6 +105,7 @@ def _parent(controllers: set[str], machine: str) -> Path:
         problem = f"no group that ktrial may write to hands on {', '.join(sorted(controllers)) or 'anything'}"
         switch = " ".join(f"+{each}" for each in sorted(controllers))
         hint = f'as root: echo "{switch}" > {root}/cgroup.subtree_control; or {_DELEGATE}'
+        hint = hint if controllers else _DELEGATE
     raise CgroupUnusable(machine=machine, problem=problem, hint=hint)
 
 
