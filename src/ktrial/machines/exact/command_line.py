@@ -14,8 +14,8 @@ CPU_MODEL = f"{_AS_IN_7_2},-erms,-fsrm"
 """TCG counts every iteration of a REP instruction; without ERMS and FSRM kernels copy in plain loops."""
 
 CPU_MODEL_WITH_PLUGIN = f"{_AS_IN_7_2},+fsrm,x-force-features=on"
-"""The plugin counts a REP instruction once, as hardware does: the CPU shows ERMS and FSRM, as CPUs have since
-2020. 7.2's TCG runs what FSRM stands for, a short `rep movsb`, but does not show it unless it is forced to."""
+"""The plugin counts a REP instruction once, as hardware does: the CPU shows ERMS and FSRM, as new CPUs do.
+7.2's TCG runs what FSRM stands for, a short `rep movsb`, but does not show it unless it is forced to."""
 
 _LATER_THAN_FSRM = ("fsrs", "fsrc", "fzrm")
 """Fast short REP stosb, cmpsb and scasb, fast zero-length REP: 7.2 knows none of them, 10.0's `max` has all.
