@@ -16,8 +16,8 @@ from ktrial.knobs import Setting, changing
 from ktrial.knobs.location import CHANGES
 from ktrial.target import Target
 
-LONGEST_S = 0.02
-"""Several times what one round of changes takes."""
+ROUNDS = 2.0
+"""The random instant lies within so many rounds of changes, however long one takes on this machine now."""
 
 
 IMPORTED_ONCE = app
@@ -36,14 +36,11 @@ def forked(work: Callable[[], object]) -> int:
 
 
 def change_for_ever(target: Target, rounds: Iterable[tuple[Setting, ...]], begun: int) -> NoReturn:
-    """Set and put back, with a word to the pipe `begun` at the start."""
-    told = False
+    """Set and put back, with a word to the pipe `begun` at the start of each round."""
     while True:
         for settings in rounds:
             with changing(target, "a study") as changes:
-                if not told:
-                    os.write(begun, b"x")
-                    told = True
+                os.write(begun, b"x")
                 changes.apply(*settings)
                 changes.apply(*reversed(settings))
 
@@ -68,11 +65,17 @@ def begun(work: Callable[[int], object]) -> int:
 
 
 def kill_at_a_random_instant(work: Callable[[int], object], chance: random.Random) -> None:
-    """Start the work (told a pipe to write to when it has begun), and kill it."""
-    process = begun(work)
-    time.sleep(chance.uniform(0, LONGEST_S))
-    os.kill(process, signal.SIGKILL)
-    os.waitpid(process, 0)
+    """Start the work (told a pipe to write to at the start of each round), see a round, and kill it."""
+    read, write = os.pipe()
+    process = forked(lambda: work(write))
+    os.close(write)
+    with os.fdopen(read, "rb", buffering=0) as rounds:
+        assert rounds.read(1) == b"x"
+        start = time.monotonic()
+        assert rounds.read(1) == b"x"
+        time.sleep(chance.uniform(0, ROUNDS * (time.monotonic() - start)))
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
 
 
 def has_left_something(journal: Path) -> bool:
