@@ -29,9 +29,7 @@ Config = Annotated[
 ]
 BuildOptions = Annotated[
     list[str] | None,
-    typer.Option(
-        "--option", metavar="NAME=y", help="With --source: an option of it; may be repeated."
-    ),
+    typer.Option("--option", metavar="NAME=y", help="With --source: an option of it; may be repeated."),
 ]
 
 
