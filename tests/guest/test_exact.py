@@ -147,7 +147,8 @@ def test_identity_names_all_that_can_change_a_result(kernel: Kernel, machine: Ex
     with machine.start(boot_of(kernel)) as target:
         identity = target.identity
     assert identity.qemu == qemu.find().build
-    assert identity.cpu_model.startswith("max,family=15,model=107,stepping=1,-erms,-fsrm")
+    assert identity.mode is Mode.EXACT_PLUGIN
+    assert identity.cpu_model.startswith("max,family=15,model=107,stepping=1,+fsrm")
     assert "-icount" in identity.arguments
     assert "nokaslr" in identity.command_line
     assert len(identity.agent_digest) == len(identity.snapshot) == 64
