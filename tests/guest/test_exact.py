@@ -13,6 +13,7 @@ from ktrial.machines.exact.command_line import OLDEST_FOR_CPUS
 from ktrial.machines.exact.process import QemuProcess
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import CarriedFile
+from ktrial.model.workload import Mode
 from ktrial.target import Collect, Push, Read, Run, Step, StepResult, Write
 
 pytestmark = pytest.mark.guest
