@@ -16,6 +16,7 @@ mod mounts;
 mod plan;
 mod ports;
 mod ready;
+mod rusage;
 mod settle;
 mod standard_files;
 mod steps;

@@ -14,6 +14,8 @@ mod descendants;
 mod failure;
 mod order;
 mod output;
+#[path = "../../agent/src/rusage.rs"]
+mod rusage;
 mod watched;
 mod window;
 

@@ -1,10 +1,8 @@
 //! One run: everything is prepared, the clock is read, the program runs while we sleep, the clock is read, and only then
 //! what came of it is looked at.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -12,12 +10,12 @@ use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{killpg, Signal};
 use nix::time::{clock_gettime, ClockId};
-use nix::unistd::Pid;
 use wire::steps::{Failure, Run, StepResult};
 
 use crate::child::{Child, Place, Prepared};
 use crate::order::Numbered;
 use crate::output::{Output, LIMIT};
+use crate::rusage::wait4;
 use crate::watched::{Moment, Watched};
 use crate::{cpu_time, descendants, failure};
 
@@ -228,31 +226,6 @@ fn patience(deadline: Option<u64>, resting: bool) -> PollTimeout {
         Some(milliseconds) => PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX),
         None => PollTimeout::NONE,
     }
-}
-
-fn wait4(pid: Pid) -> io::Result<(libc::c_int, BTreeMap<String, f64>)> {
-    let mut status = 0;
-    let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: both pointers are to memory of the right type that outlives the call.
-    Errno::result(unsafe { libc::wait4(pid.as_raw(), &mut status, 0, usage.as_mut_ptr()) })?;
-    // SAFETY: wait4 succeeded, and has filled it in.
-    Ok((status, rusage(&unsafe { usage.assume_init() })))
-}
-
-fn rusage(usage: &libc::rusage) -> BTreeMap<String, f64> {
-    let nanoseconds =
-        |time: libc::timeval| (time.tv_sec * 1_000_000_000 + time.tv_usec * 1000) as f64;
-    BTreeMap::from([
-        ("utime_ns".into(), nanoseconds(usage.ru_utime)),
-        ("stime_ns".into(), nanoseconds(usage.ru_stime)),
-        ("minflt".into(), usage.ru_minflt as f64),
-        ("majflt".into(), usage.ru_majflt as f64),
-        ("nvcsw".into(), usage.ru_nvcsw as f64),
-        ("nivcsw".into(), usage.ru_nivcsw as f64),
-        ("inblock".into(), usage.ru_inblock as f64),
-        ("oublock".into(), usage.ru_oublock as f64),
-        ("maxrss_kib".into(), usage.ru_maxrss as f64),
-    ])
 }
 
 /// CLOCK_MONOTONIC through the vDSO, which cannot fail.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -21,6 +20,7 @@ use super::capture::Capture;
 use super::layout;
 use super::orphans::Orphans;
 use crate::ports;
+use crate::rusage::wait4;
 
 /// A program that runs, in a session and a process group of its own.
 #[derive(Debug)]
@@ -201,31 +201,6 @@ fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
         let answer = libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0);
         Ok(OwnedFd::from_raw_fd(Errno::result(answer)? as i32))
     }
-}
-
-fn wait4(pid: Pid) -> io::Result<(libc::c_int, BTreeMap<String, f64>)> {
-    let mut status = 0;
-    let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: both pointers are to memory of the right type that outlives the call.
-    Errno::result(unsafe { libc::wait4(pid.as_raw(), &mut status, 0, usage.as_mut_ptr()) })?;
-    // SAFETY: wait4 succeeded, and has filled it in.
-    Ok((status, rusage(&unsafe { usage.assume_init() })))
-}
-
-fn rusage(usage: &libc::rusage) -> BTreeMap<String, f64> {
-    let nanoseconds =
-        |time: libc::timeval| (time.tv_sec * 1_000_000_000 + time.tv_usec * 1000) as f64;
-    BTreeMap::from([
-        ("utime_ns".into(), nanoseconds(usage.ru_utime)),
-        ("stime_ns".into(), nanoseconds(usage.ru_stime)),
-        ("minflt".into(), usage.ru_minflt as f64),
-        ("majflt".into(), usage.ru_majflt as f64),
-        ("nvcsw".into(), usage.ru_nvcsw as f64),
-        ("nivcsw".into(), usage.ru_nivcsw as f64),
-        ("inblock".into(), usage.ru_inblock as f64),
-        ("oublock".into(), usage.ru_oublock as f64),
-        ("maxrss_kib".into(), usage.ru_maxrss as f64),
-    ])
 }
 
 fn now_ns() -> io::Result<u64> {
