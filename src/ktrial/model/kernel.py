@@ -3,13 +3,14 @@
 from pathlib import Path
 
 from ktrial.model.base import Model
+from ktrial.model.build import Build
 
 
 class Origin(Model):
     """Where a kernel came from."""
 
     provider: str
-    """`debian`, `path` or `host`."""
+    """`debian`, `path`, `host`, `source` or `build`."""
     source: str
     """Package name, or the path that was given."""
     version: str = ""
@@ -18,6 +19,10 @@ class Origin(Model):
     """The distribution's suite that held it: `bookworm`, `trixie-backports`."""
     packages: tuple[str, ...] = ()
     """Every package that a part was taken from, as `name=version`."""
+    build: Build | None = None
+    """What was asked of the build; None where ktrial did not build it."""
+    compiler: str = ""
+    """What the compiler calls itself, for a kernel that ktrial built."""
 
 
 class Kernel(Model):
