@@ -28,7 +28,7 @@ class Build(Model):
     config_digest: str = ""
     """SHA-256 of the file, where the configuration is one."""
     options: dict[str, str] = Field(default_factory=dict)
-    """Set over the configuration, and have to take: `CONFIG_SLAB` → `y`, `n`, a number, `"text"` with quotes."""
+    """Set over the configuration, and have to take: `CONFIG_SLAB` → `y`, `n`, a number, `"quoted text"`."""
     patches: tuple[Patch, ...] = ()
     """Applied to the source, in this order."""
     make: dict[str, str] = Field(default_factory=dict)
