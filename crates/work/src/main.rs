@@ -8,18 +8,25 @@
 
 mod aio;
 mod arguments;
+mod block_device;
 mod catalogue;
 mod children;
 mod clean_room;
 mod clock;
+mod draws;
 mod echo;
 mod failure;
+mod file_server;
 mod files;
 mod hackbench;
+mod io_counts;
+mod io_meter;
+mod latency;
 mod memory;
 mod meter;
 mod page_cache_copy;
 mod processes;
+mod stamped;
 mod statistics;
 mod unixbench;
 mod workload;

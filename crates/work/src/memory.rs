@@ -60,6 +60,9 @@ impl Pages {
     }
 }
 
+// SAFETY: the mapping belongs to this value alone, and to no thread.
+unsafe impl Send for Pages {}
+
 impl Deref for Pages {
     type Target = [u8];
 

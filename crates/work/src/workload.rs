@@ -100,6 +100,50 @@ pub const DIRECTORY: Parameter = Parameter {
     domain: Domain::Directory { default: "/tmp" },
 };
 
+/// The `cache` of a workload that reads files: what is left of them in the page cache.
+pub const CACHE: Parameter = Parameter {
+    name: "cache",
+    summary: "whether the file's pages are dropped from the page cache before each operation",
+    domain: Domain::Choice {
+        default: COLD,
+        choices: &[COLD, "kept"],
+    },
+};
+
+/// They are dropped.
+pub const COLD: &str = "cold";
+
+/// The parameter of the workloads that draw random numbers.
+pub const SEED: Parameter = number("seed", "of the random numbers", 1, 0, 1_000_000_000);
+
+/// The parameter of the workloads that ask for some things more often than for others.
+pub const EXPONENT: Parameter = number(
+    "exponent",
+    "hundredths of the exponent of Zipf's law: how popular the popular ones are; 0: all are alike",
+    80,
+    0,
+    500,
+);
+
+/// A parameter that is a whole number.
+pub const fn number(
+    name: &'static str,
+    summary: &'static str,
+    default: i64,
+    minimum: i64,
+    maximum: i64,
+) -> Parameter {
+    Parameter {
+        name,
+        summary,
+        domain: Domain::Number {
+            default,
+            minimum,
+            maximum,
+        },
+    }
+}
+
 impl Workload {
     /// Its own parameters, then those that all workloads have.
     pub fn all_parameters(&self) -> Vec<Parameter> {

@@ -47,13 +47,46 @@ fn check(line: &str, operations: u64) {
 #[test]
 fn every_workload_runs_and_reports() {
     let names = names();
-    assert_eq!(names.len(), 23);
+    assert_eq!(names.len(), 30);
     for name in names.iter().filter(|name| *name != "unixbench") {
+        let smaller = match name.as_str() {
+            "seq-read" | "random-read" | "stream-write" | "oltp" | "fileio" => "--size 2",
+            "file-server" => "--small 9 --medium 5 --large 2 --requests 80",
+            _ => "",
+        };
         check(
-            &format!("{name} --clock monotonic --operations 3 --passes 2"),
+            &format!("{name} --clock monotonic --operations 3 --passes 2 {smaller}"),
             6,
         );
     }
+}
+
+#[test]
+fn a_file_is_served_in_each_of_its_ways() {
+    for method in [
+        "sendfile",
+        "sendfile-nonblocking",
+        "read-write",
+        "splice",
+        "mmap-send",
+    ] {
+        let files = "--small 9 --medium 5 --large 2 --requests 80 --connections 3";
+        let line = format!("file-server --clock monotonic --method {method} {files} --passes 2");
+        check(&line, 2);
+    }
+}
+
+#[test]
+fn what_is_read_and_written_is_in_the_metrics() {
+    let line = "fileio --clock monotonic --size 2 --files 2 --requests 60 --sync 20 --passes 2";
+    let report = report(line);
+    let metrics = report["metrics"].as_array().expect("a list");
+    let named = |name: &str| metrics.iter().find(|metric| metric["name"] == name);
+    assert!(named("written").is_some_and(|metric| metric["unit"] == "KiB"));
+    // 60 requests and 3 rounds of fsync, each with its latency.
+    let median = |name: &str| named(name).and_then(|metric| metric["median"].as_f64());
+    assert!(median("rate") > Some(0.0));
+    assert!(median("latency p50") <= median("latency max"));
 }
 
 #[test]

@@ -3,10 +3,11 @@
 from ktrial.workloads.checking import check
 from ktrial.workloads.finding import catalogue, descriptions, find, found
 from ktrial.workloads.protocol import CountsOperations, RunsPrograms, Workload
-from ktrial.workloads.sets import DEFAULT, QUICK, WHOLE_BENCHMARKS
+from ktrial.workloads.sets import DEFAULT, DISK, QUICK, WHOLE_BENCHMARKS
 
 __all__ = [
     "DEFAULT",
+    "DISK",
     "QUICK",
     "WHOLE_BENCHMARKS",
     "CountsOperations",
