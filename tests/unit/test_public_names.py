@@ -127,7 +127,7 @@ PUBLIC = {
         BootedTarget CountingMachine CountingTarget Machine Progress find found names
     """,
     "ktrial.workloads": """
-        CountsOperations DEFAULT QUICK RunsPrograms WHOLE_BENCHMARKS Workload catalogue check
+        CountsOperations DEFAULT DISK QUICK RunsPrograms WHOLE_BENCHMARKS Workload catalogue check
         descriptions find found
     """,
     "ktrial.monitors": """
