@@ -49,6 +49,7 @@ test-slow: PURPOSE := slow
 test-slow: setup
 	$(BIN)/pytest --slow -s tests/slow
 
+bench: PURPOSE := bench
 bench: setup
 	$(BIN)/python -m bench.bench $(BENCH)
 

@@ -27,7 +27,7 @@ def main() -> int:
     console.print(f"{len(os.sched_getaffinity(0))} cores; {load()} before")
     measured = []
     for row in measure(chosen.subjects):
-        console.print(f"  {row.what}: {row.seconds:.3f} s")
+        console.print(f"  {row.what}: {told(row.seconds)}")
         measured.append(row)
     console.print(table(measured))
     for drawn in other_tables(chosen.subjects):
@@ -68,10 +68,10 @@ def table(rows: list[Row]) -> Table:
     """The rows for people."""
     drawn = Table("what", "ktrial", "against", "ratio", "wanted", "holds")
     for row in rows:
-        other = "not measured" if row.other_seconds is None else f"{row.other_seconds:.3g} s"
+        other = "not measured" if row.other_seconds is None else told(row.other_seconds)
         drawn.add_row(
             row.what,
-            f"{row.seconds:.3f} s",
+            told(row.seconds),
             f"{row.against}: {other}" if row.against else "",
             f"{row.ratio:.2g}" if row.ratio is not None else "",
             wanted(row),
@@ -80,12 +80,20 @@ def table(rows: list[Row]) -> Table:
     return drawn
 
 
+def told(seconds: float) -> str:
+    """`2.31 s`, `2.31 ms`, `23.1 µs`."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
+
+
 def wanted(row: Row) -> str:
     """The limits in words."""
     ratio = f"≥ {row.least_ratio:g} times faster" if row.least_ratio is not None else ""
     if row.most_slowdown is not None:
         ratio = f"≤ {row.most_slowdown:g} times slower"
-    limit = f"< {row.most_seconds:g} s" if row.most_seconds is not None else ""
+    limit = f"< {told(row.most_seconds)}" if row.most_seconds is not None else ""
     return ", ".join(text for text in (ratio, limit) if text)
 
 

@@ -86,6 +86,32 @@ def test_watched_files_tell_what_rose() -> None:
     assert "/no/such/file" not in result.watched
 
 
+def test_the_last_of_a_row_has_the_counters_of_the_whole_row(tmp_path: Path) -> None:
+    once = shell("true", watch=("/proc/vmstat",))
+    *first, last, alone = perform(*(once,) * 8, shell("true; true", watch=("/proc/vmstat",)))
+    assert [each.watched for each in first] == [{}] * 7
+    assert last.watched["/proc/vmstat"]["pgfault"][0] > 4 * alone.watched["/proc/vmstat"]["pgfault"][0]
+    assert all(each.rusage["minflt"] > 0 for each in (*first, last, alone))
+
+
+def test_each_run_of_a_row_has_its_own_output_and_its_own_end(tmp_path: Path) -> None:
+    """Its standard output is a pipe that nobody else wrote to, or made non-blocking."""
+    count = tmp_path / "count"
+    script = f"echo x >> {count}; n=$(wc -l < {count}); echo run $n; exit $((n == 3))"
+    results = perform(*(shell(script),) * 5)
+    assert [(each.step, each.stdout, each.exit) for each in results] == [
+        (number, f"run {number + 1}\n", int(number == 2)) for number in range(5)
+    ]
+
+
+def test_a_limit_holds_for_each_run_of_a_row(tmp_path: Path) -> None:
+    late = tmp_path / "late"
+    script = f"[ -e {late} ] && exit 0; touch {late}; sleep 60"
+    first, second = perform(*(shell(script, limit_ns=300_000_000),) * 2)
+    assert (first.timed_out, first.signal) == (True, 9)
+    assert (second.timed_out, second.exit) == (False, 0)
+
+
 @pytest.mark.parametrize(
     ("step", "text"),
     [

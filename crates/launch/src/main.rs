@@ -40,15 +40,15 @@ fn work() -> io::Result<()> {
     let place = child::Place::of(&order)?;
     let mut watched = Watched::default();
     let mut ended = Vec::new();
-    for numbered in &order.runs {
-        ended.push(window::run(numbered, &place, order.parent, &mut watched));
+    for row in &order.rows {
+        ended.push(window::run_row(row, &place, order.parent, &mut watched)?);
         if window::is_told_to_stop()? {
             break;
         }
     }
     let mut told = BufWriter::new(io::stdout().lock());
-    for one in ended {
-        serde_json::to_writer(&mut told, &one.told())?;
+    for result in ended.into_iter().flat_map(window::EndedRow::told) {
+        serde_json::to_writer(&mut told, &result)?;
         writeln!(told)?;
     }
     told.flush()

@@ -10,7 +10,7 @@ use wire::steps::Run;
 #[serde(deny_unknown_fields)]
 pub struct Order {
     /// In this order, one after another.
-    pub runs: Vec<Numbered>,
+    pub rows: Vec<Row>,
     /// CPUs that the programs may use; empty: those that this process may.
     pub cpus: Vec<usize>,
     /// The directory of the control group that the programs go to; empty: the one of this process.
@@ -19,12 +19,14 @@ pub struct Order {
     pub parent: i32,
 }
 
-/// A run, and its place among all steps.
+/// A program that runs several times in a row, which are as many steps.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Numbered {
-    /// Index into the steps that the target was handed.
+pub struct Row {
+    /// The first one's index into the steps that the target was handed; the others follow.
     pub step: u32,
+    /// How often it runs.
+    pub times: u32,
     /// The program.
     pub run: Run,
 }

@@ -46,8 +46,8 @@ impl Output {
         self.writing.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
-    /// The program has its copy of the end.
-    pub fn is_handed_over(&mut self) {
+    /// The program has had its copy of the end, and is gone. Not before: the last one that closes it wakes the reader.
+    pub fn close_for_child(&mut self) {
         self.writing = None;
     }
 

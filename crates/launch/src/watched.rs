@@ -1,5 +1,5 @@
-//! Files of counters around a row of programs: read as bytes, and understood when all programs have ended. What is done
-//! between two programs takes from the second one's share of its CPU.
+//! Files of counters around rows of programs: read as bytes, and understood when all programs have ended. What is done
+//! between two programs takes from the second one's share of its CPU, and of its caches.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -31,10 +31,11 @@ pub struct Watched {
     paths: Vec<String>,
     files: Vec<(String, File)>,
     last: Moment,
+    chunk: Vec<u8>,
 }
 
 impl Watched {
-    /// Before a program: what the files said after the one before it, where those are the same files. /proc/vmstat is
+    /// Before a row: what the files said after the one before it, where those are the same files. /proc/vmstat is
     /// always among them: it tells of processes that were killed for want of memory.
     pub fn before(&mut self, paths: &[String]) -> Moment {
         if self.files.is_empty() || self.paths != paths {
@@ -50,27 +51,32 @@ impl Watched {
         self.last.clone()
     }
 
-    /// After it.
+    /// After a row.
     pub fn after(&mut self) -> Moment {
         self.last = self.read();
         self.last.clone()
     }
 
     /// A file that cannot be read is left out.
-    fn read(&self) -> Moment {
-        let content = |(path, file): &(String, File)| Some((path.clone(), whole(file)?));
-        Moment(Rc::new(self.files.iter().filter_map(content).collect()))
+    fn read(&mut self) -> Moment {
+        // Made once: fresh pages would cost more than the reading.
+        self.chunk.resize(CHUNK, 0);
+        let mut content = Vec::with_capacity(self.files.len());
+        for (path, file) in &self.files {
+            if let Some(bytes) = whole(file, &mut self.chunk) {
+                content.push((path.clone(), bytes));
+            }
+        }
+        Moment(Rc::new(content))
     }
 }
 
 /// From its start: a file in /proc is made anew for each reading from there.
-fn whole(file: &File) -> Option<Vec<u8>> {
+fn whole(file: &File, chunk: &mut [u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
-        let end = bytes.len();
-        bytes.resize(end + CHUNK, 0);
-        let size = file.read_at(&mut bytes[end..], end as u64).ok()?;
-        bytes.truncate(end + size);
+        let size = file.read_at(chunk, bytes.len() as u64).ok()?;
+        bytes.extend_from_slice(&chunk[..size]);
         if size == 0 {
             return Some(bytes);
         }

@@ -1,5 +1,5 @@
-//! One run: everything is prepared, the clock is read, the program runs while we sleep, the clock is read, and only then
-//! what came of it is looked at.
+//! A row of runs of one program. Around each: everything is prepared, the clock is read, the program runs while we sleep,
+//! the clock is read, and only then what came of it is looked at. Counters are read around the row.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use nix::time::{clock_gettime, ClockId};
 use wire::steps::{Failure, Run, StepResult};
 
 use crate::child::{Child, Place, Prepared};
-use crate::order::Numbered;
+use crate::order::Row;
 use crate::output::{Output, LIMIT};
 use crate::rusage::wait4;
 use crate::watched::{Moment, Watched};
@@ -30,69 +30,92 @@ pub fn is_told_to_stop() -> io::Result<bool> {
     Ok(polled[0].any().unwrap_or(false))
 }
 
-/// A run that has ended.
+/// A row that has ended.
 #[derive(Debug)]
-pub struct EndedRun {
-    result: StepResult,
+pub struct EndedRow {
+    results: Vec<StepResult>,
     watch: Vec<String>,
     before: Moment,
     after: Moment,
 }
 
-impl EndedRun {
-    /// All that is told of it.
-    pub fn told(self) -> StepResult {
+impl EndedRow {
+    /// All that is told of it. The last one's counters are those of the whole row.
+    pub fn told(mut self) -> Vec<StepResult> {
         let (before, after) = (self.before.counters(), self.after.counters());
         let mut watched = after.since(&before);
         watched.retain(|path, _| self.watch.contains(path));
-        StepResult {
-            watched,
-            oom_kills: after.oom_kills() - before.oom_kills(),
-            ..self.result
+        if let Some(last) = self.results.last_mut() {
+            last.oom_kills = after.oom_kills() - before.oom_kills();
+            last.watched = watched;
         }
+        self.results
     }
 }
 
-/// Run it. A program that fails is no failure of the step: its status and its output tell.
-pub fn run(numbered: &Numbered, place: &Place, parent: i32, watched: &mut Watched) -> EndedRun {
-    let mut ended = EndedRun {
-        result: StepResult {
-            step: numbered.step,
+/// Run it as often as it is to run, or until ktrial is gone. A program that fails is no failure of its step: its status
+/// and its output tell.
+pub fn run_row(
+    row: &Row,
+    place: &Place,
+    parent: i32,
+    watched: &mut Watched,
+) -> io::Result<EndedRow> {
+    let mut prepared = prepared(&row.run);
+    let before = watched.before(&row.run.watch);
+    let mut results = Vec::with_capacity(row.times as usize);
+    for step in (row.step..).take(row.times as usize) {
+        if !results.is_empty() && is_told_to_stop()? {
+            break;
+        }
+        let mut result = StepResult {
+            step,
             r#do: "run".into(),
             ..StepResult::default()
-        },
-        watch: numbered.run.watch.clone(),
-        before: Moment::default(),
-        after: Moment::default(),
-    };
-    ended.result.failure = measured(&numbered.run, place, parent, watched, &mut ended).err();
-    ended
+        };
+        let run = match &mut prepared {
+            Ok(prepared) => measured(&row.run, prepared, place, parent, &mut result),
+            Err(failure) => Err(failure.clone()),
+        };
+        result.failure = run.err();
+        results.push(result);
+    }
+    Ok(EndedRow {
+        results,
+        watch: row.run.watch.clone(),
+        before,
+        after: watched.after(),
+    })
+}
+
+fn action(run: &Run) -> String {
+    format!("run {}", run.argv.first().map_or("", String::as_str))
+}
+
+fn prepared(run: &Run) -> Result<Prepared, Failure> {
+    let action = action(run);
+    let prepared = Prepared::new(run).map_err(|error| failure::of(&action, error))?;
+    fs::metadata(&run.directory)
+        .map_err(|error| failure::of(&format!("{action}: directory {}", run.directory), error))?;
+    Ok(prepared)
 }
 
 fn measured(
     run: &Run,
+    prepared: &mut Prepared,
     place: &Place,
     parent: i32,
-    watched: &mut Watched,
-    ended: &mut EndedRun,
+    result: &mut StepResult,
 ) -> Result<(), Failure> {
-    let result = &mut ended.result;
-    let action = format!("run {}", run.argv.first().map_or("", String::as_str));
+    let action = action(run);
     let told = |error: io::Error| failure::of(&action, error);
-    let mut prepared = Prepared::new(run).map_err(told)?;
-    fs::metadata(&run.directory)
-        .map_err(|error| failure::of(&format!("{action}: directory {}", run.directory), error))?;
     let (mut stdout, mut stderr) = (Output::new().map_err(told)?, Output::new().map_err(told)?);
     std::thread::sleep(Duration::from_nanos(run.start_offset_ns));
     let tree_before = cpu_time::of_children();
-    ended.before = watched.before(&run.watch);
-    // A run that does not get as far as its end saw nothing rise.
-    ended.after = ended.before.clone();
     let started_ns = now_ns();
-    let started = prepared.start(place, stdout.for_child(), stderr.for_child());
-    stdout.is_handed_over();
-    stderr.is_handed_over();
-    let child = started.map_err(told)?;
+    let child = prepared
+        .start(place, stdout.for_child(), stderr.for_child())
+        .map_err(told)?;
     let ours_before = cpu_time::of_ktrial(parent);
     let timed_out =
         wait(&child, &mut stdout, &mut stderr, deadline(started_ns, run)).map_err(told)?;
@@ -102,7 +125,6 @@ fn measured(
         "ktrial_ns".into(),
         (cpu_time::of_ktrial(parent) - ours_before) as f64,
     );
-    ended.after = watched.after();
     result.rusage = rusage;
     result.timed_out = timed_out;
     result.exit = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
@@ -112,6 +134,8 @@ fn measured(
         "tree_cpu_ns".into(),
         (cpu_time::of_children() - tree_before) as f64,
     );
+    stdout.close_for_child();
+    stderr.close_for_child();
     take_output(stdout, stderr, &action, result)
 }
 

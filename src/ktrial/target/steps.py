@@ -40,6 +40,35 @@ class Run(Model):
     """Kernel files of counters (`/proc/vmstat`); one that is not there is left out of the result."""
 
 
+class Start(Model):
+    """Start a program that goes on during the steps after it, and wait until a file says that it is ready."""
+
+    do: Literal["start"] = "start"
+    name: str
+    """What it is called in the step that ends it. There is at most one at a time."""
+    argv: tuple[str, ...]
+    environment: dict[str, str] = Field(default_factory=dict)
+    directory: str = "/"
+    path: str = ""
+    """The file that is waited for; empty: it is not waited for."""
+    value: str = ""
+    """What that file says then, without its last newline."""
+    limit_ns: int = Field(default=10_000_000_000, ge=0, lt=2**64)
+    """Guest nanoseconds after which the file has not said so, which is a failure."""
+
+
+class Stop(Model):
+    """End a program that was started: SIGINT, then SIGKILL. One that has ended by itself is a failure."""
+
+    do: Literal["stop"] = "stop"
+    name: str
+    path: str = ""
+    """The file that tells that its work is undone; empty: it is not waited for."""
+    value: str = ""
+    limit_ns: int = Field(default=10_000_000_000, ge=0, lt=2**64)
+    """Guest nanoseconds that its end, and the file, may each take."""
+
+
 class Push(Model):
     """Put a file into the target."""
 
@@ -99,7 +128,8 @@ class Walk(Model):
 
 
 Step = Annotated[
-    Write | Read | Run | Push | Collect | MakeDirectory | Mount | LoadModule | Walk, Field(discriminator="do")
+    Write | Read | Run | Start | Stop | Push | Collect | MakeDirectory | Mount | LoadModule | Walk,
+    Field(discriminator="do"),
 ]
 
 
@@ -124,9 +154,10 @@ class StepResult(Model):
     after: str = ""
     """Write: the value read back, without its last newline."""
     content: str = ""
-    """Read: the text. Collect: base64."""
+    """Read: the text. Collect: base64. Start, stop: what the file that was waited for says, without its last
+    newline."""
     exit: int | None = None
-    """Run: the exit status; None where a signal ended it."""
+    """Run, start, stop: the exit status; None where a signal ended it."""
     signal: int | None = None
     timed_out: bool = False
     oom_kills: int = 0
@@ -140,7 +171,8 @@ class StepResult(Model):
     `nvcsw`, `nivcsw`, `inblock`, `oublock`, `maxrss_kib`."""
     watched: dict[str, dict[str, tuple[float, ...]]] = Field(default_factory=dict)
     """Run: file → line's first word → by how much each number on that line rose. Lines without change are
-    left out; a colon after the first word is dropped."""
+    left out; a colon after the first word is dropped. On the machine `host` the last of a row of equal runs has
+    the rises of the whole row: to read them between two runs would slow the second one."""
     region: RegionCounts | None = Field(default=None, exclude=True)
     """Run: what the QEMU plugin counted in the program's marked region, or around the whole program where it
     marks none; the guest knows nothing of it. None where nothing was counted."""

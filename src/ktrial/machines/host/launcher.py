@@ -59,12 +59,13 @@ class Launchers:
     def run(self, program: Path, runs: Sequence[tuple[int, Run]], place: Place) -> tuple[StepResult, ...]:
         """Run the programs one after another, each with its number; one result each.
 
+        Where the same one follows itself, the last of such a row has the counters of the whole row.
         Between the start of the first program and the end of the last this process does nothing.
         Raises MachineStopped, or MachineError where the launcher itself fails.
         """
         self.check()
         order = {
-            "runs": [{"step": number, "run": _told(run)} for number, run in runs],
+            "rows": _rows(runs),
             "cpus": place.cpus,
             "cgroup": place.cgroup,
             "parent": os.getpid(),
@@ -113,6 +114,18 @@ class Launchers:
             self._alive.discard(child)
             _hang_up(child)
         child.wait()
+
+
+def _rows(runs: Sequence[tuple[int, Run]]) -> list[dict[str, object]]:
+    """Runs of the same program with numbers that follow each other are told once."""
+    rows: list[tuple[int, int, Run]] = []
+    for number, run in runs:
+        first, times, last = rows[-1] if rows else (0, 0, None)
+        if run == last and number == first + times:
+            rows[-1] = (first, times + 1, run)
+        else:
+            rows.append((number, 1, run))
+    return [{"step": first, "times": times, "run": _told(run)} for first, times, run in rows]
 
 
 def _told(run: Run) -> dict[str, object]:

@@ -1,6 +1,9 @@
 """What else goes on: other programs, interrupts, the hypervisor, limits that somebody set."""
 
+import contextlib
+import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from ktrial.model.environment import ReadingKind
@@ -84,8 +87,8 @@ def _interrupts(root: Path) -> Found:
 
 
 def _balancer(root: Path) -> Found:
-    names = {_name(file) for file in root.glob("proc/[0-9]*/comm")}
-    if not names - {""}:
+    names = set(_names(root / "proc"))
+    if not names:
         raise Absent("no process can be seen")
     if "irqbalance" not in names:
         return Found("not running")
@@ -93,11 +96,13 @@ def _balancer(root: Path) -> Found:
     return Found("running", concern=concern, advice="sudo systemctl stop irqbalance")
 
 
-def _name(file: Path) -> str:
-    try:
-        return file.read_text(errors="replace").strip()
-    except OSError:  # it has just ended
-        return ""
+def _names(processes: Path) -> Iterator[str]:
+    """Of all programs that run. There may be thousands, and each trial asks."""
+    with os.scandir(processes) as found:
+        for process in found:
+            if process.name.isdecimal():
+                with contextlib.suppress(OSError):  # it has just ended
+                    yield Path(process.path, "comm").read_bytes().decode(errors="replace").strip()
 
 
 def _watchdog(root: Path) -> Found:

@@ -23,8 +23,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
-from scipy.optimize import brentq
+from scipy import special
 
 Array = NDArray[np.float64]
 
@@ -85,7 +84,7 @@ _Law = Callable[[Array], Array]
 def _first(blocks: int) -> _Law:
     def law(w: Array) -> Array:
         t = w * np.sqrt((blocks - 1) / np.maximum(blocks - w * w, 1e-300))
-        return np.asarray(stats.t.cdf(t, blocks - 1))
+        return np.asarray(special.stdtr(blocks - 1, t))
 
     return law
 
@@ -110,7 +109,7 @@ def _next(grid: Array, inside: Array, before: int, blocks: int) -> _Law:
 def _beta_nodes(a: float, b: float) -> tuple[Array, Array]:
     """Quantiles of Beta(a, b) at Gauss-Legendre nodes, and their weights: smooth for every a and b."""
     x, weights = np.polynomial.legendre.leggauss(_SHARES)
-    shares = stats.beta.ppf((x + 1) / 2, a, b)
+    shares = special.betaincinv(a, b, (x + 1) / 2)
     return np.clip(shares, 1e-12, 1 - 1e-12), weights / 2
 
 
@@ -120,12 +119,15 @@ def _coordinate(dimensions: int) -> _Law:
         return lambda u: np.where(u < -1, 0.0, np.where(u < 1, 0.5, 1.0))
     points = np.sin(np.linspace(-math.pi / 2, math.pi / 2, 4001))
     half = (dimensions - 1) / 2
-    values = stats.beta.cdf((points + 1) / 2, half, half)
+    values = special.betainc(half, half, (points + 1) / 2)
     return lambda u: np.interp(u, points, values, left=0.0, right=1.0)
 
 
 def _edge(law: _Law, blocks: int, wanted: float) -> float:
     """The |W| beyond which the mass `wanted` lies, on both sides together."""
+    # Here: only timed studies need it, and it takes long to load.
+    from scipy.optimize import brentq
+
     most = math.sqrt(blocks)
     top = float(law(np.array([most]))[0])
 

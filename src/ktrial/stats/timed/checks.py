@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.verdict import Comparison
@@ -71,6 +71,9 @@ def drift(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
     order = np.concatenate([np.asarray(measured.orders[label], dtype=np.float64) for label in logs])
     residual = np.concatenate([each - np.nanmean(each) for each in logs.values()])
     there = np.isfinite(residual)
+    # Here: to load scipy.stats takes as long as to start all the rest of ktrial.
+    from scipy import stats
+
     found = stats.spearmanr(order[there], residual[there])
     if not found.pvalue < LEVEL:
         return None
@@ -95,7 +98,7 @@ def autocorrelation(measured: Measured, treatment: str) -> DataWarning | None:
     # Under independence r1 has mean -1/n and variance about 1/n (Anderson 1942).
     n = len(differences)
     z = (r + 1 / n) * math.sqrt(n)
-    if 2 * stats.norm.sf(abs(z)) >= LEVEL:
+    if 2 * special.ndtr(-abs(z)) >= LEVEL:
         return None
     return _warn(
         measured,
@@ -151,6 +154,8 @@ def _split_limit(count: int) -> float:
 def unequal_variances(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
     """Brown and Forsythe's test (JASA 69, 1974): Levene's, about medians."""
     arms = [each[np.isfinite(each)] for each in logs.values()]
+    from scipy import stats
+
     if all(np.ptp(arm) == 0 for arm in arms) or not stats.levene(*arms, center="median").pvalue < LEVEL:
         return None
     spread = ", ".join(
