@@ -8,7 +8,7 @@ from tests.guest.exact_guests import boot_of, ending, host_program, perform
 from ktrial import kernels
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.machine import Boot
-from ktrial.target import LoadModule, Mount, Push, Read, Run, StepResult, Write
+from ktrial.target import LoadModule, Mount, Push, Read, Run, Start, StepResult, Stop, Write
 
 pytestmark = pytest.mark.guest
 
@@ -151,3 +151,58 @@ def test_a_mounted_file_system_takes_its_options(machine: ExactMachine) -> None:
     )
     assert mounted.failure is None
     assert "scratch /deep/mount tmpfs rw,noatime,size=2048k" in mounts.content
+
+
+BESIDE = (
+    "echo up; echo ready > /tmp/sign; trap ': > /tmp/sign; echo down; exit 3' INT; "
+    "while :; do sleep 0.01; done"
+)
+
+
+def started(script: str = BESIDE, limit_ns: int = 5_000_000_000) -> Start:
+    argv, environment = shell(script).argv, shell(script).environment
+    return Start(
+        name="it", argv=argv, environment=environment, path="/tmp/sign", value="ready", limit_ns=limit_ns
+    )
+
+
+def test_what_is_started_outlives_the_runs_and_ends_when_it_is_stopped(machine: ExactMachine) -> None:
+    leaves_something = shell("sleep 1000 & (sleep 1000 &) ; cat /tmp/sign")
+    others = shell("for each in /proc/[0-9]*/cmdline; do cat $each; echo; done")
+    steps = (started(), leaves_something, others, Stop(name="it", path="/tmp/sign"), Stop(name="it"))
+    with machine.start(boot()) as target:
+        once, again = target.perform(steps), target.perform(steps)
+    assert once == again, "to the last digit, the time that a step took as well"
+    began, left, seen, stopped, no_more = once
+    assert began.failure is None
+    assert began.content == "ready"
+    assert left.stdout == "ready\n"
+    assert "1000" not in seen.stdout
+    assert "while" in seen.stdout
+    assert (stopped.exit, stopped.stdout, stopped.content, stopped.failure) == (3, "up\ndown\n", "", None)
+    assert no_more.failure
+    assert no_more.failure.text == "stop it: it was not started"
+
+
+def test_what_does_not_come_up_or_ends_by_itself_is_a_failure_with_its_words(machine: ExactMachine) -> None:
+    steps = (
+        started("echo why >&2; exit 4"),
+        started("sleep 1000", limit_ns=100_000_000),
+        started("echo ready > /tmp/sign; sleep 0.1; echo enough; exit 5"),
+        started(),
+        shell("sleep 1"),
+        Stop(name="it"),
+    )
+    early, never, soon, second, _, stopped = perform(machine, boot(), *steps)
+    assert early.failure
+    assert early.failure.text.endswith("/sh: it ended before it was ready")
+    assert (early.exit, early.stderr) == (4, "why\n")
+    assert never.failure
+    assert never.failure.text.endswith("/tmp/sign is not there")
+    assert never.timed_out
+    assert soon.failure is None
+    assert second.failure
+    assert second.failure.text.endswith("it is running already")
+    assert stopped.failure
+    assert stopped.failure.text == "stop it: it had ended already"
+    assert (stopped.exit, stopped.stdout) == (5, "enough\n")

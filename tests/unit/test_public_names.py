@@ -109,8 +109,8 @@ PUBLIC = {
         WorkloadUse
     """,
     "ktrial.target": """
-        Collect Failure LoadModule LocalTarget MakeDirectory Mount Push Read Run Step StepResult
-        Target Walk Write
+        Collect Failure LoadModule LocalTarget MakeDirectory Mount Push Read Run Start Step StepResult
+        Stop Target Walk Write
     """,
     "ktrial.knobs": """
         Applied Changes Ending Entry Found Journal LEFT Lister Owner Setting Stage System Undone

@@ -61,8 +61,10 @@ fn trial(ports: &mut Ports, failures: &mut Vec<wire::boot::BootFailure>) -> Resu
     ports.stop_at_snapshot_point()?;
     let plan: Plan = plan::read_plan(ports)?;
     let steps = plan.steps.len() as u32;
+    let mut background = steps::Background::default();
     for (number, step) in (0..).zip(plan.steps) {
-        ports.send(FrameKind::Result, &steps::perform(number, step))?;
+        let result = steps::perform_beside(number, step, &mut background);
+        ports.send(FrameKind::Result, &result)?;
     }
     ports.send(FrameKind::Done, &Done { steps })
 }

@@ -14,6 +14,10 @@ pub enum Step {
     Read(Read),
     /// Run a program to its end.
     Run(Run),
+    /// Start a program that goes on during the steps after it.
+    Start(Start),
+    /// End a program that was started.
+    Stop(Stop),
     /// Put a file into the target.
     Push(Push),
     /// Bring a file back.
@@ -35,6 +39,8 @@ impl Step {
             Self::Write(_) => "write",
             Self::Read(_) => "read",
             Self::Run(_) => "run",
+            Self::Start(_) => "start",
+            Self::Stop(_) => "stop",
             Self::Push(_) => "push",
             Self::Collect(_) => "collect",
             Self::Directory(_) => "directory",
@@ -91,6 +97,53 @@ pub struct Run {
 
 fn root() -> String {
     "/".into()
+}
+
+/// Start a program that goes on during the steps after it, whatever these start and end, and wait until a file says
+/// that it is ready.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    /// What it is called in the step that ends it.
+    pub name: String,
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Its whole environment.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Where it starts.
+    #[serde(default = "root")]
+    pub directory: String,
+    /// The file that is waited for; empty: it is not waited for.
+    #[serde(default)]
+    pub path: String,
+    /// What that file says then, without its last newline.
+    #[serde(default)]
+    pub value: String,
+    /// Guest nanoseconds after which the file has not said so.
+    #[serde(default = "ten_seconds")]
+    pub limit_ns: u64,
+}
+
+/// End a program that was started: SIGINT, and SIGKILL after the limit; then wait until a file says that it is gone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    /// What it was called when it was started.
+    pub name: String,
+    /// As for the start.
+    #[serde(default)]
+    pub path: String,
+    /// As for the start.
+    #[serde(default)]
+    pub value: String,
+    /// Guest nanoseconds that its end, and the file, may each take.
+    #[serde(default = "ten_seconds")]
+    pub limit_ns: u64,
+}
+
+fn ten_seconds() -> u64 {
+    10_000_000_000
 }
 
 /// Put a file into the target; directories above it are made.
@@ -218,25 +271,25 @@ pub struct StepResult {
     /// Write: the value read back, without its last newline.
     #[serde(default, skip_serializing_if = "is_default")]
     pub after: String,
-    /// Read: the text. Collect: base64.
+    /// Read: the text. Collect: base64. Start, stop: what the file that was waited for says, without its last newline.
     #[serde(default, skip_serializing_if = "is_default")]
     pub content: String,
-    /// Run: the exit status.
+    /// Run, start, stop: the exit status.
     #[serde(default, skip_serializing_if = "is_default")]
     pub exit: Option<i32>,
-    /// Run: the signal that ended the program.
+    /// Run, start, stop: the signal that ended the program.
     #[serde(default, skip_serializing_if = "is_default")]
     pub signal: Option<i32>,
-    /// Run: it was killed for running longer than its limit.
+    /// Run, start, stop: it was killed for running longer than its limit.
     #[serde(default, skip_serializing_if = "is_default")]
     pub timed_out: bool,
     /// Run: how many processes the kernel killed meanwhile because memory ran out.
     #[serde(default, skip_serializing_if = "is_default")]
     pub oom_kills: u64,
-    /// Run: what it wrote; bytes that are not UTF-8 are replaced.
+    /// Run, start, stop: what it wrote; bytes that are not UTF-8 are replaced.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stdout: String,
-    /// Run: the same for standard error.
+    /// Run, start, stop: the same for standard error.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stderr: String,
     /// Run: nanoseconds by the monotonic clock, from before the fork to after the wait.

@@ -171,8 +171,8 @@ class StepResult(Model):
     `nvcsw`, `nivcsw`, `inblock`, `oublock`, `maxrss_kib`."""
     watched: dict[str, dict[str, tuple[float, ...]]] = Field(default_factory=dict)
     """Run: file → line's first word → by how much each number on that line rose. Lines without change are
-    left out; a colon after the first word is dropped. On the machine `host` the last of a row of equal runs has
-    the rises of the whole row: to read them between two runs would slow the second one."""
+    left out; a colon after the first word is dropped. On the machine `host` the last of a row of equal runs
+    has the rises of the whole row: to read them between two runs would slow the second one."""
     region: RegionCounts | None = Field(default=None, exclude=True)
     """Run: what the QEMU plugin counted in the program's marked region, or around the whole program where it
     marks none; the guest knows nothing of it. None where nothing was counted."""

@@ -1,5 +1,6 @@
 //! A trial's steps: each is done, and told in one result, whatever comes of it.
 
+mod background;
 mod capture;
 mod files;
 mod layout;
@@ -14,24 +15,37 @@ use std::io;
 
 use wire::steps::{Failure, Step, StepResult};
 
+pub use self::background::Background;
 use crate::{failure, modules};
 
-/// Do one step.
-pub fn perform(number: u32, step: Step) -> StepResult {
+/// Do one step. `background` holds what earlier ones have started.
+pub fn perform_beside(number: u32, step: Step, background: &mut Background) -> StepResult {
     let mut result = StepResult {
         step: number,
         r#do: step.name().into(),
         ..StepResult::default()
     };
-    result.failure = dispatch(step, &mut result).err();
+    result.failure = dispatch(step, background, &mut result).err();
     result
 }
 
-fn dispatch(step: Step, result: &mut StepResult) -> Result<(), Failure> {
+/// Do one step, with nothing that goes on beside it.
+#[cfg(test)]
+pub fn perform(number: u32, step: Step) -> StepResult {
+    perform_beside(number, step, &mut Background::default())
+}
+
+fn dispatch(
+    step: Step,
+    background: &mut Background,
+    result: &mut StepResult,
+) -> Result<(), Failure> {
     match step {
         Step::Write(write) => settings::write(&write, result),
         Step::Read(read) => settings::read(&read, result),
-        Step::Run(run) => run::run(&run, result),
+        Step::Run(run) => run::run(&run, background.session(), result),
+        Step::Start(start) => background.start(&start, result),
+        Step::Stop(stop) => background.stop(&stop, result),
         Step::Push(push) => told(&format!("push {}", push.path), files::push(&push)),
         Step::Collect(collect) => files::collect(&collect, result),
         Step::Directory(step) => told(

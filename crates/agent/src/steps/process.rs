@@ -47,10 +47,14 @@ pub struct Ended {
 }
 
 impl Process {
-    /// Start it.
-    pub fn start(step: &Run) -> io::Result<Self> {
-        let mut command = command(step)?;
-        let orphans = Orphans::watch()?;
+    /// Start it. The session `spared` outlives it.
+    pub fn start(step: &Run, spared: Option<Pid>) -> io::Result<Self> {
+        let mut command = command(&step.argv, &step.environment, &step.directory)?;
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let random_layout = step.layout_seed != 0;
+        // SAFETY: the agent has one thread, so that the child may do between fork and exec whatever its parent may.
+        unsafe { command.pre_exec(move || become_ordinary(random_layout)) };
+        let orphans = Orphans::watch(spared)?;
         let started_ns = now_ns()?;
         // One region and one operation around the whole program. Where it marks regions of its own, its first begins
         // anew, and this one is no more.
@@ -156,29 +160,27 @@ struct Readable {
     orphans: bool,
 }
 
-fn command(step: &Run) -> io::Result<Command> {
-    let (program, arguments) = step
-        .argv
+/// A program with exactly this environment, and nothing to read.
+pub fn command(
+    argv: &[String],
+    environment: &BTreeMap<String, String>,
+    directory: &str,
+) -> io::Result<Command> {
+    let (program, arguments) = argv
         .split_first()
         .ok_or_else(|| io::Error::other("its argv is empty"))?;
     let mut command = Command::new(program);
     command
         .args(arguments)
         .env_clear()
-        .envs(&step.environment)
-        .current_dir(&step.directory);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let random_layout = step.layout_seed != 0;
-    // SAFETY: the agent has one thread, so that the child may do between fork and exec whatever its parent may.
-    unsafe { command.pre_exec(move || become_ordinary(random_layout)) };
+        .envs(environment)
+        .current_dir(directory)
+        .stdin(Stdio::null());
     Ok(command)
 }
 
 /// In the child: not the agent's ports, signal mask, protection from the OOM killer, session and layout.
-fn become_ordinary(random_layout: bool) -> io::Result<()> {
+pub fn become_ordinary(random_layout: bool) -> io::Result<()> {
     ports::give_up();
     setsid()?;
     SigSet::empty().thread_set_mask()?;
@@ -203,7 +205,8 @@ fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
     }
 }
 
-fn now_ns() -> io::Result<u64> {
+/// By the monotonic clock.
+pub fn now_ns() -> io::Result<u64> {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
     Ok(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }

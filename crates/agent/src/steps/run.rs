@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use nix::unistd::Pid;
 use wire::marks;
 use wire::steps::{Failure, Run, StepResult};
 
@@ -14,7 +15,7 @@ use crate::counters::{Snapshot, VMSTAT};
 use crate::failure;
 
 /// Run it. A program that fails is no failure of the step: its status and its output tell.
-pub fn run(step: &Run, result: &mut StepResult) -> Result<(), Failure> {
+pub fn run(step: &Run, spared: Option<Pid>, result: &mut StepResult) -> Result<(), Failure> {
     marks::next_run();
     let action = format!("run {}", program(step));
     told(
@@ -23,13 +24,13 @@ pub fn run(step: &Run, result: &mut StepResult) -> Result<(), Failure> {
     )?;
     std::thread::sleep(Duration::from_nanos(step.start_offset_ns));
     if step.layout_seed == 0 {
-        return measured(step, &action, result);
+        return measured(step, &action, spared, result);
     }
     let seeded = told(
         &format!("{action}: seed the layout"),
         Seeded::with(step.layout_seed),
     )?;
-    let answer = measured(step, &action, result);
+    let answer = measured(step, &action, spared, result);
     told(
         &format!("{action}: take the layout's seed back"),
         seeded.end(),
@@ -50,9 +51,14 @@ fn program(step: &Run) -> &str {
     step.argv.first().map_or("", String::as_str)
 }
 
-fn measured(step: &Run, action: &str, result: &mut StepResult) -> Result<(), Failure> {
+fn measured(
+    step: &Run,
+    action: &str,
+    spared: Option<Pid>,
+    result: &mut StepResult,
+) -> Result<(), Failure> {
     let (before, kills_before) = (counters_now(&step.watch), oom_kills());
-    let mut process = told(action, Process::start(step))?;
+    let mut process = told(action, Process::start(step, spared))?;
     let ended = told(action, process.wait(step.limit_ns))?;
     result.watched = counters_now(&step.watch).since(&before);
     result.oom_kills = oom_kills() - kills_before;
@@ -102,7 +108,8 @@ mod tests {
     /// system's. tests/guest/test_agent.py has both.
     fn ran(step: Run) -> StepResult {
         let mut result = StepResult::default();
-        result.failure = measured(&step, &format!("run {}", program(&step)), &mut result).err();
+        result.failure =
+            measured(&step, &format!("run {}", program(&step)), None, &mut result).err();
         result
     }
 
