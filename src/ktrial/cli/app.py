@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import ktrial
-from ktrial.cli import baseline, kernel, knob, workload
+from ktrial.cli import baseline, bisect, kernel, knob, workload
 from ktrial.cli.analyze import analyze
 from ktrial.cli.calibrate import calibrate
 from ktrial.cli.check import check
@@ -62,6 +62,7 @@ app.command("plan")(plan)
 app.command("show")(show)
 app.command("report")(report)
 app.command("list")(list_studies)
+app.add_typer(bisect.app, name="bisect")
 app.add_typer(baseline.app, name="baseline")
 app.add_typer(kernel.app, name="kernel")
 app.add_typer(workload.app, name="workload")

@@ -1,0 +1,166 @@
+"""What the commands of `ktrial bisect` have in common: how candidates are measured, plan, progress, end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.measuring import Given, measurement
+from ktrial.cli.terminal import messages, output, print_json
+from ktrial.model.design import Plan
+from ktrial.model.machine import Boot
+from ktrial.model.trial import Trial
+from ktrial.runner.observer import Silent
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ktrial.model.study import Study
+    from ktrial.runner.one_kernel import Measurement, Runs
+    from ktrial.search.bisect.plan import SearchPlan
+    from ktrial.search.bisect.result import BisectResult
+    from ktrial.search.bisect.terms import Terms
+
+Margin = Annotated[
+    str | None, typer.Option(metavar="1%", help="The smallest change that matters (else 1 %).")
+]
+MetricNames = Annotated[
+    list[str] | None,
+    typer.Option("--metric", metavar="NAME", help="Explain this metric; else each workload's first."),
+]
+Limit = Annotated[int | None, typer.Option(min=3, metavar="N", help="Measure at most so many candidates.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and measure nothing.")]
+StudyFile = Annotated[
+    Path | None,
+    typer.Option("--study", metavar="FILE", help="Measure as this study does."),
+]
+TopFunctions = Annotated[
+    int, typer.Option("--top", min=0, metavar="N", help="Functions to show for each metric.")
+]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options that all kinds of bisections share, as they were given."""
+
+    given: Given
+    study: "Study | None" = None
+    margin: str | None = None
+    metrics: tuple[str, ...] = ()
+    limit: int | None = None
+    json: bool = False
+    dry_run: bool = False
+    store: str | None = None
+    jobs: int | None = None
+    top: int = 5
+
+    def how(self) -> "Measurement":
+        """How candidates are measured: as options say, else as the study. Raises WorkloadError, BadOption."""
+        from ktrial.runner.one_kernel import Measurement
+
+        if self.study is None:
+            return measurement(self.given)
+        study = self.study
+        there = Measurement(study.workloads, study.machine, self.given.perturbations or study.perturbations)
+        if not self.given.workloads:
+            return there
+        return replace(there, workloads=measurement(self.given).workloads)
+
+    def terms(self, kind: str, before: str, after: str) -> "Terms":
+        """How the bisection is done. Raises BadOption."""
+        from ktrial.search.bisect.terms import DEFAULT_MARGIN, Terms
+
+        margin = self.study.margin if self.study else DEFAULT_MARGIN
+        return Terms(
+            kind=kind,
+            before=before,
+            after=after,
+            how=self.how(),
+            margin=_fraction(self.margin) if self.margin else margin,
+            metrics=self.metrics,
+            limit=self.limit,
+            tell=messages().print,
+        )
+
+    @contextmanager
+    def runs(self) -> Iterator["Runs"]:
+        """Where candidates are measured and kept."""
+        from ktrial.cli import measuring
+        from ktrial.store import default_location, open_store
+
+        with open_store(self.store or default_location()) as opened:
+            yield measuring.runs(opened, Told(messages()), self.jobs)
+
+    def show_plan(self, plan: "SearchPlan") -> None:
+        """Print the plan; end here where that is all that was asked for."""
+        from ktrial.cli.bisect_texts import print_plan
+
+        if self.dry_run and self.json:
+            print_json(plan.model_dump(mode="json"))
+        else:
+            print_plan(plan, output() if self.dry_run else messages())
+        if self.dry_run:
+            raise typer.Exit
+
+    def show(self, result: "BisectResult") -> None:
+        """Print the result."""
+        from ktrial.cli.bisect_texts import as_json, print_bisection
+
+        if self.json:
+            print_json(as_json(result))
+        else:
+            print_bisection(result, output(), self.top)
+
+
+def study_at(path: Path | None) -> "Study | None":
+    """The study in the file. Raises StudyError."""
+    from ktrial.cli.known import known
+    from ktrial.runner.study_file import load
+
+    return load(path, known()) if path else None
+
+
+def _fraction(text: str) -> float:
+    from ktrial.cli.counting import BadOption
+    from ktrial.model import units
+
+    try:
+        return units.margin(text)
+    except ValueError as error:
+        raise BadOption(option="--margin", problem=error) from None
+
+
+class Told(Silent):
+    """Steps of builds and boots as lines; the search itself tells which candidate they are for."""
+
+    def __init__(self, console: "Console") -> None:
+        self._console = console
+        self._step = ""
+
+    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+        """A new step; what it counts (`building: 120 files`) only now and then."""
+        step = what.partition(":")[0]
+        if step != self._step:
+            self._step = step
+            self._console.print(f"  {what}")
+
+    def study_planned(self, plan: Plan, finished: int) -> None:
+        """A candidate begins."""
+        self._step = ""
+        if finished == len(plan.trials):
+            self._console.print("  its trials are in the store")
+
+    def preparing(self, boot: Boot, what: str) -> None:
+        """Booting is not told: a candidate takes seconds."""
+
+    def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
+        """A line for a candidate's last trial only."""
+        if finished == total:
+            self._console.print(f"  trials: {finished}/{total}")
+
+    def stopping(self) -> None:
+        """See Observer."""
+        self._console.print("stopping: what is finished is being stored")

@@ -1,0 +1,1 @@
+"""Searches that run studies: which of many differences matters."""
