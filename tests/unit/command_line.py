@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
+from tests.unit.fake_builds import FakeBuilder, requested
 from tests.unit.scripted import ScriptedMachine, sources
 
 from ktrial.cli.main import main
@@ -54,6 +55,7 @@ KNOWN = Known(
     machines=("exact", "fake"),
     kernel_name=kernel_name,
     check=check,
+    build=requested,
 )
 
 
@@ -74,9 +76,10 @@ class CommandLine:
         self._captured = captured
         patch.setattr("ktrial.cli.known.known", lambda: KNOWN)
 
-    def machine(self, machine: ScriptedMachine) -> None:
-        """From now on trials run on this machine."""
-        run = partial(session.run, machine=machine, sources=sources())
+    def machine(self, machine: ScriptedMachine, builds: FakeBuilder | None = None) -> None:
+        """From now on trials run on this machine, and kernels are built by `builds`."""
+        own = sources(builder=builds.builder) if builds else sources()
+        run = partial(session.run, machine=machine, sources=own)
         self._patch.setattr("ktrial.cli.running.run", run)
 
     def __call__(self, *arguments: object) -> Said:

@@ -15,6 +15,7 @@ from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.machine import Boot, CarriedFile, MachineIdentity
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Metric, Mode, Sample, WorkloadDescription, WorkloadUse
+from ktrial.runner.builds import Builder, the_real_builder
 from ktrial.runner.sources import Sources
 from ktrial.target import Failure, Run, Step, StepResult, Write
 from ktrial.workloads.carrying import with_all_they_need
@@ -176,7 +177,9 @@ def refused(name: str, text: str) -> StepResult:
 
 
 def sources(
-    workloads: dict[str, ScriptedWorkload] | None = None, missing: dict[str, KernelError] | None = None
+    workloads: dict[str, ScriptedWorkload] | None = None,
+    missing: dict[str, KernelError] | None = None,
+    builder: Builder | None = None,
 ) -> Sources:
     """Every kernel is there but those in `missing`; every workload is a scripted one."""
 
@@ -192,7 +195,13 @@ def sources(
     def workload(use: WorkloadUse) -> ScriptedWorkload:
         return (workloads or {}).get(use.name) or ScriptedWorkload(use.name)
 
-    return Sources(obtain=obtain, modules=modules, workload=workload, files=with_all_they_need)
+    return Sources(
+        obtain=obtain,
+        modules=modules,
+        workload=workload,
+        files=with_all_they_need,
+        builder=builder or the_real_builder(),
+    )
 
 
 def not_found(name: str) -> KernelNotFound:

@@ -12,6 +12,7 @@ from ktrial.runner.study_file import load
 from ktrial.runner.study_file.shape import keys_of
 from ktrial.runner.study_file.tables import (
     FactorTable,
+    KernelTable,
     MachineTable,
     MetricTable,
     StudyTable,
@@ -61,7 +62,9 @@ def test_a_broken_plugin_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert capsys.readouterr().err == "ktrial: warning: the machine xen is broken\nhint: update it\n"
 
 
-@pytest.mark.parametrize("table", [StudyTable, FactorTable, MachineTable, WorkloadTable, MetricTable])
+@pytest.mark.parametrize(
+    "table", [StudyTable, FactorTable, KernelTable, MachineTable, WorkloadTable, MetricTable]
+)
 def test_every_key_is_documented(table: type[Table]) -> None:
     page = (STUDIES.parent / "docs" / "studies.md").read_text()
     rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))

@@ -1,9 +1,11 @@
 """What names a study may use here: the workloads, machines and kernel providers that are installed."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from ktrial.cli.problems import tell
 from ktrial.model.advice import DataWarning
+from ktrial.model.build import Build
 from ktrial.runner.study_file import Known
 
 
@@ -18,6 +20,11 @@ def known() -> Known:
     from ktrial import machines, workloads
     from ktrial.kernels.provider import provider_of
 
+    def build(source: str, **parts: Any) -> Build:
+        from ktrial.kernels.source import requested  # few studies build, and it takes its time to load
+
+        return requested(source, **parts)
+
     def kernel_name(name: str) -> str:
         provider, wanted = provider_of(name)
         return provider.canonical(name, wanted)
@@ -28,4 +35,5 @@ def known() -> Known:
         machines=machines.names(),
         kernel_name=kernel_name,
         check=workloads.check,
+        build=build,
     )

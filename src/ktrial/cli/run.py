@@ -35,6 +35,14 @@ def run(
     jobs: Jobs = None,
     perturbations: Perturbations = None,
     count: Count = None,
+    patch: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--patch",
+            metavar="[FACTOR=]FILE",
+            help='The patch that a study leaves to you (its level "?").',
+        ),
+    ] = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run trials again that failed before.")
     ] = False,
@@ -66,7 +74,7 @@ def run(
     from ktrial.runner.confirmation import confirmation_of
     from ktrial.runner.study_file import load
 
-    loaded = load(study, known())
+    loaded = load(study, known(), patch or ())
     if perturbations is not None:
         loaded = loaded.model_copy(update={"perturbations": perturbations})
     if count is not None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ktrial.errors import StudyError
+from ktrial.errors import PatchNotGiven, StudyError
 from ktrial.store import Store, StoredStudy
 
 
@@ -34,6 +34,9 @@ def _of_file(store: Store, path: Path) -> StoredStudy:
     from ktrial.model.base import digest
     from ktrial.runner.study_file import load
 
-    study = load(path, known())
+    try:
+        study = load(path, known())
+    except PatchNotGiven:
+        return store.find(path.stem)  # with whichever patch it was run last
     same = [one for one in store.studies() if one.digest == digest(study)]
     return same[-1] if same else store.find(study.name)

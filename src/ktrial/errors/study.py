@@ -41,3 +41,15 @@ class StudyMistakes(StudyError):
     """{where}: {count} mistakes:{problem}"""
 
     hint = "what each key means and may be: docs/studies.md"
+
+
+class PatchNotGiven(StudyError):
+    """{where}: factors.{factor}.levels: the level "?" is a patch that you name."""
+
+    hint = "ktrial run {where} {option}"
+
+
+class PatchNotAwaited(StudyError):
+    """{where}: the patch {patch} has no place in it: {problem}."""
+
+    hint = 'the study file says where it goes: levels = ["", "?"] in a factor of kind "patch"'

@@ -34,6 +34,10 @@ class Build(Model):
     make: dict[str, str] = Field(default_factory=dict)
     """Variables of make: `KCFLAGS` → `-O3`."""
 
+    def __hash__(self) -> int:
+        """Kernels and what boots them are hashed, and hold it."""
+        return hash(self.key)
+
     @property
     def key(self) -> str:
         """The same for the same request, wherever its files lie. What the source holds is not part of it."""
@@ -51,3 +55,24 @@ class Build(Model):
         said = options + patches + flags
         shown = "+".join([source, *(said if len(said) <= 2 else [*said[:2], f"{len(said) - 2} more"])])
         return f"build:{shown.replace(' ', '_')}@{self.key[:_KEY_LENGTH]}"
+
+    def changed(self, change: "Change") -> "Build":
+        """The build with what a level of a factor changes; its patches come after those that are there."""
+        return self.model_copy(
+            update={
+                "source": change.source or self.source,
+                "options": self.options | change.options,
+                "patches": (*self.patches, *change.patches),
+                "make": self.make | change.make,
+            }
+        )
+
+
+class Change(Model):
+    """What a level of a factor changes about the build of a treatment's kernel."""
+
+    source: str = ""
+    """In place of the build's own; empty: none."""
+    options: dict[str, str] = Field(default_factory=dict)
+    patches: tuple[Patch, ...] = ()
+    make: dict[str, str] = Field(default_factory=dict)

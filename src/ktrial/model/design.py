@@ -1,14 +1,18 @@
 """Factors, levels, treatments, perturbations and the trials planned from them."""
 
+import re
 from enum import StrEnum
 
 from pydantic import Field
 
 from ktrial.model.base import Model, digest
+from ktrial.model.build import Change
 
 LevelValue = int | float | str
 
 _BETWEEN = " · "
+_OPTIONS = re.compile(r"[A-Z][A-Z0-9_]*=")
+"""A level that names configuration options: `SLAB=y`."""
 
 
 class FactorKind(StrEnum):
@@ -21,6 +25,14 @@ class FactorKind(StrEnum):
     PARAMETER = "parameter"
     NOTHING = "nothing"
     """Levels that are names only: every arm is the same treatment (an A/A study)."""
+    KCONFIG = "kconfig"
+    PATCH = "patch"
+    SOURCE = "source"
+    COMPILER_FLAGS = "compiler-flags"
+
+
+BUILD_KINDS = frozenset({FactorKind.KCONFIG, FactorKind.PATCH, FactorKind.SOURCE, FactorKind.COMPILER_FLAGS})
+"""Kinds that change how the treatment's kernel is built."""
 
 
 class Factor(Model):
@@ -31,7 +43,11 @@ class Factor(Model):
     levels: tuple[LevelValue, ...]
     baseline: LevelValue
     target: str = ""
-    """What is changed: the boot parameter's name, the setting's name or path, `workload.parameter`."""
+    """What is changed: the boot parameter's name, the setting's name or path, `workload.parameter`, the
+    configuration's option."""
+    # Left out where it is empty: a study's digest must stay what it was before there were builds.
+    changes: dict[str, Change] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    """Of the kinds that change a build: level, as text → what it changes."""
 
 
 class Treatment(Model):
@@ -58,7 +74,9 @@ def told_apart(label: str, baseline: str) -> str:
 
 
 def _shown(name: str, level: LevelValue) -> str:
-    return str(level) if name in {"kernel", "memory"} else f"{name}={level}"
+    if name in {"kernel", "memory"} or _OPTIONS.match(str(level)):
+        return str(level)
+    return f"{name}={level}" if level != "" else f"{name}=(none)"
 
 
 class Perturbation(Model):

@@ -5,6 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from ktrial.model.base import Model
+from ktrial.model.build import Build
 from ktrial.model.design import Design, Factor, LevelValue
 from ktrial.model.machine import CgroupLimits
 from ktrial.model.workload import CountedBy, WorkloadUse
@@ -104,3 +105,6 @@ class Study(Model):
     def blocks(self) -> int:
         """How many blocks there may be: each has a perturbation of its own, the same for every treatment."""
         return self.timing.blocks if self.timing else self.perturbations
+    # Left out where it is empty: the digest of a study without builds must stay what it was.
+    builds: dict[str, Build] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    """What the study calls a kernel → how it is built from source, before a factor changes that."""

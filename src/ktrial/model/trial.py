@@ -39,6 +39,8 @@ class Provenance(Model):
     """`uname -r`: `6.1.0-50-cloud-amd64`."""
     kernel_package: str = ""
     """Where the kernel came from: the package and its version, or the path."""
+    kernel_compiler: str = ""
+    """What the compiler calls itself, where ktrial built the kernel."""
     kernel_digest: str = ""
     config_digest: str = ""
     machine: str = ""

@@ -1,5 +1,7 @@
 """A study as the TOML file that repeats it: all settings written out, so that no later default changes it."""
 
+import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import tomli_w
@@ -21,11 +23,12 @@ def _study(study: Study) -> dict[str, Any]:
         "margin": study.margin,
         "perturbations": study.perturbations,
         "design": "" if study.listed else study.design.value,
-        "treatments": study.listed,
+        "treatments": [_row(study, row) for row in study.listed],
         "seed": study.seed,
         "machine": _machine(study.machine),
         "timed": _timed(study.timing) if study.timing else "",
         "factors": {factor.name: _factor(factor) for factor in study.factors},
+        "kernels": {name: _kernel(study, build) for name, build in study.builds.items()},
         "workloads": [_workload(use) for use in study.workloads],
     }
 
@@ -86,16 +89,39 @@ def _real_time(machine: MachineSettings) -> dict[str, Any]:
 def _factor(factor: Factor) -> dict[str, Any]:
     own_name = factor.kind in {FactorKind.KERNEL, FactorKind.MEMORY}
     return {
+def _kernel(study: Study, build: Build) -> dict[str, Any]:
+    """Without what a factor of the study decides."""
+    factors = {factor.kind for factor in study.factors}
+    return {
+        "source": "" if FactorKind.SOURCE in factors else build.source,
+        "config": build.config,
+        "options": build.options,
+        "patches": [patch.path for patch in build.patches],
+        "make": build.make,
+    }
+
+
         "kind": factor.kind.value,
         "target": "" if own_name else factor.target,
-        "levels": factor.levels,
-        "baseline": factor.baseline,
+        "levels": [_level(factor, level) for level in factor.levels],
+        "baseline": _level(factor, factor.baseline),
     }
 
 
 def _workload(use: WorkloadUse) -> dict[str, Any] | str:
     command = _command(use.command) if use.command else {}
     return {"name": use.name, **command, **use.parameters} if command or use.parameters else use.name
+def _level(factor: Factor, level: LevelValue) -> LevelValue:
+    """The level as the file has to have it: a patch by its whole path."""
+    patched = factor.kind is FactorKind.PATCH and factor.changes.get(str(level))
+    return shlex.join(patch.path for patch in patched.patches) if patched else level
+
+
+def _row(study: Study, row: Mapping[str, LevelValue]) -> dict[str, LevelValue]:
+    factors = {factor.name: factor for factor in study.factors}
+    return {name: _level(factors[name], level) for name, level in row.items()}
+
+
 
 
 def _command(command: Command) -> dict[str, Any]:
@@ -120,7 +146,7 @@ def _metric(rule: MetricRule) -> dict[str, Any]:
 def _filled(value: Any) -> Any:
     """Without empty texts and lists, which TOML files leave out; tuples become lists."""
     if isinstance(value, dict):
-        return {key: _filled(inner) for key, inner in value.items() if inner not in ("", (), [])}
+        return {key: _filled(inner) for key, inner in value.items() if inner not in ("", (), [], {})}
     if isinstance(value, list | tuple):
         return [_filled(inner) for inner in value]
     return value

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ktrial.kernels import Progress
 from ktrial.model import units
+from ktrial.model.build import Build
 from ktrial.model.design import FactorKind, LevelValue, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot, CarriedFile
@@ -37,7 +39,38 @@ class Job:
 
 
 def kernel_name(study: Study, treatment: Treatment) -> str:
-    """The kernel that the treatment names, or the study's one kernel."""
+    """The name of the treatment's kernel: as the study has it, or `Build.name` where it is built."""
+    build = build_of(study, treatment)
+    return build.name if build else _named(study, treatment)
+
+
+def build_of(study: Study, treatment: Treatment) -> Build | None:
+    """How the treatment's kernel is built, with what the factors change; None where it is not built."""
+    build = study.builds.get(_named(study, treatment))
+    if build is None:
+        return None
+    for factor in study.factors:
+        if change := factor.changes.get(str(treatment.levels[factor.name])):
+            build = build.changed(change)
+    return build
+
+
+def builds_of(study: Study, treatments: Iterable[Treatment]) -> dict[str, Build]:
+    """Every kernel to build that the treatments need, by its name, in their order."""
+    found = (build_of(study, treatment) for treatment in treatments)
+    return {build.name: build for build in found if build}
+
+
+def kernel_of(study: Study, treatment: Treatment, sources: Sources, progress: Progress) -> Kernel:
+    """The treatment's kernel: from the cache, fetched, or built. Raises KernelError."""
+    build = build_of(study, treatment)
+    if build is None:
+        return sources.obtain(_named(study, treatment), progress)
+    return sources.builder.build(build, progress)
+
+
+def _named(study: Study, treatment: Treatment) -> str:
+    """What the treatment, or the study, calls its kernel."""
     for factor in study.factors:
         if factor.kind is FactorKind.KERNEL:
             return str(treatment.levels[factor.name])

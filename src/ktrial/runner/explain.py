@@ -19,7 +19,7 @@ from ktrial.model.machine import Boot
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import CountedBy
-from ktrial.runner.boots import Job, jobs_of, kernel_name
+from ktrial.runner.boots import Job, jobs_of, kernel_name, kernel_of
 from ktrial.runner.default_values import default_values, kept_values
 from ktrial.runner.differences import Arm, differences
 from ktrial.runner.observer import Observer, Silent
@@ -156,7 +156,8 @@ class _Counting:
 
     def trial(self, treatment: Treatment) -> Trial:
         name = kernel_name(self._asked.study, treatment)
-        kernel = self._sources.obtain(name, partial(_tell, self._observer, name))
+        tell = partial(_tell, self._observer, name)
+        kernel = kernel_of(self._asked.study, treatment, self._sources, tell)
         job = _job(self._asked, treatment, kernel, self._sources)
         self._observer.preparing(job.boot, f"counting {self._asked.workload} by function")
         unchanged = perturbation(self._asked.study.seed, 0)
@@ -185,7 +186,7 @@ class _Boots:
     def of(self, treatment: Treatment, trial: Trial | None) -> Boot | None:
         """What the treatment boots; None where that is not there any more, or is another kernel by now."""
         with suppress(KtrialError):  # what is gone is gone: then less can be said
-            kernel = self._kernel(kernel_name(self._asked.study, treatment))
+            kernel = self._kernel(treatment)
             if trial is None or trial.provenance.kernel_digest in ("", kernel.digest):
                 return _job(self._asked, treatment, kernel, self._sources).boot
         return None
@@ -201,7 +202,8 @@ class _Boots:
         observer.preparing(boot, "reading the kernel's settings")
         return default_values(self._guests.machine or machines.find(_EXACT), boot)
 
-    def _kernel(self, name: str) -> Kernel:
+    def _kernel(self, treatment: Treatment) -> Kernel:
+        study = self._asked.study
         if self._guests.run or self._guests.sources:
-            return self._sources.obtain(name, kernels.silent)
-        return kernels.get(name)
+            return kernel_of(study, treatment, self._sources, kernels.silent)
+        return kernels.get(kernel_name(study, treatment))

@@ -5,6 +5,7 @@ from ktrial import errors
 HOST_PROBLEMS: tuple[type[errors.KtrialError], ...] = (
     errors.BadPin,
     errors.BadSetting,
+    errors.BuildToolsMissing,
     errors.CacheFull,
     errors.CacheUnusable,
     errors.CgroupUnusable,

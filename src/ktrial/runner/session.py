@@ -5,14 +5,17 @@ from dataclasses import dataclass, field
 
 from ktrial import machines
 from ktrial.errors import ImageError, Interrupted, KernelError, KtrialError
+from ktrial.kernels import Progress
 from ktrial.machines import CountingMachine, Machine
+from ktrial.model.build import Build
 from ktrial.model.design import Plan, PlannedTrial, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.record import StudyRecord
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
-from ktrial.runner import timed
-from ktrial.runner.boots import Job, check_workloads, jobs_of, kernel_name, kernel_names
+from ktrial.runner import kernel_steps, timed
+from ktrial.runner.boots import Job, builds_of, check_workloads, jobs_of, kernel_name, kernel_names
+from ktrial.runner.builds import misconfigured, numbered
 from ktrial.runner.host_problems import HOST_PROBLEMS
 from ktrial.runner.interruption import Interruption
 from ktrial.runner.observer import Observer, Silent
@@ -72,6 +75,7 @@ def run(
             session.run(interruption, trials_at_once(machine, jobs))
         except KeyboardInterrupt:
             raise session.interrupted() from None
+        kernel_steps.remember(store, session.study_id, study, session.kernels)
     return record(store, session.study_id)
 
 
@@ -150,25 +154,59 @@ class _Session:
         return [planned for planned in missing if planned.treatment.key in jobs], jobs
 
     def _kernels(self, missing: list[PlannedTrial]) -> dict[str, Kernel | KernelError]:
-        """Every kernel that is needed, by name, or why it cannot be had. Raises where none can."""
-        found = self.kernels
-        for name in kernel_names(self.study, (planned.treatment for planned in missing)):
-            if name in found:
-                continue
+        """Every kernel that is needed, by name, or why it cannot be had.
 
-            def progress(what: str, done: int = 0, total: int = 0, name: str = name) -> None:
-                self.observer.kernel_progress(name, what, done, total)
-
-            try:
-                found[name] = self.sources.obtain(name, progress)
-            except KernelError as error:
-                _raise_host_problem(error)
-                found[name] = error
-                self.observer.kernel_failed(name, error)
+        Raises where none can, and where a build fails without which nothing is compared.
+        """
+        found, treatments = self.kernels, [planned.treatment for planned in missing]
+        baseline = kernel_name(self.study, self.plan.baseline)
+        names = [name for name in kernel_names(self.study, treatments) if name not in found]
+        # The baseline's first: if it fails, the others need not be built.
+        names.sort(key=lambda name: name != baseline)
+        described = builds_of(self.study, treatments)
+        builds = {name: described[name] for name in names if name in described}
+        for name, error in misconfigured(builds, self.sources.builder, self._teller).items():
+            self._not_had(name, error)
+        self._raise_hopeless(builds)
+        for name in names:
+            if name not in found:
+                try:
+                    found[name] = self._kernel(name, builds)
+                except KernelError as error:
+                    self._not_had(name, error)
+                    self._raise_hopeless(builds)
         errors = [one for one in found.values() if isinstance(one, KernelError)]
         if errors and len(errors) == len(found) and not self.finished:
             raise errors[0]
         return found
+
+    def _kernel(self, name: str, builds: dict[str, Build]) -> Kernel:
+        if name not in builds:
+            return self.sources.obtain(name, self._teller(name))
+        progress = numbered(self._teller(name), list(builds).index(name) + 1, len(builds))
+        return self.sources.builder.build(builds[name], progress)
+
+    def _teller(self, name: str) -> Progress:
+        def progress(what: str, done: int = 0, total: int = 0) -> None:
+            self.observer.kernel_progress(name, what, done, total)
+
+        return progress
+
+    def _not_had(self, name: str, error: KernelError) -> None:
+        _raise_host_problem(error)
+        self.kernels[name] = error
+        self.observer.kernel_failed(name, error)
+
+    def _raise_hopeless(self, builds: Iterable[str]) -> None:
+        """Compiling takes minutes: not for a study in which no treatment is left to compare."""
+        errors = {name: one for name in builds if isinstance(one := self.kernels.get(name), KernelError)}
+        if not errors or self.finished:
+            return
+        baseline, *others = (kernel_name(self.study, one) for one in self.plan.treatments)
+        if baseline in errors:
+            raise errors[baseline]
+        if errors.keys() >= set(others):
+            raise next(iter(errors.values()))
 
     def _run_trials(
         self, interruption: Interruption, trials: list[PlannedTrial], jobs: dict[str, tuple[Job, ...]]

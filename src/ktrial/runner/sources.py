@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ktrial import kernels, workloads
@@ -11,6 +11,7 @@ from ktrial.kernels import Progress
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import CarriedFile
 from ktrial.model.workload import WorkloadUse
+from ktrial.runner.builds import Builder, the_real_builder
 from ktrial.workloads import Workload
 from ktrial.workloads.carrying import with_all_they_need
 
@@ -27,6 +28,8 @@ class Sources:
     """Raises UnknownWorkload."""
     files: Callable[[str, tuple[str, ...]], tuple[CarriedFile, ...]]
     """For whom and host files → those files, and the shared libraries of the programs among them."""
+    builder: Builder = field(default_factory=the_real_builder)
+    """What builds the kernels that a study describes."""
 
 
 def the_real_ones() -> Sources:

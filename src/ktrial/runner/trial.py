@@ -278,6 +278,7 @@ def _provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Prov
         known |= {
             "kernel": kernel.name,
             "kernel_release": kernel.release,
+            "kernel_compiler": kernel.origin.compiler,
             "kernel_package": f"{kernel.origin.source} {kernel.origin.version}".strip(),
             "kernel_digest": kernel.digest,
             "config_digest": kernel.config_digest,

@@ -3,19 +3,22 @@
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ktrial.errors import StudyEmpty, StudySyntaxError, StudyUnreadable
 from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.study import Study
+from ktrial.runner.study_file.build_checks import check_builds
+from ktrial.runner.study_file.builds import BuildReader, named_by
 from ktrial.runner.study_file.design import design_of
 from ktrial.runner.study_file.factors import FactorReader
-from ktrial.runner.study_file.kernels import absolute_kernel
 from ktrial.runner.study_file.known import Known
+from ktrial.runner.study_file.levels import with_final_levels
 from ktrial.runner.study_file.machine import check_against_factors, machine_settings
 from ktrial.runner.study_file.mistakes import Mistakes, Source
+from ktrial.runner.study_file.patches import with_patches
 from ktrial.runner.study_file.shape import read_tables
 from ktrial.runner.study_file.tables import StudyTable
 from ktrial.runner.study_file.timed import timing
@@ -27,13 +30,15 @@ _LARGEST_FILE = 1024 * 1024
 _MOST_TRIALS = 100_000
 
 
-def load(path: Path, known: Known) -> Study:
+def load(path: Path, known: Known, patches: Sequence[str] = ()) -> Study:
     """The study in the file at `path`. Relative files in it are looked for beside it.
 
-    Raises StudyUnreadable, StudySyntaxError, StudyEmpty; StudyMistake or StudyMistakes otherwise.
+    `patches`: FILE or FACTOR=FILE, for the levels `"?"`.
+    Raises StudyUnreadable, StudySyntaxError, StudyEmpty, PatchNotGiven, PatchNotAwaited; StudyMistake or
+    StudyMistakes otherwise.
     """
     text = _text(path)
-    data = _toml(text, path)
+    data = with_patches(_toml(text, path), patches, path)
     return study_from(data, Source(str(path), text), _name_of(path), path.absolute().parent, known)
 
 
@@ -55,18 +60,22 @@ def study_from(data: Mapping[str, Any], source: Source, name: str, directory: Pa
 
 
 def _study(tables: StudyTable, name: str, directory: Path, known: Known, mistakes: Mistakes) -> Study:
+    known = named_by(known, tables.kernels)
     uses = workload_uses(tables.workloads, known, directory, mistakes)
-    factors = FactorReader(known, uses, mistakes).read(tables.factors)
+    reader = BuildReader(known, directory, mistakes)
+    factors = FactorReader(known, uses, reader, mistakes).read(tables.factors)
     machine = machine_settings(tables.machine, known, directory, mistakes)
     check_against_factors(tables.machine, factors, mistakes)
     design, listed = design_of(tables, factors, mistakes)
     in_time = timing(tables.timed, machine.kind, uses, mistakes)
     _check_size(factors, design, len(listed), in_time.blocks if in_time else tables.perturbations, mistakes)
-    return Study(
+    source = next((factor for factor in factors if factor.kind is FactorKind.SOURCE), None)
+    study = Study(
         name=tables.name or name,
         question=tables.question,
         machine=machine,
-        factors=tuple(_with_absolute_kernels(factor, directory) for factor in factors),
+        builds=reader.builds(tables.kernels, source),
+        factors=factors,
         workloads=uses,
         margin=tables.margin,
         perturbations=tables.perturbations,
@@ -75,14 +84,9 @@ def _study(tables: StudyTable, name: str, directory: Path, known: Known, mistake
         seed=tables.seed,
         timing=in_time,
     )
-
-
-def _with_absolute_kernels(factor: Factor, directory: Path) -> Factor:
-    if factor.kind is not FactorKind.KERNEL:
-        return factor
-    levels = tuple(absolute_kernel(str(level), directory) for level in factor.levels)
-    baseline = absolute_kernel(str(factor.baseline), directory)
-    return factor.model_copy(update={"levels": levels, "baseline": baseline})
+    if not mistakes:
+        check_builds(study, mistakes)
+    return with_final_levels(study, directory)
 
 
 def _check_size(

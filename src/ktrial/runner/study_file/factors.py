@@ -4,19 +4,31 @@ from collections.abc import Callable, Sequence
 
 from ktrial.knobs import catalogue
 from ktrial.model import units
-from ktrial.model.design import Factor, FactorKind, LevelValue
+from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, LevelValue
 from ktrial.model.workload import WorkloadUse
+from ktrial.runner.study_file.builds import BuildReader, lists_options
 from ktrial.runner.study_file.kernels import kernel_problem
 from ktrial.runner.study_file.known import Known, parameter_problem
 from ktrial.runner.study_file.mistakes import KeyPath, Mistakes, shown, unknown
 from ktrial.runner.study_file.tables import FactorTable, boot_text, plain_text
 
+_PLAIN = {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.NOTHING} | BUILD_KINDS - {FactorKind.KCONFIG}
+"""Kinds that need no target."""
+_ONCE = {
+    FactorKind.KERNEL: "the kernel",
+    FactorKind.SOURCE: "the source",
+    FactorKind.COMPILER_FLAGS: "the compiler's flags",
+}
+
 
 class FactorReader:
     """Makes Factors of the study's tables; needs the workloads, whose parameters can be factors."""
 
-    def __init__(self, known: Known, uses: Sequence[WorkloadUse], mistakes: Mistakes) -> None:
+    def __init__(
+        self, known: Known, uses: Sequence[WorkloadUse], builds: BuildReader, mistakes: Mistakes
+    ) -> None:
         self._known = known
+        self._builds = builds
         self._uses = {use.name: use for use in uses}
         self._mistakes = mistakes
         self._kernels: dict[str, str] = {}
@@ -27,6 +39,8 @@ class FactorReader:
             FactorKind.BOOT: self._boot_level,
             FactorKind.SETTING: self._setting_level,
             FactorKind.NOTHING: _any_level,
+            # Their levels are checked as changes of a build.
+            **dict.fromkeys(BUILD_KINDS, _any_level),
         }
 
     def read(self, tables: dict[str, FactorTable]) -> tuple[Factor, ...]:
@@ -34,11 +48,10 @@ class FactorReader:
         if not tables:
             self._mistakes.add(("factors",), "there is no factor: a study compares levels of at least one")
         factors = [self._factor(name, table) for name, table in tables.items()]
-        kernels = [factor.name for factor in factors if factor.kind is FactorKind.KERNEL]
-        for name in kernels[1:]:
-            self._mistakes.add(
-                ("factors", name), f"{kernels[0]} is the kernel already; there can be one only"
-            )
+        for kind, what in _ONCE.items():
+            first, *others = [factor.name for factor in factors if factor.kind is kind] or [""]
+            for name in others:
+                self._mistakes.add(("factors", name), f"{first} is {what} already; there can be one only")
         return tuple(factors)
 
     def _factor(self, name: str, table: FactorTable) -> Factor:
@@ -54,13 +67,18 @@ class FactorReader:
         for index, level in enumerate(table.levels):
             self._checks[kind]((*path, "levels", index), target, level)
         baseline = self._baseline(table, path)
-        plain = kind in {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.NOTHING}
+        if kind in _PLAIN or (
+            kind is FactorKind.KCONFIG and not table.target and lists_options(table.levels)
+        ):
+            target = ""
+        changes = self._builds.changes(kind, target, table.levels, path) if kind in BUILD_KINDS else {}
         return Factor(
             name=name,
             kind=kind,
             levels=tuple(table.levels),
             baseline=baseline,
-            target="" if plain else target,
+            target=target,
+            changes={str(level): change for level, change in changes.items()},
         )
 
     def _kind(self, target: str, table: FactorTable, path: KeyPath) -> FactorKind:

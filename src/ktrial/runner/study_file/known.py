@@ -1,10 +1,30 @@
 """What names a study may use."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
+from ktrial.model.build import Build
 from ktrial.model.design import LevelValue
 from ktrial.model.workload import Parameter, WorkloadDescription, WorkloadUse
+
+
+class Requests(Protocol):
+    """Makes a Build of what a user writes; `ktrial.kernels.source.requested` is one."""
+
+    def __call__(
+        self,
+        source: str,
+        *,
+        config: str = "guest",
+        options: Mapping[str, str] | Sequence[str] = (),
+        patches: Sequence[str] = (),
+        make: Mapping[str, str] | None = None,
+        directory: Path,
+    ) -> Build:
+        """Relative paths are below `directory`. Raises BuildError; compiles nothing."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -17,6 +37,8 @@ class Known:
     """A kernel's name, written in one way. Raises BadKernelName; looks at nothing but the name."""
     check: Callable[[WorkloadUse], object]
     """The workload's own last word on a use. Raises WorkloadError."""
+    build: Requests
+    """What a study's table of a kernel asks for. Raises BuildError."""
 
 
 def parameter_problem(parameter: Parameter, value: LevelValue) -> str:

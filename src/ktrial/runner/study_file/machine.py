@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ktrial.model import units
-from ktrial.model.design import Factor, FactorKind
+from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
 from ktrial.model.machine import CgroupLimits
 from ktrial.model.study import Disk, MachineSettings
 from ktrial.model.workload import CountedBy
@@ -30,7 +30,7 @@ _NOT_FOR = {
     "kvm": frozenset({"cgroup", "count"}),
 }
 """Machine → keys of `[machine]` that mean nothing there."""
-_BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY})
+_BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY}) | BUILD_KINDS
 """Factors that change what is booted."""
 
 

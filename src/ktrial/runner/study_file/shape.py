@@ -12,6 +12,7 @@ from ktrial.runner.study_file.tables import (
     CgroupTable,
     DiskTable,
     FactorTable,
+    KernelTable,
     MachineTable,
     MetricTable,
     StudyTable,
@@ -25,11 +26,12 @@ _BELOW: dict[str, type[Table]] = {
     "cgroup": CgroupTable,
     "disk": DiskTable,
     "timed": TimedTable,
+    "kernels": KernelTable,
     "factors": FactorTable,
     "workloads": WorkloadTable,
     "metrics": MetricTable,
 }
-_MANY = {"factors", "workloads", "metrics"}
+_MANY = {"kernels", "factors", "workloads", "metrics"}
 
 
 def read_tables(data: dict[str, Any], mistakes: Mistakes) -> StudyTable | None:

@@ -40,6 +40,14 @@ def level(value: object) -> LevelValue:
     return value
 
 
+def _option_value(value: object) -> int | str:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError('an option is "y", "n", "m", a number or text: SLAB = "y", HZ = 250')
+    if isinstance(value, str):
+        return plain_text(value)
+    return value
+
+
 def _memory(text: str) -> str:
     units.memory_mib(text)
     return text
@@ -116,6 +124,7 @@ IoLimit = Annotated[Text, AfterValidator(_io_limit)]
 Margin = Annotated[float, PlainValidator(_margin)]
 Level = Annotated[LevelValue, PlainValidator(level)]
 CommandText = Annotated[str | list[str], PlainValidator(_command)]
+OptionValue = Annotated[int | str, PlainValidator(_option_value)]
 Regex = Annotated[str, AfterValidator(_regex)]
 BootParameter = Annotated[Text, AfterValidator(boot_text)]
 Name = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -149,6 +158,21 @@ class DiskTable(Table):
     latency_us: float = Field(
         0, ge=0, le=1_000_000, allow_inf_nan=False, description="microseconds from 0 to 1000000"
     )
+
+
+class KernelTable(Table):
+    """`[kernels.NAME]`: a kernel to be built from source."""
+
+    source: Text = Field(
+        "",
+        description='"debian:linux-source-6.1", a directory, a tarball, or "git:DIRECTORY@REVISION"',
+    )
+    config: Text = Field("guest", description="guest, defconfig, debian, or a file")
+    options: dict[str, OptionValue] = Field(
+        {}, description='a table of options: { SLAB = "y", HZ = 250, DEBUG_FS = "n" }'
+    )
+    patches: list[Text] = Field([], description='a list of files: ["my.patch"]')
+    make: dict[str, Text] = Field({}, description='a table of variables: { KCFLAGS = "-O3" }')
 
 
 class MachineTable(Table):
@@ -198,13 +222,29 @@ class TimedTable(Table):
 class FactorTable(Table):
     """`[factors.NAME]`."""
 
-    kind: Literal["kernel", "boot", "setting", "memory", "parameter", "nothing"] | None = Field(
-        None, description="kernel, boot, setting, memory, parameter or nothing"
+    kind: (
+        Literal[
+            "kernel",
+            "boot",
+            "setting",
+            "memory",
+            "parameter",
+            "nothing",
+            "kconfig",
+            "patch",
+            "source",
+            "compiler-flags",
+        ]
+        | None
+    ) = Field(
+        None,
+        description="kernel, boot, setting, memory, parameter, nothing, kconfig, patch, source or "
+        "compiler-flags",
     )
     levels: list[Level] = Field(description="a list of at least two numbers, or two texts")
     baseline: Level | None = Field(None, description="one of the levels; the first where it is not given")
     target: Text = Field(
-        "", description="the boot parameter, the setting or workload.parameter that is changed"
+        "", description="the boot parameter, the setting, workload.parameter or the option that is changed"
     )
 
 
@@ -254,6 +294,9 @@ class StudyTable(Table):
     )
     timed: TimedTable | None = Field(
         None, description="a table, for machines in real time: blocks, stopping, alpha, budget, primary"
+    )
+    kernels: dict[str, KernelTable] = Field(
+        {}, description="tables of kernels to be built from source: [kernels.mine]"
     )
     factors: dict[str, FactorTable] = Field(description="tables: [factors.kernel]")
     workloads: list[Annotated[WorkloadTable, BeforeValidator(_by_name)]] = Field(
