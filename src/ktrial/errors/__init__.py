@@ -143,6 +143,8 @@ from ktrial.errors.store import (
     StudyNotStored,
 )
 from ktrial.errors.study import (
+    PatchNotAwaited,
+    PatchNotGiven,
     StudyEmpty,
     StudyError,
     StudyMistake,
@@ -279,6 +281,8 @@ __all__ = [
     "NothingToConfirm",
     "OptionNotTaken",
     "OtherMachine",
+    "PatchNotAwaited",
+    "PatchNotGiven",
     "PluginCountsUnreadable",
     "ProgramNotFound",
     "ProgramNotInstalled",
