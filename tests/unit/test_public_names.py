@@ -13,26 +13,27 @@ from ktrial import model
 PUBLIC = {
     "ktrial.errors": """
         AmbiguousTreatment BadAmount BadBaselineName BadBuildOption BadCommand BadConfigFile
-        BadKernelName BadKnobName BadKnobValue BadLimit BadOutput BadParameter BadPin BadSetting
-        BaselineFailed BaselineIncomparable BaselineLacks BaselineNotThere BuildError BuildFailed
-        BuildToolsMissing CacheDamaged CacheFull CacheUnusable CalibrationNotThere CannotLoadState
-        CannotSaveState CgroupUnusable CheckError ColumnUnknown ConfigUnusable DiskNotMade
-        ExplanationError FetchFailed FileNotCarried FileToCarry FormatUnknown FrameError
-        GroupUnknown GuestEnded GuestError GuestProgramsMissing HostChangeForbidden ImageError
-        ImageTruncated ImageUnreadable ImportFailed Interrupted JournalError JournalForbidden
-        JournalHeld JournalUnsafe KernelError KernelNotFound KnobAbsent KnobError KnobForbidden
-        KnobGone KnobMoved KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused
-        KnobRounded KtrialError KvmUnusable LibraryNotFound ListsOutOfDate MachineError
-        MachineFailedCheck MachineStopped MachineToolMissing MeasurementsDamaged
-        MeasurementsTooLarge MeasurementsUnreadable MetricNotFound ModulesUnusable NewerStore
-        NoDebianSource NoHostKernel NoMarkedRegion NoMeasurements NoPluginHere NoSpaceForSnapshot
-        NoSuchBackend NoSuchRelease NoSuchSource NoSymbolsInGuest NotAKernel NotASource NotAStore
-        NotCounted NothingToCalibrate NothingToConfirm OptionNotTaken OtherMachine
-        PluginCountsUnreadable ProgramNotFound ProgramNotInstalled QemuGone QemuRefused QemuTooOld
-        QemuUnusable SameTreatmentTwice SourceNotClean StoreDamaged StoreError StoreForbidden
-        StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes StudyNotStored
-        StudySyntaxError StudyUnreadable SymbolsElsewhere SymbolsUnknown TimedError TooManyCpus
-        TooManyGroups ToolFailed ToolMissing TreatmentNotSaid UnknownKnob UnknownMachine
+        BadKernelName BadKnobName BadKnobValue BadLimit BadMakeVariable BadOutput BadParameter
+        BadPatch BadPin BadSetting BaselineFailed BaselineIncomparable BaselineLacks
+        BaselineNotThere BuildError BuildFailed BuildToolsMissing CacheDamaged CacheFull
+        CacheUnusable CalibrationNotThere CannotLoadState CannotSaveState CgroupUnusable CheckError
+        ColumnUnknown CompilerUnsuitable ConfigUnusable DiskNotMade ExplanationError FetchFailed
+        FileNotCarried FileToCarry FormatUnknown FrameError GroupUnknown GuestEnded GuestError
+        GuestProgramsMissing HostChangeForbidden ImageError ImageTruncated ImageUnreadable
+        ImportFailed Interrupted JournalError JournalForbidden JournalHeld JournalUnsafe KernelError
+        KernelNotFound KnobAbsent KnobError KnobForbidden KnobGone KnobMoved KnobNeedsInstance
+        KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused KnobRounded KtrialError KvmUnusable
+        LibraryNotFound ListsOutOfDate MachineError MachineFailedCheck MachineStopped
+        MachineToolMissing MeasurementsDamaged MeasurementsTooLarge MeasurementsUnreadable
+        MetricNotFound ModulesUnusable NewerStore NoDebianSource NoHostKernel NoMarkedRegion
+        NoMeasurements NoPluginHere NoRecipe NoSpaceForSnapshot NoSuchBackend NoSuchRelease
+        NoSuchSource NoSymbolsInGuest NotAKernel NotASource NotAStore NotCounted NothingToCalibrate
+        NothingToConfirm OptionNotTaken OtherMachine PatchNotApplied PluginCountsUnreadable
+        ProgramNotFound ProgramNotInstalled QemuGone QemuRefused QemuTooOld QemuUnusable
+        SameTreatmentTwice SourceChanged SourceNotClean SourceUnusable StoreDamaged StoreError
+        StoreForbidden StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes
+        StudyNotStored StudySyntaxError StudyUnreadable SymbolsElsewhere SymbolsUnknown TimedError
+        TooManyCpus TooManyGroups ToolFailed ToolMissing TreatmentNotSaid UnknownKnob UnknownMachine
         UnknownModule UnknownOption UnknownParameter UnknownSubsystem UnknownTreatment
         UnknownWorkload UnsafeXml ValuesUnreadable WorkloadError WorkloadFailed WorkloadKilled
         WorkloadNotInStudy WorkloadNotSaid WorkloadNotStarted WorkloadTimedOut WrongArchitecture
@@ -72,6 +73,9 @@ PUBLIC = {
     """,
     "ktrial.model.kernel_profile": """
         Profile
+    """,
+    "ktrial.model.menus": """
+        MenuOption Menus
     """,
     "ktrial.model.knob": """
         Allowed Default Knob KnobKind Place Safety Successor Version version_of
@@ -121,7 +125,9 @@ PUBLIC = {
         config_of config_value get module_names record remove resolve save_symbols silent symbols
     """,
     "ktrial.kernels.source": """
-        DEFCONFIG GUEST Wanted add build_directory debian_source name_of option_of wanted
+        DEFCONFIG GUEST KeptTree MAKE_VARIABLES Wanted add aliases build build_directory cached configured
+        debian_config debian_source give_alias kept_trees menu_of name_of option_of recipe_of requested
+        variable_of wanted
     """,
     "ktrial.machines": """
         BootedTarget CountingMachine CountingTarget Machine Progress find found names

@@ -36,7 +36,7 @@ class BadBuildOption(BuildError):
 class BadConfigFile(BuildError):
     """The configuration {path} cannot be used: {problem}."""
 
-    hint = "give guest, defconfig, or a file with lines like CONFIG_SMP=y"
+    hint = "give guest, defconfig, debian, or a file with lines like CONFIG_SMP=y"
     exit_code = 2
 
 
@@ -56,3 +56,48 @@ class NoSuchSource(BuildError):
     """{distribution} has no source package {name}: {problem}."""
 
     hint = "{available}"
+
+
+class SourceUnusable(BuildError):
+    """{source} cannot be used as a kernel's source: {problem}."""
+
+    hint = "{advice}"
+    exit_code = 2
+
+
+class SourceChanged(BuildError):
+    """{directory} was changed while it was read: {path}."""
+
+    hint = "start again when nobody writes to it"
+
+
+class BadPatch(BuildError):
+    """The patch {path} cannot be used: {problem}."""
+
+    hint = "{advice}"
+    exit_code = 2
+
+
+class PatchNotApplied(BuildError):
+    """The patch {path} does not apply to {directory}: {problem}."""
+
+    hint = "{advice}"
+
+
+class BadMakeVariable(BuildError):
+    """The make variable {text} cannot be set: {problem}."""
+
+    hint = "allowed: {allowed}"
+    exit_code = 2
+
+
+class CompilerUnsuitable(BuildError):
+    """{directory} wants {wanted}; here is {found}."""
+
+    hint = "{advice}"
+
+
+class NoRecipe(BuildError):
+    """Nothing is known of {name}: it was never built here."""
+
+    hint = "build it: ktrial kernel build SOURCE; ktrial kernel list shows what is there"

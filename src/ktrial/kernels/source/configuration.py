@@ -11,21 +11,25 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from ktrial.errors import BadConfigFile, OptionNotTaken
+from ktrial.errors import BadConfigFile
 from ktrial.kernels.config import parse_config
-from ktrial.kernels.source.kconfig import Definition, definitions
+from ktrial.kernels.source.kconfig import definitions
 from ktrial.kernels.source.make import Make
+from ktrial.kernels.source.not_taken import not_taken
 from ktrial.kernels.source.requests import DEFCONFIG, GUEST
-from ktrial.kernels.source.tree import Tree
 from ktrial.kernels.sync import write_atomically
 
 _REQUESTED = "requested.config"
+_SHIPPED = ("typical.config", "guest.config")
 _UNSET = re.compile(r"^# (CONFIG_\w+) is not set$", re.MULTILINE)
 
 
-def configure(make: Make, config: str, options: Mapping[str, str]) -> None:
-    """Write the build directory's .config. Raises BadConfigFile, OptionNotTaken, BuildFailed."""
-    fragments = _fragments(make, config)
+def configure(make: Make, config: str, options: Mapping[str, str], given: str = "") -> None:
+    """Write the build directory's .config. Raises BadConfigFile, OptionNotTaken, BuildFailed.
+
+    `given`: the text of the configuration, where it is neither ktrial's own nor the source's.
+    """
+    fragments = [make.beside("given.config", given)] if given else _fragments(make, config)
     own = make.beside("options.config", "".join(f"{name}={value}\n" for name, value in options.items()))
     requested = _merged(make, [*fragments, own])
     if config == GUEST:
@@ -39,18 +43,24 @@ def configure(make: Make, config: str, options: Mapping[str, str]) -> None:
 
 def _fragments(make: Make, config: str) -> list[Path]:
     if config == GUEST:
-        return [make.beside(name, _guest_text(name)) for name in ("typical.config", "guest.config")]
+        return [make.beside(name, _guest_text(name)) for name in _SHIPPED]
     if config == DEFCONFIG:
         make.run("configuring", "x86_64_defconfig")
         return [make.beside("defconfig.config", (make.build / ".config").read_text(encoding="utf-8"))]
-    return [make.beside("given.config", _given(Path(config).expanduser()))]
+    return [make.beside("given.config", given_text(Path(config).expanduser()))]
+
+
+def shipped_text(config: str) -> str:
+    """What ktrial itself says about a configuration, for the key of a build."""
+    return "".join(_guest_text(name) for name in _SHIPPED) if config == GUEST else ""
 
 
 def _guest_text(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _given(path: Path) -> str:
+def given_text(path: Path) -> str:
+    """The content of a configuration file. Raises BadConfigFile."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -103,16 +113,4 @@ def _check_taken(make: Make, requested: str, shipped: set[str], asked: set[str])
     known = definitions(make.tree) if refused else {}
     for name, value in refused.items():
         if name in asked or name in known:
-            raise _not_taken(make.tree, name, value, final.get(name, "n"), known.get(name))
-
-
-def _not_taken(tree: Tree, name: str, value: str, found: str, place: Definition | None) -> OptionNotTaken:
-    if place is None:
-        problem, advice = f"Linux {tree.version} has no such option", "look for it: make menuconfig, then /"
-    else:
-        problem = f"it became {found}"
-        wants = f"on {' && '.join(place.depends)}, and on" if place.depends else "on"
-        around = "what the menus and conditions around it ask for"
-        advice = f"it is defined in {place.file}:{place.line}; it depends {wants} {around}"
-    facts = {"option": name, "wanted": value, "problem": problem, "advice": advice}
-    return OptionNotTaken(name=tree.directory, directory=tree.directory, **facts)
+            raise not_taken(make, name, value, final, known)

@@ -4,17 +4,17 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ktrial.errors import BuildFailed, BuildToolsMissing
+from ktrial.errors import BuildFailed, BuildToolsMissing, CompilerUnsuitable
 from ktrial.kernels.progress import Progress
+from ktrial.kernels.source.compiler import compiler_of, wanted_tool
+from ktrial.kernels.source.estimate import Teller
 from ktrial.kernels.source.tree import Tree
 from ktrial.kernels.space import check_output
 
-_COMPILED = re.compile(r"^  (?:CC|AS|HOSTCC|AR|LD) ")
-_TELLING_EVERY = 50
 _MEMORY_A_JOB = 600 << 20
 """The largest compilations of a small kernel take about this much, the link somewhat more."""
 _TOOLS = {
@@ -37,6 +37,8 @@ _REPRODUCIBLE = {
     # Empty, but set: no `+` for commits without a tag.
     "LOCALVERSION": "",
     "LC_ALL": "C",
+    # With relative paths, and without the directory's name, what one tree compiled serves the others.
+    "CCACHE_NOHASHDIR": "1",
 }
 _CHANGING = frozenset(
     {
@@ -73,11 +75,19 @@ class Make:
     home: Path
     """The directory that holds all of the build: `build/`, the log, what was asked for."""
     progress: Progress
+    products: Path | None = None
+    """Where the products go; None: `build` in `home`."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What the user sets: `KCFLAGS`, `CC` and the like."""
+    called: str = ""
+    """What errors call the source; empty: its directory."""
+    jobs: int = 0
+    """How many compilations at once; 0: as many as cores and memory allow."""
 
     @property
     def build(self) -> Path:
         """Where the products go."""
-        return self.home / "build"
+        return self.products or self.home / "build"
 
     @property
     def log(self) -> Path:
@@ -100,39 +110,40 @@ class Make:
         path.write_text(content, encoding="utf-8")
         return path
 
-    def run(self, what: str, *arguments: str) -> None:
-        """Run make with the arguments to its end. Raises BuildFailed, NoSpace."""
+    def run(self, what: str, *arguments: str, expected: int = 0) -> int:
+        """Run make with the arguments to its end, and return how many files it compiled.
+
+        `expected`: how many that may be; 0 where nobody knows.
+        Raises BuildFailed, CompilerUnsuitable, NoSpace.
+        """
         start = self.log.stat().st_size if self.log.exists() else 0
         self.progress(what)
         with self.log.open("a", buffering=1, encoding="utf-8", errors="replace") as log:
-            teller = _Teller(self.progress, what)
+            teller = Teller(self.progress, what, expected)
             status = _watched(self._command(*arguments), self.environment, log.write, teller)
         if status:
-            said = self.log.read_text(encoding="utf-8", errors="replace")[start:]
+            said = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
             check_output(said, self.build)
-            problem = first_error(said.replace(f"{self.tree.directory}/", ""))
-            problem = problem or f"make ended with status {status}"
-            raise BuildFailed(
-                name=self.tree.directory, directory=self.tree.directory, problem=problem, log=self.log
-            )
+            raise self._failure(said.replace(f"{self.tree.directory}/", "").replace("../", ""), status)
+        return teller.done
+
+    def _failure(self, said: str, status: int) -> BuildFailed | CompilerUnsuitable:
+        name = self.called or str(self.tree.directory)
+        problem = first_error(said) or f"make ended with status {status}"
+        if tool := wanted_tool(said):
+            found = f"{compiler_of(self.variables).shown.partition(',')[0]} ({problem})"
+            advice = f"{tool[1]}; the whole log: {self.log}"
+            return CompilerUnsuitable(name=name, directory=name, wanted=tool[0], found=found, advice=advice)
+        return BuildFailed(name=name, directory=name, problem=problem, log=self.log)
 
     def _command(self, *arguments: str) -> list[str]:
-        compiler = "ccache gcc" if shutil.which("ccache") else "gcc"
-        fixed = [f"CC={compiler}", f"HOSTCC={compiler}", "ARCH=x86_64", f"O={self.build}"]
-        return ["make", "-C", str(self.tree.directory), f"-j{jobs()}", *fixed, *arguments]
-
-
-class _Teller:
-    """Counts what is compiled, and tells it now and then."""
-
-    def __init__(self, progress: Progress, what: str) -> None:
-        self._progress, self._what, self._done = progress, what, 0
-
-    def __call__(self, line: str) -> None:
-        if _COMPILED.match(line):
-            self._done += 1
-            if self._done % _TELLING_EVERY == 0:
-                self._progress(f"{self._what}: {self._done} files")
+        through = "ccache " if shutil.which("ccache") else ""
+        compiler = compiler_of(self.variables).cc
+        host = self.variables.get("HOSTCC") or ("clang" if self.variables.get("LLVM") == "1" else "gcc")
+        own = {"CC": f"{through}{compiler}", "HOSTCC": f"{through}{host}"}
+        fixed = [f"{name}={value}" for name, value in {**self.variables, **own}.items()]
+        fixed += ["ARCH=x86_64", f"O={self.build}"]
+        return ["make", "-C", str(self.tree.directory), f"-j{self.jobs or jobs()}", *fixed, *arguments]
 
 
 def _watched(command: list[str], environment: dict[str, str], *readers: Callable[[str], object]) -> int:
@@ -180,9 +191,11 @@ def first_error(output: str) -> str:
     return ""
 
 
-def check_tools(tree: Tree, *, signing: bool = False) -> None:
+def check_tools(tree: Tree, *, signing: bool = False, compiler: str = "gcc") -> None:
     """Raise BuildToolsMissing where a program or a header is not here that the build needs."""
-    missing = {tool: package for tool, package in _TOOLS.items() if shutil.which(tool) is None}
+    program = compiler.split()[0]
+    needed = _TOOLS | {program: program}
+    missing = {tool: package for tool, package in needed.items() if shutil.which(tool) is None}
     if "gcc" not in missing:
         headers = _HEADERS | (_HEADERS_OF_SIGNING if signing else {})
         missing |= {header: package for header, package in headers.items() if not _includes(header)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ktrial.errors import NotASource, SourceNotClean
 
-_EXPECTED = ("Makefile", "Kconfig", "arch/x86/Kconfig", "scripts/kconfig/merge_config.sh")
+EXPECTED = ("Makefile", "Kconfig", "arch/x86/Kconfig", "scripts/kconfig/merge_config.sh")
 _VERSION = re.compile(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(\S*)$", re.MULTILINE)
 _PRODUCTS = (".config", "include/config", "arch/x86/include/generated")
 """What the top Makefile (rule outputmakefile) takes for a tree that is not clean."""
@@ -51,14 +51,19 @@ def tree_in(directory: Path) -> Tree:
     if not absolute.is_dir():
         problem = "there is no such directory" if not absolute.exists() else "it is no directory"
         raise NotASource(name=directory, directory=absolute, problem=problem)
-    if missing := [name for name in _EXPECTED if not (absolute / name).exists()]:
+    if missing := [name for name in EXPECTED if not (absolute / name).exists()]:
         raise NotASource(name=directory, directory=absolute, problem=f"it lacks {missing[0]}")
     text = (absolute / "Makefile").read_text(encoding="utf-8", errors="replace")
-    found = dict(_VERSION.findall(text))
+    return Tree(absolute, version_in(text, absolute))
+
+
+def version_in(makefile: str, called: object) -> str:
+    """The version that a source's Makefile names: `6.1.192`. Raises NotASource."""
+    found: dict[str, str] = dict(_VERSION.findall(makefile))
     if "VERSION" not in found:
-        raise NotASource(name=directory, directory=absolute, problem="its Makefile names no version")
+        raise NotASource(name=called, directory=called, problem="its Makefile names no version")
     numbers = [found[part] for part in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if found.get(part)]
-    return Tree(absolute, ".".join(numbers) + found.get("EXTRAVERSION", ""))
+    return ".".join(numbers) + found.get("EXTRAVERSION", "")
 
 
 def check_clean(tree: Tree) -> None:

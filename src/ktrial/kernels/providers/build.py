@@ -1,0 +1,29 @@
+"""A kernel that ktrial built by content: its name leads to the recipe, by which it can be built again."""
+
+from ktrial.errors import BadKernelName
+from ktrial.kernels.provider import Parts, Request
+from ktrial.kernels.source.builds import built_again
+from ktrial.kernels.source.kept import whole_name
+
+
+class ByRecipe:
+    """Names like `build:linux-source-6.1+SLAB=y@0123456789ab`, their starts, keys, and the user's own."""
+
+    prefix = "build"
+    summary = "build:NAME, what `ktrial kernel build` made"
+    takes_files = False
+    remembers = True
+
+    def canonical(self, name: str, wanted: str) -> str:
+        """The whole name, where a kept recipe tells it."""
+        if not wanted:
+            raise BadKernelName(name=name, problem="a name is missing", allowed=self.summary)
+        return whole_name(f"build:{wanted}")
+
+    def fetch(self, request: Request) -> Parts:
+        """Build it again, by its recipe. Raises NoRecipe, BuildFailed and other BuildErrors."""
+        name = self.canonical(request.name, request.wanted)
+        return built_again(name, request.workspace, request.progress)
+
+
+PROVIDER = ByRecipe()

@@ -1,0 +1,106 @@
+"""The compiler: which one it is, for the key of a build, and whether this source can be built with it."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ktrial.errors import BuildToolsMissing, CompilerUnsuitable
+from ktrial.kernels.source.tree import Tree
+
+_VERSION = re.compile(r"\b(\d+)\.(\d+)(?:\.(\d+))?")
+_WANTS = {
+    re.compile(r"your (?:version of )?GCC is too old|\*\*\* (?:C )?[Cc]ompiler is too old"): (
+        "a newer compiler",
+        "install a newer gcc, and name it: --make CC=gcc-14",
+    ),
+    re.compile(r"\*\*\* Assembler is too old|\*\*\* Linker is too old"): (
+        "newer binutils",
+        "install newer binutils, or use LLVM's: --make LLVM=1",
+    ),
+    re.compile(r"pahole.*(?:not available|not found)|BTF: .*pahole"): (
+        "pahole, for CONFIG_DEBUG_INFO_BTF",
+        "sudo apt-get install dwarves, or --option DEBUG_INFO_BTF=n",
+    ),
+    re.compile(r"rustc.*(?:not found|too old)|Rust compiler .* too old"): (
+        "a Rust compiler that fits it",
+        "--option RUST=n, or see Documentation/rust/quick-start.rst",
+    ),
+    re.compile(r"unrecognized command[- ]line option .(?P<option>-[^'’ ]+)"): (
+        "a newer compiler, which knows {option}",
+        "install a newer gcc, and name it: --make CC=gcc-14",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The programs that compile and link."""
+
+    cc: str
+    """The command: `gcc`, `clang-19`."""
+    shown: str
+    """What compiler and linker call themselves."""
+
+
+def compiler_of(make: Mapping[str, str]) -> Compiler:
+    """The compiler that these variables of make mean. Raises BuildToolsMissing."""
+    llvm = make.get("LLVM", "")
+    suffix = llvm if llvm.startswith("-") else ""
+    prefix = llvm if llvm.endswith("/") else ""
+    cc = make.get("CC") or (f"{prefix}clang{suffix}" if llvm else "gcc")
+    linker = make.get("LD") or (f"{prefix}ld.lld{suffix}" if llvm else "ld")
+    return Compiler(cc, f"{_first_line(cc)}, {_first_line(linker)}")
+
+
+def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
+    """Raise CompilerUnsuitable where the source says that it wants a newer one."""
+    script = tree.directory / "scripts" / "min-tool-version.sh"
+    kind = "llvm" if "clang" in compiler.shown else "gcc"
+    if not script.exists():
+        return  # before 5.13 only the build itself tells
+    done = subprocess.run(
+        ["sh", script, kind],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={"PATH": "/usr/bin:/bin", "SRCARCH": "x86"},
+        check=False,
+    )
+    wanted, here = _numbers(done.stdout), _numbers(compiler.shown.partition(",")[0])
+    if done.returncode == 0 and wanted and here and here < wanted:
+        name = {"llvm": "clang", "gcc": "gcc"}[kind]
+        raise CompilerUnsuitable(
+            name=called,
+            directory=called,
+            wanted=f"{name} {done.stdout.strip()} or newer",
+            found=compiler.shown.partition(",")[0],
+            advice=f"install one, and name it: --make CC={name}-{wanted[0]}",
+        )
+
+
+def wanted_tool(output: str) -> tuple[str, str] | None:
+    """What a failed build wants that is not here, and what to do, as far as its output tells."""
+    for pattern, (wanted, advice) in _WANTS.items():
+        if found := pattern.search(output):
+            return wanted.format(**found.groupdict()), advice
+    return None
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    # What stands in parentheses is the package's version.
+    found = _VERSION.search(re.sub(r"\([^)]*\)", "", text))
+    return tuple(int(part or 0) for part in found.groups()) if found else ()
+
+
+@lru_cache
+def _first_line(command: str) -> str:
+    words = command.split()
+    if not words or shutil.which(words[0]) is None:
+        raise BuildToolsMissing(name=command, directory="kernels", tools=command, packages=command)
+    done = subprocess.run(
+        [*words, "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
+    return done.stdout.partition("\n")[0].strip() or command

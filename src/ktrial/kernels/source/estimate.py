@@ -1,0 +1,78 @@
+"""How far a build is: make's lines counted, against how many there were the last time."""
+
+import json
+import re
+import time
+from pathlib import Path
+
+from ktrial.kernels.cache import cache_directory
+from ktrial.kernels.progress import Progress
+from ktrial.kernels.sync import write_atomically
+
+_COMPILED = re.compile(r"^  (?:CC|AS|HOSTCC|AR|LD)(?: \[M\])? ")
+_SECONDS_BETWEEN = 2.0
+_SECONDS_TO_JUDGE = 15.0
+"""Before that, nothing is said of the time left."""
+_FILES_AN_OPTION = 2.0
+"""Files for each option that is set, where no build has told: what 6.1 has in the guest configuration."""
+
+
+class Teller:
+    """Counts what is compiled, and tells it now and then."""
+
+    def __init__(self, progress: Progress, what: str, expected: int = 0) -> None:
+        self.done = 0
+        self._progress, self._what, self._expected = progress, what, expected
+        self._start = self._told = time.monotonic()
+
+    def __call__(self, line: str) -> None:
+        """Take one line of make's output."""
+        if _COMPILED.match(line):
+            self.done += 1
+            now = time.monotonic()
+            if now - self._told >= _SECONDS_BETWEEN:
+                self._told = now
+                self._progress(self._text(now - self._start))
+
+    def _text(self, seconds: float) -> str:
+        if not self._expected:
+            return f"{self._what}: {self.done} files"
+        of = max(self._expected, self.done)
+        text = f"{self._what}: {self.done} of about {of} files"
+        if seconds < _SECONDS_TO_JUDGE:
+            return text
+        return f"{text}, {left(seconds / self.done * (of - self.done))}"
+
+
+def left(seconds: float) -> str:
+    """A time for people: `about 3 min left`."""
+    if seconds < 60:
+        return "less than a minute left"
+    return f"about {round(seconds / 60)} min left"
+
+
+def expected_files(config: str) -> int:
+    """How many files a build from nothing compiles, by the last one that was finished."""
+    return round(_options_set(config) * _rate())
+
+
+def remember_files(config: str, files: int) -> None:
+    """Keep how many files a build from nothing compiled."""
+    if files and (options := _options_set(config)):
+        _memory().parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(_memory(), json.dumps({"files_an_option": files / options}))
+
+
+def _options_set(config: str) -> int:
+    return len(re.findall(r"^CONFIG_\w+=[ym]$", config, re.MULTILINE))
+
+
+def _rate() -> float:
+    try:
+        return float(json.loads(_memory().read_text())["files_an_option"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return _FILES_AN_OPTION
+
+
+def _memory() -> Path:
+    return cache_directory() / "trees" / "rate.json"
