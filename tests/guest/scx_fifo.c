@@ -148,8 +148,9 @@ static int enqueue_program(uint32_t ops, uint32_t index)
 		INSN(BPF_ALU64 | BPF_MOV | BPF_K, BPF_REG_0, 0, 0, 0),
 		INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0),
 	};
-	/* The verifier wants register 0 written before the end. */
-	size_t size = sizeof(whole) / sizeof(*whole), from = nonsense ? size - 1 : stall ? size - 2 : 0;
+	if (nonsense) /* reads a register that nobody has written */
+		whole[0] = INSN(BPF_ALU64 | BPF_MOV | BPF_X, BPF_REG_4, BPF_REG_9, 0, 0);
+	size_t size = sizeof(whole) / sizeof(*whole), from = stall ? size - 2 : 0;
 	union bpf_attr attr = {
 		.prog_type = BPF_PROG_TYPE_STRUCT_OPS,
 		.insns = (uint64_t)(whole + from),

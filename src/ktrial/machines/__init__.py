@@ -1,7 +1,14 @@
 """Where trials run: one module a machine, found by its name; each yields a target."""
 
 from ktrial.machines.catalogue import find, found, names
-from ktrial.machines.protocol import BootedTarget, CountingMachine, CountingTarget, Machine, Progress
+from ktrial.machines.protocol import (
+    BootedTarget,
+    CountingMachine,
+    CountingTarget,
+    Machine,
+    Progress,
+    SpeakingTarget,
+)
 
 __all__ = [
     "BootedTarget",
@@ -9,6 +16,7 @@ __all__ = [
     "CountingTarget",
     "Machine",
     "Progress",
+    "SpeakingTarget",
     "find",
     "found",
     "names",

@@ -22,6 +22,16 @@ class BootedTarget(Target, Protocol):
 
 
 @runtime_checkable
+class SpeakingTarget(BootedTarget, Protocol):
+    """A target whose kernel's console is read."""
+
+    @property
+    def console(self) -> str:
+        """The end of the console log of the last `perform`."""
+        ...
+
+
+@runtime_checkable
 class CountingTarget(BootedTarget, Protocol):
     """A target that counts by function what its programs do (mode exact-plugin)."""
 

@@ -25,6 +25,8 @@ class FactorKind(StrEnum):
     PARAMETER = "parameter"
     NOTHING = "nothing"
     """Levels that are names only: every arm is the same treatment (an A/A study)."""
+    SCHEDULER = "scheduler"
+    """Programs that load a scheduler into the running kernel (sched_ext); `default` is the kernel's own."""
     KCONFIG = "kconfig"
     PATCH = "patch"
     SOURCE = "source"
@@ -74,6 +76,8 @@ def told_apart(label: str, baseline: str) -> str:
 
 
 def _shown(name: str, level: LevelValue) -> str:
+    if name == "scheduler":
+        level = re.sub(r"^/\S*/", "", str(level))
     if name in {"kernel", "memory"} or _OPTIONS.match(str(level)):
         return str(level)
     return f"{name}={level}" if level != "" else f"{name}=(none)"

@@ -10,12 +10,16 @@ from ktrial.runner.study_file.builds import BuildReader, lists_options
 from ktrial.runner.study_file.kernels import kernel_problem
 from ktrial.runner.study_file.known import Known, parameter_problem
 from ktrial.runner.study_file.mistakes import KeyPath, Mistakes, shown, unknown
+from ktrial.runner.study_file.schedulers import scheduler_problem
 from ktrial.runner.study_file.tables import FactorTable, boot_text, plain_text
 
-_PLAIN = {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.NOTHING} | BUILD_KINDS - {FactorKind.KCONFIG}
+_PLAIN = {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.NOTHING, FactorKind.SCHEDULER} | BUILD_KINDS - {
+    FactorKind.KCONFIG
+}
 """Kinds that need no target."""
 _ONCE = {
     FactorKind.KERNEL: "the kernel",
+    FactorKind.SCHEDULER: "the scheduler",
     FactorKind.SOURCE: "the source",
     FactorKind.COMPILER_FLAGS: "the compiler's flags",
 }
@@ -39,6 +43,7 @@ class FactorReader:
             FactorKind.BOOT: self._boot_level,
             FactorKind.SETTING: self._setting_level,
             FactorKind.NOTHING: _any_level,
+            FactorKind.SCHEDULER: self._scheduler_level,
             # Their levels are checked as changes of a build.
             **dict.fromkeys(BUILD_KINDS, _any_level),
         }
@@ -84,7 +89,7 @@ class FactorReader:
     def _kind(self, target: str, table: FactorTable, path: KeyPath) -> FactorKind:
         if table.kind:
             return FactorKind(table.kind)
-        if target in {"kernel", "memory"}:
+        if target in {"kernel", "memory", "scheduler"}:
             return FactorKind(target)
         if "." in target and target.partition(".")[0] in self._uses:
             return FactorKind.PARAMETER
@@ -94,7 +99,7 @@ class FactorReader:
             self._mistakes.add(
                 path,
                 f'what is {shown(target)}? Give its kind: "boot" for a boot parameter, "setting" for a file '
-                'below /proc/sys or /sys, "kernel", "memory", or "parameter" of a workload',
+                'below /proc/sys or /sys, "kernel", "memory", "scheduler", or "parameter" of a workload',
             )
         return FactorKind.SETTING
 
@@ -163,6 +168,10 @@ class FactorReader:
     def _setting_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
         if level == "":
             self._mistakes.add(path, 'found "": only a boot parameter can be left out')
+
+    def _scheduler_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
+        if problem := scheduler_problem(level):
+            self._mistakes.add(path, problem)
 
     def _memory_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
         if not isinstance(level, str):

@@ -6,6 +6,7 @@ from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, LevelValue
 from ktrial.model.study import Study
 from ktrial.runner.study_file.builds import short_levels
 from ktrial.runner.study_file.kernels import absolute_kernel
+from ktrial.runner.study_file.schedulers import absolute_scheduler
 
 
 def with_final_levels(study: Study, directory: Path) -> Study:
@@ -24,6 +25,8 @@ def _names(factor: Factor, directory: Path) -> dict[LevelValue, LevelValue]:
     """Level as written → as it is kept, where the two differ."""
     if factor.kind is FactorKind.KERNEL:
         return {level: absolute_kernel(str(level), directory) for level in factor.levels}
+    if factor.kind is FactorKind.SCHEDULER:
+        return {level: absolute_scheduler(str(level), directory) for level in factor.levels}
     return short_levels(factor) if factor.kind in BUILD_KINDS else {}
 
 
