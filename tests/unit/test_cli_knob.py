@@ -69,6 +69,14 @@ def test_knobs_are_read(cli: CommandLine, tree: Tree) -> None:
     assert (one["value"], one["text"]) == ("madvise", "always [madvise] never")
 
 
+def test_one_that_cannot_be_read_does_not_hide_the_others(cli: CommandLine, tree: Tree) -> None:
+    said = cli("knob", "get", "no.such", "swappiness", "mitigations")
+    assert said.output == "vm.swappiness = 60\n"
+    assert "no.such" in said.messages
+    assert "boot parameter" in said.messages
+    assert said.status == 1
+
+
 def test_what_was_set_stays_until_it_is_restored(cli: CommandLine, tree: Tree) -> None:
     said = cli("knob", "set", "vm.swappiness=10", "read_ahead_kb@vda=256")
     assert said.output.splitlines() == [
@@ -129,7 +137,7 @@ def test_while_its_owner_is_alive_nobody_else_restores(cli: CommandLine, tree: T
 @pytest.mark.parametrize(
     ("setting", "status", "message"),
     [
-        ("swappiness", 2, "NAME=VALUE"),
+        ("swappiness", 2, "ktrial knob set swappiness=VALUE"),
         ("swappiness=2000", 2, "too large"),
         ("swappiness=1\n2", 2, "line break"),
         ("/etc/passwd=root", 2, "below /proc/sys or /sys"),
@@ -172,4 +180,5 @@ def test_systemd_takes_the_unit(tmp_path: Path, directory: str) -> None:
 def test_a_unit_that_cannot_be_written_is_an_error(cli: CommandLine, tree: Tree) -> None:
     said = cli("restore", "--install-unit", "--unit-path", tree.root / "no/where/x.service")
     assert said.status == 1
-    assert "cannot be written" in said.messages
+    assert "The systemd unit" in said.messages
+    assert "cannot be written: No such file or directory" in said.messages

@@ -7,6 +7,15 @@ import typer
 
 from ktrial.cli.options import Json, kernel_names, knob_names, knob_settings, subsystem_names
 from ktrial.cli.terminal import output, print_json, say
+from ktrial.errors import KtrialError
+
+
+class ValueMissing(KtrialError):
+    """{setting}: no value is given for it."""
+
+    hint = "name and value are one word: ktrial knob set {name}=VALUE"
+    exit_code = 2
+
 
 app = typer.Typer(
     help="Look at the kernel's settings, and change them.",
@@ -75,11 +84,24 @@ def show(
 @app.command("get")
 def get(names: Names, json: Json = False) -> None:
     """Read knobs of this system."""
+    from ktrial.cli.problems import tell_error
     from ktrial.knobs import System, find
     from ktrial.target import LocalTarget
 
     system = System(LocalTarget())
-    found = [one for name in names for one in find(system, name)]
+    found: list[Any] = []
+    code = 0
+    for name in names:
+        try:
+            found += find(system, name)
+        except KtrialError as error:  # the others are still wanted
+            code = max(code, tell_error(error))
+    _print_values(found, json)
+    if code:
+        raise typer.Exit(code)
+
+
+def _print_values(found: list[Any], json: bool) -> None:
     if json:
         print_json(
             [{"knob": one.name, "path": one.path, "value": one.value, "text": one.text} for one in found]
@@ -156,11 +178,9 @@ def _print_differences(before: str, after: str, differing: Iterable[Any]) -> Non
 
 
 def _pair(setting: str) -> tuple[str, str]:
-    from ktrial.errors import BadKnobName
-
     name, equals, value = setting.partition("=")
     if not equals:
-        raise BadKnobName(knob=repr(setting), problem="a value is missing: NAME=VALUE")
+        raise ValueMissing(setting=setting, name=name)
     return name, value
 
 

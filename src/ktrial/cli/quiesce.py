@@ -48,10 +48,11 @@ def _quiesce(dry_run: bool, wait: bool, json: bool) -> None:
     with changing(target, PURPOSE, lasting=True, wait=wait, say=say) as changes:
         done = apply(changes, steps, lambda _step: None)
     _tell(done, json)
-    say("to put back what was there: ktrial quiesce --undo")
+    changed = any(not one.left_out for one in done)
+    say("to put back what was there: ktrial quiesce --undo" if changed else "nothing was changed")
     refused = [one for step, one in zip(steps, done, strict=True) if one.left_out and not step.left_out]
     for one in refused:
-        tell(one.left_out, kind="warning")
+        tell(one.left_out, one.advice, kind="warning")
     if refused:
         raise typer.Exit(1)
 

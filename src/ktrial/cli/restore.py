@@ -10,6 +10,13 @@ import typer
 from ktrial.cli.options import Json
 from ktrial.cli.problems import tell
 from ktrial.cli.terminal import output, print_json, say
+from ktrial.errors import KtrialError
+
+
+class UnitNotWritten(KtrialError):
+    """The systemd unit {path} cannot be written: {problem}."""
+
+    hint = "run the same command as root: sudo …; or name another place: --unit-path FILE"
 
 
 def restore(
@@ -122,7 +129,10 @@ def _install(unit_path: Path | None) -> None:
     program = (
         Path(sys.argv[0]) if sys.argv[0].endswith("ktrial") else Path(shutil.which("ktrial") or "ktrial")
     )
-    path = unit.install(program.resolve(), journal_directory(), unit_path)
+    try:
+        path = unit.install(program.resolve(), journal_directory(), unit_path)
+    except OSError as error:
+        raise UnitNotWritten(path=error.filename, problem=error.strerror) from error
     print(path)
     say(f"to have it run at boot: systemctl daemon-reload && systemctl enable {unit.NAME}")
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from ktrial.errors import JournalForbidden
 from ktrial.knobs.location import CHANGES
 
 NAME = "ktrial-restore.service"
@@ -40,13 +39,9 @@ def text(program: Path, journal: Path) -> str:
 
 
 def install(program: Path, journal: Path, path: Path | None = None) -> Path:
-    """Write the unit and return where it is. Raises JournalForbidden where it cannot be written."""
+    """Write the unit and return where it is. Raises OSError where it cannot be written."""
     path = path or _DIRECTORY / NAME
-    try:
-        path.write_text(text(program, journal), encoding="utf-8")
-    except OSError as error:
-        problem = f"the unit {path}: {error.strerror}"
-        raise JournalForbidden(directory=journal, problem=problem) from error
+    path.write_text(text(program, journal), encoding="utf-8")
     return path
 
 

@@ -49,6 +49,8 @@ class Step(Model):
     """What it is, or was."""
     left_out: str = ""
     """Why it is not made here; empty where it is."""
+    advice: str = ""
+    """Where it was tried, and refused: what to do about that."""
 
 
 def plan(target: Target, root: Path = Path("/")) -> tuple[Step, ...]:
@@ -73,7 +75,7 @@ def _made(changes: Changes, step: Step) -> Step:
     try:
         changes.apply((step.name, step.value), exactly=False)
     except KnobError as error:
-        return step.model_copy(update={"left_out": error.message})
+        return step.model_copy(update={"left_out": error.message, "advice": error.advice})
     return step
 
 

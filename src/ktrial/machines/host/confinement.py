@@ -99,7 +99,7 @@ def _parent(controllers: set[str], machine: str) -> Path:
     has = _words(root / "cgroup.controllers")
     absent = sorted(controllers - has)
     if absent:
-        problem = f"{root} has no controller {', '.join(absent)}: is it used by cgroup v1 here?"
+        problem = f"{root} has no controller {', '.join(absent)}; cgroup v1 may have it"
         hint = "boot with systemd.unified_cgroup_hierarchy=1 (cgroup_no_v1=all)"
     else:
         problem = f"no group that ktrial may write to hands on {', '.join(sorted(controllers)) or 'anything'}"
