@@ -77,6 +77,9 @@ PUBLIC = {
     "ktrial.model.menus": """
         MenuOption Menus
     """,
+    "ktrial.model.history": """
+        Change ChangeKind History Line Point System
+    """,
     "ktrial.model.knob": """
         Allowed Default Knob KnobKind Place Safety Successor Version version_of
     """,
@@ -125,12 +128,13 @@ PUBLIC = {
         config_of config_value get module_names record remove resolve save_symbols silent symbols
     """,
     "ktrial.kernels.source": """
-        DEFCONFIG GUEST KeptTree MAKE_VARIABLES Wanted add aliases build build_directory cached configured
-        debian_config debian_source give_alias kept_trees menu_of name_of option_of recipe_of requested
+        DEFCONFIG GUEST KeptTree MAKE_VARIABLES Wanted add aliases build build_directory cached check_alias
+        configured debian_config debian_source give_alias kept_trees menu_of name_of option_of recipe_of requested
         variable_of wanted
     """,
     "ktrial.machines": """
-        BootedTarget CountingMachine CountingTarget Machine Progress find found names
+        BootedTarget CountingMachine CountingTarget Machine Progress SpeakingTarget find
+        found names
     """,
     "ktrial.workloads": """
         CountsOperations DEFAULT DISK QUICK RunsPrograms WHOLE_BENCHMARKS Workload catalogue check
@@ -146,6 +150,9 @@ PUBLIC = {
         Look Measured Power SequentialDesign benjamini_hochberg blocks_needed calibrate checks
         confirm holm look max_t_permutation permutation_p power ratio_spread smallest_detectable
         verdict_of
+    """,
+    "ktrial.stats.change_points": """
+        ALPHA Shift p_of_any shifts shifts_of_all steps
     """,
     "ktrial.stats.unblocked": """
         Moments Ratio games_howell games_howell_pairs mean_interval moments one_way possible_runs
@@ -184,6 +191,7 @@ MODULES = (
     "ktrial.monitors",
     "ktrial.stats",
     "ktrial.stats.timed",
+    "ktrial.stats.change_points",
     "ktrial.stats.unblocked",
     "ktrial.stats.audit",
     "ktrial.importers",

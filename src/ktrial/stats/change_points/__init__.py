@@ -1,0 +1,12 @@
+"""Where a metric changed over versions, or over time.
+
+`steps` is for exact series, which have no noise: by margin and by spread. `shifts` is for timed ones: a test
+with a controlled rate of false alarms, for independent noise and for noise that remembers. `shifts_of_all`
+judges many series together. docs/history.md says what was simulated.
+"""
+
+from ktrial.stats.change_points.exact import steps
+from ktrial.stats.change_points.family import shifts_of_all
+from ktrial.stats.change_points.timed import ALPHA, Shift, p_of_any, shifts
+
+__all__ = ["ALPHA", "Shift", "p_of_any", "shifts", "shifts_of_all", "steps"]
