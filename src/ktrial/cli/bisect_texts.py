@@ -25,23 +25,23 @@ _UNLIKELY_SHARE = 0.005
 
 def print_plan(plan: SearchPlan, console: Console) -> None:
     """What differs, and what the search may cost."""
-    console.print(Text(one_line(f"{plan.kind}: {plan.before} → {plan.after}"), style="bold"))
+    console.print(Text(_title(plan), style="bold"), soft_wrap=True)
     console.print(_differing(plan.kind, plan.differing, plan.groups))
     shown = ", ".join(shortened(name, _NAME_COLUMNS) for name in plan.names[:_SHOWN_NAMES])
     more = f", and {len(plan.names) - _SHOWN_NAMES} more" if len(plan.names) > _SHOWN_NAMES else ""
-    console.print(one_line(f"  {shown}{more}"))
+    _say(f"{shown}{more}", console, 2)
     what = "kernels built" if plan.builds else "candidates measured"
     most = f"at most {plan.candidates_for_one} {what} where one is the cause"
     if plan.kind in {"config", "knobs"}:
         most += f", {plan.candidates_for_two} where two matter only together"
-    console.print(f"plan: {most}; {figures.counted(plan.trials_each, 'trial')} each".replace("\u00a0", " "))
+    _say(f"plan: {most}; {figures.counted(plan.trials_each, 'trial')} each", console)
     if plan.seconds:
         console.print(breakable(f"about {figures.duration(plan.seconds)} at most, for one cause"))
 
 
 def print_bisection(result: BisectResult, console: Console, top: int) -> None:
     """The difference, the causes with their shares, what is left, and why."""
-    console.print(Text(one_line(f"{result.kind}: {result.before} → {result.after}"), style="bold"))
+    console.print(Text(_title(result), style="bold"), soft_wrap=True)
     console.print(Text(_what(result), style="dim"))
     console.print()
     console.print(_targets(result))
@@ -55,7 +55,17 @@ def print_bisection(result: BisectResult, console: Console, top: int) -> None:
     if top:
         _print_whys(result, console, top)
     console.print()
-    console.print(Text(one_line(answer(result)), style="bold"))
+    console.print(Text(one_line(answer(result)), style="bold"), soft_wrap=True)
+
+
+def _say(text: str, console: Console, indent: int = 0) -> None:
+    """One line, that what is printed can be searched for."""
+    console.print(" " * indent + breakable(one_line(text)), soft_wrap=True)
+
+
+def _title(what: SearchPlan | BisectResult) -> str:
+    names = (shortened(name, _NAME_COLUMNS) for name in (what.before, what.after))
+    return f"{what.kind}: {' → '.join(names)}"
 
 
 def answer(result: BisectResult) -> str:
@@ -128,16 +138,16 @@ def _print_cause(title: str, cause: FoundCause, result: BisectResult, console: C
     console.print(Text(f"{title}{together}:", style="bold"))
     for member in cause.members:
         for item in member.items:
-            console.print(one_line(f"  {_item(item)}"))
+            _say(_item(item), console, 2)
         for line in _member_lines(member):
-            console.print(f"    {line}")
+            _say(line, console, 4)
     for label, share in cause.shares.items():
         ratio = breakable(figures.change(cause.ratios.get(label)))
-        console.print(one_line(f"  {label} {ratio}: {_share(share)} of the difference"))
+        _say(f"{label} {ratio}: {_share(share)} of the difference", console, 2)
     if cause.needed:
         names = ", ".join(_item(item) for item in cause.needed)
         alone = f"; that alone does {_shares(cause.needed_alone)}" if cause.needed_alone else ""
-        console.print(one_line(f"  goes with what it needs: {names}{alone}"))
+        _say(f"goes with what it needs: {names}{alone}", console, 2)
 
 
 def _member_lines(member: FoundMember) -> list[str]:
@@ -181,16 +191,14 @@ def _print_notes(result: BisectResult, console: Console) -> None:
     else:
         console.print(f"measured: {result.measured} candidates")
     if result.error_probability is not None:
-        console.print(
-            "the probability that any decision of this search is wrong is at most "
-            f"{_percent(result.error_probability)}"
-        )
+        most = _percent(result.error_probability)
+        _say(f"the probability that any decision of this search is wrong is at most {most}", console)
     for one in result.unresolved[:_SHOWN_PROBLEMS]:
-        console.print(one_line(f"unresolved: {one.candidate}: {one.problem}"))
+        _say(f"unresolved: {one.candidate}: {one.problem}", console)
     if len(result.unresolved) > _SHOWN_PROBLEMS:
         console.print(f"unresolved: {len(result.unresolved) - _SHOWN_PROBLEMS} more")
     for note in result.notes:
-        console.print(one_line(note))
+        _say(note, console)
     if result.stopped:
         console.print(f"stopped: {result.stopped}")
 
@@ -202,9 +210,8 @@ def _print_whys(result: BisectResult, console: Console, top: int) -> None:
         console.print()
         print_explanation(result.explanations[target.label], top, console)
     if result.study:
-        console.print(
-            f"more: ktrial explain {result.study}, ktrial show {result.study}, ktrial report {result.study}"
-        )
+        commands = (f"ktrial {command} {result.study}" for command in ("explain", "show", "report"))
+        _say(f"more: {', '.join(commands)}", console)
 
 
 def _explained(targets: Sequence[FoundTarget], result: BisectResult) -> Iterable[FoundTarget]:

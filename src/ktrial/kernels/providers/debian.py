@@ -18,6 +18,7 @@ from ktrial.errors import BadKernelName, NoDebianSource, NoSuchRelease, ToolFail
 from ktrial.errors.nearest import nearest
 from ktrial.kernels.apt import Package, PrivateApt, fetch_failed, require_tool, run_tool
 from ktrial.kernels.apt_sources import Archive, ConfiguredSource, configured_sources
+from ktrial.kernels.progress import Progress
 from ktrial.kernels.provider import Parts, Request
 from ktrial.kernels.space import check_output, require_space
 from ktrial.model.kernel import Origin
@@ -128,6 +129,36 @@ def debian_archives(name: str, sources: list[ConfiguredSource]) -> tuple[Archive
     if not found:
         raise NoDebianSource(name=name)
     return tuple(found.values())
+
+
+@dataclass(frozen=True)
+class Available:
+    """A kernel that the mirrors hold."""
+
+    name: str
+    """As `ktrial kernel add` takes it: `debian:6.12.90+deb12-cloud-amd64`."""
+    release: str
+    """`uname -r`."""
+    version: str
+    """The package's."""
+    suite: str
+
+
+def available(name: str, directory: Path, flavour: str, progress: Progress) -> tuple[Available, ...]:
+    """Every kernel of a flavour that can be had whole, in Debian's order of versions.
+
+    `directory`: where apt keeps its lists. Raises NoDebianSource, FetchFailed, ToolMissing.
+    """
+    apt = PrivateApt(directory, "Debian", _ARCHITECTURE, _PACKAGES)
+    packages = apt.packages(debian_archives(name, system_sources(name)), name, progress)
+    newest: dict[str, _Candidate] = {}
+    for one in sorted(_candidates(packages), key=lambda one: Version(one.package.version)):
+        if one.flavour == flavour and not _missing(one.package, packages):
+            newest[one.release] = one
+    return tuple(
+        Available(f"debian:{one.release}", one.release, one.package.version, one.package.suite)
+        for one in sorted(newest.values(), key=lambda one: Version(one.package.version))
+    )
 
 
 def choose(name: str, wanted: str, packages: tuple[Package, ...]) -> _Candidate:

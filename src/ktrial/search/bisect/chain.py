@@ -7,7 +7,7 @@ their ends differ. One change: log2(n) measurements beside A and B.
 
 from dataclasses import dataclass, field
 
-from ktrial.search.bisect.deciding import Answer, Judge, LimitReached, Target
+from ktrial.search.bisect.deciding import Answer, ExactJudge, LimitReached, Target
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ChainSearch:
     """What a search of a series has found so far."""
 
     last: int
-    judge: Judge[int]
+    judge: ExactJudge[int]
     changes: list[Change] = field(default_factory=list)
     gradual: list[tuple[int, int]] = field(default_factory=list)
     """Stretches that differ from end to end, with no step beyond the margin where half of it is passed."""

@@ -48,7 +48,8 @@ def confirm(terms: Terms, setups: Mapping[str, Setup], runs: Runs) -> Confirmed:
         sources=replace(runs.sources, obtain=these),
     )
     targets = targets_of(found, terms.metrics)
-    explained = {target.label: _explained(found, target, runs) for target in targets}
+    labels = tuple(setups)[:2]
+    explained = {target.label: _explained(found, target, runs, labels) for target in targets}
     return Confirmed(study.name, found, {label: one for label, one in explained.items() if one})
 
 
@@ -84,8 +85,17 @@ def _factor(name: str, values: list[LevelValue]) -> Factor | None:
     return Factor(name=name, kind=FactorKind.SETTING, levels=levels, baseline=values[0], target=name)
 
 
-def _explained(record: StudyRecord, target: Target, runs: Runs) -> Explanation | None:
+def _explained(
+    record: StudyRecord, target: Target, runs: Runs, labels: tuple[str, ...]
+) -> Explanation | None:
     """The baseline against the next treatment; None where the trials were not counted by function."""
     profiles = [profile_of(runs.store, record, one, target.workload) for one in treatments(record.study)[:2]]
     before, after, *_ = (*profiles, None)
-    return explain(before, after) if before and after else None
+    return _labelled(explain(before, after), labels) if before and after else None
+
+
+def _labelled(explanation: Explanation, labels: tuple[str, ...]) -> Explanation:
+    """Two settings of one kernel have one boot's label."""
+    before = explanation.before.model_copy(update={"label": labels[0]})
+    after = explanation.after.model_copy(update={"label": labels[1]})
+    return explanation.model_copy(update={"before": before, "after": after})

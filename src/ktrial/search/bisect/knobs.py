@@ -1,8 +1,9 @@
 """Two sets of values of the same knobs: what is searched by `ktrial bisect knobs`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from ktrial.errors import BadKnobFile, BadKnobRange
@@ -30,8 +31,14 @@ class KnobRange:
 class KnobGround:
     """Subsets of knobs that are as in B, in one kernel."""
 
-    kernel: Kernel
+    fetch: Callable[[], Kernel]
+    """The kernel, when it is needed. Raises KernelError."""
     knobs: tuple[KnobRange, ...]
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The same for all candidates."""
+        return self.fetch()
 
     @property
     def items(self) -> Items:
