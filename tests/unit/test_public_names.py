@@ -23,7 +23,7 @@ PUBLIC = {
         ImportFailed Interrupted JournalError JournalForbidden JournalHeld JournalUnsafe KernelError
         KernelNotFound KnobAbsent KnobError KnobForbidden KnobGone KnobMoved KnobNeedsInstance
         KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused KnobRounded KtrialError KvmUnusable
-        LibraryNotFound ListsOutOfDate MachineError MachineFailedCheck MachineStopped
+        LibraryNotFound LimitNotSet ListsOutOfDate MachineError MachineFailedCheck MachineStopped
         MachineToolMissing MeasurementsDamaged MeasurementsTooLarge MeasurementsUnreadable
         MetricNotFound ModulesUnusable NewerStore NoDebianSource NoHostKernel NoMarkedRegion
         NoMeasurements NoPluginHere NoRecipe NoSpaceForSnapshot NoSuchBackend NoSuchRelease

@@ -54,7 +54,14 @@ from ktrial.errors.explaining import (
     WorkloadNotInStudy,
     WorkloadNotSaid,
 )
-from ktrial.errors.guest import DiskNotMade, FrameError, GuestEnded, GuestError, GuestProgramsMissing
+from ktrial.errors.guest import (
+    DiskNotMade,
+    FrameError,
+    GuestEnded,
+    GuestError,
+    GuestProgramsMissing,
+    LimitNotSet,
+)
 from ktrial.errors.importers import (
     BadAmount,
     ColumnUnknown,
@@ -258,6 +265,7 @@ __all__ = [
     "KtrialError",
     "KvmUnusable",
     "LibraryNotFound",
+    "LimitNotSet",
     "ListsOutOfDate",
     "MachineError",
     "MachineFailedCheck",

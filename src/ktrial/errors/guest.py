@@ -18,9 +18,15 @@ class GuestEnded(GuestError):
 
 
 class DiskNotMade(GuestError):
-    """The guest could not make its disk ({filesystem} on null_blk): {problem}"""
+    """The guest could not make its disk ({filesystem} on {driver}): {problem}"""
 
-    hint = "a kernel that has both drivers, as Debian's have; [machine.disk] names another file system"
+    hint = "a kernel that has both drivers, as Debian's have; [machine.disk] names others"
+
+
+class LimitNotSet(GuestError):
+    """The guest could not limit the workloads' memory: {problem}"""
+
+    hint = "a kernel with CONFIG_MEMCG, as Debian's; or a smaller guest, without [machine.cgroup]"
 
 
 class FrameError(GuestError):

@@ -11,9 +11,24 @@ from ktrial.model.machine import CgroupLimits
 from ktrial.model.workload import CountedBy, WorkloadUse
 
 
+class DiskKind(StrEnum):
+    """Which of the kernel's drivers makes a disk of memory."""
+
+    NULL_BLK = "null_blk"
+    """One with queues: bandwidth and latency can be set."""
+    BRD = "brd"
+    """A RAM disk: as fast as memory, and without counts of requests before Linux 5.19."""
+    PMEM = "pmem"
+    """Persistent memory, in a part of the guest's memory that the kernel does not have for itself."""
+
+
 class Disk(Model):
     """A disk in the guest's memory, of the kernel's own driver null_blk, with a file system on it."""
 
+    # Left out where they are the defaults: the digest of a study must stay what it was.
+    kind: DiskKind = Field(default=DiskKind.NULL_BLK, exclude_if=lambda found: found is DiskKind.NULL_BLK)
+    rotational: bool = Field(default=False, exclude_if=lambda found: not found)
+    """null_blk: it says that it turns, as most virtual disks do; newer kernels then read further ahead."""
     size_mib: int = Field(default=256, ge=16)
     """It takes guest memory only as it fills."""
     path: str = "/mnt"
@@ -51,7 +66,7 @@ class MachineSettings(Model):
     pin: tuple[int, ...] = ()
     """Machines in real time: the CPUs of this host that programs, or QEMU, run on; empty: all."""
     cgroup: CgroupLimits | None = None
-    """Machine host: limits for the programs of a trial."""
+    """Limits for the programs of a trial; in a guest only of their memory."""
     allow_emulated_time: bool = False
     """Machine kvm: without KVM, the time that emulation takes will do."""
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import tomli_w
 
-from ktrial.model.design import Factor, FactorKind
-from ktrial.model.study import Disk, MachineSettings, Study, Timing
+from ktrial.model.build import Build
+from ktrial.model.design import Factor, FactorKind, LevelValue
+from ktrial.model.study import Disk, DiskKind, MachineSettings, Study, Timing
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
 
 
@@ -70,6 +71,8 @@ def _disk(disk: Disk) -> dict[str, Any]:
         "filesystem": disk.filesystem,
         "bandwidth": f"{disk.bandwidth_mib}M" if disk.bandwidth_mib else "",
         "latency_us": disk.latency_us,
+        **({"rotational": True} if disk.rotational else {}),
+        **({"kind": disk.kind.value} if disk.kind is not DiskKind.NULL_BLK else {}),
     }
 
 

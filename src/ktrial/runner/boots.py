@@ -8,14 +8,17 @@ from ktrial.model import units
 from ktrial.model.build import Build
 from ktrial.model.design import FactorKind, LevelValue, Treatment
 from ktrial.model.kernel import Kernel
-from ktrial.model.machine import Boot, CarriedFile
+from ktrial.model.machine import Boot, CarriedFile, CgroupLimits
 from ktrial.model.study import Disk, Study
 from ktrial.model.workload import WorkloadUse
-from ktrial.runner import disks
+from ktrial.runner import disks, memory_limit
 from ktrial.runner.settings import Setting, level_text, settings_of
 from ktrial.runner.sources import Sources
-from ktrial.target import Step
+from ktrial.target import Step, StepResult
 from ktrial.workloads import Workload
+
+_THIS_SYSTEM = "host"
+"""The machine that limits its programs itself; a guest's are limited inside."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +34,25 @@ class Job:
     settings: tuple[Setting, ...]
     disk: Disk | None = None
     """Made before the settings: one of them may be the disk's."""
+    limits: CgroupLimits | None = None
+    """For the workload in the guest, and set after the disk is made."""
 
     @property
     def preparation(self) -> tuple[Step, ...]:
         """What is done before the settings."""
+        return (*self.disk_steps, *memory_limit.steps(self.limits))
+
+    @property
+    def disk_steps(self) -> tuple[Step, ...]:
+        """What makes the disk, if there is one."""
         return disks.steps(self.disk) if self.disk else ()
+
+    def check_preparation(self, results: tuple[StepResult, ...]) -> None:
+        """Raise DiskNotMade or LimitNotSet where a step of the preparation failed."""
+        made = len(self.disk_steps)
+        if self.disk:
+            disks.check(results[:made], self.disk)
+        memory_limit.check(results[made:])
 
 
 def kernel_name(study: Study, treatment: Treatment) -> str:
@@ -104,7 +121,9 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources
         with_levels = _with_parameters(study, treatment, use)
         files = workload.files(with_levels)
         boot = common.model_copy(update={"files": _once((*common.files, *files))}) if files else common
-        made.append(Job(use.label, with_levels, workload, boot, settings, study.machine.disk))
+        machine = study.machine
+        limits = None if machine.kind == _THIS_SYSTEM else machine.cgroup
+        made.append(Job(use.label, with_levels, workload, boot, settings, machine.disk, limits))
     return tuple(made)
 
 
@@ -113,19 +132,21 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) 
     machine = study.machine
     disk = machine.disk
     modules = (*machine.modules, *(disks.modules(disk) if disk else ()))
-    files = (*machine.files, *((disks.program(disk),) if disk else ()))
+    files = sources.files("the study", machine.files) if machine.files else ()
+    memory = _memory_mib(study, treatment)
+    for_disk = disks.boot_parameters(disk, memory) if disk else ()
     return Boot(
         kernel=kernel,
-        parameters=(*machine.boot, *_boot_parameters(study, treatment)),
-        memory_mib=_memory_mib(study, treatment),
+        parameters=(*machine.boot, *for_disk, *_boot_parameters(study, treatment)),
+        memory_mib=memory + (disks.memory_mib(disk) if disk else 0),
         cpus=machine.cpus,
         modules=sources.modules(kernel, modules) if modules else (),
-        files=sources.files("the study", files) if files else (),
+        files=_once((*files, *(disks.files(disk, kernel, sources) if disk else ()))),
         settle_ns=machine.settle_ns,
         limit_instructions=machine.limit_instructions,
         limit_seconds=machine.limit_seconds,
         pin=machine.pin,
-        cgroup=machine.cgroup,
+        cgroup=machine.cgroup if machine.kind == _THIS_SYSTEM else None,
         allow_emulated_time=machine.allow_emulated_time,
     )
 

@@ -30,7 +30,7 @@ from ktrial.model.kernel_profile import Profile
 from ktrial.model.machine import Boot, MachineIdentity
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.workload import Sample
-from ktrial.runner import disks, environment
+from ktrial.runner import environment
 from ktrial.runner.boots import Job
 from ktrial.runner.host_problems import HOST_PROBLEMS
 from ktrial.runner.kernel_symbols import KernelSymbols
@@ -174,8 +174,7 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
         if isinstance(before, tuple) and len(before) >= first + len(writes):
             notes.settings |= read_back(job.settings, own_results(before, first))
         raise
-    if job.disk:
-        disks.check(results[:first], job.disk)
+    job.check_preparation(results[:first])
     notes.settings |= read_back(job.settings, own_results(results, first))
     own = own_results(results, first + len(writes))
     samples = job.workload.samples(job.use, machine.mode, own)

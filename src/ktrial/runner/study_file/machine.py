@@ -6,12 +6,13 @@ from pathlib import Path
 from ktrial.model import units
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
 from ktrial.model.machine import CgroupLimits
-from ktrial.model.study import Disk, MachineSettings
+from ktrial.model.study import Disk, DiskKind, MachineSettings
 from ktrial.model.workload import CountedBy
+from ktrial.runner import disks
 from ktrial.runner.study_file.kernels import absolute_kernel, kernel_problem
 from ktrial.runner.study_file.known import Known
 from ktrial.runner.study_file.mistakes import Mistakes
-from ktrial.runner.study_file.tables import CgroupTable, DiskTable, MachineTable
+from ktrial.runner.study_file.tables import DiskTable, MachineTable
 from ktrial.runner.study_file.workloads import resolved
 
 HOST = "host"
@@ -26,8 +27,8 @@ _WHY = {
 }
 _NOT_FOR = {
     HOST: frozenset(MachineTable.model_fields) - {"kind", "pin", "cgroup", "limit_seconds"},
-    "exact": frozenset({"pin", "cgroup", "allow_emulated_time"}),
-    "kvm": frozenset({"cgroup", "count"}),
+    "exact": frozenset({"pin", "allow_emulated_time"}),
+    "kvm": frozenset({"count"}),
 }
 """Machine → keys of `[machine]` that mean nothing there."""
 _BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY}) | BUILD_KINDS
@@ -57,7 +58,7 @@ def machine_settings(
         limit_seconds=table.limit_seconds,
         disk=_disk(table.disk, mistakes),
         pin=tuple(table.pin),
-        cgroup=_cgroup(table.cgroup),
+        cgroup=_cgroup(table, mistakes),
         allow_emulated_time=table.allow_emulated_time,
     )
 
@@ -67,7 +68,10 @@ def _disk(table: DiskTable | None, mistakes: Mistakes) -> Disk | None:
         return None
     if not table.path.startswith("/") or set(Path(table.path).parts) & {".", ".."} or table.path == "/":
         mistakes.add(("machine", "disk", "path"), 'a directory of the guest\'s, from its root: "/mnt"')
+    _check_disk(table, mistakes)
     return Disk(
+        kind=DiskKind(table.kind),
+        rotational=table.rotational,
         size_mib=units.memory_mib(table.size),
         path=table.path,
         filesystem=table.filesystem,
@@ -76,9 +80,25 @@ def _disk(table: DiskTable | None, mistakes: Mistakes) -> Disk | None:
     )
 
 
-def _cgroup(table: CgroupTable | None) -> CgroupLimits | None:
+def _check_disk(table: DiskTable, mistakes: Mistakes) -> None:
+    """Bandwidth, latency and turning are null_blk's; a file system needs some room."""
+    if table.kind != DiskKind.NULL_BLK.value:
+        for key in sorted(table.model_fields_set & {"bandwidth", "latency_us", "rotational"}):
+            problem = f'"{key}" is for kind = "null_blk" only: {table.kind} is as fast as memory'
+            mistakes.add(("machine", "disk", key), problem)
+    smallest = disks.SMALLEST_MIB[table.filesystem]
+    if units.memory_mib(table.size) < smallest:
+        mistakes.add(("machine", "disk", "size"), f"{table.filesystem} is not made below {smallest}M")
+
+
+def _cgroup(machine: MachineTable, mistakes: Mistakes) -> CgroupLimits | None:
+    table = machine.cgroup
     if table is None:
         return None
+    if machine.kind != HOST:
+        for key in sorted(table.model_fields_set - {"memory"}):
+            problem = f'"{key}" is for the machine {HOST}: in a guest it is the memory that is limited'
+            mistakes.add(("machine", "cgroup", key), problem)
     memory = None if table.memory is None else units.memory_mib(table.memory, smallest=1)
     return CgroupLimits(cpus=table.cpus, memory_mib=memory, io=tuple(table.io))
 

@@ -151,6 +151,7 @@ class CgroupTable(Table):
 class DiskTable(Table):
     """`[machine.disk]`."""
 
+    kind: Literal["null_blk", "brd", "pmem"] = Field("null_blk", description="null_blk, brd or pmem")
     size: Memory = Field("256M", description='a size from 64M, as text: "256M", "1G"')
     path: Text = Field("/mnt", description='where it is mounted: "/mnt"')
     filesystem: Literal["ext4", "xfs", "btrfs"] = Field("ext4", description="ext4, xfs or btrfs")
@@ -158,6 +159,7 @@ class DiskTable(Table):
     latency_us: float = Field(
         0, ge=0, le=1_000_000, allow_inf_nan=False, description="microseconds from 0 to 1000000"
     )
+    rotational: bool = Field(False, description="true or false")
 
 
 class KernelTable(Table):
