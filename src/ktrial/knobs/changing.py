@@ -1,12 +1,14 @@
 """Changes knobs of a running system, so that whatever happens what was there comes back."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from ktrial.errors import KnobForbidden, KnobNotTaken, KnobRounded
-from ktrial.knobs import refusals, restoring, values
+from ktrial.knobs import attachments, refusals, restoring, values
+from ktrial.knobs.attachments import Kind
 from ktrial.knobs.finding import Found, beside, find
 from ktrial.knobs.journal import Entry, Journal, Say, Stage, own_identity
 from ktrial.knobs.restoring import Undone, texts
@@ -98,6 +100,26 @@ class Changes:
         """Set knobs; see `apply`."""
         return apply(self._target, settings, self, exactly=exactly)
 
+    def attach(self, kind: Kind, name: str, attach: Callable[[], None]) -> None:
+        """Mount something at `name`, or load the module `name`, by calling `attach`; noted on disk before.
+
+        Raises what `attach` raises.
+        """
+        path = attachments.path_of(kind, name)
+        entry = Entry(
+            kind=kind,
+            knob=f"the module {name}" if kind is Kind.MODULE else f"the mount at {path}",
+            path=path,
+            old=attachments.state(kind, path),
+            new=name,
+            **self._whose(),
+        )
+        self._numbers.add(entry.number)
+        # Not first as planned: between that and the mount there is nothing to be read or refused.
+        self._journal.put(entry.model_copy(update={"stage": Stage.WRITING}), durable=True)
+        attach()
+        self.noted(entry, Stage.MADE, attachments.state(kind, path))
+
     def undo(self) -> tuple[Undone, ...]:
         """Put back all that this object has changed, latest first. Signals wait until it is done.
 
@@ -116,21 +138,26 @@ class Changes:
             advice = "ktrial cannot put back a file of several lines"
             raise KnobForbidden(knob=found.name, action="changing it", answer="several lines", next=advice)
         entry = Entry(
-            number=self._journal.next_number(),
-            boot=self._journal.boot,
-            time=time.time(),
-            owner=self._owner,
-            purpose=self._purpose,
-            lasting=self._lasting,
             knob=found.name,
             path=found.path,
             old=old,
             new=value,
             beside=texts(self._target, beside(system, found)),
+            **self._whose(),
         )
         self._numbers.add(entry.number)
         self._journal.put(entry, durable=True)
         return entry
+
+    def _whose(self) -> dict[str, Any]:
+        return {
+            "number": self._journal.next_number(),
+            "boot": self._journal.boot,
+            "time": time.time(),
+            "owner": self._owner,
+            "purpose": self._purpose,
+            "lasting": self._lasting,
+        }
 
     def noted(self, entry: Entry, stage: Stage, made: str = "") -> Entry:
         """Note how far it got."""

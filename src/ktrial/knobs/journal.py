@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
 from ktrial.errors import JournalForbidden, JournalHeld, JournalUnsafe
+from ktrial.knobs.attachments import Kind
 from ktrial.knobs.location import CHANGES, journal_directory
 from ktrial.model.base import Model, digest
 
@@ -62,10 +63,12 @@ class Entry(Model):
     """`knob set`, `quiesce`, a study's name."""
     lasting: bool = False
     """Kept after its owner's end, until the user asks for its undoing."""
+    kind: Kind = Kind.KNOB
     knob: str
+    """Its name; of what was mounted or loaded, what messages call it."""
     path: str
     old: str
-    """What has to be written to undo the change."""
+    """What has to be written to undo the change; of what was mounted or loaded, what was there before."""
     new: str
     """What was asked for."""
     stage: Stage = Stage.PLANNED

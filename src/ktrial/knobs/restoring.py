@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ktrial.knobs import values
+from ktrial.knobs import attachments, values
+from ktrial.knobs.attachments import Kind
 from ktrial.knobs.journal import Damaged, Entry, Journal, Say, Stage, own_identity
 from ktrial.target import Read, StepResult, Target, Write
 
@@ -132,12 +133,26 @@ class _Undoing:
             )
         if entry.stage is Stage.PLANNED:
             return self.ended(Ending.NEVER_MADE, f"{entry.knob} had not been changed yet")
+        if entry.kind is not Kind.KNOB:
+            return self._take_away()
         (found,) = self.target.perform((Read(path=entry.path),))
         if found.failure and found.failure.name in {"ENOENT", "ENOTDIR", "ENODEV"}:
             return self.ended(Ending.ABSENT, f"{entry.knob} is there no more ({entry.path})")
         if found.failure:
             return self._left(Ending.REFUSED, f"{entry.knob} cannot be read: {found.failure.text}")
         return self._by_value(found)
+
+    def _take_away(self) -> Undone:
+        entry = self.entry
+        now = attachments.state(entry.kind, entry.path)
+        if now == entry.old or not now:
+            return self.ended(Ending.AS_BEFORE, f"{entry.knob} is gone already")
+        if entry.stage is Stage.MADE and now != entry.made and not self.force:
+            text = f"{entry.knob} lies under another one ({now}): it was left alone"
+            return self._left(Ending.SOMEBODY_ELSE, text)
+        if not self.dry_run and (problem := attachments.take_away(entry.kind, entry.path)):
+            return self._left(Ending.REFUSED, f"{entry.knob} could not be taken away: {problem}")
+        return self.ended(Ending.RESTORED, f"{entry.knob} is gone again")
 
     def _by_value(self, found: StepResult) -> Undone:
         entry, form = self.entry, values.form_of(self.entry.path)
@@ -199,7 +214,7 @@ def _handed_on(one: _Undoing, later: list[Entry]) -> Undone | None:
     """A later change of the same knob stays: when it is undone, it is to bring this one's old value."""
     entry = one.entry
     same = [each for each in later if each.path == entry.path and each.boot == entry.boot]
-    if not same or entry.stage is Stage.PLANNED:
+    if not same or entry.stage is Stage.PLANNED or entry.kind is not Kind.KNOB:
         return None
     if not one.dry_run:
         one.journal.put(same[0].model_copy(update={"old": entry.old}), durable=True)

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from ktrial import machines
 from ktrial.errors import KnobError, KnobForbidden
 from ktrial.knobs import Changes, changing
+from ktrial.knobs.attachments import Kind
 from ktrial.machines import Machine
 from ktrial.machines.host import HostMachine
 from ktrial.model.study import Study
@@ -50,6 +52,10 @@ class Journaled:
         except KnobError as error:
             return done.model_copy(update={"failure": Failure(text=error.message)})
         return done.model_copy(update={"before": applied.before, "after": applied.now})
+
+    def attach(self, kind: Literal["mount", "module"], name: str, attach: Callable[[], None]) -> None:
+        """Mount or load something by calling `attach`. Raises what that raises, JournalError."""
+        self._changes.attach(Kind(kind), name, attach)
 
     def undo(self) -> None:
         """Take back all that was made so far."""

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Literal, Protocol, Self
 
 from ktrial.errors import GuestEnded, HostChangeForbidden
 from ktrial.machines.exact.digests import digest_of_file
@@ -22,14 +22,18 @@ from ktrial.target.local import LocalTarget
 
 
 class Writer(Protocol):
-    """Makes settings so that they are taken back, whatever happens."""
+    """Changes this system so that the changes are taken back, whatever happens."""
 
     def write(self, step: Write) -> StepResult:
         """Make one; its result is the step's."""
         ...
 
+    def attach(self, kind: Literal["mount", "module"], name: str, attach: Callable[[], None]) -> None:
+        """Mount something at `name`, or load the module `name`, by calling `attach`."""
+        ...
+
     def undo(self) -> None:
-        """Take back all that were made."""
+        """Take back all that was changed."""
         ...
 
 
@@ -154,9 +158,8 @@ class HostTarget:
             Path(step.path).mkdir(parents=True, exist_ok=True)
             options = ("-o", step.options) if step.options else ()
             _command("mount", "-t", step.fstype, *options, "--", step.source, step.path)
-            self._undo.append(("umount", step.path))
 
-        return _attempt(f"mount {step.path}", mount)
+        return _attempt(f"mount {step.path}", lambda: self._attach("mount", step.path, mount))
 
     def _load(self, step: LoadModule) -> Failure | None:
         name = Path(step.path).name.partition(".")[0].replace("-", "_")
@@ -165,9 +168,15 @@ class HostTarget:
 
         def load() -> None:
             _command("insmod", step.path, *step.parameters.split())
-            self._undo.append(("rmmod", name))
 
-        return _attempt(f"module {step.path}", load)
+        return _attempt(f"module {step.path}", lambda: self._attach("module", name, load))
+
+    def _attach(self, kind: Literal["mount", "module"], name: str, attach: Callable[[], None]) -> None:
+        if self._writer is not None:
+            self._writer.attach(kind, name, attach)
+            return
+        attach()
+        self._undo.append(("umount" if kind == "mount" else "rmmod", name))
 
 
 def cpu_model() -> str:
