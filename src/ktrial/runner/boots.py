@@ -11,7 +11,8 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot, CarriedFile, CgroupLimits
 from ktrial.model.study import Disk, Study
 from ktrial.model.workload import WorkloadUse
-from ktrial.runner import disks, memory_limit
+from ktrial.runner import disks, memory_limit, sched_ext
+from ktrial.runner.in_force import InForce, in_force
 from ktrial.runner.settings import Setting, level_text, settings_of
 from ktrial.runner.sources import Sources
 from ktrial.target import Step, StepResult
@@ -36,6 +37,29 @@ class Job:
     """Made before the settings: one of them may be the disk's."""
     limits: CgroupLimits | None = None
     """For the workload in the guest, and set after the disk is made."""
+    in_force: tuple[InForce, ...] = ()
+    """What is loaded or looked at around all that, and verified."""
+
+    @property
+    def before(self) -> tuple[Step, ...]:
+        """What is done before the preparation."""
+        return tuple(step for each in self.in_force for step in each.before)
+
+    @property
+    def after(self) -> tuple[Step, ...]:
+        """What is done after the workload."""
+        return tuple(step for each in self.in_force for step in each.after)
+
+    def was_in_force(
+        self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
+    ) -> dict[str, str]:
+        """What was, by name, from the results of those steps. Raises SettingRefused."""
+        found: dict[str, str] = {}
+        for each in self.in_force:
+            first, last = len(each.before), len(each.after)
+            found |= each.read_back(before[:first], after[:last], console)
+            before, after = before[first:], after[last:]
+        return found
 
     @property
     def preparation(self) -> tuple[Step, ...]:
@@ -104,6 +128,7 @@ def check_workloads(study: Study, sources: Sources) -> None:
     for use in study.workloads:
         sources.workload(use).files(use)
     sources.files("the study", study.machine.files)
+    sources.files("the scheduler", _schedulers(study))
 
 
 def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) -> tuple[Job, ...]:
@@ -123,7 +148,8 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources
         boot = common.model_copy(update={"files": _once((*common.files, *files))}) if files else common
         machine = study.machine
         limits = None if machine.kind == _THIS_SYSTEM else machine.cgroup
-        made.append(Job(use.label, with_levels, workload, boot, settings, machine.disk, limits))
+        around = in_force(study, treatment, kernel, boot.parameters)
+        made.append(Job(use.label, with_levels, workload, boot, settings, machine.disk, limits, around))
     return tuple(made)
 
 
@@ -141,7 +167,13 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) 
         memory_mib=memory + (disks.memory_mib(disk) if disk else 0),
         cpus=machine.cpus,
         modules=sources.modules(kernel, modules) if modules else (),
-        files=_once((*files, *(disks.files(disk, kernel, sources) if disk else ()))),
+        files=_once(
+            (
+                *files,
+                *sources.files("the scheduler", _schedulers(study)),
+                *(disks.files(disk, kernel, sources) if disk else ()),
+            )
+        ),
         settle_ns=machine.settle_ns,
         limit_instructions=machine.limit_instructions,
         limit_seconds=machine.limit_seconds,
@@ -149,6 +181,13 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) 
         cgroup=machine.cgroup if machine.kind == _THIS_SYSTEM else None,
         allow_emulated_time=machine.allow_emulated_time,
     )
+
+
+def _schedulers(study: Study) -> tuple[str, ...]:
+    """The programs of all levels: every treatment has them, so that nothing else differs between two."""
+    levels = (level for each in study.factors if each.kind is FactorKind.SCHEDULER for level in each.levels)
+    found = (sched_ext.SchedExt(argv).program for level in levels if (argv := sched_ext.argv_of(level)))
+    return tuple(dict.fromkeys(found))
 
 
 def _boot_parameters(study: Study, treatment: Treatment) -> list[str]:

@@ -21,7 +21,7 @@ from ktrial.errors import (
     NoSymbolsInGuest,
     WorkloadError,
 )
-from ktrial.machines import BootedTarget, CountingTarget, Machine
+from ktrial.machines import BootedTarget, CountingTarget, Machine, SpeakingTarget
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.design import PlannedTrial
 from ktrial.model.environment import Environment
@@ -165,18 +165,22 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
     """One job: its disk, its settings, the workload's steps; samples and counters go into the notes."""
     writes = tuple(setting.step for setting in job.settings)
     steps = job.workload.steps(job.use, machine.mode, notes.planned.perturbation)
-    first = len(job.preparation)
+    prepared = len(job.before)
+    first = prepared + len(job.preparation)
+    everything = (*job.before, *job.preparation, *writes, *_watched(steps), *job.after)
     try:
-        results = _perform(target, job, (*job.preparation, *writes, *_watched(steps)), notes)
+        results = _perform(target, job, everything, notes)
     except GuestEnded as ended:
         # A setting that brought the guest down was still taken or refused: the kernel's answer goes first.
         before = ended.facts.get("results", ())
         if isinstance(before, tuple) and len(before) >= first + len(writes):
             notes.settings |= read_back(job.settings, own_results(before, first))
         raise
-    job.check_preparation(results[:first])
+    ended = first + len(writes) + len(steps)
+    notes.settings |= _in_force(target, job, results[:prepared], results[ended:], notes)
+    job.check_preparation(results[prepared:first])
     notes.settings |= read_back(job.settings, own_results(results, first))
-    own = own_results(results, first + len(writes))
+    own = own_results(results[:ended], first + len(writes))
     samples = job.workload.samples(job.use, machine.mode, own)
     notes.samples += [_checked(sample, job) for sample in samples]
     notes.counters += _counters(job, own)
@@ -184,6 +188,21 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
         notes.programs |= job.workload.programs(job.use, own)
     if isinstance(target, CountingTarget):
         _keep_profile(target, job, own, notes)
+
+
+def _in_force(
+    target: BootedTarget,
+    job: Job,
+    before: tuple[StepResult, ...],
+    after: tuple[StepResult, ...],
+    notes: _Notes,
+) -> dict[str, str]:
+    console = target.console if isinstance(target, SpeakingTarget) else ""
+    try:
+        return job.was_in_force(before, after, console)
+    except SettingRefused:
+        notes.console = console[-_LONGEST_CONSOLE:]
+        raise
 
 
 def _perform(
@@ -277,8 +296,8 @@ def _provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Prov
         known |= {
             "kernel": kernel.name,
             "kernel_release": kernel.release,
-            "kernel_compiler": kernel.origin.compiler,
             "kernel_package": f"{kernel.origin.source} {kernel.origin.version}".strip(),
+            "kernel_compiler": kernel.origin.compiler,
             "kernel_digest": kernel.digest,
             "config_digest": kernel.config_digest,
         }

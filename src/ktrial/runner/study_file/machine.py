@@ -140,6 +140,10 @@ def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistak
 
 def _check_run_time_only(factors: Sequence[Factor], mistakes: Mistakes) -> None:
     for factor in factors:
+        if factor.kind is FactorKind.SCHEDULER:
+            where = ("factors", factor.name)
+            what = "schedulers are loaded into guests only: take the machine kvm or exact"
+            mistakes.add(where, what)
         if factor.kind in _BOOTED:
             mistakes.add(
                 ("factors", factor.name),

@@ -22,8 +22,8 @@ def scheduler_problem(level: LevelValue) -> str:
 
 
 def absolute_scheduler(level: str, directory: Path) -> str:
-    """The level with a relative path of its program made absolute; a name is looked for in the PATH."""
-    argv = argv_of(level)
+    """The level with a relative path of its program made absolute, if it is sound; a name is looked for in the PATH."""
+    argv = () if scheduler_problem(level) else argv_of(level)
     if not argv or "/" not in argv[0]:
         return level
     return shlex.join((os.path.normpath(directory / Path(argv[0]).expanduser()), *argv[1:]))

@@ -232,6 +232,7 @@ class FactorTable(Table):
             "memory",
             "parameter",
             "nothing",
+            "scheduler",
             "kconfig",
             "patch",
             "source",
@@ -240,7 +241,7 @@ class FactorTable(Table):
         | None
     ) = Field(
         None,
-        description="kernel, boot, setting, memory, parameter, nothing, kconfig, patch, source or "
+        description="kernel, boot, setting, memory, parameter, nothing, scheduler, kconfig, patch, source or "
         "compiler-flags",
     )
     levels: list[Level] = Field(description="a list of at least two numbers, or two texts")
