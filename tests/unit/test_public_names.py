@@ -129,8 +129,8 @@ PUBLIC = {
     """,
     "ktrial.kernels.source": """
         DEFCONFIG GUEST KeptTree MAKE_VARIABLES Wanted add aliases build build_directory cached check_alias
-        configured debian_config debian_source give_alias kept_trees menu_of name_of option_of recipe_of requested
-        variable_of wanted
+        configured debian_config debian_source give_alias kept_trees menu_of name_of option_of
+        recipe_of requested variable_of wanted
     """,
     "ktrial.machines": """
         BootedTarget CountingMachine CountingTarget Machine Progress SpeakingTarget find

@@ -11,9 +11,11 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from ktrial import kernels
+from ktrial.cli.kernel_build import build
 from ktrial.cli.terminal import messages, output, print_json
 from ktrial.errors import SymbolsUnknown
 from ktrial.kernels.provider import all_providers
+from ktrial.kernels.source.trees import MOST_TREES, kept_trees
 from ktrial.kernels.space import shown
 from ktrial.model.kernel import Kernel
 
@@ -92,6 +94,10 @@ def list_kernels(json: Json = False) -> None:
         cells = (kernel.name, kernel.release, kernel.flavour, shown(kernel.size), added)
         table.add_row(*cells, kernel.digest[:_SHORT_DIGEST])
     output().print(table)
+    if trees := kept_trees():
+        size = shown(sum(tree.size for tree in trees))
+        many = "tree is" if len(trees) == 1 else "trees are"
+        messages().print(f"{len(trees)} build {many} kept for the next build, {size}; at most {MOST_TREES}")
 
 
 @app.command("show")
@@ -115,6 +121,9 @@ def remove(name: Name) -> None:
     removed, freed = kernels.remove(name)
     rest = f"{shown(freed)} freed" if freed else "nothing freed: another name has the same content"
     print(f"removed {removed}: {rest}")
+
+
+app.command("build")(build)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from ktrial.kernels.source.asked import MAKE_VARIABLES, requested, variable_of
 from ktrial.kernels.source.building import add, build_directory, name_of
 from ktrial.kernels.source.builds import build, cached, configured, menu_of
 from ktrial.kernels.source.debian import debian_config, debian_source
-from ktrial.kernels.source.kept import aliases, give_alias, recipe_of
+from ktrial.kernels.source.kept import aliases, check_alias, give_alias, recipe_of
 from ktrial.kernels.source.requests import DEFCONFIG, GUEST, Wanted, option_of, wanted
 from ktrial.kernels.source.trees import KeptTree, kept_trees
 
@@ -19,6 +19,7 @@ __all__ = [
     "build",
     "build_directory",
     "cached",
+    "check_alias",
     "configured",
     "debian_config",
     "debian_source",

@@ -90,12 +90,10 @@ def _source(source: str, directory: Path) -> str:
         return f"{GIT_PREFIX}{found}@{revision}"
     path = _absolute(Path(source), directory)
     if not source.strip() or not path.exists():
-        unknown = ":" in source and "/" not in source.partition(":")[0]
-        problem = (
-            f"there is no such kind of source{nearest(source, ['debian:', 'git:'])}"
-            if unknown
-            else (f"there is no {path}" if source.strip() else "it is empty")
-        )
+        kind, colon, _ = source.partition(":")
+        problem = f"there is no {path}" if source.strip() else "it is empty"
+        if colon and "/" not in kind:
+            problem = f"there is no such kind of source{nearest(kind, ['debian', 'git'])}"
         raise _unusable(source or "''", problem, f"give one of: {_SOURCES}")
     return str(path)
 

@@ -93,11 +93,16 @@ def aliases() -> dict[str, str]:
         return {}
 
 
-def give_alias(alias: str, name: str) -> None:
-    """Call a built kernel `build:ALIAS` too. Raises BadKernelName."""
+def check_alias(alias: str) -> None:
+    """Raise BadKernelName where a kernel cannot be called so."""
     if not alias or not alias.replace("-", "").replace(".", "").replace("_", "").isalnum():
         allowed = "letters, digits, '.', '-' and '_'"
         raise BadKernelName(name=alias, problem="it cannot be a kernel's other name", allowed=allowed)
+
+
+def give_alias(alias: str, name: str) -> None:
+    """Call a built kernel `build:ALIAS` too. Raises BadKernelName."""
+    check_alias(alias)
     _directory().mkdir(parents=True, exist_ok=True)
     write_atomically(_directory() / "aliases.json", json.dumps(aliases() | {alias: name}))
 

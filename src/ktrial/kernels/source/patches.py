@@ -9,7 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from unidiff import PatchSet, UnidiffParseError
+
 from ktrial.errors import BadPatch, PatchNotApplied, ToolMissing
+from ktrial.kernels.source.kept import content_kept
 from ktrial.kernels.source.manifest import EXECUTABLE, LINK, PLAIN, object_of
 from ktrial.kernels.source.snapshots import Reader, Snapshot
 from ktrial.model.build import Patch
@@ -62,12 +65,13 @@ def patched(snapshot: Snapshot, patches: tuple[Patch, ...], scratch: Path) -> Ov
 
 def text_of(patch: Patch) -> str:
     """The patch, as it was when its digest was taken. Raises BadPatch."""
+    path = content_kept(patch.digest) or Path(patch.path)
     try:
-        content = Path(patch.path).read_bytes()
+        content = path.read_bytes()
     except OSError as error:
-        raise bad(patch.path, f"it cannot be read: {error.strerror}", "give the path of a file") from None
+        raise bad(path, f"it cannot be read: {error.strerror}", "give the path of a file") from None
     if hashlib.sha256(content).hexdigest() != patch.digest:
-        raise bad(patch.path, "it was changed after it was asked for", "start again")
+        raise bad(path, "it was changed after it was asked for", "start again")
     return content.decode("utf-8", "surrogateescape")
 
 
@@ -77,6 +81,11 @@ def paths_in(patch: str, text: str) -> dict[str, bool]:
         raise bad(patch, "it is empty", "git diff, or git format-patch, writes one")
     if _BINARY.search(text):
         raise bad(patch, "it changes a binary file", "leave that out: git diff without --binary")
+    try:
+        # patch itself takes a hunk whose last lines are lost.
+        PatchSet(text)
+    except UnidiffParseError as error:
+        raise bad(patch, f"it is damaged, or cut short: {error}", "write it again: git diff") from None
     found: dict[str, bool] = {match["path"]: False for match in _MADE_OR_GONE.finditer(text)}
     for old, new in _FILE.findall(text):
         if old != _NOTHING:

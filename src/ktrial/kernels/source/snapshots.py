@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ktrial.errors import SourceChanged, SourceUnusable
+from ktrial.errors import NotASource, SourceChanged, SourceUnusable
 from ktrial.kernels.cache import cache_directory
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.source import archive, git
@@ -146,7 +146,10 @@ def git_parts(source: str) -> tuple[Path, str]:
 
 def _kept(source: str, directory: Path, progress: Progress) -> Snapshot:
     """One that is the cache's own: nobody changes it, so it is read once."""
-    tree_in(directory)
+    try:
+        tree_in(directory)
+    except NotASource as error:
+        raise NotASource(name=source, directory=source, problem=error.facts["problem"]) from None
     memory = directory.with_name(f"{directory.name}.manifest.json")
     manifest = kept_manifest(memory)
     if manifest is None:
