@@ -11,6 +11,8 @@ from ktrial.cli.terminal import breakable
 from ktrial.model.differences import Differences, OptionDifference, Why
 from ktrial.model.kernel_values import ValueDifference
 from ktrial.report import figures
+from ktrial.report.around import CAUSES, causes
+from ktrial.report.options import option_change
 from ktrial.report.printable import one_line, shortened
 
 _NAME_COLUMNS = 50
@@ -28,6 +30,7 @@ def print_differences(why: Why, console: Console, *, everything: bool = False) -
     """Everything that differs; without `everything` the rest is counted."""
     found = why.differences
     sections: list[tuple[str, Iterable[Table | Text | str]]] = [
+        (CAUSES[0].lower() + CAUSES[1:], map(breakable, causes(found))),
         ("what the treatments differ in", _levels(found)),
         ("configuration: options that plausibly own these functions", _options(found, everything)),
         ("boot parameters", _boot(found)),
@@ -60,7 +63,7 @@ def _options(found: Differences, everything: bool) -> Iterable[Table | Text | st
         yield Text(_LEGEND, style="dim")
     if others and everything:
         yield "others:"
-        yield from (f"  {_option(one)}" for one in others)
+        yield from (f"  {option_change(one)}" for one in others)
     elif others:
         total = breakable(figures.counted(len(others), "other option"))
         yield f"{total} differ{'s' if len(others) == 1 else ''}; --all shows them."
@@ -73,20 +76,9 @@ def _grouped(grouped: dict[str, list[OptionDifference]], everything: bool) -> Ta
     for owner, options in grouped.items():
         shown = options if everything else options[:_OPTIONS_A_LINE]
         left = len(options) - len(shown)
-        texts = [_option(one) for one in shown] + ([f"and {left} more"] if left else [])
+        texts = [option_change(one) for one in shown] + ([f"and {left} more"] if left else [])
         table.add_row(owner, ("\n" if everything else ", ").join(texts))
     return table
-
-
-def _option(one: OptionDifference) -> str:
-    """`+LRU_GEN`: set in the second only; `−NR_CPUS=64`: in the first only; `HZ 250 → 1000`."""
-    name = one.option.removeprefix("CONFIG_")
-    if one.before is not None and one.after is not None:
-        old, new = (shortened(value, _VALUE_COLUMNS * 2) or '""' for value in (one.before, one.after))
-        return f"{name} {old} → {new}"
-    value = shortened(one.after or one.before or "", _VALUE_COLUMNS)
-    sign = figures.MINUS if one.after is None else "+"
-    return f"{sign}{name}" if value == "y" else f"{sign}{name}={value}"
 
 
 def _boot(found: Differences) -> Iterable[str]:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from ktrial import kernels
 from ktrial.cli.kernel_build import build
+from ktrial.cli.kernel_diff import diff
 from ktrial.cli.terminal import messages, output, print_json
 from ktrial.errors import SymbolsUnknown
 from ktrial.kernels.provider import all_providers
@@ -124,6 +125,7 @@ def remove(name: Name) -> None:
 
 
 app.command("build")(build)
+app.command("diff")(diff)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ SOME_TRIALS_FAILED = 3
 class ReportNotWritten(KtrialError):
     """The report {path} cannot be written: {problem}."""
 
-    hint = "name another place (--html FILE), or write it later: ktrial report {study} --html FILE"
+    hint = "name another place (--html FILE), or write it later: {again}"
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,13 @@ def default_report(record: StudyRecord, location: str) -> Path:
 
 def write_report(record: StudyRecord, path: Path, reasons: Sequence[Why] = ()) -> Path:
     """Write the report; a half-written one is never left where a whole one was."""
+    return write_page(html(record, reasons), path, f"ktrial report {record.study.name} --html FILE")
+
+
+def write_page(page: str, path: Path, again: str) -> Path:
+    """Write a page, whole or not at all. `again`: the command that writes it. Raises ReportNotWritten."""
     absolute = path.expanduser().absolute()
     partial = absolute.with_name(f".{absolute.name}.partial")
-    page = html(record, reasons)
     try:
         absolute.parent.mkdir(parents=True, exist_ok=True)
         partial.write_text(page, encoding="utf-8")
@@ -122,5 +126,5 @@ def write_report(record: StudyRecord, path: Path, reasons: Sequence[Why] = ()) -
     except OSError as error:
         with contextlib.suppress(OSError):  # it may never have been made
             partial.unlink()
-        raise ReportNotWritten(path=absolute, problem=error.strerror, study=record.study.name) from error
+        raise ReportNotWritten(path=absolute, problem=error.strerror, again=again) from error
     return absolute

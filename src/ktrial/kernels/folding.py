@@ -14,12 +14,13 @@ from ktrial.kernels.kconfig_rules import Config, Place, Rules
 from ktrial.model.kernel_difference import Cause, OptionChange
 
 _TOOLS = re.compile(
-    r"CONFIG_(CC|GCC|CLANG|AS|LD|LLD|PAHOLE|RUSTC|BINDGEN|TOOLS)_"
-    r"(VERSION(_TEXT)?|IS_.*|HAS_.*|CAN_.*|NO_.*|SUPPORTS?_.*|.*_VERSION|LLVM_.*|[A-Z0-9]*)"
-    r"|CONFIG_(GCC\d+_\w+|AS_\w+|RUST_IS_AVAILABLE|RUSTC_\w+|HAVE_RUST|CC_VERSION_TEXT|.*_COMPILER_SUPPORTS?)"
+    r"CONFIG_("
+    r"(CC|GCC|CLANG|LD|LLD|PAHOLE|BINDGEN|TOOLS)_"
+    r"(VERSION(_TEXT)?|(IS|HAS|CAN|NO|SUPPORTS?|LLVM)_\w+|IMPLICIT_FALLTHROUGH|\w+_VERSION)"
+    r"|(AS|RUSTC)_\w+|GCC\d+_NO_\w+|RUST_IS_AVAILABLE"
+    r")"
 )
 """Options that say which tools built the kernel and what they can do: nobody sets them."""
-_SET_BY_PEOPLE = re.compile(r"CONFIG_CC_(OPTIMIZE|STACKPROTECTOR|IMPLICIT|WERROR).*|CONFIG_LD_DEAD_CODE.*")
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,14 @@ def changed_options(before: Known, after: Known, *, same_source: bool) -> tuple[
     }
     placed = {name: _placed(one, before, after) for name, one in plain.items()}
     if before.rules and after.rules:
-        return tuple(_Folding(placed, before, after, before.rules, after.rules).folded())
+        folding = _Folding(placed, before, after, before.rules, after.rules, same_source)
+        return tuple(folding.folded())
     return tuple(_by_name(one, before, after, same_source=same_source) for one in placed.values())
 
 
 def is_of_tools(option: str) -> bool:
     """Whether the option tells of the compiler and its kin, by its name."""
-    return bool(_TOOLS.fullmatch(option)) and not _SET_BY_PEOPLE.fullmatch(option)
+    return bool(_TOOLS.fullmatch(option))
 
 
 def _placed(one: OptionChange, before: Known, after: Known) -> OptionChange:
@@ -86,6 +88,7 @@ class _Folding:
     after: Known
     old: Rules
     new: Rules
+    same_source: bool
     roots: dict[str, _Root] = field(default_factory=dict)
 
     def folded(self) -> Iterable[OptionChange]:
@@ -110,7 +113,7 @@ class _Folding:
             return _Root(Cause.COMPILER)
         known = self.old.knows(name), self.new.knows(name)
         if not all(known):
-            return _Root(Cause.SOURCE if any(known) else Cause.OWN)
+            return _Root(Cause.SOURCE if any(known) or not self.same_source else Cause.OWN)
         return None if self._could_not_stay(one) else _Root(Cause.OWN)
 
     def _could_not_stay(self, one: OptionChange) -> bool:
@@ -151,7 +154,7 @@ class _Folding:
     def _without_reason(self, name: str, reasons: frozenset[str]) -> _Root:
         if reasons:
             return _Root(Cause.OWN)
-        if self.old is not self.new:
+        if not self.same_source:
             return _Root(Cause.SOURCE)
         prompt = self.changes[name].prompt
         return _Root(Cause.OWN if prompt else Cause.COMPILER)

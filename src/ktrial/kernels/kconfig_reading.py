@@ -4,9 +4,7 @@ Kconfig asks the compiler what it can do, by shell commands (scripts/Kconfig.inc
 taken to say yes: what matters is which options depend on which, not what this machine's compiler can do.
 """
 
-import io
 import os
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +15,9 @@ import kconfiglib
 
 from ktrial.errors import SourceUnusable
 from ktrial.kernels.kconfig_rules import Rules
+from ktrial.kernels.source.menu_reader import Reader
 
 _ENVIRONMENT = {"ARCH": "x86", "SRCARCH": "x86", "KERNELVERSION": "", "KCONFIG_FUNCTIONS": __name__}
-_NEW_KEYWORDS = re.compile(r"^([ \t]+)(modules|transitional)[ \t]*$", re.MULTILINE)
-"""`modules` alone since Linux 5.14, `transitional` since 6.18: kconfiglib 14 knows neither."""
-_OLD_WORDS = {"modules": r"option modules", "transitional": ""}
 _lock = threading.Lock()
 """kconfiglib takes its surroundings from the environment of the process."""
 
@@ -34,7 +30,7 @@ def rules_in(directory: Path) -> Rules:
     directory = directory.resolve()
     with _lock, _environment(directory):
         try:
-            return Rules(_Kconfig("Kconfig", warn=False))
+            return Rules(Reader("Kconfig", warn=False))
         except (kconfiglib.KconfigError, OSError, RecursionError, UnicodeError) as error:
             raise SourceUnusable(
                 name=directory,
@@ -43,14 +39,6 @@ def rules_in(directory: Path) -> Rules:
                 problem=f"its Kconfig files cannot be read: {error}",
                 advice="without them nobody can tell which options follow from others",
             ) from None
-
-
-class _Kconfig(kconfiglib.Kconfig):  # type: ignore[misc]
-    """Reads keywords that are newer than kconfiglib."""
-
-    def _open(self, filename: str, mode: str) -> Any:
-        text = Path(filename).read_text(encoding="utf-8", errors="replace")
-        return io.StringIO(_NEW_KEYWORDS.sub(lambda match: match[1] + _OLD_WORDS[match[2]], text))
 
 
 @contextmanager

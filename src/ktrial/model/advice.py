@@ -30,6 +30,8 @@ class WarningKind(StrEnum):
     """It changed while the study ran."""
     CONFOUND = "confound"
     """It differs between treatments, and no factor of the study's says so."""
+    WHOLE_STEP = "whole-step"
+    """Two kernels differ in several ways at once, as different versions do: a note, and no alarm."""
     DRIFT = "drift"
     AUTOCORRELATION = "autocorrelation"
     BIMODAL = "bimodal"
@@ -55,9 +57,18 @@ class WarningKind(StrEnum):
     """A results file with parts that could not be used."""
 
 
+NOTES = frozenset({WarningKind.WHOLE_STEP})
+"""What is said so that a result is read for what it is; nothing is wrong with the data."""
+
+
 class DataWarning(Model):
     """One warning: what is odd about the data, and what to do about it."""
 
     kind: WarningKind
     text: str
     advice: str = ""
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is no alarm."""
+        return self.kind in NOTES

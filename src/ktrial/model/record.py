@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from ktrial.model.base import Model
+from ktrial.model.kernel_difference import KernelDifference
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Result
@@ -20,3 +21,5 @@ class StudyRecord(Model):
     trials: tuple[Trial, ...]
     """Those that ended, in run order."""
     result: Result
+    kernels: tuple[KernelDifference, ...] = ()
+    """What differs from the baseline's kernel to each other one that trials ran on."""

@@ -6,13 +6,14 @@ Importing this package costs next to nothing: a function imports what it needs t
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ktrial.model.kernel_difference import KernelDifference
 from ktrial.model.record import StudyRecord
 
 if TYPE_CHECKING:
     from ktrial.report.why import Why
     from ktrial.store import Store
 
-__all__ = ["csv", "html", "markdown", "samples_csv", "whys"]
+__all__ = ["csv", "html", "kernel_difference_html", "markdown", "samples_csv", "whys"]
 
 
 def html(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
@@ -42,6 +43,13 @@ def whys(store: "Store", record: StudyRecord, most: int | None = None) -> "tuple
     from ktrial.report.why import whys as whys_of
 
     return whys_of(store, record, most)
+
+
+def kernel_difference_html(found: KernelDifference) -> str:
+    """What differs between two kernels, as one self-contained HTML page."""
+    from ktrial.report.kernel_difference_page import page
+
+    return page(found)
 
 
 def csv(record: StudyRecord) -> str:

@@ -6,11 +6,13 @@ from typing import NamedTuple
 from ktrial.model.differences import Differences, OptionDifference
 from ktrial.model.kernel_values import ValueDifference
 from ktrial.report import figures
+from ktrial.report.options import option_change
 from ktrial.report.printable import one_line, shortened
 
 _MOST = 12
 """Lines of each kind; what is left is counted."""
 _VALUE_COLUMNS = 32
+CAUSES = "Settings that plausibly cause it: what they govern moved as they say"
 _PLACES = ("/proc/sys/", "/sys/")
 
 
@@ -28,6 +30,7 @@ def sections(found: Differences) -> tuple[Section, ...]:
     owned = [_option(one) for one in found.options if one.owners]
     changed = [one for one in found.values if None not in (one.before, one.after)]
     kinds = (
+        _section(CAUSES, causes(found)),
         _section("Levels", [f"{one.factor}: {one.before} → {one.after}" for one in found.levels]),
         _section("Boot parameters", list(_boot(found))),
         _section("Configuration: options that plausibly own these functions", owned),
@@ -44,6 +47,18 @@ def sections(found: Differences) -> tuple[Section, ...]:
     return tuple(kind for kind in kinds if kind.lines)
 
 
+def causes(found: Differences) -> list[str]:
+    """`block/nullb1/queue/read_ahead_kb: 128 → 8192: average read size 128 → 2,340.6`: one line a setting."""
+    return [f"{_value(one)}: {_governed(one)}" for one in found.values if one.governs]
+
+
+def _governed(one: ValueDifference) -> str:
+    return ", ".join(
+        f"{metric.metric} {figures.number(metric.before)} → {figures.number(metric.after)}"
+        for metric in one.governs
+    )
+
+
 def _section(title: str, lines: Sequence[str]) -> Section:
     return Section(title, tuple(map(one_line, lines[:_MOST])), max(0, len(lines) - _MOST))
 
@@ -54,13 +69,8 @@ def _boot(found: Differences) -> Iterator[str]:
 
 
 def _option(one: OptionDifference) -> str:
-    """`+LRU_GEN (mm)`: set in the second only; `−NR_CPUS=64`: in the first only; `HZ 250 → 1000`."""
-    name = one.option.removeprefix("CONFIG_")
     owner = f" ({one.owners[0]})" if one.owners else ""
-    if one.before is not None and one.after is not None:
-        return f"{name} {_text(one.before)} → {_text(one.after)}{owner}"
-    sign, value = (figures.MINUS, one.before) if one.after is None else ("+", one.after)
-    return f"{sign}{name}{owner}" if value == "y" else f"{sign}{name}={_text(value)}{owner}"
+    return f"{option_change(one)}{owner}"
 
 
 def _value(one: ValueDifference) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
+from ktrial.model.kernel_difference import KernelDifference
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.trial import CounterDelta, Trial
 from ktrial.model.workload import Sample
@@ -56,6 +57,18 @@ def compressed(profile: Profile) -> bytes:
 def profile_of(content: bytes) -> Profile:
     """The profile in a row of `profiles`. Raises zlib.error, pydantic.ValidationError."""
     return Profile.model_validate_json(zlib.decompress(content))
+
+
+def kernel_difference_row(study_id: int, found: KernelDifference) -> Row:
+    """The row in `kernel_differences`."""
+    text = found.model_dump_json(exclude_defaults=True)
+    sides = {"before": found.before.digest, "after": found.after.digest}
+    return {"study_id": study_id, **sides, "content": zlib.compress(text.encode())}
+
+
+def kernel_difference_of(content: bytes) -> KernelDifference:
+    """The difference in a row of `kernel_differences`. Raises zlib.error, pydantic.ValidationError."""
+    return KernelDifference.model_validate_json(zlib.decompress(content))
 
 
 def trial_of(row: RowMapping, samples: Iterable[RowMapping], counters: Iterable[RowMapping]) -> Trial:

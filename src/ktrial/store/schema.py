@@ -16,8 +16,9 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 2
-"""1: trials, samples, counters. 2: profiles; `count` in a study's machine.
+SCHEMA_VERSION = 3
+"""1: trials, samples, counters. 2: profiles; `count` in a study's machine. 3: kernel_differences; builds in a
+study, and factors that change them.
 
 Raise it with every change to a table, and with every field added to a model that is stored as JSON (Study,
 PlannedTrial, Provenance, DataWarning): an older ktrial must refuse what it cannot read. `opening` brings
@@ -99,3 +100,16 @@ profiles = Table(
     Index("profiles_of_trial", "trial_id"),
 )
 """`content` is model.kernel_profile.Profile as JSON, compressed by zlib: some 20 KB a profile."""
+
+kernel_differences = Table(
+    "kernel_differences",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
+    Column("before", String(64), nullable=False),
+    Column("after", String(64), nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    UniqueConstraint("study_id", "before", "after"),
+)
+"""`before`, `after`: the kernels' digests; `content` is model.kernel_difference.KernelDifference as JSON,
+compressed by zlib: 1 to 60 KB."""

@@ -1,5 +1,6 @@
 """The store: studies and the trials that ended. Every trial is written in one transaction as it ends."""
 
+import contextlib
 import difflib
 import sqlite3
 import zlib
@@ -17,11 +18,12 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from ktrial.errors import StoreDamaged, StoreError, StudyNotStored
 from ktrial.model.base import digest
+from ktrial.model.kernel_difference import KernelDifference
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store import rows, sqlite
-from ktrial.store.schema import counters, profiles, samples, studies, trials
+from ktrial.store.schema import counters, kernel_differences, profiles, samples, studies, trials
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
 
@@ -153,6 +155,23 @@ class Store:
             there = inspect(connection).has_table(profiles.name)
             content = connection.scalar(query) if there else None
             return rows.profile_of(content) if content is not None else None
+
+    def add_kernel_difference(self, study_id: int, found: KernelDifference) -> None:
+        """Store what differs between two kernels of the study, by their digests; an older one is replaced."""
+        table, row = kernel_differences, rows.kernel_difference_row(study_id, found)
+        same = [table.c[name] == row[name] for name in ("study_id", "before", "after")]
+        with contextlib.suppress(_Conflict), self._writing() as connection:
+            connection.execute(delete(table).where(*same))
+            connection.execute(insert(table).values(**row))
+
+    def kernel_differences(self, study_id: int) -> tuple[KernelDifference, ...]:
+        """What is known about the differences between the study's kernels, in the order of storing."""
+        table = kernel_differences
+        query = select(table.c.content).where(table.c.study_id == study_id).order_by(table.c.id)
+        with self._reading() as connection:
+            # A store of an older schema that may only be read has no such table.
+            there = inspect(connection).has_table(table.name)
+            return tuple(map(rows.kernel_difference_of, connection.scalars(query))) if there else ()
 
     def delete(self, study_id: int) -> None:
         """Remove the study and its trials. Raises StudyNotStored."""
