@@ -63,7 +63,7 @@ PUBLIC = {
         FunctionFiles
     """,
     "ktrial.model.kernel_values": """
-        KernelValues ValueDifference
+        Governed KernelValues ValueDifference
     """,
     "ktrial.model.explanation": """
         Count Explanation Match Row Side

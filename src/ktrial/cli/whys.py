@@ -30,6 +30,8 @@ def print_whys(whys: Sequence[Why], console: Console) -> None:
         text = f"{where}: {figures.signed(why.whole.difference)}: {parts}"
         left = len(why.parts) > _MOST_FUNCTIONS
         console.print(f"  {one_line(breakable(text))}{', …' if left else ''}")
+        for cause in why.causes:
+            console.print(f"    setting {one_line(breakable(cause))}")
     if len(whys) > MOST_WORKLOADS:
         console.print("  and more, in the report")
 
@@ -48,6 +50,7 @@ def whys_as_json(whys: Sequence[Why]) -> list[dict[str, Any]]:
             "unexplained": why.unexplained,
             "functions": [_part(part) for part in why.parts],
             "others": _part(why.others),
+            "causes": why.causes,
             "subsystems": {part.name: part.difference for part in why.subsystems},
         }
         for why in whys

@@ -17,6 +17,14 @@ class KernelValues(Model):
     """File or directory → why it has no value here: the errno's name, `changing`, `long`, `unreadable`."""
 
 
+class Governed(Model):
+    """One metric that a setting decides, and that moved as the setting says."""
+
+    metric: str
+    before: float
+    after: float
+
+
 class ValueDifference(Model):
     """One setting whose default differs between two kernels, or that one of them does not have."""
 
@@ -26,3 +34,5 @@ class ValueDifference(Model):
     after: str | None
     subsystem: str = ""
     """Told by the path; empty where that is not known."""
+    governs: tuple[Governed, ...] = ()
+    """What was measured, hangs on it, and moved as it says: then it is plausibly a cause."""

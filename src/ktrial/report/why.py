@@ -13,7 +13,7 @@ from ktrial.model.record import StudyRecord
 from ktrial.model.verdict import Comparison, Verdict
 from ktrial.model.workload import Mode
 from ktrial.report import figures, summary
-from ktrial.report.around import Section, sections
+from ktrial.report.around import Section, causes, sections
 from ktrial.report.call_stacks import stacks_of_both
 from ktrial.report.flame_frames import Frames, frames
 from ktrial.report.stack_alignment import aligned
@@ -65,6 +65,8 @@ class Why(NamedTuple):
     """The differential flame graph's; None where calls were not followed."""
     around: tuple[Section, ...] = ()
     """What else differs, and may be the cause."""
+    causes: tuple[str, ...] = ()
+    """Settings that differ, each with the metrics that it governs and that moved as it says."""
 
     @property
     def rows(self) -> tuple[Part, ...]:
@@ -109,6 +111,7 @@ def explained(comparisons: Sequence[Comparison], found: Explained, most_frames: 
         unexplained=float(explanation.unexplained),
         frames=_frames(found.before, found.after, explanation, most_frames),
         around=sections(found.differences),
+        causes=tuple(causes(found.differences)),
     )
 
 

@@ -12,6 +12,7 @@ from ktrial.model.machine import Boot, CarriedFile, CgroupLimits
 from ktrial.model.study import Disk, Study
 from ktrial.model.workload import WorkloadUse
 from ktrial.runner import disks, memory_limit, sched_ext
+from ktrial.runner.disk_settings import DiskSettings
 from ktrial.runner.in_force import InForce, in_force
 from ktrial.runner.settings import Setting, level_text, settings_of
 from ktrial.runner.sources import Sources
@@ -149,6 +150,8 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources
         machine = study.machine
         limits = None if machine.kind == _THIS_SYSTEM else machine.cgroup
         around = in_force(study, treatment, kernel, boot.parameters)
+        if machine.disk:
+            around += (DiskSettings(machine.disk),)
         made.append(Job(use.label, with_levels, workload, boot, settings, machine.disk, limits, around))
     return tuple(made)
 

@@ -17,12 +17,14 @@ from ktrial.model.trial import Trial
 from ktrial.runner.settings import same
 from ktrial.runner.trial import OPERATIONS
 from ktrial.stats.config_owners import differing_options, heavy_subsystems
+from ktrial.stats.governed import governed
 from ktrial.stats.setting_owners import setting_owner
 
 _SMALL = 10.0
 """Added to both sides of a ratio, over the whole run; and what is less apart is no finding."""
 _SMALLEST_DIFFERENCE = math.log(1.01)
 _LAST = "network"
+_DISKS = "/sys/block/"
 _TIMES = re.compile(r".*_ns|.*_time|.*run_delay|stat\.cpu\..*|rusage\.maxrss_kib")
 """Counters that are no events: times, which most kernels only sample at each tick."""
 
@@ -58,7 +60,9 @@ def differences(
         boot_before=tuple(one for one in first if one not in second),
         boot_after=tuple(one for one in second if one not in first),
         options=_options(explanation, before, after, found),
-        values=_values(explanation, before, after, values, found),
+        values=_with_governed(
+            study, explanation, before, after, _values(explanation, before, after, values, found)
+        ),
         counters=_counters(explanation, before, after, found),
         unknown=tuple(found.unknown),
     )
@@ -124,6 +128,47 @@ def _options(
             return ()
         configs.append(config)
     return differing_options(explanation, configs[0], configs[1])
+
+
+def _with_governed(
+    study: Study,
+    explanation: Explanation,
+    before: Arm,
+    after: Arm,
+    found: tuple[ValueDifference, ...],
+) -> tuple[ValueDifference, ...]:
+    """With the settings of the study's own disk; those that govern what was measured come first."""
+    if study.machine.disk:
+        found = tuple(one for one in found if not one.path.startswith(_DISKS))
+    measured = _measured(explanation, before, after)
+    told = [
+        one.model_copy(update={"governs": governed(one.path, one.before, one.after, measured, study.margin)})
+        if one.before is not None and one.after is not None
+        else one
+        for one in (*_of_disk(before, after), *found)
+    ]
+    return tuple(sorted(told, key=lambda one: not one.governs))
+
+
+def _of_disk(before: Arm, after: Arm) -> Iterable[ValueDifference]:
+    """What the disk had while the workloads ran, as both trials tell it."""
+    old, new = (arm.trial.settings if arm.trial else {} for arm in (before, after))
+    for path in sorted(old.keys() & new.keys()):
+        if path.startswith(_DISKS) and not _is_same(old[path], new[path]):
+            yield ValueDifference(path=path, before=old[path], after=new[path], subsystem=setting_owner(path))
+
+
+def _measured(explanation: Explanation, before: Arm, after: Arm) -> dict[str, tuple[float, float]]:
+    """Metric → what both trials measured of it."""
+    old, new = (
+        {
+            sample.metric: sample.value
+            for sample in (arm.trial.samples if arm.trial else ())
+            if sample.workload == explanation.workload
+        }
+        for arm in (before, after)
+    )
+    return {name: (old[name], new[name]) for name in old.keys() & new.keys()}
 
 
 def _values(
