@@ -1,4 +1,4 @@
-"""What a trial mounts or loads is taken away again, after SIGKILL too: by the next ktrial, or `ktrial restore`."""
+"""What a trial mounts or loads is taken away again, after SIGKILL too: at the end, or by `ktrial restore`."""
 
 import os
 import signal
