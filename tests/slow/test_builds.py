@@ -1,0 +1,146 @@
+"""A real kernel built by content: reused trees, patches, interruption, and a boot. Compiles for minutes."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ktrial import kernels
+from ktrial.errors import OptionNotTaken, PatchNotApplied
+from ktrial.kernels import cache_directory
+from ktrial.kernels.source import build, configured, debian_source, kept_trees, menu_of, requested
+from ktrial.model.build import Build
+from ktrial.model.kernel import Kernel
+
+pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(4 * 3600)]
+SOURCE = "debian:linux-source-6.1"
+KTRIAL = Path(sys.executable).with_name("ktrial")
+SLICE = """\
+--- a/kernel/sched/fair.c
++++ b/kernel/sched/fair.c
+@@ -71,3 +71,3 @@
+  */
+-unsigned int sysctl_sched_latency\t\t\t= 6000000ULL;
++unsigned int sysctl_sched_latency\t\t\t= 24000000ULL;
+ static unsigned int normalized_sysctl_sched_latency\t= 6000000ULL;
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache() -> Iterator[Path]:
+    """A cache of its own on the same file system, and no ccache: what is compiled is compiled."""
+    source = debian_source("linux-source-6.1")
+    directory = Path(tempfile.mkdtemp(prefix="tests-", dir=cache_directory()))
+    (directory / "sources").symlink_to(source.parent)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("KTRIAL_CACHE", str(directory))
+        patched.setenv("CCACHE_DISABLE", "1")
+        yield directory
+    shutil.rmtree(directory)
+
+
+def asked(**parts: object) -> Build:
+    return requested(SOURCE, directory=Path.cwd(), **parts)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def first(cache: Path) -> tuple[Kernel, float]:
+    begin = time.monotonic()
+    kernel = build(asked())
+    return kernel, time.monotonic() - begin
+
+
+def log_of(cache: Path) -> str:
+    logs = sorted((cache / "trees").glob("*/build.log"), key=lambda path: path.stat().st_mtime)
+    return logs[-1].read_text(errors="replace")
+
+
+def files_in(log: str) -> int:
+    return sum(line.startswith(("  CC ", "  AS ")) for line in log.splitlines())
+
+
+def test_one_changed_option_is_built_five_times_faster_and_nothing_changed_takes_no_time(
+    first: tuple[Kernel, float], cache: Path
+) -> None:
+    kernel, whole = first
+    begin = time.monotonic()
+    assert build(asked()) == kernel
+    again = time.monotonic() - begin
+    begin = time.monotonic()
+    changed = build(asked(options=["MINIX_FS=y"]))
+    leaf = time.monotonic() - begin
+    print(f"from nothing {whole:.0f} s, one option {leaf:.1f} s, nothing changed {again:.2f} s")
+    assert changed.digest != kernel.digest
+    assert files_in(log_of(cache)) < 60
+    assert whole / leaf >= 5
+    assert again < 2
+    assert len(kept_trees()) == 1
+
+
+def test_an_incremental_build_gives_what_a_build_from_nothing_gives(first: tuple[Kernel, float]) -> None:
+    kernel, _ = first
+    build(asked(options=["MINIX_FS=y"]))
+    kernels.remove(kernel.name)
+    assert build(asked()).digest == kernel.digest
+
+
+def test_a_patch_that_changes_a_constant_changes_the_kernel(
+    first: tuple[Kernel, float], cache: Path, tmp_path: Path
+) -> None:
+    patch = tmp_path / "slice.patch"
+    patch.write_text(SLICE)
+    patched = build(asked(patches=[str(patch)]))
+    assert patched.digest != first[0].digest
+    assert files_in(log_of(cache)) < 20
+    original = debian_source("linux-source-6.1") / "kernel/sched/fair.c"
+    assert "24000000ULL" not in original.read_text(), "the cache's own file was not written through its link"
+    patch.write_text(SLICE.replace("6000000ULL", "7000000ULL"))
+    with pytest.raises(PatchNotApplied, match=r"hunk 1 of kernel/sched/fair\.c fails"):
+        build(asked(patches=[str(patch)]))
+
+
+def test_options_that_cannot_be_set_name_what_they_need(first: tuple[Kernel, float]) -> None:
+    with pytest.raises(OptionNotTaken) as caught:
+        configured(asked(options=["XFS_ONLINE_SCRUB=y"]))
+    assert "XFS_FS [=n]" in caught.value.advice
+    with pytest.raises(OptionNotTaken) as caught:
+        configured(asked(options=["RATIONAL=n", "CRYPTO_HASH=n"]))
+    assert "selected by" in caught.value.advice
+    with pytest.raises(OptionNotTaken, match="no such option"):
+        configured(asked(options=["SCHED_MUQSS=y"]))
+    slab = menu_of(asked()).options["CONFIG_SLAB"]
+    assert slab.choice == ("SLAB", "SLUB", "SLOB")
+
+
+def test_a_killed_build_goes_on_where_it_was(first: tuple[Kernel, float], cache: Path) -> None:
+    command = [KTRIAL, "kernel", "build", SOURCE, "--make", "KCFLAGS=-O2 -DANOTHER"]
+    process = subprocess.Popen(command, start_new_session=True, env=dict(os.environ))
+    while True:
+        time.sleep(1)
+        log = log_of(cache)
+        if "ANOTHER" not in log and files_in(log) >= 100 and process.poll() is None:
+            break
+        assert process.poll() is None
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    time.sleep(5)
+    before = files_in(log_of(cache))
+    assert len(kept_trees()) == 2
+    subprocess.run(command, check=True)
+    assert len(kept_trees()) == 2, "the same tree"
+    assert before + files_in(log_of(cache)) < files_in(log_of(cache)) + 1000
+    assert files_in(log_of(cache)) < 1000 - before + 50
+
+
+def test_the_guest_kernel_boots_and_runs_in_exact_mode(first: tuple[Kernel, float], tmp_path: Path) -> None:
+    done = subprocess.run(
+        [KTRIAL, "measure", "--help"], check=False, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0
