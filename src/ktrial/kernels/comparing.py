@@ -46,6 +46,11 @@ def known_of(kernel: Kernel, rules: Rules | None) -> Known | None:
     return Known(config, read(text), rules) if config else None
 
 
+def modules_known(kernel: Kernel) -> bool:
+    """Whether its modules came with it, and depmod's lists with them."""
+    return bool(_modules(kernel))
+
+
 def changed_modules(before: Kernel, after: Kernel) -> tuple[ModuleChange, ...]:
     """Modules that only one of the two has, or that one of them has built in; by name."""
     old, new = _modules(before), _modules(after)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ktrial.errors import KernelError
 from ktrial.kernels import Progress, silent
-from ktrial.kernels.comparing import changed_modules, known_of, side_of
+from ktrial.kernels.comparing import changed_modules, known_of, modules_known, side_of
 from ktrial.kernels.folding import changed_options
 from ktrial.kernels.kconfig_of import rules_of_kernel, rules_of_source
 from ktrial.kernels.kconfig_rules import Rules
@@ -135,7 +135,7 @@ def _patch(patch: Patch, *, in_first: bool) -> PatchDifference:
 
 
 def _modules(a: Kernel, b: Kernel, notes: _Notes) -> tuple[ModuleChange, ...]:
-    missing = [kernel.name for kernel in (a, b) if kernel.modules is None]
+    missing = [kernel.name for kernel in (a, b) if not modules_known(kernel)]
     if len(missing) == 1:
         notes.add(f"modules: those of {missing[0]} are not known")
     return () if missing else changed_modules(a, b)
