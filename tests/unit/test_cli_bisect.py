@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ from ktrial.model.build import Build
 from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.machine import Boot
 from ktrial.model.menus import MenuOption, Menus
+from ktrial.model.workload import Mode
 from ktrial.runner.observer import Observer
 from ktrial.runner.one_kernel import Runs
 from ktrial.search.bisect.config import Builder
@@ -74,8 +76,10 @@ class FakeSource:
 class Machine(ScriptedMachine):
     """Remembers what was written before a program runs."""
 
-    def __init__(self, number: Callable[[Boot, dict[str, str]], float]) -> None:
-        super().__init__()
+    def __init__(
+        self, number: Callable[[Boot, dict[str, str]], float], mode: Mode = Mode.EXACT_CLOCK
+    ) -> None:
+        super().__init__(mode=mode)
         self._number = number
 
     def _one(self, boot: Boot, step: Step) -> StepResult:
@@ -96,8 +100,10 @@ class Here:
         self._patch = patch
         self.machine = Machine(lambda boot, settings: 1000.0)
 
-    def measured_on(self, number: Callable[[Boot, dict[str, str]], float]) -> None:
-        machine = self.machine = Machine(number)
+    def measured_on(
+        self, number: Callable[[Boot, dict[str, str]], float], mode: Mode = Mode.EXACT_CLOCK
+    ) -> None:
+        machine = self.machine = Machine(number, mode)
 
         def runs(store: Store, observer: Observer, _jobs: int | None) -> Runs:
             # One after another: the settings are the machine's.
@@ -351,3 +357,26 @@ def test_knobs_from_two_files(here: Here, tmp_path: Path) -> None:
     (tmp_path / "b").write_text("vm.swappiness=1\n")
     said = here.run("bisect", "knobs", "--kernel", "debian:6.1", "--from", "a", "--to", "b", *FORK)
     assert (said.status, "it has no value for kernel.same" in said.messages) == (2, True)
+
+
+def test_in_real_time_each_answer_is_a_test_and_the_error_is_told(here: Here) -> None:
+    noise = random.Random(1)
+
+    def number(_boot: Boot, settings: dict[str, str]) -> float:
+        slow = 1.2 if settings["/proc/sys/vm/swappiness"] == "1" else 1.0
+        return 1000 * slow * math.exp(noise.gauss(0, 0.01))
+
+    here.measured_on(number, Mode.TIMED)
+    knobs = [f"net.core.k{at}=1..2" for at in range(3)] + ["vm.swappiness=60..1"]
+    arguments = [part for knob in knobs for part in ("--knob", knob)]
+    command = ("bisect", "knobs", "--kernel", "debian:6.1", *arguments, *FORK, "--machine", "kvm")
+    said = here.run(*command)
+    assert said.status == 0, said.messages
+    assert said.output.splitlines()[-1] == "vm.swappiness 60 → 1 explains the difference."
+    assert "any decision of this search is wrong is at most 5 %" in said.output
+    assert "is decided with probability" in said.output
+    programs = len(here.machine.programs)
+    again = here.run(*command)
+    assert again.status == 0, again.messages
+    assert again.output.splitlines()[-1] == said.output.splitlines()[-1]
+    assert len(here.machine.programs) == programs, "what was measured is not measured again"

@@ -5,7 +5,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.bisecting import DryRun, Limit, Margin, MetricNames, StudyFile, TopFunctions, Wanted, study_at
+from ktrial.cli.bisecting import (
+    AllowHostChanges,
+    Alpha,
+    DryRun,
+    FirstBlocks,
+    Limit,
+    MachineName,
+    Margin,
+    MetricNames,
+    StudyFile,
+    TopFunctions,
+    Wanted,
+    study_at,
+)
 from ktrial.cli.counting import BootParameters
 from ktrial.cli.measuring import Cpus, Given, MemorySize, Workloads
 from ktrial.cli.options import Jobs, Json, Perturbations, StoreOption, kernel_names
@@ -13,6 +26,7 @@ from ktrial.cli.options import Jobs, Json, Perturbations, StoreOption, kernel_na
 if TYPE_CHECKING:
     from ktrial.kernels import Progress
     from ktrial.model.build import Build
+    from ktrial.model.kernel import Kernel
     from ktrial.model.study import Study
     from ktrial.runner.one_kernel import Runs
     from ktrial.search.bisect.config import Builder
@@ -36,6 +50,9 @@ def config(
     after: Annotated[str, typer.Argument(metavar="B", help="Another one, of the same source.")],
     source: Source = None,
     study: StudyFile = None,
+    machine: MachineName = None,
+    alpha: Alpha = 0.05,
+    blocks: FirstBlocks = 60,
     workload: Workloads = None,
     metric: MetricNames = None,
     margin: Margin = None,
@@ -67,6 +84,9 @@ def config(
         store,
         jobs,
         top,
+        machine,
+        alpha,
+        blocks,
     )
     builds = tuple(_build(one, source, wanted.study) for one in (before, after))
     terms = wanted.terms("config", before, after)
@@ -93,6 +113,9 @@ def patches(
         list[str] | None, typer.Option("--option", metavar="NAME=y", help="An option; may be repeated.")
     ] = None,
     study: StudyFile = None,
+    machine: MachineName = None,
+    alpha: Alpha = 0.05,
+    blocks: FirstBlocks = 60,
     workload: Workloads = None,
     metric: MetricNames = None,
     margin: Margin = None,
@@ -125,6 +148,9 @@ def patches(
         store,
         jobs,
         top,
+        machine,
+        alpha,
+        blocks,
     )
 
     def asked(*series: str) -> "Build":
@@ -201,6 +227,10 @@ def knobs(
         Path | None, typer.Option("--to", metavar="FILE", help="B, with the same knobs.")
     ] = None,
     study: StudyFile = None,
+    machine: MachineName = None,
+    alpha: Alpha = 0.05,
+    blocks: FirstBlocks = 60,
+    allow_host_changes: AllowHostChanges = False,
     workload: Workloads = None,
     metric: MetricNames = None,
     margin: Margin = None,
@@ -233,12 +263,16 @@ def knobs(
         store,
         jobs,
         top,
+        machine,
+        alpha,
+        blocks,
+        allow_host_changes,
     )
     ranges = _ranges(knob or [], before, after, wanted)
     name = _kernel(kernel, wanted)
     terms = wanted.terms("knobs", "A", "B")
     with wanted.runs() as runs:
-        ground = KnobGround(lambda: runs.kernel(name), ranges)
+        ground = KnobGround(lambda: _obtained(runs, name), ranges)
         _searched(ground, terms, wanted, runs)
 
 
@@ -268,23 +302,34 @@ def _kernel(kernel: str | None, wanted: Wanted) -> str:
     from ktrial.cli.counting import BadOption
     from ktrial.cli.known import known
 
+    if wanted.on_host:
+        return "host"
     name = kernel or (wanted.study.machine.kernel if wanted.study else "")
     if not name:
         raise BadOption(option="--kernel", problem="which kernel? ktrial kernel list")
     return known().kernel_name(name)
 
 
+def _obtained(runs: "Runs", name: str) -> "Kernel":
+    """The kernel of that name; the running one where trials run on this system."""
+    from ktrial.runner.this_system import RunsAlready
+
+    return runs.machine.kernel() if isinstance(runs.machine, RunsAlready) else runs.kernel(name)
+
+
 def _searched(
     ground: "SubsetGround", terms: "Terms", wanted: Wanted, runs: "Runs", *, builds: bool = False
 ) -> None:
     """Show the plan; search; show the result."""
+    from ktrial.search.bisect.in_time import TimedInvestigation
     from ktrial.search.bisect.investigation import Investigation
     from ktrial.search.bisect.plan import plan_of
 
     names = [" + ".join(item.name for item in ground.described(at)) for at in range(ground.items.count)]
     differing = sum(len(ground.described(at)) for at in range(ground.items.count))
     wanted.show_plan(plan_of(terms, names, differing, runs.store, builds=builds))
-    wanted.show(Investigation(ground, terms, runs).run())
+    kind = TimedInvestigation if wanted.in_time else Investigation
+    wanted.show(kind(ground, terms, runs).run())
 
 
 def _build(text: str, source: str | None, study: "Study | None") -> "Build":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.cli.measuring import Given, measurement
-from ktrial.cli.terminal import messages, output, print_json
+from ktrial.cli.terminal import messages, output, print_json, say
 from ktrial.model.design import Plan
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
@@ -33,6 +33,19 @@ MetricNames = Annotated[
 ]
 Limit = Annotated[int | None, typer.Option(min=3, metavar="N", help="Measure at most so many candidates.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and measure nothing.")]
+MachineName = Annotated[
+    str | None, typer.Option("--machine", metavar="NAME", help="exact; in real time: kvm, or host for knobs.")
+]
+Alpha = Annotated[
+    float,
+    typer.Option(min=0.0001, max=0.3, metavar="P", help="In real time: chance of a wrong answer, at most."),
+]
+FirstBlocks = Annotated[
+    int, typer.Option("--blocks", min=6, max=480, metavar="N", help="In real time: blocks of A and B first.")
+]
+AllowHostChanges = Annotated[
+    bool, typer.Option("--allow-host-changes", help="With --machine host: change this system's settings.")
+]
 StudyFile = Annotated[
     Path | None,
     typer.Option("--study", metavar="FILE", help="Measure as this study does."),
@@ -56,9 +69,34 @@ class Wanted:
     store: str | None = None
     jobs: int | None = None
     top: int = 5
+    machine: str | None = None
+    alpha: float = 0.05
+    blocks: int = 60
+    allow_host_changes: bool = False
 
     def how(self) -> "Measurement":
         """How candidates are measured: as options say, else as the study. Raises WorkloadError, BadOption."""
+        found = self._as_said()
+        if self.machine is None:
+            return found
+        return replace(found, settings=found.settings.model_copy(update={"kind": self.machine}))
+
+    @property
+    def in_time(self) -> bool:
+        """Whether candidates are measured in real time. Raises UnknownMachine."""
+        from ktrial import machines
+
+        return not machines.find(self._kind()).mode.value.startswith("exact")
+
+    @property
+    def on_host(self) -> bool:
+        """Whether candidates are settings of this system."""
+        return self._kind() == "host"
+
+    def _kind(self) -> str:
+        return self.machine or (self.study.machine.kind if self.study else "exact")
+
+    def _as_said(self) -> "Measurement":
         from ktrial.runner.one_kernel import Measurement
 
         if self.study is None:
@@ -82,6 +120,8 @@ class Wanted:
             margin=_fraction(self.margin) if self.margin else margin,
             metrics=self.metrics,
             limit=self.limit,
+            alpha=self.alpha,
+            blocks=self.blocks,
             tell=messages().print,
         )
 
@@ -89,10 +129,17 @@ class Wanted:
     def runs(self) -> Iterator["Runs"]:
         """Where candidates are measured and kept."""
         from ktrial.cli import measuring
+        from ktrial.model.study import MachineSettings, Study
+        from ktrial.runner.host_changes import machine_for
         from ktrial.store import default_location, open_store
 
-        with open_store(self.store or default_location()) as opened:
-            yield measuring.runs(opened, Told(messages()), self.jobs)
+        about = Study(name="bisect", machine=MachineSettings(kind=self._kind()), factors=(), workloads=())
+        with (
+            open_store(self.store or default_location()) as opened,
+            machine_for(about, allow_host_changes=self.allow_host_changes, say=say) as machine,
+        ):
+            runs = measuring.runs(opened, Told(messages()), self.jobs)
+            yield replace(runs, machine=machine) if machine else runs
 
     def show_plan(self, plan: "SearchPlan") -> None:
         """Print the plan; end here where that is all that was asked for."""

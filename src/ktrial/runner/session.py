@@ -50,12 +50,14 @@ def run(
     jobs: int | None = None,
     retry_failed: bool = False,
     sources: Sources | None = None,
+    until: int | None = None,
 ) -> StudyRecord:
     """Run all trials of the study that are not in the store yet, and return the study with its result.
 
     `machine`: what to run them on, instead of the one that the study names. `jobs`: how many trials at once;
     as many as there are cores where load does not change the numbers, and one elsewhere, whatever is asked.
-    `retry_failed`: run trials again that ended with another outcome than `completed`.
+    `retry_failed`: run trials again that ended with another outcome than `completed`. `until`: in real time,
+    run so many blocks, whatever they say, instead of stopping by the study's own rule.
 
     A kernel that cannot be had, or that fails, is the outcome of its trials; the study goes on. If none of
     the kernels can be had, the first one's KernelError is raised. Raises Interrupted after Ctrl-C, SIGTERM
@@ -68,6 +70,7 @@ def run(
     session = (_TimedSession if study.timing else _Session)(
         study, store, machine, observer, sources, retry_failed
     )
+    session.until = until
     with Interruption() as interruption:
         try:
             machine.check()
@@ -96,6 +99,8 @@ class _Session:
     """How many trials there will be."""
     seconds: list[float] = field(default_factory=list)
     at_once: int = 1
+    until: int | None = None
+    """In real time: how many blocks are asked for; None: as many as it takes."""
 
     def __post_init__(self) -> None:
         self.plan = plan_of(self.study)
@@ -265,11 +270,19 @@ class _TimedSession(_Session):
         """Run blocks up to the next look, look, and so on."""
         self._begin(at_once)
         trials = self._stored()
-        while wanted := timed.blocks_wanted(self.study, trials, metrics_of(self.study, trials)):
+        while wanted := self._wanted(trials):
             self._tell(trials, wanted)
             block = timed.whole_blocks(self.study, trials)
             self._run_missing(interruption, self._planned(trials, block))
             trials = self._stored()
+
+    def _wanted(self, trials: Sequence[Trial]) -> int | None:
+        if self.until is None:
+            return timed.blocks_wanted(self.study, trials, metrics_of(self.study, trials))
+        # None can end while a treatment has no chance to.
+        if len(timed.given_up(self.study, trials)) == len(self.plan.treatments):
+            return None
+        return self.until if timed.whole_blocks(self.study, trials) < self.until else None
 
     def _stored(self) -> tuple[Trial, ...]:
         return self.store.trials(self.study_id)

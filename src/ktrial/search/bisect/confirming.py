@@ -55,7 +55,7 @@ def confirm(terms: Terms, setups: Mapping[str, Setup], runs: Runs) -> Confirmed:
 
 def study_of(name: str, setups: Mapping[str, Setup], how: Measurement, margin: float) -> Study:
     """A study whose treatments are the candidates: kernels, or settings of one kernel."""
-    rows = [_levels(setup) for setup in setups.values()]
+    rows = [levels_of(setup) for setup in setups.values()]
     factors = [factor for key in rows[0] if (factor := _factor(key, [row[key] for row in rows])) is not None]
     kernel = "" if any(one.kind is FactorKind.KERNEL for one in factors) else str(rows[0][FACTOR])
     names = [one.name for one in factors]
@@ -73,7 +73,8 @@ def study_of(name: str, setups: Mapping[str, Setup], how: Measurement, margin: f
     )
 
 
-def _levels(setup: Setup) -> dict[str, LevelValue]:
+def levels_of(setup: Setup) -> dict[str, LevelValue]:
+    """What a study of such candidates calls its levels, by factor."""
     return {FACTOR: setup.kernel.name, **setup.settings}
 
 

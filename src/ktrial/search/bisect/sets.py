@@ -55,6 +55,8 @@ class Search:
     """Sets that show the first cause's difference without it: either would do."""
     unexplained: list[Target] = field(default_factory=list)
     """Targets of which a part beyond the margin is left."""
+    undecided: list[Target] = field(default_factory=list)
+    """Targets of which it was not decided whether anything is left."""
     stopped: str = ""
     """Why it ended before its time; empty where it did not."""
 
@@ -74,15 +76,16 @@ class Search:
             self._note_unexplained()
 
     def _explain(self, judge: Judge[Subset]) -> None:
-        while judge.differ(self.found, self.items.everything) is Answer.YES:
+        while (answer := judge.differ(self.found, self.items.everything)) is Answer.YES:
             if len(self.causes) >= _MOST_CAUSES:
                 self.stopped = f"there are more than {_MOST_CAUSES} causes"
                 break
             before = self.found
             self._add(smallest(self.items, judge, before, self.items.everything), before, judge)
-        else:
-            return
-        self.unexplained.append(judge.target)
+        if answer is Answer.YES:
+            self.unexplained.append(judge.target)
+        elif answer is Answer.UNRESOLVED:
+            self.undecided.append(judge.target)
 
     def _add(self, members: Subset, base: Subset, judge: Judge[Subset]) -> None:
         needed = self.items.closed(members) - members - base

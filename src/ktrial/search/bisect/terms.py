@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ktrial.runner.one_kernel import Measurement
 from ktrial.search.bisect.oracles import Tell
+from ktrial.search.bisect.timed import FIRST_BLOCKS
 
 DEFAULT_MARGIN = 0.01
 
@@ -23,6 +24,10 @@ class Terms:
     """Names of those that are to be explained; empty: the first one of each workload."""
     limit: int | None = None
     """The most candidates that may be measured; None: as many as it takes."""
+    alpha: float = 0.05
+    """In real time: the probability that any decision of the search is wrong, at most."""
+    blocks: int = FIRST_BLOCKS
+    """In real time: the most blocks for the first question, which the others are planned from."""
     tell: Tell = field(default=lambda _text: None)
 
 
