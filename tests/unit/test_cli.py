@@ -68,7 +68,11 @@ def test_the_version_is_the_packages(cli: CommandLine) -> None:
     ("arguments", "message", "hint"),
     [
         (("rnu",), "No such command 'rnu'", "ktrial --help"),
-        (("run",), "Missing argument 'STUDY'", "ktrial run --help"),
+        (
+            ("run",),
+            "Missing argument 'STUDY'",
+            "name a file, or a study that comes with ktrial (ktrial run --list)",
+        ),
         (("run", "x.toml", "--jobs", "0"), "--jobs", "ktrial run --help"),
         (("run", "x.toml", "--jobs", "many"), "--jobs", "ktrial run --help"),
         (("run", "x.toml", "--perturbations", "0"), "--perturbations", "ktrial run --help"),

@@ -1,12 +1,14 @@
 """Every study that ktrial brings can be run as it is, with the workloads and providers that there are."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from ktrial.cli.known import known
 from ktrial.model.advice import DataWarning, WarningKind
+from ktrial.runner import shipped
 from ktrial.runner.planning import plan
 from ktrial.runner.study_file import load
 from ktrial.runner.study_file.shape import keys_of
@@ -31,6 +33,23 @@ def test_a_study_that_ktrial_brings_has_no_mistake(file: Path) -> None:
     assert study.name == file.stem
     assert study.question.endswith("?")
     assert len(plan(study).treatments) > 1
+
+
+def test_a_study_that_ktrial_brings_is_found_by_its_name_where_no_such_file_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shipped.file_of(Path("quick")) == STUDIES / "quick.toml"
+    assert list(shipped.names()) == [file.stem for file in FILES]
+    for elsewhere in ("quick.toml", "./no/quick", "nothing"):
+        assert shipped.file_of(Path(elsewhere)) == Path(elsewhere)
+    Path("quick").write_text("")
+    assert shipped.file_of(Path("quick")) == Path("quick")
+
+
+def test_the_wheel_has_the_studies() -> None:
+    built = tomllib.loads((STUDIES.parent / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    assert built["targets"]["wheel"]["force-include"] == {"studies": "ktrial/studies"}
 
 
 def test_the_quick_study_is_two_kernels_and_six_workloads() -> None:

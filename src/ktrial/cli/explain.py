@@ -13,36 +13,42 @@ _TOP = 20
 _BOOT = "Of --kernel: a boot parameter of {side} only; may be repeated."
 
 
+Workload = Annotated[
+    str | None,
+    typer.Option(metavar="W", help="One workload; else the only one.", autocompletion=workloads_of_study),
+]
+Before = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="A", help="A treatment; else the baseline.", autocompletion=treatment_names
+    ),
+]
+After = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="B", help="A treatment; else the only other.", autocompletion=treatment_names
+    ),
+]
+Kernels = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Instead of a study: a kernel to count now; given twice: from, to.",
+        autocompletion=kernel_names,
+    ),
+]
+FromBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_BOOT.format(side="the first"))]
+ToBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_BOOT.format(side="the second"))]
+
+
 def explain(
     study: StoredStudyName = None,
-    workload: Annotated[
-        str | None,
-        typer.Option(metavar="W", help="One workload; else the only one.", autocompletion=workloads_of_study),
-    ] = None,
-    from_: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="A", help="A treatment; else the baseline.", autocompletion=treatment_names
-        ),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(metavar="B", help="A treatment; else the only other.", autocompletion=treatment_names),
-    ] = None,
-    kernel: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Instead of a study: a kernel to count now; given twice: from, to.",
-            autocompletion=kernel_names,
-        ),
-    ] = None,
-    from_boot: Annotated[
-        list[str] | None, typer.Option(metavar="PARAMETER", help=_BOOT.format(side="the first"))
-    ] = None,
-    to_boot: Annotated[
-        list[str] | None, typer.Option(metavar="PARAMETER", help=_BOOT.format(side="the second"))
-    ] = None,
+    workload: Workload = None,
+    from_: Before = None,
+    to: After = None,
+    kernel: Kernels = None,
+    from_boot: FromBoot = None,
+    to_boot: ToBoot = None,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")] = _TOP,
     all_: Annotated[bool, typer.Option("--all", help="Show all functions, and all that differs.")] = False,
     no_values: Annotated[

@@ -73,12 +73,14 @@ def _in_silence() -> contextlib.suppress:
 
 
 def study_files(incomplete: str) -> list[str]:
-    """Complete study files, and directories that may hold them."""
+    """Complete study files, directories that may hold them, and the studies that come with ktrial."""
+    from ktrial.runner import shipped
+
     start = Path(incomplete or ".")
     directory = start if not incomplete or incomplete.endswith("/") else start.parent
     found = [path for path in directory.glob("*") if path.is_dir() or path.suffix == ".toml"]
     names = [f"{path}/" if path.is_dir() else str(path) for path in sorted(found)]
-    return [name for name in names if name.startswith(incomplete)]
+    return [name for name in (*names, *shipped.names()) if name.startswith(incomplete)]
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]

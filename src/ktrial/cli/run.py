@@ -1,5 +1,6 @@
 """`ktrial run`: run a study's trials, and print the verdicts."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,16 +19,50 @@ class NothingToCount(KtrialError):
     exit_code = 2
 
 
+class StudyMissing(KtrialError):
+    """Missing argument 'STUDY'."""
+
+    hint = "name a file, or a study that comes with ktrial (ktrial run --list)"
+    exit_code = 2
+
+
+Given = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="STUDY",
+        help="A study file (TOML), or the name of one that comes with ktrial.",
+        autocompletion=study_files,
+        readable=False,  # `load` says better what is wrong
+        show_default=False,
+    ),
+]
+Patches = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--patch", metavar="[FACTOR=]FILE", help='The patch that a study leaves to you (its level "?").'
+    ),
+]
+AllowHostChanges = Annotated[
+    bool,
+    typer.Option(
+        "--allow-host-changes",
+        help="Machine host: this system's settings may be changed; they are put back.",
+    ),
+]
+Confirm = Annotated[
+    int | None,
+    typer.Option(
+        "--confirm",
+        min=3,
+        max=10_000,
+        metavar="N",
+        help="In real time: then run N fresh blocks, for the size of the effects.",
+    ),
+]
+
+
 def run(
-    study: Annotated[
-        Path,
-        typer.Argument(
-            metavar="STUDY",
-            help="A study file (TOML).",
-            autocompletion=study_files,
-            readable=False,  # `load` says better what is wrong
-        ),
-    ],
+    study: Given = None,
     json: Json = False,
     store: StoreOption = None,
     html: Html = None,
@@ -35,50 +70,30 @@ def run(
     jobs: Jobs = None,
     perturbations: Perturbations = None,
     count: Count = None,
-    patch: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--patch",
-            metavar="[FACTOR=]FILE",
-            help='The patch that a study leaves to you (its level "?").',
-        ),
-    ] = None,
+    patch: Patches = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Run trials again that failed before.")
     ] = False,
-    allow_host_changes: Annotated[
-        bool,
-        typer.Option(
-            "--allow-host-changes",
-            help="Machine host: this system's settings may be changed; they are put back.",
-        ),
+    allow_host_changes: AllowHostChanges = False,
+    confirm: Confirm = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Only list the studies that come with ktrial.")
     ] = False,
-    confirm: Annotated[
-        int | None,
-        typer.Option(
-            "--confirm",
-            min=3,
-            max=10_000,
-            metavar="N",
-            help="In real time: then run N fresh blocks, for the size of the effects.",
-        ),
-    ] = None,
 ) -> None:
     """Run a study, and print the verdicts.
 
     Trials that the store has already are not run again: interrupted (Ctrl-C) or killed, the same command
     goes on where it stopped.
     """
-    from ktrial.cli.known import known
     from ktrial.cli.running import Ways, run_and_print
     from ktrial.runner.confirmation import confirmation_of
-    from ktrial.runner.study_file import load
 
-    loaded = load(study, known(), patch or ())
-    if perturbations is not None:
-        loaded = loaded.model_copy(update={"perturbations": perturbations})
-    if count is not None:
-        loaded = _counted_by(loaded, count)
+    if list_:
+        _list(json)
+        return
+    if study is None:
+        raise StudyMissing()
+    loaded = _loaded(study, patch or (), perturbations, count)
     confirmation = confirmation_of(loaded, confirm) if confirm else None
     run_and_print(
         loaded,
@@ -93,6 +108,32 @@ def run(
             allow_host_changes=allow_host_changes,
         ),
     )
+
+
+def _loaded(file: Path, patches: Sequence[str], perturbations: int | None, count: str | None) -> "Study":
+    from ktrial.cli.known import known
+    from ktrial.runner import shipped
+    from ktrial.runner.study_file import load
+
+    loaded = load(shipped.file_of(file), known(), patches)
+    if perturbations is not None:
+        loaded = loaded.model_copy(update={"perturbations": perturbations})
+    return loaded if count is None else _counted_by(loaded, count)
+
+
+def _list(json: bool) -> None:
+    from rich.table import Table
+
+    from ktrial.cli.terminal import output, print_json
+    from ktrial.runner import shipped
+
+    if json:
+        print_json(shipped.names())
+        return
+    table = Table("study", "question", box=None, pad_edge=False, header_style="bold")
+    for name, question in shipped.names().items():
+        table.add_row(name, question)
+    output().print(table)
 
 
 def _counted_by(study: "Study", count: str) -> "Study":

@@ -12,6 +12,8 @@ class StudyError(KtrialError):
 class StudyUnreadable(StudyError):
     """Study {where} cannot be read: {problem}."""
 
+    hint = "those that come with ktrial need no file: ktrial run --list"
+
 
 class StudySyntaxError(StudyError):
     """{where}: this is not TOML: {problem}"""
