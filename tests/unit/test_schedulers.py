@@ -9,6 +9,7 @@ from tests.unit.making import a_study
 from tests.unit.scripted import a_kernel, sources
 
 from ktrial.errors import ProgramNotFound, StudyError
+from ktrial.kernels import scheduling
 from ktrial.machines.fake import FakeMachine
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
 from ktrial.model.kernel import Kernel
@@ -239,3 +240,28 @@ def test_this_system_is_given_no_scheduler(tmp_path: Path) -> None:
     with pytest.raises(StudyError) as caught:
         load(written(tmp_path, factors, 'kind = "host"'), KNOWN)
     assert "loaded into guests only" in str(caught.value) + str(caught.value.facts)
+
+
+@pytest.mark.parametrize(
+    ("release", "config", "shown"),
+    [
+        ("5.10.0-46-cloud-amd64", "CONFIG_PREEMPT_VOLUNTARY=y", "CFS; preemption voluntary only"),
+        (
+            "6.12.117+deb13-cloud-amd64",
+            "CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y",
+            "EEVDF; preemption voluntary, or by preempt=",
+        ),
+        (
+            "7.2.13+deb14-cloud-amd64",
+            "CONFIG_PREEMPT_LAZY=y\nCONFIG_SCHED_CLASS_EXT=y\nCONFIG_DEBUG_INFO_BTF=y",
+            "EEVDF; preemption lazy only; sched_ext",
+        ),
+        ("5.10.10-ck", "CONFIG_SCHED_MUQSS=y\nCONFIG_PREEMPT=y", "MuQSS; preemption full only"),
+        ("6.18.0", "CONFIG_SCHED_CLASS_EXT=y", "EEVDF"),
+        ("6.6.0", "", "EEVDF"),
+    ],
+)
+def test_what_a_kernel_offers_is_told(tmp_path: Path, release: str, config: str, shown: str) -> None:
+    file = tmp_path / "config"
+    file.write_text(config)
+    assert str(scheduling(a_kernel(release=release, config=file))) == shown

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -167,6 +168,7 @@ def _facts(kernel: Kernel) -> dict[str, str]:
         "vmlinux": "extracted" if kernel.vmlinux else f"none: {kernel.vmlinux_reason}",
         "modules": _modules(kernel),
         "symbols": _symbols(kernel),
+        "scheduler": str(kernels.scheduling(kernel)),
         "config": _config(kernel),
     }
 
@@ -200,4 +202,5 @@ def _data(kernel: Kernel) -> dict[str, Any]:
         **kernel.model_dump(mode="json"),
         "added": kernels.record(kernel.name).added.isoformat(),
         "module_count": len(kernels.module_names(kernel)),
+        "scheduling": asdict(kernels.scheduling(kernel)),
     }

@@ -6,11 +6,13 @@ from ktrial.kernels.config import config_of, config_value
 from ktrial.kernels.modules import builtin_names, module_names, resolve
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.records import NameRecord
+from ktrial.kernels.scheduling import Scheduling, scheduling
 from ktrial.kernels.symbols import Symbol, Symbols, save_symbols, symbols
 
 __all__ = [
     "NameRecord",
     "Progress",
+    "Scheduling",
     "Symbol",
     "Symbols",
     "add",
@@ -26,6 +28,7 @@ __all__ = [
     "remove",
     "resolve",
     "save_symbols",
+    "scheduling",
     "silent",
     "symbols",
 ]

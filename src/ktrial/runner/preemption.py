@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ktrial.kernels import config_of
+from ktrial.kernels import scheduling
 from ktrial.model.design import FactorKind
 from ktrial.model.kernel import Kernel
 from ktrial.model.study import Study
@@ -18,12 +18,6 @@ from ktrial.target import Read, Step, StepResult
 
 PARAMETER = "preempt"
 _FILE = "/sys/kernel/debug/sched/preempt"
-_BUILT_IN = {
-    "CONFIG_PREEMPT_NONE": "none",
-    "CONFIG_PREEMPT_VOLUNTARY": "voluntary",
-    "CONFIG_PREEMPT": "full",
-    "CONFIG_PREEMPT_LAZY": "lazy",
-}
 
 
 @dataclass(frozen=True)
@@ -71,12 +65,6 @@ def preemption_of(study: Study, kernel: Kernel, parameters: Sequence[str]) -> Pr
     is_factor = any(each.kind is FactorKind.BOOT and each.target == PARAMETER for each in study.factors)
     if not asked and not is_factor:
         return None
-    return Preemption(asked=asked[-1] if asked else "", built_in=built_in_model(kernel))
-
-
-def built_in_model(kernel: Kernel) -> str:
-    """The model of a kernel that has but one; empty where it can choose at boot, or is not known."""
-    config = config_of(kernel)
-    if "CONFIG_PREEMPT_DYNAMIC" in config:
-        return ""
-    return next((model for option, model in _BUILT_IN.items() if option in config), "")
+    known = scheduling(kernel)
+    built_in = "" if known.chosen_at_boot else known.preemption
+    return Preemption(asked=asked[-1] if asked else "", built_in=built_in)
