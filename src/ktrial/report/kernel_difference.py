@@ -136,11 +136,11 @@ def _variables(side: Side) -> str:
 
 
 def _groups(found: KernelDifference) -> Iterator[MenuGroup]:
-    """By menu; where the menus are not known, under one title."""
+    """By menu; last those whose menu is not known, under one title."""
     menus: dict[tuple[str, ...], list[OptionChange]] = {}
     for one in found.decided:
         menus.setdefault(one.menu, []).append(one)
-    for menu in sorted(menus):
+    for menu in sorted(menus, key=lambda menu: (not menu, menu)):
         title = _BETWEEN.join(map(one_line, menu)) or ELSEWHERE
         yield MenuGroup(title, tuple(_line(one, found) for one in menus[menu]))
 
