@@ -77,7 +77,7 @@ def test_kinds_of_factors_change_the_build_and_cross_with_others(tmp_path: Path)
     allocator, hz, scheduler, *_ = study.factors
     assert (allocator.target, hz.target) == ("", "HZ")
     assert scheduler.levels == ("", "a.patch", "b.patch a.patch")
-    assert every[0].label == "SLAB=y · HZ=250 · scheduler=(none) · flags=(none) · preempt=none"
+    assert every[0].label == "SLAB=y · HZ=250 · scheduler=(not given) · flags=(not given) · preempt=none"
 
 
 def test_the_source_can_be_a_factor(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from ktrial.cli.whys import whys_as_json
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
-from ktrial.report import summary
+from ktrial.report import builds, summary
 from ktrial.report.why import Why
 
 
@@ -20,8 +20,11 @@ def as_json(
         "question": record.study.question,
         "answer": record.result.answer,
         "comparisons": [comparison.model_dump(mode="json") for comparison in record.result.comparisons],
+        "interactions": [one.model_dump(mode="json") for one in record.result.interactions],
+        "builds": builds.as_json(record),
         "why": whys_as_json(whys),
         "warnings": [warning.model_dump(mode="json") for warning in summary.warnings(record)],
+        "kernels": [one.model_dump(mode="json") for one in record.kernels],
         "trials": [_trial(trial) for trial in record.trials],
         "planned": record.planned,
         "settings": record.study.model_dump(mode="json", by_alias=True),

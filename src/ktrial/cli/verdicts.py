@@ -11,9 +11,9 @@ from ktrial.model.advice import WarningKind
 from ktrial.model.design import told_apart
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
-from ktrial.model.verdict import Comparison, Verdict
+from ktrial.model.verdict import Comparison, Interaction, Verdict
 from ktrial.model.workload import STRING_BYTES
-from ktrial.report import figures, summary
+from ktrial.report import figures, interactions, summary
 from ktrial.report.printable import one_line, shortened
 from ktrial.report.words import DIRECTIONS, MODE_NAMES, OUTCOMES, VERDICTS
 
@@ -26,6 +26,7 @@ _STYLES = {
 _NAME_COLUMNS = 60
 _QUESTION_COLUMNS = 400
 _MOST_FAILURES = 20
+_MOST_INTERACTIONS = 3
 
 
 def print_result(record: StudyRecord, console: Console) -> None:
@@ -38,6 +39,7 @@ def print_result(record: StudyRecord, console: Console) -> None:
         console.print()
         console.print(_pair(groups[0]) if len(groups) == 1 else _many(record))
         console.print()
+    _print_interactions(record, console)
     _print_reasons(record, console)
     _print_failures(record, console)
     _print_warnings(record, console)
@@ -125,9 +127,30 @@ def _name(workload: str, metric: str, unit: str) -> str:
     return shortened(" ".join(part for part in parts if part), _NAME_COLUMNS)
 
 
-def _verdict(row: Comparison) -> Text:
+def _verdict(row: Comparison | Interaction) -> Text:
     words = VERDICTS[row.verdict]
     return Text(f"{words.symbol} {words.word}", style=_STYLES[row.verdict])
+
+
+def _print_interactions(record: StudyRecord, console: Console) -> None:
+    """For every two factors: what the first changes, beside each level of the second."""
+    found = interactions.tables(record)
+    for table in found[:_MOST_INTERACTIONS]:
+        shown = _table()
+        shown.add_column(f"{one_line(table.title)}: interaction", overflow="fold")
+        for heading in (table.alone, table.beside, "interaction", "interval, %"):
+            shown.add_column(shortened(heading, 16), justify="right", no_wrap=True)
+        shown.add_column("verdict", no_wrap=True)
+        for row in table.rows:
+            one = row.interaction
+            changes = [breakable(figures.change(each)) for each in (one.effect, one.effect_beside, one.ratio)]
+            interval = figures.interval(one.low, one.high)
+            shown.add_row(shortened(row.name, _NAME_COLUMNS), *changes, interval, _verdict(one))
+        console.print(shown)
+        console.print()
+    if len(found) > _MOST_INTERACTIONS:
+        left = figures.counted(len(found) - _MOST_INTERACTIONS, "more table")
+        console.print(f"{left} of interactions: in the report")
 
 
 def _print_reasons(record: StudyRecord, console: Console) -> None:
@@ -181,6 +204,7 @@ def _print_warnings(record: StudyRecord, console: Console) -> None:
     for warning in summary.warnings(record):
         if warning.kind is WarningKind.FAILED_TRIALS:
             continue  # _print_failures has said more
-        console.print(Text(one_line(f"warning: {warning.text}"), style="yellow"))
+        kind, style = ("note", "") if warning.is_note else ("warning", "yellow")
+        console.print(Text(one_line(f"{kind}: {warning.text}"), style=style))
         if warning.advice:
             console.print(f"  {one_line(warning.advice)}")

@@ -61,7 +61,7 @@ class Treatment(Model):
     @property
     def label(self) -> str:
         """The levels, in the study's order of factors, joined by ` · `."""
-        return _BETWEEN.join(_shown(name, level) for name, level in self.levels.items()) or "as it is"
+        return _BETWEEN.join(level_shown(name, level) for name, level in self.levels.items()) or "as it is"
 
     @property
     def key(self) -> str:
@@ -75,12 +75,13 @@ def told_apart(label: str, baseline: str) -> str:
     return _BETWEEN.join(part for part in label.split(_BETWEEN) if part not in common) or label
 
 
-def _shown(name: str, level: LevelValue) -> str:
+def level_shown(name: str, level: LevelValue) -> str:
+    """A factor's level in a treatment's label: `vm.swappiness=60`, `SLAB=y`, `debian:6.1`."""
     if name == "scheduler":
         level = re.sub(r"^/\S*/", "", str(level))
     if name in {"kernel", "memory"} or _OPTIONS.match(str(level)):
         return str(level)
-    return f"{name}={level}" if level != "" else f"{name}=(none)"
+    return f"{name}={level}" if level != "" else f"{name}=(not given)"
 
 
 class Perturbation(Model):

@@ -23,7 +23,7 @@ class DiskKind(StrEnum):
 
 
 class Disk(Model):
-    """A disk in the guest's memory, of the kernel's own driver null_blk, with a file system on it."""
+    """A disk in the guest's memory, of one of the kernel's own drivers, with a file system on it."""
 
     # Left out where they are the defaults: the digest of a study must stay what it was.
     kind: DiskKind = Field(default=DiskKind.NULL_BLK, exclude_if=lambda found: found is DiskKind.NULL_BLK)
@@ -115,11 +115,11 @@ class Study(Model):
     """Of the run order and of the perturbations."""
     timing: Timing | None = None
     """None: the numbers are exact, and need no repetition beyond the perturbations."""
+    # Left out where it is empty: the digest of a study without builds must stay what it was.
+    builds: dict[str, Build] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    """What the study calls a kernel → how it is built from source, before a factor changes that."""
 
     @property
     def blocks(self) -> int:
         """How many blocks there may be: each has a perturbation of its own, the same for every treatment."""
         return self.timing.blocks if self.timing else self.perturbations
-    # Left out where it is empty: the digest of a study without builds must stay what it was.
-    builds: dict[str, Build] = Field(default_factory=dict, exclude_if=lambda found: not found)
-    """What the study calls a kernel → how it is built from source, before a factor changes that."""

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from ktrial.model.advice import DataWarning
 from ktrial.model.base import Model
+from ktrial.model.design import LevelValue
 from ktrial.model.workload import Direction, Mode
 
 
@@ -39,6 +40,42 @@ class Comparison(Model):
     """Why the verdict is inconclusive, in one sentence."""
 
 
+class Interaction(Model):
+    """Whether what one factor changes depends on another factor; for one metric of one workload.
+
+    All other factors are as in the baseline.
+    """
+
+    workload: str
+    metric: str
+    unit: str
+    direction: Direction
+    mode: Mode
+    first: str
+    """The factor whose effect is looked at."""
+    first_levels: tuple[LevelValue, LevelValue]
+    """Its baseline, and the level that it is changed to."""
+    second: str
+    second_levels: tuple[LevelValue, LevelValue]
+    treatments: tuple[str, str, str, str]
+    """Labels of the four treatments: baseline, the first factor changed, the second, both."""
+    effect: float | None
+    """What the first factor's change multiplies the metric by while the second is at its baseline; None where
+    there is no number."""
+    effect_beside: float | None
+    """The same while the second factor is at its other level."""
+    ratio: float | None
+    """effect_beside / effect: 1 where the two effects multiply."""
+    low: float | None
+    high: float | None
+    """The interval of the ratio."""
+    verdict: Verdict
+    """Better, worse: both changes together than each alone tells. Equivalent: within the margin they
+    multiply."""
+    reason: str = ""
+    """Why the verdict is inconclusive, in one sentence."""
+
+
 class Result(Model):
     """A study's whole answer."""
 
@@ -47,4 +84,6 @@ class Result(Model):
     answer: str
     """One sentence."""
     comparisons: tuple[Comparison, ...]
+    interactions: tuple[Interaction, ...] = ()
+    """Of every two factors whose four combinations were run, for every metric."""
     warnings: tuple[DataWarning, ...] = ()

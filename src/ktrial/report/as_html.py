@@ -15,8 +15,18 @@ from markupsafe import Markup
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
-from ktrial.report import counters, figures, flame_graph, repeat, summary, words
+from ktrial.report import (
+    counters,
+    figures,
+    flame_graph,
+    interactions,
+    kernel_difference,
+    repeat,
+    summary,
+    words,
+)
 from ktrial.report import environment as surroundings
+from ktrial.report.builds import built_kernels
 from ktrial.report.charts import levels, palette, ratios
 from ktrial.report.printable import printable, shortened
 from ktrial.report.study_toml import study_toml
@@ -56,7 +66,7 @@ class WorkloadChart(NamedTuple):
 def page(record: StudyRecord, whys: Sequence[Why] = ()) -> str:
     """The page as text."""
     template = _environment().get_template("page.html.j2")
-    return template.render(**_facts(record), **_pictures(record), **_reasons(whys))
+    return template.render(**facts(record), **_pictures(record), **_reasons(whys))
 
 
 def _reasons(whys: Sequence[Why]) -> dict[str, Any]:
@@ -87,7 +97,8 @@ def _environment() -> Environment:
     return made
 
 
-def _facts(record: StudyRecord) -> dict[str, Any]:
+def facts(record: StudyRecord) -> dict[str, Any]:
+    """What the templates say about a record, without pictures and reasons."""
     return {
         "record": record,
         "result": record.result,
@@ -100,9 +111,13 @@ def _facts(record: StudyRecord) -> dict[str, Any]:
         "modes": summary.modes(record),
         "without_erms": _without_erms(record),
         "counters": counters.most_different(record),
+        "kernel_changes": tuple(map(kernel_difference.shown, record.kernels)),
         "kernels": surroundings.kernels(record),
         "machine": surroundings.machine(record),
         "recipe": repeat.recipe(record),
+        "builds": built_kernels(record),
+        "interactions": interactions.tables(record),
+        "interaction_meaning": interactions.MEANING,
         "study_file": study_toml(record.study),
         "seconds": sum(trial.seconds for trial in record.trials),
         "started": min((trial.started for trial in record.trials), default=None),

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from ktrial.model.advice import DataWarning
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Comparison
-from ktrial.report import environment, figures, repeat, summary, words
+from ktrial.report import environment, figures, interactions, repeat, summary, words
+from ktrial.report.builds import built_kernels
+from ktrial.report.kernel_difference import OptionLine, shown
 from ktrial.report.printable import one_line, printable
 from ktrial.report.study_toml import study_toml
 from ktrial.report.why import Part, Why
@@ -14,6 +17,7 @@ from ktrial.report.why import Part, Why
 _CONSOLE_LINES = 12
 _LONGEST_CELL = 120
 _MOST_PARTS = 8
+_MOST_MENUS = 40
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#~|&!$]|^[-+=]|(?<=^\d)[.)])")
 """What CommonMark and GitHub read as markup, anywhere or at the start of a line."""
 
@@ -23,8 +27,10 @@ def text(record: StudyRecord, whys: Sequence[Why] = ()) -> str:
     parts = [
         *_head(record),
         *_tables(record),
+        *_interactions(record),
         *_reasons(whys),
         *_keep_in_mind(record),
+        *_kernels(record),
         *_failed(record),
         *_about(record),
     ]
@@ -88,6 +94,33 @@ def _matrix(record: StudyRecord, compared: tuple[summary.Group, ...]) -> str:
     return _rows(header, rows, left=1)
 
 
+def _interactions(record: StudyRecord) -> Iterator[str]:
+    for table in interactions.tables(record):
+        header = [
+            "Workload",
+            code(table.alone),
+            code(table.beside),
+            "Interaction",
+            "Interval in %",
+            "Verdict",
+        ]
+        rows = [_interaction(row) for row in table.rows]
+        meaning = prose(interactions.MEANING)
+        yield _folded(f"Interaction: {_bare(table.title)}", f"{meaning}\n\n{_rows(header, rows, left=1)}")
+
+
+def _interaction(row: interactions.Row) -> list[str]:
+    one = row.interaction
+    changes = [figures.change(ratio) for ratio in (one.effect, one.effect_beside, one.ratio)]
+    verdict = words.VERDICTS[one.verdict]
+    return [
+        code(row.name),
+        *changes,
+        figures.interval(one.low, one.high),
+        f"{verdict.symbol} {verdict.word}",
+    ]
+
+
 def _reasons(whys: Sequence[Why]) -> Iterator[str]:
     """The heaviest functions of each workload that has changed."""
     for why in whys:
@@ -149,11 +182,13 @@ def _rows(header: list[str], rows: list[list[str]], *, left: int) -> str:
 
 
 def _keep_in_mind(record: StudyRecord) -> Iterator[str]:
-    said = [f"{prose(warning.text)} {prose(warning.advice)}".strip() for warning in summary.warnings(record)]
+    found = summary.warnings(record)
+    said = [_warning(one) for one in found if not one.is_note]
     if len(record.trials) < record.planned:
         ended = f"{len(record.trials)} of {figures.counted(record.planned, 'trial')} ended"
         said.insert(0, f"The study is not complete: {ended}.")
     yield "\n".join(f"> ⚠ {warning}<br>" for warning in said)
+    yield "\n".join(f"> ℹ {_warning(one)}<br>" for one in found if one.is_note)
     reasons = {
         f"- {code(one.workload)}, {code(one.treatment)}: {prose(one.reason)}"
         for one in record.result.comparisons
@@ -161,6 +196,36 @@ def _keep_in_mind(record: StudyRecord) -> Iterator[str]:
     }
     if reasons:
         yield _folded("Why a verdict is inconclusive", "\n".join(sorted(reasons)))
+
+
+def _warning(warning: DataWarning) -> str:
+    return f"{prose(warning.text)} {prose(warning.advice)}".strip()
+
+
+def _kernels(record: StudyRecord) -> Iterator[str]:
+    """What differs from the baseline's kernel to each other one."""
+    for change in map(shown, record.kernels):
+        facts = [[fact.name, code(fact.before), code(fact.after)] for fact in change.facts]
+        table = _rows(["", code(change.before), code(change.after)], facts, left=3)
+        lines = [f"- {prose(group.title)}: {_options(group.lines)}" for group in change.groups]
+        lines += [
+            f"- {prose(listing.title)}: {len(listing.names)}"
+            for listing in (*change.patches, *change.folded, *change.modules)
+        ]
+        lines += [f"- not known: {prose(one)}" for one in change.unknown]
+        left = len(lines) - _MOST_MENUS
+        more = [f"- and {left} more menus and lists: ktrial kernel diff shows them"] if left > 0 else []
+        title = f"Kernels: {_bare(change.before)} → {_bare(change.after)}: {_bare(change.sentence)}"
+        yield _folded(title, f"{table}\n\n" + "\n".join([*lines[:_MOST_MENUS], *more]))
+
+
+def _options(lines: Sequence[OptionLine]) -> str:
+    shown_lines = [
+        code(line.text) + (f" (and {len(line.followers)} that follow)" if line.followers else "")
+        for line in lines[:_MOST_PARTS]
+    ]
+    left = len(lines) - _MOST_PARTS
+    return ", ".join(shown_lines) + (f" and {left} more" if left > 0 else "")
 
 
 def _failed(record: StudyRecord) -> Iterator[str]:
@@ -184,6 +249,10 @@ def _about(record: StudyRecord) -> Iterator[str]:
     facts = [
         f"- {kernel.name}: {kernel.release} {kernel.package} {kernel.digest}"
         for kernel in environment.kernels(record)
+    ]
+    facts += [
+        f"- {kernel.name}: built from: {'; '.join(': '.join(fact) for fact in kernel.facts)}"
+        for kernel in built_kernels(record)
     ]
     facts += [
         f"- {' · '.join((fact.name, *fact.treatments))}: {fact.value}" for fact in environment.machine(record)

@@ -1,10 +1,12 @@
 """The commands that repeat a study."""
 
 import shlex
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from ktrial.model.design import FactorKind
 from ktrial.model.record import StudyRecord
+from ktrial.report.builds import built_kernels
 from ktrial.report.environment import kernels
 from ktrial.report.printable import one_line
 
@@ -16,14 +18,15 @@ class Recipe(NamedTuple):
     """The name under which the study file is to be saved."""
     commands: tuple[str, ...]
     local: tuple[str, ...]
-    """Kernels that were files of the machine at hand: no command brings them."""
+    """Kernels, and what they were built from, that were files of the machine at hand: no command brings
+    them."""
 
 
 def recipe(record: StudyRecord) -> Recipe:
     """The commands, in order, for a shell."""
     file = f"{record.study.name}.toml"
     names = _kernel_names(record)
-    local = tuple(name for name in names if name.startswith("path:") or name == "host")
+    local = (*(name for name in names if name.startswith("path:") or name == "host"), *_files(record))
     versions = dict.fromkeys(trial.provenance.ktrial for trial in record.trials if trial.provenance.ktrial)
     return Recipe(
         file,
@@ -38,7 +41,7 @@ def recipe(record: StudyRecord) -> Recipe:
 
 
 def _kernel_names(record: StudyRecord) -> tuple[str, ...]:
-    """As the study names them; kernels that only the trials know come last."""
+    """As the study names them, without those that it builds; kernels that only the trials know come last."""
     levels = [
         str(level)
         for factor in record.study.factors
@@ -46,7 +49,17 @@ def _kernel_names(record: StudyRecord) -> tuple[str, ...]:
         for level in factor.levels
     ]
     fixed = [record.study.machine.kernel] if record.study.machine.kernel else []
-    return tuple(dict.fromkeys((*levels, *fixed))) or tuple(one.name for one in kernels(record))
+    named = dict.fromkeys((*levels, *fixed)) or dict.fromkeys(one.name for one in kernels(record))
+    return tuple(name for name in named if name not in record.study.builds)
+
+
+def _files(record: StudyRecord) -> Iterator[str]:
+    """What kernels were built from that no package holds."""
+    builds = [one.build for one in built_kernels(record)]
+    sources = (build.source for build in builds if not build.source.startswith("debian:"))
+    configs = (build.config for build in builds if build.config_digest)
+    patches = (patch.path for build in builds for patch in build.patches)
+    yield from dict.fromkeys((*sources, *configs, *patches))
 
 
 def _quoted(text: str) -> str:

@@ -28,8 +28,8 @@ def _study(study: Study) -> dict[str, Any]:
         "seed": study.seed,
         "machine": _machine(study.machine),
         "timed": _timed(study.timing) if study.timing else "",
-        "factors": {factor.name: _factor(factor) for factor in study.factors},
         "kernels": {name: _kernel(study, build) for name, build in study.builds.items()},
+        "factors": {factor.name: _factor(factor) for factor in study.factors},
         "workloads": [_workload(use) for use in study.workloads],
     }
 
@@ -89,9 +89,6 @@ def _real_time(machine: MachineSettings) -> dict[str, Any]:
     return found
 
 
-def _factor(factor: Factor) -> dict[str, Any]:
-    own_name = factor.kind in {FactorKind.KERNEL, FactorKind.MEMORY}
-    return {
 def _kernel(study: Study, build: Build) -> dict[str, Any]:
     """Without what a factor of the study decides."""
     factors = {factor.kind for factor in study.factors}
@@ -104,6 +101,9 @@ def _kernel(study: Study, build: Build) -> dict[str, Any]:
     }
 
 
+def _factor(factor: Factor) -> dict[str, Any]:
+    own_name = factor.kind in {FactorKind.KERNEL, FactorKind.MEMORY}
+    return {
         "kind": factor.kind.value,
         "target": "" if own_name else factor.target,
         "levels": [_level(factor, level) for level in factor.levels],
@@ -111,9 +111,6 @@ def _kernel(study: Study, build: Build) -> dict[str, Any]:
     }
 
 
-def _workload(use: WorkloadUse) -> dict[str, Any] | str:
-    command = _command(use.command) if use.command else {}
-    return {"name": use.name, **command, **use.parameters} if command or use.parameters else use.name
 def _level(factor: Factor, level: LevelValue) -> LevelValue:
     """The level as the file has to have it: a patch by its whole path."""
     patched = factor.kind is FactorKind.PATCH and factor.changes.get(str(level))
@@ -125,6 +122,9 @@ def _row(study: Study, row: Mapping[str, LevelValue]) -> dict[str, LevelValue]:
     return {name: _level(factors[name], level) for name, level in row.items()}
 
 
+def _workload(use: WorkloadUse) -> dict[str, Any] | str:
+    command = _command(use.command) if use.command else {}
+    return {"name": use.name, **command, **use.parameters} if command or use.parameters else use.name
 
 
 def _command(command: Command) -> dict[str, Any]:

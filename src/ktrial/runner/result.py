@@ -14,11 +14,13 @@ from ktrial.model.verdict import Comparison, Result, Verdict
 from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, Mode, Sample, WorkloadUse
 from ktrial.runner import environment, timed
 from ktrial.runner.data_warnings import warnings_of
+from ktrial.runner.interactions import Side, interactions
+from ktrial.runner.kernel_steps import with_kernels
 from ktrial.runner.missing import why_missing
 from ktrial.runner.planning import plan, treatments
 from ktrial.stats import Arm, answer, compare
 from ktrial.stats.comparable import kernel_difference, machine_difference, mode_difference
-from ktrial.store import Store
+from ktrial.store import Store, StoredStudy
 
 Described = Callable[[WorkloadUse], tuple[Metric, ...]]
 
@@ -29,7 +31,12 @@ def record(store: Store, study: int | str) -> StudyRecord:
     Raises StudyNotStored and other StoreErrors.
     """
     stored = store.find(study)
-    trials = store.trials(stored.id)
+    return record_of(store, stored, store.trials(stored.id))
+
+
+def record_of(store: Store, stored: StoredStudy, trials: tuple[Trial, ...]) -> StudyRecord:
+    """The same, of a study whose trials were read before. Raises StoreError."""
+    differences = store.kernel_differences(stored.id)
     return StudyRecord(
         id=stored.id,
         study=stored.study,
@@ -37,7 +44,8 @@ def record(store: Store, study: int | str) -> StudyRecord:
         created=stored.created,
         planned=_planned(stored.study, trials),
         trials=trials,
-        result=result(stored.study, trials),
+        result=with_kernels(stored.study, trials, result(stored.study, trials), differences),
+        kernels=differences,
     )
 
 
@@ -77,11 +85,14 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
     warnings: tuple[DataWarning, ...] = ()
     if study.timing:
         comparisons, warnings = _judged_in_time(study, in_order, arms, comparisons)
+    metrics = metrics_of(study, in_order, described)
+    found = interactions(study, arms, metrics, _difference)
     return Result(
         study=study.name,
         question=study.question,
-        answer=answer(comparisons, study.margin),
+        answer=answer(comparisons, study.margin, found),
         comparisons=comparisons,
+        interactions=found,
         warnings=(*_all_warnings(study, arms, comparisons), *warnings),
     )
 
@@ -204,7 +215,7 @@ def _usual_mode(study: Study, sides: Iterable[_TreatmentTrials]) -> Mode:
     return Mode.EXACT_CLOCK if study.machine.count is CountedBy.CLOCK else Mode.EXACT_PLUGIN
 
 
-def _difference(baseline: _TreatmentTrials, treatment: _TreatmentTrials) -> str:
+def _difference(baseline: Side, treatment: Side) -> str:
     """Why the two treatments' trials must not be compared; empty where they may."""
     for side in (baseline, treatment):
         if reason := kernel_difference(side.trials):

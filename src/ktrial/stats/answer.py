@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from ktrial.model.design import told_apart
-from ktrial.model.verdict import Comparison, Verdict
+from ktrial.model.design import level_shown, told_apart
+from ktrial.model.verdict import Comparison, Interaction, Verdict
 from ktrial.model.workload import STRING_BYTES, Mode
 
 _MOST_NAMED = 3
@@ -13,8 +13,15 @@ _ROUTE = "\0"
 _EXACT = {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}
 
 
-def answer(comparisons: Sequence[Comparison], margin: float) -> str:
-    """What the comparisons say, in plain words: one clause a treatment, the largest changes by name."""
+def answer(comparisons: Sequence[Comparison], margin: float, interactions: Sequence[Interaction] = ()) -> str:
+    """What the comparisons say, in plain words: one clause a treatment, the largest changes by name.
+
+    Then a sentence for every two factors, on whether what the one does depends on the other.
+    """
+    return " ".join(filter(None, (_answer(comparisons, margin), interaction_answer(interactions, margin))))
+
+
+def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
     if not comparisons:
         return "There is nothing to compare: the study has one treatment."
     treatments = list(dict.fromkeys(one.treatment for one in comparisons))
@@ -82,6 +89,42 @@ def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> s
         parts.append(f"no change is shown {route}")
     parts += [f"{len(same)} equivalent"] * bool(same) + [f"{len(open_)} inconclusive"] * bool(open_)
     return ", ".join(parts) if several else "; ".join(parts)
+
+
+def interaction_answer(interactions: Sequence[Interaction], margin: float) -> str:
+    """One sentence for every two factors: where what the one does depends on the other."""
+    pairs: dict[tuple[str, str], list[Interaction]] = {}
+    for one in interactions:
+        pairs.setdefault((one.first, one.second), []).append(one)
+    return " ".join(_of_pair(first, second, found, margin) for (first, second), found in pairs.items())
+
+
+def _of_pair(first: str, second: str, found: list[Interaction], margin: float) -> str:
+    depending = [one for one in found if one.verdict in (Verdict.BETTER, Verdict.WORSE)]
+    same = sum(one.verdict is Verdict.EQUIVALENT for one in found)
+    total, within = len(found), f"{margin * 100:.3g} %"
+    word = "workload" if len({one.workload for one in found}) == total else "number"
+    if same == total:
+        return f"{first} and {second} do not interact: their effects multiply, within {within}."
+    rest = [f"{same} without an interaction beyond {within}"] * bool(same)
+    rest += [f"{total - same - len(depending)} undecided"] * (total > same + len(depending))
+    left = f" ({', '.join(rest)})" if rest else ""
+    if not depending:
+        return f"No interaction of {first} and {second} is shown{left}."
+    ranked = sorted(depending, key=lambda one: -abs(math.log(one.ratio or 1.0)))
+    several = len({one.metric for one in found}) > 1
+    shown = "; ".join(_dependence(one, several=several) for one in ranked[:_MOST_NAMED])
+    more = f"; and {len(ranked) - _MOST_NAMED} more" if len(ranked) > _MOST_NAMED else ""
+    return f"{first} and {second} interact in {len(depending)} of {total} {word}s: {shown}{more}{left}."
+
+
+def _dependence(one: Interaction, *, several: bool) -> str:
+    """`scheduler=my.patch changes fork by +3.02 % with SLUB=y and by +1.01 % with SLAB=y`."""
+    level = level_shown(one.first, one.first_levels[1])
+    with_, beside = (level_shown(one.second, each) for each in one.second_levels)
+    effects = [f"{(effect or 1.0) * 100 - 100:+.3g} %" for effect in (one.effect, one.effect_beside)]
+    what = f"{one.workload} ({one.metric})" if several else one.workload
+    return f"{level} changes {what} by {effects[0]} with {with_} and by {effects[1]} with {beside}"
 
 
 def _counted(comparisons: list[Comparison]) -> str:

@@ -1,0 +1,202 @@
+"""Do two factors depend on each other? What one changes, with the other at its baseline and at another level.
+
+For one metric, with a the baseline, b the first factor changed, c the second, d both, and all else as in the
+baseline: the first factor changes the metric by the ratio b/a while the second is at its baseline, and by d/c
+while it is not. The interaction is the ratio of these two ratios,
+
+    (d/c) / (b/a),    in logarithms  ln d - ln c - ln b + ln a,
+
+which is the two-factor interaction of a 2×2 factorial design on logarithms (Jain, The Art of Computer
+Systems Performance Analysis, 1991, chapters 17 and 18, with the multiplicative model; Altman and Bland, BMJ
+326, 2003, p. 219, for the ratio of two ratios). It is 1 where the effects multiply, and the same whichever of
+the two factors is called the first.
+
+Exact numbers: the value is that of the geometric means over perturbations, the interval what it could have
+been whichever of its perturbations each of the four treatments had met, min(d)·min(a) / (max(b)·max(c)) to
+max(d)·max(a) / (min(b)·min(c)). Numbers in real time: the logarithm within each block in which all four
+treatments have a number, and the mean of these over blocks, judged as any comparison is, each alone; as these
+are questions beside the study's own, differences that Benjamini and Hochberg's procedure does not claim among
+all of them are withdrawn. In both, the verdict is the comparison's rule for this ratio: inside the margin the
+effects are as good as independent; beyond it the two together are better or worse than each alone tells.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrial.model.design import LevelValue
+from ktrial.model.verdict import Interaction, Verdict
+from ktrial.model.workload import Direction, Metric, Mode
+from ktrial.stats.exact import Arm
+from ktrial.stats.timed.blocks import Measured
+from ktrial.stats.timed.design import SequentialDesign
+from ktrial.stats.timed.family import Finding, judge
+from ktrial.stats.timed.look import verdict_of
+from ktrial.stats.timed.multiplicity import benjamini_hochberg
+from ktrial.stats.timed.repeated_p import repeated_p
+from ktrial.stats.timed.sequential import Claim
+
+Array = NDArray[np.float64]
+
+
+class Pair(NamedTuple):
+    """Two factors, each with its baseline and one other level."""
+
+    first: str
+    first_levels: tuple[LevelValue, LevelValue]
+    second: str
+    second_levels: tuple[LevelValue, LevelValue]
+
+
+class Four(NamedTuple):
+    """Labels of the four treatments of a pair."""
+
+    neither: str
+    first: str
+    second: str
+    both: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an interaction is looked for."""
+
+    pair: Pair
+    treatments: Four
+    workload: str
+    metric: Metric
+    mode: Mode
+
+
+def exact_interaction(
+    place: Place, arms: tuple[Arm, Arm, Arm, Arm], *, margin: float, incomparable: str = ""
+) -> Interaction:
+    """The interaction in exact numbers. `arms`: of the treatments in the order of `Four`.
+
+    `incomparable` says why these numbers must not be compared.
+    """
+    reason = incomparable or next((arm.missing for arm in arms if arm.missing), "")
+    values = [list(arm.values.values()) for arm in arms]
+    means = [arm.value or 0.0 for arm in arms]
+    if incomparable or min((value for some in values for value in some or [0.0]), default=0.0) <= 0:
+        return _without_numbers(place, reason or "a ratio needs values above zero")
+    neither, first, second, both = means
+    (a, b, c, d) = values
+    low = min(d) * min(a) / (max(b) * max(c))
+    high = max(d) * max(a) / (min(b) * min(c))
+    verdict = Verdict.INCONCLUSIVE
+    if not reason:
+        verdict = _exact_verdict(low, high, place.metric.direction, margin)
+        across = f"the interval reaches across the edge of the margin ({margin * 100:.3g} %)"
+        reason = across if verdict is Verdict.INCONCLUSIVE else ""
+    return _interaction(
+        place,
+        effect=first / neither,
+        effect_beside=both / second,
+        ratio=both * neither / (first * second),
+        low=low,
+        high=high,
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+def timed_interactions(
+    questions: Sequence[tuple[Place, Measured]], design: SequentialDesign, *, final: bool = False
+) -> tuple[Interaction, ...]:
+    """The interactions in real time, after the blocks so far. `final`: no more blocks can come."""
+    logs = [_logs(measured, place.treatments) for place, measured in questions]
+    differences = [each[3] - each[2] - each[1] + each[0] for each in logs]
+    adjusted = benjamini_hochberg([repeated_p(each, design, final=final) for each in differences])
+    found = []
+    for (place, _), each, values, p in zip(questions, logs, differences, adjusted, strict=True):
+        if not len(values):
+            found.append(_without_numbers(place, "no block has a number above zero of all four treatments"))
+            continue
+        (alone,) = judge([values], design, final=final)
+        found.append(_timed(place, each, alone, float(p), len(questions), design))
+    return tuple(found)
+
+
+def _timed(
+    place: Place, logs: Array, found: Finding, p: float, among: int, design: SequentialDesign
+) -> Interaction:
+    verdict, reason = verdict_of(found.claim, place.metric.direction), ""
+    if found.claim in (Claim.ABOVE, Claim.BELOW) and p > design.alpha:
+        verdict, reason = (
+            Verdict.INCONCLUSIVE,
+            f"one of {among} interactions: adjusted for that, p is {p:.2g}",
+        )
+    elif verdict is Verdict.INCONCLUSIVE:
+        reason = f"after {found.blocks} blocks the interval holds both 1 and more than the margin"
+    bounded = math.isfinite(found.low)
+    return _interaction(
+        place,
+        effect=math.exp(float(np.mean(logs[1] - logs[0]))),
+        effect_beside=math.exp(float(np.mean(logs[3] - logs[2]))),
+        ratio=math.exp(found.mean),
+        low=math.exp(found.low) if bounded else None,
+        high=math.exp(found.high) if bounded else None,
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+def _logs(measured: Measured, four: Four) -> Array:
+    """Logarithms in the blocks where all four have a number above zero; shape (4, blocks)."""
+    table = np.array([measured.values[label] for label in four], dtype=np.float64)
+    usable = np.all(np.isfinite(table) & (table > 0), axis=0)
+    return np.asarray(np.log(table[:, usable]))
+
+
+def _exact_verdict(low: float, high: float, direction: Direction, margin: float) -> Verdict:
+    edge = 1 + margin
+    if low * edge >= 1 and high <= edge:
+        return Verdict.EQUIVALENT
+    if low > edge:
+        return Verdict.WORSE if direction is Direction.LOWER else Verdict.BETTER
+    if high * edge < 1:
+        return Verdict.BETTER if direction is Direction.LOWER else Verdict.WORSE
+    return Verdict.INCONCLUSIVE
+
+
+def _without_numbers(place: Place, reason: str) -> Interaction:
+    nothing = dict.fromkeys(("effect", "effect_beside", "ratio", "low", "high"))
+    return _interaction(place, **nothing, verdict=Verdict.INCONCLUSIVE, reason=reason)
+
+
+def _interaction(
+    place: Place,
+    *,
+    effect: float | None,
+    effect_beside: float | None,
+    ratio: float | None,
+    low: float | None,
+    high: float | None,
+    verdict: Verdict,
+    reason: str,
+) -> Interaction:
+    pair, metric = place.pair, place.metric
+    return Interaction(
+        workload=place.workload,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        mode=place.mode,
+        first=pair.first,
+        first_levels=pair.first_levels,
+        second=pair.second,
+        second_levels=pair.second_levels,
+        treatments=tuple(place.treatments),
+        effect=effect,
+        effect_beside=effect_beside,
+        ratio=ratio,
+        low=low,
+        high=high,
+        verdict=verdict,
+        reason=reason,
+    )
