@@ -176,11 +176,11 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
         if isinstance(before, tuple) and len(before) >= first + len(writes):
             notes.settings |= read_back(job.settings, own_results(before, first))
         raise
-    ended = first + len(writes) + len(steps)
-    notes.settings |= _in_force(target, job, results[:prepared], results[ended:], notes)
+    after = first + len(writes) + len(steps)
+    notes.settings |= _in_force(target, job, results[:prepared], results[after:], notes)
     job.check_preparation(results[prepared:first])
     notes.settings |= read_back(job.settings, own_results(results, first))
-    own = own_results(results[:ended], first + len(writes))
+    own = own_results(results[:after], first + len(writes))
     samples = job.workload.samples(job.use, machine.mode, own)
     notes.samples += [_checked(sample, job) for sample in samples]
     notes.counters += _counters(job, own)
