@@ -39,7 +39,7 @@ PUBLIC = {
         WorkloadNotInStudy WorkloadNotSaid WorkloadNotStarted WorkloadTimedOut WrongArchitecture
     """,
     "ktrial.model.advice": """
-        DataWarning WarningKind
+        NOTES DataWarning WarningKind
     """,
     "ktrial.model.calibration": """
         Calibration MetricCalibration
@@ -71,6 +71,9 @@ PUBLIC = {
     "ktrial.model.kernel": """
         Kernel Origin
     """,
+    "ktrial.model.kernel_difference": """
+        Cause KernelDifference ModuleChange OptionChange PatchDifference Respect Side
+    """,
     "ktrial.model.kernel_profile": """
         Profile
     """,
@@ -85,6 +88,9 @@ PUBLIC = {
     """,
     "ktrial.model.machine": """
         Boot CarriedFile CgroupLimits MachineIdentity
+    """,
+    "ktrial.model.matrix": """
+        Cell Matrix MatrixRow
     """,
     "ktrial.model.measurements": """
         Family Group Imported IndexRow Rounded Score Summary
@@ -124,8 +130,9 @@ PUBLIC = {
         abandoned apply changing find instances is_anything_to_undo journal_directory restore tell
     """,
     "ktrial.kernels": """
-        NameRecord Progress Symbol Symbols add all_kernels builtin_names cache_directory canonical_name
-        config_of config_value get module_names record remove resolve save_symbols silent symbols
+        NameRecord Progress Scheduling Symbol Symbols add all_kernels builtin_names cache_directory
+        canonical_name config_of config_value get module_names record remove resolve save_symbols scheduling
+        silent symbols
     """,
     "ktrial.kernels.source": """
         DEFCONFIG GUEST KeptTree MAKE_VARIABLES Wanted add aliases build build_directory cached check_alias
@@ -171,10 +178,10 @@ PUBLIC = {
         TRIED_AGAIN run
     """,
     "ktrial.runner.result": """
-        Described metrics_in_catalogue metrics_of record result
+        Described metrics_in_catalogue metrics_of record record_of result
     """,
     "ktrial.report": """
-        csv html markdown samples_csv whys
+        csv html kernel_difference_html markdown samples_csv whys
     """,
 }
 """Module → its public names: `__all__`, or where there is none, what it defines without an underscore."""

@@ -14,7 +14,9 @@ from ktrial.cli.compare import compare
 from ktrial.cli.counters import counters
 from ktrial.cli.doctor import doctor
 from ktrial.cli.explain import explain
+from ktrial.cli.history import history
 from ktrial.cli.list import list_studies
+from ktrial.cli.matrix import matrix
 from ktrial.cli.plan import plan
 from ktrial.cli.profile import profile
 from ktrial.cli.quiesce import quiesce
@@ -22,6 +24,7 @@ from ktrial.cli.report import report
 from ktrial.cli.restore import at_start, restore
 from ktrial.cli.run import run
 from ktrial.cli.show import show
+from ktrial.cli.site import site
 
 app = typer.Typer(
     name="ktrial",
@@ -62,6 +65,9 @@ app.command("plan")(plan)
 app.command("show")(show)
 app.command("report")(report)
 app.command("list")(list_studies)
+app.command("history")(history)
+app.command("matrix")(matrix)
+app.command("site")(site)
 app.add_typer(bisect.app, name="bisect")
 app.add_typer(baseline.app, name="baseline")
 app.add_typer(kernel.app, name="kernel")

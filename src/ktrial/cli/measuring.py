@@ -131,6 +131,17 @@ def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float
     return {label: own.get(label, common) for label in labels}
 
 
+def margin_of(text: str | None) -> float | None:
+    """`1%` → 0.01; None where nothing was given. Raises BadOption."""
+    from ktrial.cli.counting import BadOption
+    from ktrial.model import units
+
+    try:
+        return None if text is None else units.margin(text)
+    except ValueError as error:
+        raise BadOption(option="--margin", problem=error) from None
+
+
 def runs(store: "Store", observer: "Observer", jobs: int | None) -> "Runs":
     """Where trials run: on the machine that the settings name."""
     from ktrial.runner.one_kernel import Runs

@@ -50,10 +50,9 @@ class System(Model):
     machine: str
     qemu: str = ""
     cpu_model: str = ""
+    """In real time that of the hardware."""
     agent_digest: str = ""
     seed: int = 0
-    host: str = ""
-    """Timed: whose hardware it was; empty where exact mode makes hosts alike."""
     settings: str = ""
     """Memory, CPUs, boot parameters and levels of other factors, in words."""
 

@@ -128,16 +128,19 @@ class Store:
             store=self.name, study=study, similar=f": did you mean {near[0]}?" if near else ""
         )
 
-    def trials(self, study_id: int) -> tuple[Trial, ...]:
-        """The study's trials that ended, in run order."""
+    def trials(self, study_id: int, *, counted: bool = True) -> tuple[Trial, ...]:
+        """The study's trials that ended, in run order. `counted=False`: without their event counters, which
+        are most of what is read.
+        """
         of_study = select(trials.c.id).where(trials.c.study_id == study_id)
         with self._reading() as connection:
             query = select(trials).where(trials.c.study_id == study_id)
             found = connection.execute(query.order_by(trials.c.run_order, trials.c.id)).mappings().all()
             sampled = _by_trial(connection, select(samples).where(samples.c.trial_id.in_(of_study)))
-            counted = _by_trial(connection, select(counters).where(counters.c.trial_id.in_(of_study)))
+            events = select(counters).where(counters.c.trial_id.in_(of_study))
+            by_trial = _by_trial(connection, events) if counted else {}
             return tuple(
-                rows.trial_of(row, sampled.get(row["id"], []), counted.get(row["id"], [])) for row in found
+                rows.trial_of(row, sampled.get(row["id"], []), by_trial.get(row["id"], [])) for row in found
             )
 
     def profile(self, study_id: int, trial_key: str, workload: str) -> Profile | None:

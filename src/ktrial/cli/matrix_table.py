@@ -1,0 +1,68 @@
+"""A matrix for the terminal: coloured ratios with the marks of their verdicts, readable without colour."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ktrial.cli.history_tables import STYLES
+from ktrial.cli.terminal import breakable
+from ktrial.model.design import told_apart
+from ktrial.model.matrix import Cell, Matrix
+from ktrial.model.verdict import Verdict
+from ktrial.report import figures
+from ktrial.report.printable import one_line, shortened
+from ktrial.report.words import VERDICTS
+
+_STRONG = 0.1
+"""From this change on a cell is set in reverse."""
+_MOST_WHYS = 5
+
+
+def print_matrix(found: Matrix, console: Console) -> None:
+    """The table, what the marks mean, what went wrong, the largest changes' commands, and the answer."""
+    console.print(Text(one_line(f"{found.study}: change against {found.baseline}"), style="bold"))
+    console.print()
+    console.print(_table(found))
+    console.print()
+    marks = ", ".join(f"{words.symbol} {words.word}" for words in VERDICTS.values())
+    console.print(Text(f"{marks}; margin {breakable(figures.percentage(found.margin))}", style="dim"))
+    for problem in found.problems:
+        console.print(Text(one_line(problem), style="red"))
+    largest = sorted((cell for row in found.rows for cell in row.cells if cell.why), key=_size)[:_MOST_WHYS]
+    if largest:
+        console.print("why, of the largest changes:")
+        for cell in largest:
+            console.print(f"  {cell.why}", soft_wrap=True)
+    console.print(Text(one_line(found.answer), style="bold"))
+
+
+def _size(cell: Cell) -> float:
+    ratio = cell.comparison.ratio if cell.comparison else None
+    return -max(ratio, 1 / ratio) if ratio else -1.0
+
+
+def _table(found: Matrix) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("workload", overflow="fold")
+    table.add_column(_short(found.baseline), justify="right", no_wrap=True)
+    for column in found.columns:
+        table.add_column(_short(told_apart(column, found.baseline)), justify="right", no_wrap=True)
+    for row in found.rows:
+        cells = [_cell(cell) for cell in row.cells]
+        table.add_row(shortened(row.name, 48), figures.number(row.baseline), *cells)
+    return table
+
+
+def _short(label: str) -> str:
+    return shortened(label.removeprefix("debian:"), 18)
+
+
+def _cell(cell: Cell) -> Text:
+    one = cell.comparison
+    if one is None:
+        return Text("–")
+    strong = (
+        one.ratio is not None and abs(one.ratio - 1) >= _STRONG and one.verdict is not Verdict.INCONCLUSIVE
+    )
+    style = f"{STYLES[one.verdict]}{' reverse' if strong and STYLES[one.verdict] else ''}"
+    return Text(f"{breakable(figures.change(one.ratio))} {VERDICTS[one.verdict].symbol}", style=style.strip())

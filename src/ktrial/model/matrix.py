@@ -1,0 +1,40 @@
+"""Versions by workloads: every comparison of a study with its baseline, as a table. Plain data."""
+
+from ktrial.model.base import Model
+from ktrial.model.verdict import Comparison
+
+
+class Cell(Model):
+    """One workload under one treatment."""
+
+    comparison: Comparison | None
+    """None where the study has none."""
+    why: str = ""
+    """The command that says what the change is made of; empty where there is no change, or no profile."""
+
+
+class MatrixRow(Model):
+    """One metric of one workload."""
+
+    name: str
+    workload: str
+    metric: str
+    unit: str
+    baseline: float | None
+    cells: tuple[Cell, ...]
+    """One a column."""
+
+
+class Matrix(Model):
+    """A study as a heat map."""
+
+    study_id: int
+    study: str
+    baseline: str
+    columns: tuple[str, ...]
+    """The other treatments, in the study's order."""
+    rows: tuple[MatrixRow, ...]
+    answer: str
+    margin: float
+    problems: tuple[str, ...] = ()
+    """Treatments without numbers, and why."""

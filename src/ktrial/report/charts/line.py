@@ -1,0 +1,136 @@
+"""A history as a picture: versions along the bottom, the metric upwards, changes marked.
+
+Drawn by hand: a site has some dozens of them, and Altair takes a second for ten.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from ktrial.model.history import Line
+from ktrial.model.verdict import Verdict
+from ktrial.report import figures
+from ktrial.report.printable import shortened
+from ktrial.report.words import VERDICTS
+
+LEFT, RIGHT, TOP, BOTTOM = 74.0, 22.0, 30.0, 58.0
+HEIGHT = 240.0
+_LEAST_WIDTH, _PER_POINT, _MOST_WIDTH = 340.0, 92.0, 960.0
+_MOST_LABELS = 14
+_NAME = 16
+_Scale = Callable[[float], float]
+
+
+class Dot(NamedTuple):
+    """One version."""
+
+    x: float
+    y: float
+    top: float
+    bottom: float
+    """Its largest and its smallest value."""
+    label: str
+    """Below the axis; empty where there is no room."""
+    title: str
+
+
+class Mark(NamedTuple):
+    """One change point: between two versions."""
+
+    x: float
+    verdict: str
+    text: str
+    title: str
+
+
+class Tick(NamedTuple):
+    """A number beside the axis."""
+
+    y: float
+    text: str
+
+
+class Picture(NamedTuple):
+    """All that the template draws."""
+
+    width: float
+    height: float
+    dots: tuple[Dot, ...]
+    path: str
+    """Through the versions that have a number."""
+    marks: tuple[Mark, ...]
+    ticks: tuple[Tick, ...]
+    description: str
+
+
+def picture(line: Line) -> Picture:
+    """Where everything stands. The axis begins near the smallest value: a line shows changes, not sizes."""
+    count = max(1, len(line.points))
+    width = max(_LEAST_WIDTH, min(_MOST_WIDTH, LEFT + RIGHT + _PER_POINT * count))
+    step = (width - LEFT - RIGHT) / count
+    values = [value for point in line.points for value in point.values]
+    low, high = _limits(values)
+
+    def y(value: float) -> float:
+        return round(TOP + (high - value) / (high - low) * (HEIGHT - TOP - BOTTOM), 1)
+
+    def x(place: float) -> float:
+        return round(LEFT + (place + 0.5) * step, 1)
+
+    dots = tuple(_dots(line, x, y))
+    return Picture(
+        width=width,
+        height=HEIGHT,
+        dots=dots,
+        path="M" + "L".join(f"{dot.x},{dot.y}" for dot in dots) if dots else "",
+        marks=tuple(
+            Mark(
+                x(one.place - 0.5),
+                one.verdict.value,
+                _mark(one.ratio, one.verdict),
+                f"{one.since} → {one.version}",
+            )
+            for one in line.changes
+        ),
+        ticks=tuple(Tick(y(value), figures.number(value)) for value in _ticks(low, high)),
+        description=_described(line),
+    )
+
+
+def _mark(ratio: float | None, verdict: Verdict) -> str:
+    return f"{VERDICTS[verdict].symbol} {figures.change(ratio)}"
+
+
+def _dots(line: Line, x: _Scale, y: _Scale) -> Iterator[Dot]:
+    every = -(-len(line.points) // _MOST_LABELS)
+    for place, point in enumerate(line.points):
+        if point.value is None:
+            continue
+        name = shortened(point.version.removeprefix("debian:"), _NAME)
+        yield Dot(
+            x=x(place),
+            y=y(point.value),
+            top=y(max(point.values)),
+            bottom=y(min(point.values)),
+            label=name if place % every == 0 else "",
+            title=f"{shortened(point.version, 80)}: {figures.number(point.value)} ({point.release})",
+        )
+
+
+def _limits(values: list[float]) -> tuple[float, float]:
+    if not values:
+        return 0.0, 1.0
+    low, high = min(values), max(values)
+    room = (high - low) * 0.1 or abs(high) * 0.05 or 1.0
+    return low - room, high + room
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    return [low + (high - low) * part for part in (0.1, 0.5, 0.9)]
+
+
+def _described(line: Line) -> str:
+    points = "; ".join(f"{point.version}: {figures.number(point.value)}" for point in line.points)
+    changes = "; ".join(
+        f"{one.version} {figures.change(one.ratio)} {one.verdict.value}" for one in line.changes
+    )
+    return f"{points}. Changes: {changes or 'none'}."

@@ -1,0 +1,74 @@
+"""Pages that were made before: what a difference is made of takes seconds a kernel, and never changes."""
+
+import json
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+import platformdirs
+from pydantic import ValidationError
+
+import ktrial
+from ktrial.model.base import Model, digest
+from ktrial.model.trial import Trial
+from ktrial.store import StoredStudy
+
+_SUFFIXES = (".j2", ".css", ".py")
+
+
+class Reason(NamedTuple):
+    """Where a page says what a change is made of."""
+
+    workload: str
+    treatment: str
+    place: int
+
+
+class ResultPage(Model):
+    """A result's page, as it was rendered."""
+
+    text: str
+    reasons: tuple[Reason, ...] = ()
+    answer: str = ""
+
+
+class PageCache:
+    """Rendered pages by the digest of all that they are made from."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self._directory = directory or Path(platformdirs.user_cache_dir("ktrial")) / "pages"
+        self._program = _program()
+
+    def key(self, stored: StoredStudy, trials: tuple[Trial, ...], *, reasons: bool) -> str:
+        """The same for the same trials of the same study, shown by the same ktrial."""
+        ended = [(one.planned.key, one.outcome.value, one.started.isoformat()) for one in trials]
+        return digest([self._program, stored.id, stored.digest, ended, reasons])
+
+    def get(self, key: str) -> ResultPage | None:
+        """The page; None where it was never made, or cannot be read."""
+        try:
+            return ResultPage.model_validate_json(self._file(key).read_text(encoding="utf-8"))
+        except (OSError, ValidationError, json.JSONDecodeError):
+            return None
+
+    def put(self, key: str, page: ResultPage) -> None:
+        """Keep it. Raises OSError."""
+        file = self._file(key)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial = file.with_suffix(".partial")
+        partial.write_text(page.model_dump_json(), encoding="utf-8")
+        partial.replace(file)
+
+    def _file(self, key: str) -> Path:
+        return self._directory / key[:2] / f"{key}.json"
+
+
+def _program() -> str:
+    """What pages are made by: a changed template makes new pages."""
+    found = sha256(ktrial.__version__.encode())
+    templates = files("ktrial.report").joinpath("templates")
+    for part in sorted(templates.iterdir(), key=lambda one: one.name):
+        if part.name.endswith(_SUFFIXES):
+            found.update(part.read_bytes())
+    return found.hexdigest()
