@@ -281,6 +281,19 @@ def test_a_summary_that_cannot_be_written_is_no_verdict(here: Here, tmp_path: Pa
     assert here.run(*SLOW_FORK, "--summary", tmp_path / "no" / "such.md").status == 128
 
 
+def test_what_ktrial_measured_for_itself_is_listed_only_when_asked_for(here: Here) -> None:
+    here.run("baseline", "save", "v6.1", "--kernel", GOOD, *FORK)
+    here.run(*SLOW_FORK)
+    said = here.run("list")
+    assert said.output == ""
+    assert said.messages.endswith("for check, baseline or bisect: ktrial list --all\n")
+    assert said.messages.startswith("3 more")
+    assert here.run("list", "--json").output == "[]\n"
+    names = [one["study"] for one in json.loads(here.run("list", "--all", "--json").output)]
+    assert sorted(names) == ["baseline:v6.1", "check", "check"]
+    assert here.run("list", "--all").messages == ""
+
+
 def test_a_baseline_is_saved_shown_listed_and_removed(here: Here) -> None:
     saved = here.run("baseline", "save", "v6.1", "--kernel", GOOD, "--workload", "fork,pipe")
     assert saved.status == 0

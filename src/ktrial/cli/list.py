@@ -1,45 +1,70 @@
 """`ktrial list`: the studies in the store."""
 
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
 from ktrial.cli.options import Json, StoreOption
 from ktrial.cli.terminal import output, print_json, say
 
+if TYPE_CHECKING:
+    from ktrial.model.design import Plan
+    from ktrial.store import StoredStudy
 
-def list_studies(store: StoreOption = None, json: Json = False) -> None:
+All = Annotated[
+    bool,
+    typer.Option("--all", help="Also what check, baseline and bisect measured for themselves."),
+]
+
+
+def list_studies(store: StoreOption = None, all_: All = False, json: Json = False) -> None:
     """List the studies in the store."""
-    from rich.table import Table
-
-    from ktrial.report import figures
-    from ktrial.report.printable import one_line
     from ktrial.runner.planning import plan
     from ktrial.store import default_location, open_store
 
     with open_store(store or default_location()) as opened:
-        rows = [(one, len(plan(one.study).trials)) for one in opened.studies()]
+        every = [(one, plan(one.study)) for one in opened.studies()]
         name = opened.name
+    rows = [(one, planned) for one, planned in every if all_ or _is_a_users(one, planned)]
     if json:
-        print_json(
-            [
-                {
-                    "id": one.id,
-                    "study": one.study.name,
-                    "question": one.study.question,
-                    "created": one.created.isoformat(),
-                    "planned": planned,
-                    "finished": one.finished,
-                    "failed": one.failed,
-                    "store": name,
-                }
-                for one, planned in rows
-            ]
-        )
+        print_json([_data(one, planned, name) for one, planned in rows])
         return
-    if not rows:
+    if rows:
+        _print(rows)
+    elif not every:
         say(f"there is no study in {name} yet; run one: ktrial run STUDY.toml")
-        return
+    if hidden := len(every) - len(rows):
+        say(f"{hidden} more that ktrial measured for check, baseline or bisect: ktrial list --all")
+
+
+def _is_a_users(one: "StoredStudy", planned: "Plan") -> bool:
+    """A study file can choose no name with a colon, and has at least two treatments to compare."""
+    return ":" not in one.study.name and len(planned.treatments) > 1
+
+
+def _data(one: "StoredStudy", planned: "Plan", store: str) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "study": one.study.name,
+        "question": one.study.question,
+        "created": one.created.isoformat(),
+        "planned": len(planned.trials),
+        "finished": one.finished,
+        "failed": one.failed,
+        "store": store,
+    }
+
+
+def _print(rows: "list[tuple[StoredStudy, Plan]]") -> None:
+    from rich.table import Table
+
+    from ktrial.report import figures
+    from ktrial.report.printable import one_line
+
     table = Table("id", "study", "made", "trials", "question", box=None, pad_edge=False, header_style="bold")
     for one, planned in rows:
         failed = f", {one.failed} failed" if one.failed else ""
-        trials = f"{one.finished}/{planned}{failed}"
+        trials = f"{one.finished}/{len(planned.trials)}{failed}"
         made = figures.moment(one.created)
         table.add_row(str(one.id), one_line(one.study.name), made, trials, one_line(one.study.question))
     output().print(table)

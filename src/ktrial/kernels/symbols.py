@@ -18,10 +18,6 @@ from ktrial.kernels.sync import write_atomically
 from ktrial.model.kernel import Kernel
 
 _LINE = re.compile(r"^([0-9a-f]{8,16}) (\w) (\S+)(?:\s+\[(\S+)\])?$", re.MULTILINE)
-_SECTION_MARKER = re.compile(
-    r"^[0-9a-f]+ \w (?:__\w*text_(?:start|end)|_[se](?:init)?text)$\n?", re.MULTILINE
-)
-"""What vmlinux.lds.h calls the ends of its sections. They have the address of a function, or of padding."""
 _FEWEST_SYMBOLS = 1000
 """Every kernel has tens of thousands; fewer come from a stub or a cut-off text."""
 
@@ -91,11 +87,6 @@ def kept_kallsyms(kernel: Kernel) -> Path | None:
     """The file that `save_symbols` wrote for this kernel; None where it has not been told yet."""
     path = kernel.image.parent / KALLSYMS
     return path if path.is_file() else None
-
-
-def without_section_markers(text: str) -> str:
-    """kallsyms without names like `__softirqentry_text_end`, which would take the next function's place."""
-    return _SECTION_MARKER.sub("", text)
 
 
 def parse_symbols(text: str) -> tuple[Symbol, ...]:

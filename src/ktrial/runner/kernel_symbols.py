@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass
 
 from ktrial.errors import GuestEnded, NoSymbolsInGuest
-from ktrial.kernels.symbols import kept_kallsyms, save_symbols, without_section_markers
+from ktrial.kernels.symbols import kept_kallsyms, save_symbols
 from ktrial.machines import CountingTarget
 from ktrial.model.kernel import Kernel
 from ktrial.model.machine import Boot
@@ -19,7 +19,7 @@ class Known:
     """The symbols of one boot, or why there are none."""
 
     text: str
-    """The functions in /proc/kallsyms, without the names of its sections' ends; empty where there is none."""
+    """The functions in /proc/kallsyms; empty where there is none."""
     problem: str = ""
 
 
@@ -50,7 +50,7 @@ def _look_up(target: CountingTarget, boot: Boot) -> Known:
     functions = "".join(_FUNCTION.findall(text))
     if not functions:
         return Known("", "/proc/kallsyms names no function with an address")
-    return Known(without_section_markers(functions))
+    return Known(functions)
 
 
 def _of_image(target: CountingTarget, kernel: Kernel) -> str:
