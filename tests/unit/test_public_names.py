@@ -99,6 +99,9 @@ PUBLIC = {
         CacheCounts CallNode CycleModel FunctionCount OperationCounts PROGRAM PageCount PluginCounts
         ProgramCount RegionCounts StringCounts TaskCount UNKNOWN inclusive_counts
     """,
+    "ktrial.model.recommendation": """
+        Candidate Recommendation Regret
+    """,
     "ktrial.model.record": """
         StudyRecord
     """,

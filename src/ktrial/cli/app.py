@@ -20,9 +20,11 @@ from ktrial.cli.matrix import matrix
 from ktrial.cli.plan import plan
 from ktrial.cli.profile import profile
 from ktrial.cli.quiesce import quiesce
+from ktrial.cli.recommend import recommend
 from ktrial.cli.report import report
 from ktrial.cli.restore import at_start, restore
 from ktrial.cli.run import run
+from ktrial.cli.sanity import sanity
 from ktrial.cli.show import show
 from ktrial.cli.site import site
 
@@ -68,6 +70,8 @@ app.command("list")(list_studies)
 app.command("history")(history)
 app.command("matrix")(matrix)
 app.command("site")(site)
+app.command("recommend")(recommend)
+app.command("sanity", cls=CheckCommand)(sanity)
 app.add_typer(bisect.app, name="bisect")
 app.add_typer(baseline.app, name="baseline")
 app.add_typer(kernel.app, name="kernel")

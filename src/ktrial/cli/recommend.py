@@ -1,0 +1,75 @@
+"""`ktrial recommend`: which of the measured kernels serve some workloads best, and which to avoid."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.options import Json, StoreOption, workload_names
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ktrial.model.recommendation import Candidate, Recommendation
+
+
+def recommend(
+    workloads: Annotated[
+        list[str],
+        typer.Option(metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_names),
+    ],
+    margin: Annotated[
+        str | None, typer.Option(metavar="1%", help="The smallest change that matters.")
+    ] = None,
+    json: Json = False,
+    store: StoreOption = None,
+) -> None:
+    """Say which measured kernels serve these workloads best, and which to avoid.
+
+    Nothing is run, and nothing is averaged over workloads: the table is the evidence.
+    """
+    from ktrial.cli.matrix import workload_names_of
+    from ktrial.cli.measuring import margin_of
+    from ktrial.cli.terminal import output, print_json
+    from ktrial.report.printable import one_line
+    from ktrial.runner.recommend import recommend as recommend_from
+    from ktrial.store import default_location, open_store
+
+    edge = margin_of(margin)
+    with open_store(store or default_location()) as opened:
+        found = recommend_from(opened, workload_names_of(workloads), edge)
+    if json:
+        print_json(found.model_dump(mode="json"))
+        return
+    console = output()
+    console.print("how far behind the best kernel of each workload, in %:")
+    console.print()
+    console.print(_table(found))
+    console.print()
+    for one in found.candidates:
+        if one.dominated_by:
+            console.print(one_line(f"{one.version}: dominated by {', '.join(one.dominated_by)}"))
+    for name, missing in found.incomplete.items():
+        console.print(one_line(f"{name}: not judged, it has no number of {', '.join(missing)}"))
+    console.print(one_line(found.answer), style="bold")
+
+
+def _table(found: "Recommendation") -> "Table":
+    from rich.table import Table
+
+    from ktrial.report.printable import shortened
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("workload", overflow="fold")
+    for one in found.candidates:
+        table.add_column(shortened(one.version.removeprefix("debian:"), 18), justify="right", no_wrap=True)
+    for place, workload in enumerate(found.workloads):
+        table.add_row(shortened(workload, 48), *(_cell(one, place, found.margin) for one in found.candidates))
+    table.add_row("worst", *(f"{(one.worst - 1) * 100:.2f}" for one in found.candidates), style="bold")
+    return table
+
+
+def _cell(one: "Candidate", place: int, margin: float) -> str:
+    regret = one.regrets[place]
+    # `~`: inside margin and spread, as good as the best.
+    mark = "~" if regret.low <= 1 + margin and regret.ratio > 1 else ""
+    return f"{mark}{(regret.ratio - 1) * 100:.2f}"

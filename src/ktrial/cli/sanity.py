@@ -1,0 +1,61 @@
+"""`ktrial sanity OLD NEW`: after an upgrade, is anything beyond the limit?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.measuring import Cpus, MemorySize
+from ktrial.cli.options import Jobs, Json, Perturbations, StoreOption, kernel_names
+
+
+def sanity(
+    old: Annotated[
+        str, typer.Argument(metavar="OLD", help="The kernel before.", autocompletion=kernel_names)
+    ],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The kernel now.", autocompletion=kernel_names)],
+    workloads: Annotated[
+        list[str] | None, typer.Option(metavar="W1,W2…", help="Else quick; default: all of them.")
+    ] = None,
+    maximum: Annotated[
+        list[str] | None,
+        typer.Option("--max", metavar="+1%", help="The largest change for the worse; or fork=+2%."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
+    summary: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Append the result as Markdown.")
+    ] = None,
+    json: Json = False,
+    perturbations: Perturbations = None,
+    memory: MemorySize = None,
+    cpus: Cpus = None,
+    store: StoreOption = None,
+    jobs: Jobs = None,
+) -> None:
+    """Compare a kernel with the one before it, after an upgrade.
+
+    What the store has is not measured again. Exit codes as in check: 0 within, 1 beyond, 125 where it does
+    not boot or nothing can be decided, 128 or more where nothing was measured.
+    """
+    from ktrial.cli.check import check
+    from ktrial.cli.matrix import workload_names_of
+
+    check(
+        against=_named(old),
+        kernel=_named(new),
+        workload=workload_names_of(workloads or ["quick"]),
+        maximum=maximum,
+        top=top,
+        summary=summary,
+        json=json,
+        perturbations=perturbations,
+        memory=memory,
+        cpus=cpus,
+        store=store,
+        jobs=jobs,
+    )
+
+
+def _named(kernel: str) -> str:
+    """`6.12` is Debian's."""
+    return f"debian:{kernel}" if kernel[:1].isdigit() else kernel

@@ -1,0 +1,47 @@
+"""Which kernels serve some workloads best: the table that says so, and what follows from it. Plain data."""
+
+from ktrial.model.base import Model
+from ktrial.model.history import System
+
+
+class Regret(Model):
+    """How much worse a kernel is in one workload than the best one in it."""
+
+    workload: str
+    value: float
+    ratio: float
+    """At least 1, whichever direction is better."""
+    low: float
+    """The interval of the ratio over the perturbations, or the range of the blocks."""
+    high: float
+
+
+class Candidate(Model):
+    """One kernel."""
+
+    version: str
+    release: str
+    regrets: tuple[Regret, ...]
+    """One a workload, in the order in which they were named."""
+    worst: float
+    """The largest of the ratios."""
+    worst_workload: str
+    dominated_by: tuple[str, ...] = ()
+    """Kernels that are worse in no workload and better in one at least, beyond margin and spread."""
+
+
+class Recommendation(Model):
+    """What is said of the kernels that were measured in all of the workloads."""
+
+    workloads: tuple[str, ...]
+    margin: float
+    system: System
+    candidates: tuple[Candidate, ...]
+    """By their worst regret, the smallest first."""
+    best: tuple[str, ...]
+    """Undominated, and with a worst regret within the margin of the smallest."""
+    avoid: tuple[str, ...]
+    """Dominated."""
+    incomplete: dict[str, tuple[str, ...]]
+    """Kernel → workloads in which it has no number: nothing is said of it."""
+    answer: str
