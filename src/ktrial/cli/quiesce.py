@@ -22,7 +22,7 @@ def quiesce(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Set this machine up for measuring; --undo takes it back.
+    """Set this machine up for measuring, and --undo it.
 
     Frequency, idle states, background work.
     Each change is journaled first; --undo, or ktrial restore, puts back what was there.
