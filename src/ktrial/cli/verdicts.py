@@ -137,7 +137,7 @@ def _print_interactions(record: StudyRecord, console: Console) -> None:
     found = interactions.tables(record)
     for table in found[:_MOST_INTERACTIONS]:
         shown = _table()
-        shown.add_column(f"{one_line(table.title)}: interaction", overflow="fold")
+        shown.add_column("workload", overflow="fold")
         for heading in (table.alone, table.beside, "interaction", "interval, %"):
             shown.add_column(shortened(heading, 16), justify="right", no_wrap=True)
         shown.add_column("verdict", no_wrap=True)
@@ -146,6 +146,7 @@ def _print_interactions(record: StudyRecord, console: Console) -> None:
             changes = [breakable(figures.change(each)) for each in (one.effect, one.effect_beside, one.ratio)]
             interval = figures.interval(one.low, one.high)
             shown.add_row(shortened(row.name, _NAME_COLUMNS), *changes, interval, _verdict(one))
+        console.print(one_line(f"{table.title}: what the first changes, with and without the second"))
         console.print(shown)
         console.print()
     if len(found) > _MOST_INTERACTIONS:
