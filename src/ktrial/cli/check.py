@@ -56,7 +56,7 @@ def check(
         given = Given.of(workload, memory, cpus, boot, perturbations)
         result = _checked(tested, against, given, maximum or [], store, jobs)
         if summary:
-            _append(summary, as_markdown(result, top))
+            append(summary, as_markdown(result, top))
         if json:
             print_json(as_json(result))
         else:
@@ -101,7 +101,7 @@ def _kernel_name(against: str) -> str | None:
     return known().kernel_name(against) if ":" in against or against == HOST else None
 
 
-def _append(path: Path, text: str) -> None:
+def append(path: Path, text: str) -> None:
     """At the end: $GITHUB_STEP_SUMMARY holds what other steps have written. Raises FileNotWritten."""
     from ktrial.cli.counting import FileNotWritten
 

@@ -96,8 +96,8 @@ def check(
         for use in how.workloads
         for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, baseline.record, tested)
     )
-    explained = tuple(_explained(row, baseline, tested, runs.store) for row in rows)
-    return Check(*about, worst(row.decision for row in rows), explained)
+    told = tuple(explained(row, baseline, tested, runs.store) for row in rows)
+    return Check(*about, worst(row.decision for row in rows), told)
 
 
 def worst(decisions: Iterable[Decision]) -> Decision:
@@ -245,7 +245,7 @@ def _values(trials: list[Trial], workload: str, chosen: Callable[[Sample], bool]
     return [sample.value for sample in samples if sample.workload == workload and chosen(sample)]
 
 
-def _explained(row: Row, baseline: Baseline, tested: StudyRecord, store: Store) -> Row:
+def explained(row: Row, baseline: Baseline, tested: StudyRecord, store: Store) -> Row:
     """The row, with what its difference is made of, where it is beyond and the plugin counted both sides."""
     if row.decision is not Decision.BEYOND or row.comparison.mode is not Mode.EXACT_PLUGIN:
         return row

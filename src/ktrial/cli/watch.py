@@ -1,0 +1,125 @@
+"""`ktrial watch`: follow kernels; what is new is fetched, run and compared."""
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.measuring import Cpus, MemorySize
+from ktrial.cli.options import Jobs, Json, Perturbations, StoreOption, kernel_names
+
+if TYPE_CHECKING:
+    from ktrial.runner.one_kernel import Measurement
+    from ktrial.runner.watch import Look
+
+_UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
+_EVERY = re.compile(r"(\d+(?:\.\d+)?)([mhd])")
+
+
+def watch(
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KERNEL…", help="debian:6.12, or git:DIR@BRANCH.", autocompletion=kernel_names
+        ),
+    ],
+    workloads: Annotated[
+        list[str] | None, typer.Option(metavar="W1,W2…", help="Else quick; default: all of them.")
+    ] = None,
+    maximum: Annotated[
+        list[str] | None,
+        typer.Option("--max", metavar="+1%", help="The largest change for the worse; or fork=+2%."),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="One look, for cron and CI.")] = False,
+    every: Annotated[str, typer.Option(metavar="6h", help="Else how long to wait between looks.")] = "6h",
+    top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
+    summary: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Append what is found, as Markdown.")
+    ] = None,
+    json: Json = False,
+    perturbations: Perturbations = None,
+    memory: MemorySize = None,
+    cpus: Cpus = None,
+    store: StoreOption = None,
+    jobs: Jobs = None,
+) -> None:
+    """Follow kernels: fetch, run and compare what is new since last time.
+
+    What was seen last is in the store. Exit codes of --once, as in check: 0 nothing beyond, 1 beyond,
+    125 where a kernel cannot be had or does not boot, or nothing can be decided.
+    """
+    from ktrial.cli.check_endings import Endings, code_of
+    from ktrial.cli.matrix import workload_names_of
+    from ktrial.cli.measuring import Given, limits, measurement
+    from ktrial.runner.watch import worst_of
+
+    with Endings():
+        seconds = _seconds(every)
+        names = workload_names_of(workloads or ["quick"])
+        how = measurement(Given.of(names, memory, cpus, None, perturbations))
+        edges = limits(maximum or [], how.workloads)
+        while True:
+            looks = _looks(_named(targets), how, edges, store, jobs)
+            _tell(looks, top, summary, json=json)
+            if once:
+                break
+            time.sleep(seconds)
+        code = code_of(worst_of(looks))
+    raise typer.Exit(code)
+
+
+def _looks(
+    targets: list[str], how: "Measurement", edges: dict[str, float], store: str | None, jobs: int | None
+) -> "list[Look]":
+    from ktrial.cli import measuring
+    from ktrial.cli.progress import progress
+    from ktrial.runner.watch import look
+    from ktrial.store import default_location, open_store
+
+    with open_store(store or default_location()) as opened, progress() as observer:
+        runs = measuring.runs(opened, observer, jobs)
+        return [look(target, how, edges, runs) for target in targets]
+
+
+def _tell(looks: "list[Look]", top: int, summary: Path | None, *, json: bool) -> None:
+    from ktrial.cli.check import append
+    from ktrial.cli.check_texts import print_check
+    from ktrial.cli.terminal import output, print_json
+    from ktrial.cli.watch_texts import as_json, as_markdown, sentence
+    from ktrial.report.printable import one_line
+
+    if summary:
+        append(summary, as_markdown(looks, top))
+    if json:
+        print_json(as_json(looks))
+        return
+    console = output()
+    for one in looks:
+        if one.check:
+            print_check(one.check, top, console)
+        console.print(one_line(sentence(one)))
+
+
+def _named(targets: list[str]) -> list[str]:
+    from ktrial.cli.known import known
+
+    installed = known()
+    return list(
+        dict.fromkeys(
+            one
+            if one.startswith("git:")
+            else installed.kernel_name(f"debian:{one}" if one[:1].isdigit() else one)
+            for one in targets
+        )
+    )
+
+
+def _seconds(text: str) -> float:
+    from ktrial.cli.counting import BadOption
+
+    match = _EVERY.fullmatch(text)
+    if match is None or float(match[1]) <= 0:
+        raise BadOption(option="--every", problem=f"{text} is no time: 30m, 6h, 1d")
+    return float(match[1]) * _UNITS[match[2]]
