@@ -66,3 +66,15 @@ def test_subsystems_weigh_by_their_differences_without_the_signs() -> None:
 def test_every_owner_is_a_subsystem() -> None:
     known = {*subsystems.PREFIXES, *subsystems.BY_FILE, *subsystems.BY_DIRECTORY, ALL_CODE}
     assert set(config_owners.OWNED) <= known
+
+
+def test_what_follows_stands_behind_the_one_option_that_was_decided() -> None:
+    after = {"CONFIG_SLAB": "y", "CONFIG_HZ": "250"}
+    before = {"CONFIG_SLUB": "y", "CONFIG_SLUB_CPU_PARTIAL": "y", "CONFIG_STACKDEPOT": "y"}
+    follows = dict.fromkeys(before, "CONFIG_SLAB")
+    found = differing_options(SLAB_AND_LOCKS, before, after, follows)
+    folded = {one.option: one for one in found}
+    assert set(folded) == {"CONFIG_SLAB", "CONFIG_HZ"}
+    assert folded["CONFIG_SLAB"].followers == tuple(sorted(before))
+    assert folded["CONFIG_SLAB"].before is None
+    assert folded["CONFIG_SLAB"].owners == ("slab",), "by the one that follows from it"

@@ -12,7 +12,7 @@ from ktrial.model.differences import Differences, OptionDifference, Why
 from ktrial.model.kernel_values import ValueDifference
 from ktrial.report import figures
 from ktrial.report.around import CAUSES, causes
-from ktrial.report.options import option_change
+from ktrial.report.options import followers_of, option_change
 from ktrial.report.printable import one_line, shortened
 
 _NAME_COLUMNS = 50
@@ -63,7 +63,7 @@ def _options(found: Differences, everything: bool) -> Iterable[Table | Text | st
         yield Text(_LEGEND, style="dim")
     if others and everything:
         yield "others:"
-        yield from (f"  {option_change(one)}" for one in others)
+        yield from (f"  {option_change(one)}{followers_of(one)}" for one in others)
     elif others:
         total = breakable(figures.counted(len(others), "other option"))
         yield f"{total} differ{'s' if len(others) == 1 else ''}; --all shows them."
@@ -76,7 +76,9 @@ def _grouped(grouped: dict[str, list[OptionDifference]], everything: bool) -> Ta
     for owner, options in grouped.items():
         shown = options if everything else options[:_OPTIONS_A_LINE]
         left = len(options) - len(shown)
-        texts = [option_change(one) for one in shown] + ([f"and {left} more"] if left else [])
+        texts = [f"{option_change(one)}{followers_of(one)}" for one in shown] + (
+            [f"and {left} more"] if left else []
+        )
         table.add_row(owner, ("\n" if everything else ", ").join(texts))
     return table
 

@@ -23,7 +23,10 @@ class OptionDifference(Model):
     """`y`, `m`, a number, a string; None where it is not set."""
     after: str | None
     owners: tuple[str, ...] = ()
-    """Subsystems of the explanation whose functions it plausibly changes, the heaviest first."""
+    """Subsystems of the explanation whose functions it, or what follows from it, plausibly changes; the
+    heaviest first."""
+    followers: tuple[str, ...] = ()
+    """Options that are not the same only because of this one, where Kconfig could be asked."""
 
 
 class CounterDifference(Model):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ktrial.model.differences import Differences, OptionDifference
 from ktrial.model.kernel_values import ValueDifference
 from ktrial.report import figures
-from ktrial.report.options import option_change
+from ktrial.report.options import followers_of, option_change
 from ktrial.report.printable import one_line, shortened
 
 _MOST = 12
@@ -70,7 +70,7 @@ def _boot(found: Differences) -> Iterator[str]:
 
 def _option(one: OptionDifference) -> str:
     owner = f" ({one.owners[0]})" if one.owners else ""
-    return f"{option_change(one)}{owner}"
+    return f"{option_change(one)}{followers_of(one)}{owner}"
 
 
 def _value(one: ValueDifference) -> str:

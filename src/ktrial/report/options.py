@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from ktrial.model.differences import OptionDifference
 from ktrial.report import figures
 from ktrial.report.printable import shortened
 
@@ -32,6 +33,11 @@ def option_change(one: Changed) -> str:
     value = shortened(one.after or one.before or "", _VALUE_COLUMNS)
     sign = figures.MINUS if one.after is None else "+"
     return f"{sign}{name}" if value == "y" else f"{sign}{name}={value}"
+
+
+def followers_of(one: OptionDifference) -> str:
+    """` (and 3 that follow)`; empty where nothing follows from it."""
+    return f" (and {len(one.followers)} that follow)" if one.followers else ""
 
 
 def _words(before: str, after: str) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ktrial.errors import KtrialError
@@ -10,6 +10,7 @@ from ktrial.kernels import config_of
 from ktrial.model.design import FactorKind, Treatment
 from ktrial.model.differences import CounterDifference, Differences, LevelDifference, OptionDifference
 from ktrial.model.explanation import Explanation
+from ktrial.model.kernel_difference import KernelDifference
 from ktrial.model.kernel_values import KernelValues, ValueDifference
 from ktrial.model.machine import Boot
 from ktrial.model.study import Study
@@ -50,16 +51,24 @@ class _Found:
 
 
 def differences(
-    study: Study, explanation: Explanation, before: Arm, after: Arm, values: Values
+    study: Study,
+    explanation: Explanation,
+    before: Arm,
+    after: Arm,
+    values: Values,
+    kernels: Sequence[KernelDifference] = (),
 ) -> Differences:
-    """Everything that differs. What cannot be told is said in `unknown`; nothing is raised for it."""
+    """Everything that differs. What cannot be told is said in `unknown`; nothing is raised for it.
+
+    `kernels`: what is known of the differences between the study's kernels, to fold options by.
+    """
     found = _Found()
     first, second = ((arm.boot.parameters if arm.boot else ()) for arm in (before, after))
     return Differences(
         levels=_levels(study, before.treatment, after.treatment),
         boot_before=tuple(one for one in first if one not in second),
         boot_after=tuple(one for one in second if one not in first),
-        options=_options(explanation, before, after, found),
+        options=_options(explanation, before, after, found, kernels),
         values=_with_governed(
             study, explanation, before, after, _values(explanation, before, after, values, found)
         ),
@@ -118,7 +127,7 @@ def _shown(kind: FactorKind | None, level: object) -> str:
 
 
 def _options(
-    explanation: Explanation, before: Arm, after: Arm, found: _Found
+    explanation: Explanation, before: Arm, after: Arm, found: _Found, kernels: Sequence[KernelDifference]
 ) -> tuple[OptionDifference, ...]:
     configs: list[Mapping[str, str]] = []
     for arm in (before, after):
@@ -127,7 +136,16 @@ def _options(
             found.unknown.append(f"options: the configuration of {arm.treatment.label} is not known")
             return ()
         configs.append(config)
-    return differing_options(explanation, configs[0], configs[1])
+    return differing_options(explanation, configs[0], configs[1], _follows(kernels, before, after))
+
+
+def _follows(kernels: Sequence[KernelDifference], before: Arm, after: Arm) -> Mapping[str, str]:
+    """Option → the option that it follows from, as the study has kept it; empty where it has not."""
+    pair = {arm.boot.kernel.digest for arm in (before, after) if arm.boot}
+    for one in kernels:
+        if {one.before.digest, one.after.digest} == pair:
+            return {each.option: each.follows for each in one.options if each.follows}
+    return {}
 
 
 def _with_governed(

@@ -13,6 +13,7 @@ from ktrial.model.differences import Why
 from ktrial.model.explanation import Explanation
 from ktrial.model.function_files import FunctionFiles
 from ktrial.model.kernel import Kernel
+from ktrial.model.kernel_difference import KernelDifference
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.kernel_values import KernelValues
 from ktrial.model.machine import Boot
@@ -68,7 +69,7 @@ def explain_record(
     old, new = stored
     if old and new and (old.qemu, old.cpu_model) == (new.qemu, new.cpu_model):
         kept = [_trial_of(record, one, asked.workload) for one in (asked.before, asked.after)]
-        return _why(asked, (old, new), (kept[0], kept[1]), guests)
+        return _why(asked, (old, new), (kept[0], kept[1]), guests, record.kernels)
     if not guests.run:
         missing = asked.before if old is None else asked.after
         raise NotCounted(
@@ -93,6 +94,7 @@ def _why(
     profiles: tuple[Profile, Profile],
     trials: tuple[Trial | None, Trial | None],
     guests: Guests,
+    kernels: tuple[KernelDifference, ...] = (),
 ) -> Why:
     """The explanation of two profiles, and what differs around them."""
     boots = _Boots(asked, guests)
@@ -102,7 +104,7 @@ def _why(
     ]
     old, new = (_files(arm) for arm in arms)
     explanation = _labelled(explain(profiles[0], profiles[1], old, new), asked)
-    around = differences(asked.study, explanation, arms[0], arms[1], boots.values)
+    around = differences(asked.study, explanation, arms[0], arms[1], boots.values, kernels)
     return Why(before=profiles[0], after=profiles[1], explanation=explanation, differences=around)
 
 

@@ -112,29 +112,41 @@ _NO_CHOICE = re.compile(
     r"(ARCH_(HAS|HAVE|SUPPORTS|WANTS?|USES?|USE|ENABLE|SELECTS?)|HAVE|HAS|CC_HAS|CC_CAN|AS|LD|RUSTC?|PAHOLE)_.*"
 )
 """What the architecture or the tools can do; the options that make use of it are in the list as well."""
+_NOTHING_FOLLOWS: Mapping[str, str] = {}
 _SMALLEST_PART = 0.01
 """Of all differences taken without their signs: what a smaller subsystem owns is not named."""
 
 
 def differing_options(
-    explanation: Explanation, before: Mapping[str, str], after: Mapping[str, str]
+    explanation: Explanation,
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    follows: Mapping[str, str] = _NOTHING_FOLLOWS,
 ) -> tuple[OptionDifference, ...]:
     """Options (`CONFIG_SMP` → `y`) that are not the same; first those that heavy subsystems own.
 
     An option's owners are those of the explanation's subsystems that make at least 1 % of the differences.
+    `follows`: option → the option that it follows from, which then stands for both, with the owners of both.
     """
     weights = heavy_subsystems(explanation)
-    found = [
-        OptionDifference(
-            option=option,
-            before=before.get(option),
-            after=after.get(option),
-            owners=_owners(option, weights),
-        )
-        for option in sorted(before.keys() | after.keys())
-        if before.get(option) != after.get(option)
-    ]
     order = [*weights, ALL_CODE]
+    groups: dict[str, list[str]] = {}
+    for option in sorted(before.keys() | after.keys()):
+        if before.get(option) != after.get(option):
+            groups.setdefault(follows.get(option, option), []).append(option)
+    found = []
+    for option, together in groups.items():
+        owners = {owner for one in together for owner in _owners(one, weights)}
+        found.append(
+            OptionDifference(
+                option=option,
+                before=before.get(option),
+                after=after.get(option),
+                owners=tuple(sorted(owners, key=order.index)),
+                followers=tuple(one for one in together if one != option),
+            )
+        )
+    found.sort(key=lambda one: one.option)
     return tuple(sorted(found, key=lambda one: order.index(one.owners[0]) if one.owners else len(order)))
 
 
