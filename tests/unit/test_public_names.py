@@ -13,33 +13,40 @@ from ktrial import model
 PUBLIC = {
     "ktrial.errors": """
         AmbiguousTreatment BadAmount BadBaselineName BadBuildOption BadCommand BadConfigFile
-        BadKernelName BadKnobName BadKnobValue BadLimit BadMakeVariable BadOutput BadParameter
-        BadPatch BadPin BadSetting BaselineFailed BaselineIncomparable BaselineLacks
-        BaselineNotThere BuildError BuildFailed BuildToolsMissing CacheDamaged CacheFull
-        CacheUnusable CalibrationNotThere CannotLoadState CannotSaveState CgroupUnusable CheckError
-        ColumnUnknown CompilerUnsuitable ConfigUnusable DiskNotMade ExplanationError FetchFailed
-        FileNotCarried FileToCarry FormatUnknown FrameError GroupUnknown GuestEnded GuestError
-        GuestProgramsMissing HostChangeForbidden ImageError ImageTruncated ImageUnreadable
-        ImportFailed Interrupted JournalError JournalForbidden JournalHeld JournalUnsafe KernelError
-        KernelNotFound KnobAbsent KnobError KnobForbidden KnobGone KnobMoved KnobNeedsInstance
-        KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused KnobRounded KtrialError KvmUnusable
-        LibraryNotFound LimitNotSet ListsOutOfDate MachineError MachineFailedCheck MachineStopped
-        MachineToolMissing MeasurementsDamaged MeasurementsTooLarge MeasurementsUnreadable
-        MetricNotFound ModulesUnusable NewerStore NoDebianSource NoHostKernel NoMarkedRegion
-        NoMeasurements NoPluginHere NoRecipe NoSpaceForSnapshot NoSuchBackend NoSuchRelease
-        NoSuchSource NoSymbolsInGuest NotAKernel NotASource NotAStore NotCounted NothingToCalibrate
-        NothingToConfirm OptionNotTaken OtherMachine PatchNotApplied PluginCountsUnreadable
-        ProgramNotFound ProgramNotInstalled QemuGone QemuRefused QemuTooOld QemuUnusable
-        SameTreatmentTwice SourceChanged SourceNotClean SourceUnusable StoreDamaged StoreError
-        StoreForbidden StoreFull StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes
-        StudyNotStored StudySyntaxError StudyUnreadable SymbolsElsewhere SymbolsUnknown TimedError
-        TooManyCpus TooManyGroups ToolFailed ToolMissing TreatmentNotSaid UnknownKnob UnknownMachine
-        UnknownModule UnknownOption UnknownParameter UnknownSubsystem UnknownTreatment
-        UnknownWorkload UnsafeXml ValuesUnreadable WorkloadError WorkloadFailed WorkloadKilled
-        WorkloadNotInStudy WorkloadNotSaid WorkloadNotStarted WorkloadTimedOut WrongArchitecture
+        BadKernelName BadKernelRange BadKnobFile BadKnobName BadKnobRange BadKnobValue BadLimit
+        BadMakeVariable BadOutput BadParameter BadPatch BadPin BadRange BadSeries BadSetting
+        BaselineFailed BaselineIncomparable BaselineLacks BaselineNotThere BisectError BuildError
+        BuildFailed BuildToolsMissing CacheDamaged CacheFull CacheUnusable CalibrationNotThere
+        CandidatesIncomparable CannotLoadState CannotSaveState CgroupUnusable CheckError
+        ColumnUnknown CompilerUnsuitable ConfigUnusable DiskNotMade EndUnresolved ExplanationError
+        FetchFailed FileNotCarried FileToCarry FormatUnknown FrameError GroupUnknown GuestEnded
+        GuestError GuestProgramsMissing HistoryError HostChangeForbidden ImageError ImageTruncated
+        ImageUnreadable ImportFailed Interrupted JournalError JournalForbidden JournalHeld
+        JournalUnsafe KernelError KernelNotFound KnobAbsent KnobError KnobForbidden KnobGone
+        KnobMoved KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused
+        KnobRounded KtrialError KvmUnusable LibraryNotFound LimitNotSet ListsOutOfDate MachineError
+        MachineFailedCheck MachineStopped MachineToolMissing MeasurementsDamaged
+        MeasurementsTooLarge MeasurementsUnreadable MetricNotFound MetricNotMeasured ModulesUnusable
+        NewerStore NoDebianSource NoHostKernel NoKernelInRange NoMarkedRegion NoMatrix
+        NoMeasurements NoPluginHere NoRecipe NoSpaceForSnapshot NoSuchBackend NoSuchBuild
+        NoSuchRelease NoSuchSource NoSymbolsInGuest NotAKernel NotASource NotAStore NotCounted
+        NotMeasured NotOneSource NothingDiffers NothingToCalibrate NothingToConfirm
+        NothingToRecommend NothingToWatch OptionNotTaken OtherMachine PatchNotApplied
+        PatchNotAwaited PatchNotGiven PluginCountsUnreadable ProgramNotFound ProgramNotInstalled
+        QemuGone QemuRefused QemuTooOld QemuUnusable SameTreatmentTwice SiteInTheWay SiteNotWritten
+        SourceChanged SourceNotClean SourceUnusable StoreDamaged StoreError StoreForbidden StoreFull
+        StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes StudyNotStored StudySyntaxError
+        StudyUnreadable SymbolsElsewhere SymbolsUnknown TimedError TooManyCpus TooManyGroups
+        ToolFailed ToolMissing TreatmentNotSaid UnknownKnob UnknownMachine UnknownModule
+        UnknownOption UnknownParameter UnknownSubsystem UnknownTreatment UnknownWorkload UnsafeXml
+        ValuesUnreadable WorkloadError WorkloadFailed WorkloadKilled WorkloadNotInStudy
+        WorkloadNotSaid WorkloadNotStarted WorkloadTimedOut WrongArchitecture
     """,
     "ktrial.model.advice": """
         NOTES DataWarning WarningKind
+    """,
+    "ktrial.model.build": """
+        Build Change DEBIAN DEFCONFIG GUEST Patch
     """,
     "ktrial.model.calibration": """
         Calibration MetricCalibration
@@ -51,7 +58,8 @@ PUBLIC = {
         Model digest
     """,
     "ktrial.model.design": """
-        Design Factor FactorKind LevelValue Perturbation Plan PlannedTrial Treatment told_apart
+        BUILD_KINDS Design Factor FactorKind LevelValue Perturbation Plan PlannedTrial Treatment
+        level_shown told_apart
     """,
     "ktrial.model.environment": """
         Environment Reading ReadingKind
@@ -106,7 +114,7 @@ PUBLIC = {
         StudyRecord
     """,
     "ktrial.model.study": """
-        Disk MachineSettings Stopping Study Timing
+        Disk DiskKind MachineSettings Stopping Study Timing
     """,
     "ktrial.model.trial": """
         CounterDelta Outcome Provenance Trial
@@ -118,7 +126,7 @@ PUBLIC = {
         BASELINES SCORE
     """,
     "ktrial.model.verdict": """
-        Comparison Result Verdict
+        Comparison Interaction Result Verdict
     """,
     "ktrial.model.workload": """
         Command CountedBy Direction Metric MetricRule Mode Parameter STRING_BYTES Sample WorkloadDescription
