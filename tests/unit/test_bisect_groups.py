@@ -70,6 +70,14 @@ def test_a_choice_is_one_group() -> None:
     assert _required(found, "SLAB") == {"SLUB", "SLUB_STATS"}
 
 
+def test_a_choice_that_appears_goes_with_what_makes_it_appear() -> None:
+    """ROMFS_FS brings a choice of which one option is on, whether it is set or not."""
+    both = ("CONFIG_ROMFS_BLOCK", "CONFIG_ROMFS_MTD")
+    menus = _menus(ROMFS=_option(), ROMFS_BLOCK=_option("ROMFS", choice=both))
+    assert _names(grouped({}, _on("ROMFS", "ROMFS_BLOCK"), menus)) == [{"ROMFS", "ROMFS_BLOCK"}]
+    assert _names(grouped(_on("ROMFS", "ROMFS_BLOCK"), {}, menus)) == [{"ROMFS", "ROMFS_BLOCK"}]
+
+
 def test_options_that_require_each_other_are_one_group() -> None:
     menus = _menus(A=_option("!B"), B=_option("!A"))
     found = grouped(_on("A"), _on("B"), menus)

@@ -182,7 +182,7 @@ def versions(
     store: StoreOption = None,
     jobs: Jobs = None,
 ) -> None:
-    """Find between which two releases of Debian's kernel a number changes.
+    """Find between which two Debian releases a number changes.
 
     All releases between A and B that the mirrors hold are candidates; those that are needed are fetched.
     """

@@ -91,6 +91,13 @@ def _edges(settable: Iterable[str], before: Config, after: Config, menus: Menus)
     def is_on(name: str, config: Config) -> bool:
         return config.get(name, OFF) != OFF
 
+    def choice_appears(option: MenuOption) -> bool:
+        """Whether the option belongs to a choice that one of the two has not at all."""
+        members = [_PREFIX + one.removeprefix(_PREFIX) for one in option.choice]
+        return bool(members) and not all(
+            any(is_on(one, config) for one in members) for config in (before, after)
+        )
+
     found = []
     for name in known:
         option = menus.options.get(name)
@@ -102,6 +109,9 @@ def _edges(settable: Iterable[str], before: Config, after: Config, menus: Menus)
             other_goes = is_on(other, before) and not is_on(other, after)
             backwards = turned_off or (not turned_on and other_goes)
             found.append((other, name) if backwards else (name, other))
+            if choice_appears(option):
+                # One of it is on as soon as it may be: nobody can leave it out.
+                found += [(other, name), (name, other)]
         for text in option.selected_by:
             for selecting in _names(text.partition(" if ")[0]) & known - {name}:
                 found.append((name, selecting) if turned_off else (selecting, name))
