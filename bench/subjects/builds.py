@@ -13,7 +13,7 @@ from ktrial.kernels import cache_directory
 from ktrial.kernels.source import build, debian_source, requested
 
 SOURCE = "debian:linux-source-6.1"
-LEAF = "MINIX_FS=y"
+LEAF = "AUTOFS_FS=y"
 """An option that a few files of its own depend on, and nothing else."""
 ROUNDS = 3
 NEEDS = "kernels are built where setup/system-packages slow has installed what that needs"

@@ -11,9 +11,9 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from ktrial.kernels.cache import Cache, cache_directory
+from ktrial.kernels.cache import Cache, cache_directory, disk_usage
 from ktrial.kernels.config import parse_config
-from ktrial.kernels.locks import held
+from ktrial.kernels.locks import held, held_if_free
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.provider import Parts
 from ktrial.kernels.source.configuration import configure
@@ -24,6 +24,7 @@ from ktrial.kernels.space import file_system_errors, require_space
 from ktrial.model.kernel import Kernel, Origin
 
 PREFIX = "source"
+_LOCK = "lock"
 _TARGET = "vmlinux"
 """Enough to boot: the guest starts from it. A bzImage would only be packed to be unpacked again."""
 _BYTES_OF_A_BUILD = 500 << 20
@@ -52,7 +53,7 @@ def built(wanted: Wanted, workspace: Path, progress: Progress) -> Parts:
     with file_system_errors(home):
         home.mkdir(parents=True, exist_ok=True)
         # The parts are copied before the next build may change them.
-        with held(home / "lock", progress, "waiting for another ktrial that builds here"):
+        with held(home / _LOCK, progress, "waiting for another ktrial that builds here"):
             make = Make(tree, home, progress)
             _build(make, wanted)
             return _parts(make, wanted, workspace)
@@ -62,6 +63,26 @@ def build_directory(source: Path) -> Path:
     """Where the builds of a source directory are kept."""
     key = hashlib.sha256(str(source).encode()).hexdigest()[:12]
     return cache_directory() / "builds" / f"{source.name}-{key}"
+
+
+def forget(source: Path) -> int:
+    """Delete what was built from a source directory, but for the lock; return how many bytes that freed.
+
+    Where another ktrial is building there, nothing is deleted.
+    """
+    home = build_directory(source)
+    if not home.is_dir():
+        return 0
+    with file_system_errors(home), held_if_free(home / _LOCK) as free:
+        if not free:
+            return 0
+        freed = disk_usage(home)
+        for path in home.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != _LOCK:
+                path.unlink()
+        return freed
 
 
 def name_of(source: Path) -> str:

@@ -13,7 +13,7 @@ _COMPILED = re.compile(r"^  (?:CC|AS|HOSTCC|AR|LD)(?: \[M\])? ")
 _SECONDS_BETWEEN = 2.0
 _SECONDS_TO_JUDGE = 15.0
 """Before that, nothing is said of the time left."""
-_FILES_AN_OPTION = 2.0
+_FILES_AN_OPTION = 2.9
 """Files for each option that is set, where no build has told: what 6.1 has in the guest configuration."""
 
 
@@ -35,9 +35,9 @@ class Teller:
                 self._progress(self._text(now - self._start))
 
     def _text(self, seconds: float) -> str:
-        if not self._expected:
+        of = self._expected
+        if self.done >= of:
             return f"{self._what}: {self.done} files"
-        of = max(self._expected, self.done)
         text = f"{self._what}: {self.done} of about {of} files"
         if seconds < _SECONDS_TO_JUDGE:
             return text

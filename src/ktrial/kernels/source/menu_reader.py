@@ -20,6 +20,8 @@ _NEWER = (
     (re.compile(r"^([ \t]+)modules[ \t]*$", re.MULTILINE), r"\1option modules"),
     # Linux 6.18: an old name that is read from old configurations only.
     (re.compile(r"^[ \t]+transitional[ \t]*$", re.MULTILINE), ""),
+    # Linux 7.0: a dependency that holds under a condition.
+    (re.compile(r"^([ \t]+depends on )([^#\n]+?) if ([^#\n]+)", re.MULTILINE), r"\1(\2) || !(\3)"),
 )
 """Words that kconfiglib 14.1 does not know, and what it reads in their place."""
 
@@ -48,7 +50,7 @@ def selectors(kconfig: kconfiglib.Kconfig) -> dict[str, list[tuple[Any, Any]]]:
     """For each option's name, which options select it, and under which condition."""
     found: dict[str, list[tuple[Any, Any]]] = defaultdict(list)
     for symbol in kconfig.unique_defined_syms:
-        for selected, condition in symbol.selects:
+        for selected, condition in symbol.orig_selects:
             found[selected.name].append((symbol, condition))
     return found
 
