@@ -244,6 +244,25 @@ def test_a_source_is_a_kernels_name_like_any_other(source: Path, monkeypatch: py
         kernels.add("source:")
 
 
+def test_a_removed_kernel_takes_its_build_directory_along(source: Path) -> None:
+    kernel = add(wanted(source))
+    home = build_directory(source)
+    assert (home / "build" / "vmlinux").exists()
+    name, freed = kernels.remove(kernel.name)
+    assert name == kernel.name
+    assert freed > 1000
+    assert [path.name for path in home.iterdir()] == ["lock"]
+    assert add(wanted(source)).digest == kernel.digest
+
+
+def test_a_build_under_way_keeps_its_directory(source: Path) -> None:
+    kernel = add(wanted(source))
+    home = build_directory(source)
+    with FileLock(home / "lock"):
+        kernels.remove(kernel.name)
+        assert (home / "build").is_dir()
+
+
 def test_two_builds_of_one_source_wait_for_each_other(source: Path, tmp_path: Path) -> None:
     said: list[str] = []
     first, second = (tmp_path / name for name in ("first", "second"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from ktrial.errors import BadKernelName, CacheDamaged, KernelNotFound
 from ktrial.kernels.cache import Cache
 from ktrial.kernels.progress import Progress, silent
-from ktrial.kernels.provider import Request, provider_of
+from ktrial.kernels.provider import Keeps, Request, provider_of
 from ktrial.kernels.records import NameRecord
 from ktrial.kernels.space import file_system_errors
 from ktrial.model.kernel import Kernel
@@ -76,13 +76,20 @@ def record(name: str) -> NameRecord:
 
 
 def remove(name: str) -> tuple[str, int]:
-    """Take a name, or a digest, out of the cache; content that another name shares stays.
+    """Take a name, or a digest, out of the cache, with what its provider keeps to build it again.
+
+    Content that another name shares stays.
 
     Returns the name and the bytes freed. Raises KernelNotFound.
     """
     cache = Cache()
     with file_system_errors(cache.root):
-        return cache.remove(canonical_name(name))
+        removed, freed = cache.remove(canonical_name(name))
+        with suppress(BadKernelName):
+            provider, wanted = provider_of(removed)
+            if isinstance(provider, Keeps):
+                freed += provider.forget(wanted)
+        return removed, freed
 
 
 def canonical_name(name: str) -> str:

@@ -70,6 +70,15 @@ class Provider(Protocol):
         ...
 
 
+@runtime_checkable
+class Keeps(Protocol):
+    """A provider that keeps files of its own for a kernel, beside what is in the cache."""
+
+    def forget(self, wanted: str) -> int:
+        """Delete them; return how many bytes that freed. What another process is using stays."""
+        ...
+
+
 def all_providers() -> dict[str, Provider]:
     """All providers by prefix: the built-in ones and those of other packages. A broken one only warns."""
     own = dict(_check(*item) for item in extensions.built_in(providers.__name__, "PROVIDER").items())

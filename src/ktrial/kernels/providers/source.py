@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ktrial.errors import BadKernelName
 from ktrial.kernels.provider import Parts, Request
-from ktrial.kernels.source.building import built, name_of
+from ktrial.kernels.source.building import built, forget, name_of
 from ktrial.kernels.source.requests import Wanted
 
 
@@ -25,6 +25,10 @@ class FromSource:
     def fetch(self, request: Request) -> Parts:
         """Build what changed since the last time. Raises NotASource, BuildFailed and other BuildErrors."""
         return built(Wanted(Path(request.wanted)), request.workspace, request.progress)
+
+    def forget(self, wanted: str) -> int:
+        """Delete the directory of its builds."""
+        return forget(Path(wanted))
 
 
 PROVIDER = FromSource()
