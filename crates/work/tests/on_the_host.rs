@@ -78,7 +78,7 @@ fn a_file_is_served_in_each_of_its_ways() {
 
 #[test]
 fn what_is_read_and_written_is_in_the_metrics() {
-    let line = "fileio --clock monotonic --size 2 --files 2 --requests 60 --sync 20 --passes 2";
+    let line = "fileio --clock monotonic --size 2 --count 2 --requests 60 --sync 20 --passes 2";
     let report = report(line);
     let metrics = report["metrics"].as_array().expect("a list");
     let named = |name: &str| metrics.iter().find(|metric| metric["name"] == name);

@@ -17,7 +17,7 @@ use crate::workload::{number, Domain, Parameter, Workload, DIRECTORY, SEED};
 pub const WORKLOAD: Workload = Workload {
     name: "fileio",
     summary: "a mix of random reads and writes of some files, with fsync now and then",
-    does: "One operation is `requests` requests of `record` KiB to random places of `files` files that have `size` MiB \
+    does: "One operation is `requests` requests of `record` KiB to random places of `count` files that have `size` MiB \
            together: by default three reads for two writes, and fsync of every file after each `sync` requests \
            (mode=write and mode=read: only those). A step is one request, or one round of fsync. What was written \
            last is remembered, and every page that is read must have it. Give it a disk: `path`.",
@@ -26,7 +26,7 @@ pub const WORKLOAD: Workload = Workload {
     also: MEASURES,
     parameters: &[
         number("size", "MiB in all files together", 32, 1, 65_536),
-        number("files", "files", 8, 1, 4_096),
+        number("count", "files", 8, 1, 4_096),
         number("record", "KiB in a request", 16, 4, 1_024),
         number("requests", "requests in one operation", 500, 1, 10_000_000),
         number("sync", "requests between two rounds of fsync; 0: none", 100, 0, 10_000_000),
@@ -86,10 +86,10 @@ fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
 
 impl Set {
     fn new(scratch: &Scratch, arguments: &Arguments) -> Result<Self, Failure> {
-        let (files, record) = (arguments.size("files"), (arguments.size("record") << 10).next_multiple_of(PAGE));
+        let (files, record) = (arguments.size("count"), (arguments.size("record") << 10).next_multiple_of(PAGE));
         let records = (arguments.size("size") << 20) / files / record;
         if records == 0 {
-            return Err(Failure::wrong("a record is larger than its file: give fewer --files or a larger --size"));
+            return Err(Failure::wrong("a record is larger than its file: give a smaller --count or a larger --size"));
         }
         let made = |number| stamped::made(&scratch.path(&format!("file{number:04}")), number as u64, records * record);
         let files = (0..files).map(made).collect::<Result<Vec<_>, _>>()?;

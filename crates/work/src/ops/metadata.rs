@@ -13,7 +13,7 @@ use crate::workload::{number, Domain, Parameter, Workload, DIRECTORY};
 pub const WORKLOAD: Workload = Workload {
     name: "metadata",
     summary: "create, rename, stat and unlink many empty files",
-    does: "One operation makes `files` empty files in `directories` directories, renames each into the next directory, \
+    does: "One operation makes `count` empty files in `directories` directories, renames each into the next directory, \
            looks at each under its new name, and removes all, one phase after the other. With sync=yes each directory \
            is fsynced after each phase. A step is one of these calls. Every call must succeed, a file must have the \
            inode that it was made with, and at the end the directories must be empty. Give it a disk: `path`.",
@@ -21,7 +21,7 @@ pub const WORKLOAD: Workload = Workload {
     metric: "files",
     also: MEASURES,
     parameters: &[
-        number("files", "files in one operation", 500, 1, 1_000_000),
+        number("count", "files in one operation", 500, 1, 1_000_000),
         number("directories", "directories that they are in", 10, 1, 10_000),
         Parameter {
             name: "sync",
@@ -41,7 +41,7 @@ pub const WORKLOAD: Workload = Workload {
 
 fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
     use std::os::unix::fs::MetadataExt;
-    let (files, sync) = (arguments.size("files"), arguments.text("sync") == "yes");
+    let (files, sync) = (arguments.size("count"), arguments.text("sync") == "yes");
     let scratch = Scratch::new(arguments.text("path"))?;
     let directories: Vec<PathBuf> =
         (0..arguments.size("directories")).map(|number| scratch.path(&format!("{number:05}"))).collect();

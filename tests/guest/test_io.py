@@ -1,0 +1,130 @@
+"""Workloads with input and output on a disk in the guest: checked, the same twice, and their causes named."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ktrial import workloads
+from ktrial.errors import MachineToolMissing
+from ktrial.model.design import Factor, FactorKind
+from ktrial.model.machine import CgroupLimits
+from ktrial.model.record import StudyRecord
+from ktrial.model.study import Disk, DiskKind, MachineSettings, Study
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.workload import WorkloadUse
+from ktrial.report.why import whys
+from ktrial.runner import disks
+from ktrial.runner.session import run
+from ktrial.store import open_store
+
+pytestmark = pytest.mark.guest
+
+SMALL: dict[str, dict[str, int | float | str]] = {
+    "seq-read": {"size": 4},
+    "random-read": {"size": 4, "reads": 200},
+    "stream-write": {"size": 4},
+    "metadata": {"count": 60},
+    "oltp": {"size": 4, "transactions": 20},
+    "fileio": {"size": 4, "requests": 60, "sync": 20},
+    "file-server": {"small": 64, "medium": 32, "large": 6, "requests": 60},
+}
+"""Workload → parameters with which it takes little."""
+METHODS = ("sendfile-nonblocking", "read-write", "splice", "mmap-send")
+SLOW_DISK = Disk(latency_us=100, bandwidth_mib=200)
+
+
+def a_use(name: str, **more: int | float | str) -> WorkloadUse:
+    return WorkloadUse(name=name, parameters={"path": "/mnt", "passes": 1, **SMALL[name], **more})
+
+
+def a_study(*uses: WorkloadUse, kernels: tuple[str, ...], **machine: object) -> Study:
+    factor = Factor(name="kernel", kind=FactorKind.KERNEL, levels=kernels, baseline=kernels[0])
+    settings = MachineSettings.model_validate({"disk": SLOW_DISK, **machine})
+    return Study(name="io", machine=settings, factors=(factor,), workloads=uses, perturbations=1)
+
+
+def run_in(directory: Path, study: Study) -> StudyRecord:
+    with open_store(directory / "trials.db") as store:
+        record = run(study, store=store, jobs=1)
+    assert {(trial.outcome, trial.reason) for trial in record.trials} == {(Outcome.COMPLETED, "")}
+    return record
+
+
+def values(trial: Trial, workload: str) -> dict[str, float]:
+    return {sample.metric: sample.value for sample in trial.samples if sample.workload.startswith(workload)}
+
+
+@pytest.mark.parametrize("kernel", ["debian:5.10", "debian:7.2"])
+def test_every_workload_runs_and_repeats_to_the_last_digit(tmp_path: Path, kernel: str) -> None:
+    assert set(SMALL) == set(workloads.DISK)
+    uses = (*map(a_use, SMALL), *(a_use("file-server", method=method) for method in METHODS))
+    study = a_study(*uses, kernels=(kernel,))
+    once, again = (run_in(tmp_path / name, study).trials for name in ("once", "again"))
+    assert [trial.samples for trial in once] == [trial.samples for trial in again]
+    (trial,) = once
+    read = values(trial, "seq-read")
+    assert read["read"] == 4096, "KiB, each of them once"
+    assert read["average read size"] * read["read requests"] == pytest.approx(4096)
+    assert read["latency p50"] < read["latency max"]
+    assert read["latency max"] > SLOW_DISK.latency_us
+    written = values(trial, "stream-write")
+    assert written["written"] >= 4096
+    assert values(trial, "file-server")["read"] == 0, "all files are in memory after the first pass"
+
+
+def test_with_less_memory_than_files_pages_are_evicted_and_read_again(tmp_path: Path) -> None:
+    use = WorkloadUse(name="file-server", parameters={"path": "/mnt", "requests": 300, "passes": 1})
+    kernels = ("debian:6.12",)
+    enough, little = (
+        values(run_in(tmp_path / name, a_study(use, kernels=kernels, cgroup=limits)).trials[0], "file-server")
+        for name, limits in (("enough", None), ("little", CgroupLimits(memory_mib=24)))
+    )
+    assert enough["evictions"] == enough["refaults"] == 0
+    assert little["evictions"] > 1000
+    assert little["refaults"] > 100
+    assert little["read"] > enough["read"]
+    for size in ("4 KiB", "32 KiB", "1 MiB"):
+        assert little[f"misses of {size} files"] >= enough[f"misses of {size} files"]
+
+
+@pytest.mark.parametrize("kind", [DiskKind.BRD, DiskKind.PMEM])
+@pytest.mark.parametrize("kernel", ["debian:5.10", "debian:6.12"])
+def test_other_disks_hold_what_is_written(tmp_path: Path, kernel: str, kind: DiskKind) -> None:
+    study = a_study(
+        a_use("stream-write"), a_use("seq-read"), kernels=(kernel,), disk=Disk(kind=kind, size_mib=64)
+    )
+    (trial,) = run_in(tmp_path, study).trials
+    assert values(trial, "stream-write")["written"] >= 4096
+    assert values(trial, "seq-read")["read"] == 4096
+    assert trial.settings[f"/sys/block/{disks.name(Disk(kind=kind))}/queue/read_ahead_kb"] == "128"
+
+
+@pytest.mark.parametrize("filesystem", ["xfs", "btrfs"])
+def test_other_file_systems_hold_what_is_written(tmp_path: Path, filesystem: str) -> None:
+    disk = SLOW_DISK.model_copy(update={"filesystem": filesystem, "size_mib": 320})
+    study = a_study(a_use("stream-write"), a_use("metadata"), kernels=("debian:6.1",), disk=disk)
+    (trial,) = run_in(tmp_path, study).trials
+    assert values(trial, "stream-write")["written"] >= 4096
+
+
+def test_without_the_program_that_makes_the_file_system_the_package_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_args, **_more: None)
+    with pytest.raises(MachineToolMissing) as caught:
+        disks.program(Disk(filesystem="xfs", size_mib=320))
+    assert "xfsprogs" in f"{caught.value} {caught.value.advice}"
+
+
+def test_another_default_of_read_ahead_is_named_as_the_cause_without_being_told(tmp_path: Path) -> None:
+    """This disk says that it turns, as virtual disks do: 7.2 then reads 8 MiB ahead, and 6.12 128 KiB."""
+    disk = Disk(latency_us=100, bandwidth_mib=400, rotational=True)
+    study = a_study(a_use("seq-read", size=16), kernels=("debian:6.12", "debian:7.2"), disk=disk)
+    with open_store(tmp_path / "trials.db") as store:
+        record = run(study, store=store, jobs=1)
+        (why,) = whys(store, record)
+    first, *_ = why.causes
+    assert first.startswith("block/nullb1/queue/read_ahead_kb: 128 → 8192: average read size 128 → ")
+    assert "read requests 128 → " in first
+    assert why.around[0].lines[0] == first

@@ -1,0 +1,149 @@
+"""Faults of the page cache, planted, are found and named; beside each a control that changes nothing.
+
+They are those of "Our Troubles with Linux Kernel Upgrades and Why You Should Care" (Harji, Buhr, Brecht):
+pages that are not marked as accessed, small files that are evicted, read-ahead that is switched off.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.guest.module_building import headers
+
+from ktrial import kernels
+from ktrial.model.design import Design, Factor, FactorKind
+from ktrial.model.kernel import Kernel
+from ktrial.model.machine import CgroupLimits
+from ktrial.model.record import StudyRecord
+from ktrial.model.study import Disk, MachineSettings, Study
+from ktrial.model.trial import Outcome
+from ktrial.model.verdict import Comparison, Verdict
+from ktrial.model.workload import WorkloadUse
+from ktrial.report.why import whys
+from ktrial.runner.session import run
+from ktrial.store import open_store
+
+pytestmark = [pytest.mark.guest, pytest.mark.slow]
+
+MODULE = "ktrial_forgets"
+RELEASE = "debian:6.1"
+"""Its page cache has two lists, active and inactive, and a page gets to the first by being marked."""
+EVERYTHING, SMALL_ONLY, NOTHING = 1 << 40, 4096, 0
+DISK = Disk(latency_us=100, bandwidth_mib=400)
+MEMORY = CgroupLimits(memory_mib=12)
+SERVER = WorkloadUse(
+    name="file-server",
+    parameters={"path": "/mnt", "small": 512, "medium": 128, "large": 12, "exponent": 120, "passes": 1},
+)
+"""18 MiB of files, the popular ones much more often than the others."""
+PATIENCE = 1200
+"""Host seconds for a trial: others may be busy here."""
+CLASSES = ("4 KiB", "32 KiB", "1 MiB")
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> dict[int, str]:
+    """Bytes up to which files are forgotten → a kernel that has the module for it."""
+    assert request.config.cache, "pytest's own cache keeps the headers"
+    known = kernels.add(RELEASE)
+    kept = request.config.cache.mkdir("kernel-headers")
+    place = tmp_path_factory.mktemp("planted")
+    os.environ["KTRIAL_CACHE"] = str(place / "cache")
+    try:
+        yield {
+            limit: _kernel(known, kept, place / f"up-to-{limit}", limit)
+            for limit in (NOTHING, EVERYTHING, SMALL_ONLY)
+        }
+    finally:
+        del os.environ["KTRIAL_CACHE"]
+
+
+def _kernel(known: Kernel, kept: Path, place: Path, limit: int) -> str:
+    modules = place / "lib" / "modules" / known.release
+    modules.mkdir(parents=True)
+    source = Path(shutil.copy(Path(__file__).with_name(f"{MODULE}.c"), place))
+    built = headers(known, kept).build(source, FORGETS_UP_TO=f"{limit}LL")
+    assert known.modules
+    builtin = known.modules.glob("**/modules.builtin*")  # what has no file, and is there all the same: ext4
+    for file in (built, *builtin, *kernels.resolve(known, ["null_blk"])):
+        shutil.copy(file, modules)
+    image = Path(shutil.copy(known.image, place / f"vmlinuz-{limit}"))
+    return kernels.add(f"path:{image}", modules=place).name
+
+
+def measured(directory: Path, study: Study) -> StudyRecord:
+    with open_store(directory / "trials.db") as store:
+        return run(study, store=store, jobs=1)
+
+
+def compared(record: StudyRecord) -> dict[tuple[str, str], Comparison]:
+    """(level, metric) → its comparison with the baseline."""
+    assert {(trial.outcome, trial.reason) for trial in record.trials} == {(Outcome.COMPLETED, "")}
+    return {(one.treatment, one.metric): one for one in record.result.comparisons}
+
+
+def of_kernels(*names: str) -> Study:
+    factor = Factor(name="kernel", kind=FactorKind.KERNEL, levels=names, baseline=names[0])
+    machine = MachineSettings(modules=(MODULE,), disk=DISK, cgroup=MEMORY, limit_seconds=PATIENCE)
+    return Study(name="forgets", machine=machine, factors=(factor,), workloads=(SERVER,), perturbations=1)
+
+
+def test_a_page_cache_that_marks_nothing_and_one_that_forgets_small_files_are_found(
+    planted: dict[int, str], tmp_path: Path
+) -> None:
+    study = of_kernels(planted[NOTHING], planted[EVERYTHING], planted[SMALL_ONLY])
+    found = compared(measured(tmp_path, study))
+    for limit in (EVERYTHING, SMALL_ONLY):
+        for metric in ("refaults", "read", "misses of 4 KiB files"):
+            one = found[planted[limit], metric]
+            assert one.verdict is Verdict.WORSE, one
+
+    # The table of sizes tells the two apart: only one of them loses more than the small ones.
+    def ratios(limit: int) -> list[float]:
+        told = (found[planted[limit], f"misses of {size} files"].ratio for size in CLASSES)
+        return [ratio or 1.0 for ratio in told]
+
+    small, medium, large = ratios(SMALL_ONLY)
+    assert small > 1.2
+    assert max(medium, large) < small
+    assert max(ratios(EVERYTHING)[1:]) > 1.02
+
+
+def test_the_control_is_equivalent_in_every_count(planted: dict[int, str], tmp_path: Path) -> None:
+    """Two settings between which there is no difference, on the kernel whose module only looks."""
+    nothing = Factor(name="nothing", kind=FactorKind.NOTHING, levels=("a", "b"), baseline="a")
+    study = of_kernels(planted[NOTHING])
+    study = study.model_copy(
+        update={
+            "factors": (nothing,),
+            "machine": study.machine.model_copy(update={"kernel": planted[NOTHING]}),
+        }
+    )
+    record = measured(tmp_path, study)
+    assert {one.verdict for one in compared(record).values()} == {Verdict.EQUIVALENT}
+
+
+def test_read_ahead_switched_off_is_named_as_the_cause(tmp_path: Path) -> None:
+    path = "/sys/block/nullb1/queue/read_ahead_kb"
+    read_ahead = Factor(name=path, kind=FactorKind.SETTING, levels=("128", "4"), baseline="128", target=path)
+    nothing = Factor(name="nothing", kind=FactorKind.NOTHING, levels=("a", "b"), baseline="a")
+    study = Study(
+        name="read-ahead",
+        machine=MachineSettings(kernel=RELEASE, disk=DISK),
+        factors=(read_ahead, nothing),
+        design=Design.ONE_AT_A_TIME,
+        workloads=(WorkloadUse(name="seq-read", parameters={"path": "/mnt", "size": 8, "record": 4}),),
+        perturbations=1,
+    )
+    with open_store(tmp_path / "trials.db") as store:
+        record = run(study, store=store, jobs=1)
+        (why,) = whys(store, record)
+    found = compared(record)
+    (off,) = {treatment for treatment, _ in found if treatment == why.treatment}
+    (same,) = {treatment for treatment, _ in found} - {off}
+    size = found[off, "average read size"]
+    assert size.verdict is Verdict.WORSE
+    assert size.value == pytest.approx(4, rel=0.1)
+    assert "read_ahead_kb: 128 → 4: average read size 128 → 4" in why.causes[0]
+    assert {one.verdict for (treatment, _), one in found.items() if treatment == same} == {Verdict.EQUIVALENT}
