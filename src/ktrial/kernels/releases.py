@@ -45,7 +45,7 @@ def _newest(text: str, version: str, known: tuple[Available, ...]) -> int:
     """The place of the newest release that a version means."""
     fitting = [at for at, one in enumerate(known) if _is_meant(version, one)]
     if not fitting:
-        there = ", ".join(one.release for one in known)
+        there = ", ".join(dict.fromkeys(".".join(one.version.split(".")[:2]) for one in known))
         problem = f"no suite of the configured mirrors holds {version}"
         raise BadRange(text=text, problem=problem, advice=f"there are {there}")
     return fitting[-1]

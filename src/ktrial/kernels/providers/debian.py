@@ -153,7 +153,9 @@ def available(name: str, directory: Path, flavour: str, progress: Progress) -> t
     packages = apt.packages(debian_archives(name, system_sources(name)), name, progress)
     newest: dict[str, _Candidate] = {}
     for one in sorted(_candidates(packages), key=lambda one: Version(one.package.version)):
-        if one.flavour == flavour and not _missing(one.package, packages):
+        # A package of a series (linux-image-6.12-cloud-amd64) only leads to that of a release.
+        leads_on = "linux-image-" in one.package.depends
+        if one.flavour == flavour and not leads_on and not _missing(one.package, packages):
             newest[one.release] = one
     return tuple(
         Available(f"debian:{one.release}", one.release, one.package.version, one.package.suite)

@@ -19,6 +19,8 @@ from ktrial.search.bisect.result import FoundItem
 
 _PREFIX = "CONFIG_"
 _NUMBER = re.compile(r"-?[0-9]+|0x[0-9a-fA-F]+")
+_SWITCHES = {"bool", "tristate"}
+_TRISTATE = {"y", "m", "n"}
 _COMPILES = "building"
 """The step of a build in which the compiler runs."""
 _MOST_IN_A_NAME = 3
@@ -98,8 +100,21 @@ class ConfigGround:
         if candidate == self.items.everything:
             return self.after
         chosen = {option for item in candidate for option in self.grouped.groups[item]}
-        values = {**self.old, **{name: self.old.get(name, OFF) for name in self.grouped.options}}
+        values = {name: self.old.get(name, OFF) for name in self.grouped.options}
         values |= {name: self.new.get(name, OFF) for name in chosen}
+        if not self.menus.options:
+            # Nobody knows what else could be on by default: all of it has to take.
+            return self.before.model_copy(update={"options": {**self.before.options, **self._quoted(values)}})
+        # An option that a file does not name has its default, which is not always what it is in A.
+        off = {
+            name: OFF
+            for name, option in self.menus.options.items()
+            if option.prompt and option.kind in _SWITCHES
+        }
+        return self._of_file(off | dict(self.old) | values)
+
+    def _of_file(self, values: Config) -> Build:
+        """A's build, with this configuration instead."""
         text = "".join(self._line(name, value) for name, value in sorted(values.items()))
         digest = hashlib.sha256(text.encode()).hexdigest()
         path = cache_directory() / "bisect" / f"{digest[:32]}.config"
@@ -132,14 +147,19 @@ class ConfigGround:
         return "+".join([*names[:_MOST_IN_A_NAME], *more])
 
     def _line(self, name: str, value: str) -> str:
-        if value == OFF:
-            return f"# {name} is not set\n"
+        return f"# {name} is not set\n" if value == OFF else f"{name}={self._written(name, value)}\n"
+
+    def _quoted(self, values: Config) -> dict[str, str]:
+        return {name: self._written(name, value) for name, value in values.items()}
+
+    def _written(self, name: str, value: str) -> str:
+        """As a configuration has it: texts in quotes."""
         known = self.menus.options.get(name)
-        is_text = known.kind == "string" if known else not (value in "ym" or _NUMBER.fullmatch(value))
-        if is_text:
-            escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-            return f'{name}="{escaped}"\n'
-        return f"{name}={value}\n"
+        is_text = known.kind == "string" if known else not (value in _TRISTATE or _NUMBER.fullmatch(value))
+        if not is_text:
+            return value
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
 
 
 def config_ground(
