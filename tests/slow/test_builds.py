@@ -120,7 +120,7 @@ def test_options_that_cannot_be_set_name_what_they_need(first: tuple[Kernel, flo
 
 
 def test_a_killed_build_goes_on_where_it_was(first: tuple[Kernel, float], cache: Path) -> None:
-    command = [KTRIAL, "kernel", "build", SOURCE, "--make", "KCFLAGS=-DANOTHER"]
+    command: list[str | Path] = [KTRIAL, "kernel", "build", SOURCE, "--make", "KCFLAGS=-DANOTHER"]
     known = set((cache / "trees").glob("*/build.log"))
     process = subprocess.Popen(command, start_new_session=True)
     logs: set[Path] = set()
@@ -144,7 +144,16 @@ def test_the_kernel_boots_in_exact_mode_and_runs_workloads(
 ) -> None:
     other = build(asked(options=["AUTOFS_FS=y"]))
     names = ["--kernel", first[0].name, "--kernel", other.name]
-    command = [KTRIAL, "compare", *names, "--workload", "syscall,hackbench", "--perturbations", "1", "--json"]
+    command: list[str | Path] = [
+        KTRIAL,
+        "compare",
+        *names,
+        "--workload",
+        "syscall,hackbench",
+        "--perturbations",
+        "1",
+        "--json",
+    ]
     done = subprocess.run(
         [*command, "--store", tmp_path / "x.db", "--no-html"], check=True, capture_output=True, text=True
     )

@@ -1,7 +1,9 @@
 """Kernels built by content: what is built once, what is built again, what is kept. No compiler runs."""
 
+import fcntl
 import os
 import signal
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -232,3 +234,21 @@ def test_modules_are_installed_beside_the_kernel(source: Path) -> None:
 def test_a_directory_that_is_no_source_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotASource, match="it lacks Makefile"):
         build(asked(tmp_path))
+
+
+def test_what_is_left_of_a_killed_build_is_waited_for(source: Path, cache: Path, tmp_path: Path) -> None:
+    """Compilers whose make was killed go on for a while: nobody else may write where they write."""
+    build(asked(source))
+    (home,) = (path.parent for path in (cache / "trees").glob("*/tree.json"))
+    said: list[str] = []
+
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
+        said.append(what)
+
+    with (home / "make.lock").open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        left = subprocess.Popen(["sleep", "1"], pass_fds=(file.fileno(),))
+    assert left.poll() is None
+    build(asked(source, options=["HZ_1000=y"]), progress)
+    assert left.poll() == 0, "it had ended before make began"
+    assert "waiting for what is left of an interrupted build" in said

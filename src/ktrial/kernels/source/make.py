@@ -1,10 +1,12 @@
 """Run the kernel's make for a build directory beside the source: bounded, logged, and told as it goes."""
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -116,16 +118,34 @@ class Make:
         `expected`: how many that may be; 0 where nobody knows.
         Raises BuildFailed, CompilerUnsuitable, NoSpace.
         """
-        start = self.log.stat().st_size if self.log.exists() else 0
-        self.progress(what)
-        with self.log.open("a", buffering=1, encoding="utf-8", errors="replace") as log:
-            teller = Teller(self.progress, what, expected)
-            status = _watched(self._command(*arguments), self.environment, log.write, teller)
+        with self._alone() as descriptor:
+            start = self.log.stat().st_size if self.log.exists() else 0
+            self.progress(what)
+            with self.log.open("a", buffering=1, encoding="utf-8", errors="replace") as log:
+                teller, command = Teller(self.progress, what, expected), self._command(*arguments)
+                status = _watched(command, self.environment, descriptor, log.write, teller)
         if status:
             said = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
             check_output(said, self.build)
             raise self._failure(said.replace(f"{self.tree.directory}/", "").replace("../", ""), status)
         return teller.done
+
+    @contextmanager
+    def _alone(self) -> Iterator[int]:
+        """Hold a lock that make and all that it starts inherit: it is free when the last of them has ended.
+
+        After a SIGKILL of ktrial, compilers that make had started may go on for a while.
+        """
+        descriptor = os.open(self.home / "make.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.progress("waiting for what is left of an interrupted build")
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
     def _failure(self, said: str, status: int) -> BuildFailed | CompilerUnsuitable:
         name = self.called or str(self.tree.directory)
@@ -146,7 +166,9 @@ class Make:
         return ["make", "-C", str(self.tree.directory), f"-j{self.jobs or jobs()}", *fixed, *arguments]
 
 
-def _watched(command: list[str], environment: dict[str, str], *readers: Callable[[str], object]) -> int:
+def _watched(
+    command: list[str], environment: dict[str, str], inherited: int, *readers: Callable[[str], object]
+) -> int:
     """Run the command, hand each line of its output to the readers, and return its status."""
     if setpriv := shutil.which("setpriv"):
         # If ktrial is killed, make must not go on in a directory that the next ktrial uses.
@@ -154,6 +176,7 @@ def _watched(command: list[str], environment: dict[str, str], *readers: Callable
     process = subprocess.Popen(
         command,
         env=environment,
+        pass_fds=(inherited,),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

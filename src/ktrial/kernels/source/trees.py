@@ -37,7 +37,8 @@ MOST_TREES = 4
 """Kept at once; the one whose use is longest ago goes first."""
 MOST_BYTES = 20 << 30
 """What all of them may hold together, products only: files of the source are links."""
-_MANY_OPTIONS = 200
+_MANY_OPTIONS, _MOST_OPTIONS = 200, 2000
+"""With more differences, a new tree is better: with ccache, which has what the old one holds; and without."""
 _MANY_FILES = 3000
 """With more differences than that, hardly anything of a tree can be used again."""
 
@@ -193,7 +194,7 @@ def distance(need: Need, tree: BuildTree) -> tuple[int, int] | None:
     if record.content == need.content:
         return 0, 0
     options = differing_options(tree.config(), need.config)
-    if options > _MANY_OPTIONS:
+    if options > (_MANY_OPTIONS if shutil.which("ccache") else _MOST_OPTIONS):
         return None
     if record.source == need.source.manifest.digest:
         return 1, options
