@@ -250,6 +250,8 @@ def test_where_nothing_differs_measurably_that_is_the_answer(here: Here) -> None
         (("config", "guest", "guest+LEAF_1=y", *SOURCE), "--workload: name at least one"),
         (("config", "guest", "guest+LEAF_1=y", *SOURCE, *FORK, "--margin", "2"), "--margin"),
         (("config", "guest", "guest+LEAF_1=y", *SOURCE, *FORK, "--metric", "joy"), "measures 'joy'"),
+        (("config", "guest", "guest+X=y", *SOURCE, *FORK, "--machine", "host"), "boots no other kernel"),
+        (("config", "guest", "guest+X=y", *SOURCE, *FORK, "--machine", "moon"), "moon"),
         (("knobs", "--kernel", "debian:6.1", *FORK), "which knobs?"),
         (("knobs", "--knob", "vm.swappiness=60..1", *FORK), "which kernel?"),
         (("knobs", "--kernel", "debian:6.1", "--knob", "vm.swappiness=60", *FORK), "no two values"),

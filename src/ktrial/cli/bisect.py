@@ -321,9 +321,15 @@ def _searched(
     ground: "SubsetGround", terms: "Terms", wanted: Wanted, runs: "Runs", *, builds: bool = False
 ) -> None:
     """Show the plan; search; show the result."""
+    from ktrial.cli.counting import BadOption
     from ktrial.search.bisect.in_time import TimedInvestigation
     from ktrial.search.bisect.investigation import Investigation
     from ktrial.search.bisect.plan import plan_of
+
+    if builds and wanted.on_host:
+        raise BadOption(
+            option="--machine host", problem="this system boots no other kernel; take exact or kvm"
+        )
 
     names = [" + ".join(item.name for item in ground.described(at)) for at in range(ground.items.count)]
     differing = sum(len(ground.described(at)) for at in range(ground.items.count))
