@@ -30,7 +30,7 @@ PUBLIC = {
         NewerStore NoDebianSource NoHostKernel NoKernelInRange NoMarkedRegion NoMatrix
         NoMeasurements NoPluginHere NoRecipe NoSpaceForSnapshot NoSuchBackend NoSuchBuild
         NoSuchRelease NoSuchSource NoSymbolsInGuest NotAKernel NotASource NotAStore NotCounted
-        NotMeasured NotOneSource NothingDiffers NothingToCalibrate NothingToConfirm
+        NotInForce NotMeasured NotOneSource NothingDiffers NothingToCalibrate NothingToConfirm
         NothingToRecommend NothingToWatch OptionNotTaken OtherMachine PatchNotApplied
         PatchNotAwaited PatchNotGiven PluginCountsUnreadable ProgramNotFound ProgramNotInstalled
         QemuGone QemuRefused QemuTooOld QemuUnusable SameTreatmentTwice SiteInTheWay SiteNotWritten
@@ -115,6 +115,9 @@ PUBLIC = {
     """,
     "ktrial.model.study": """
         Disk DiskKind MachineSettings Stopping Study Timing
+    """,
+    "ktrial.model.systems": """
+        Across Agreement OnSystem
     """,
     "ktrial.model.trial": """
         CounterDelta Outcome Provenance Trial

@@ -27,6 +27,7 @@ from ktrial.cli.run import run
 from ktrial.cli.sanity import sanity
 from ktrial.cli.show import show
 from ktrial.cli.site import site
+from ktrial.cli.systems import systems
 from ktrial.cli.watch import watch
 
 app = typer.Typer(
@@ -72,6 +73,7 @@ app.command("history")(history)
 app.command("matrix")(matrix)
 app.command("site")(site)
 app.command("recommend")(recommend)
+app.command("systems")(systems)
 app.command("sanity", cls=CheckCommand)(sanity)
 app.command("watch", cls=CheckCommand)(watch)
 app.add_typer(bisect.app, name="bisect")

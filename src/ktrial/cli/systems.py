@@ -1,0 +1,79 @@
+"""`ktrial systems OLD NEW`: is a change the same on all machines of a store?"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.options import Json, StoreOption, kernel_names
+from ktrial.errors import HistoryError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ktrial.model.systems import Across
+
+
+class OneMachine(HistoryError):
+    """Store {store}: no two machines have measured both {old} and {new} in one of these workloads."""
+
+    hint = "measure them with this store on another machine: ktrial matrix --kernels {old},{new}"
+
+
+def systems(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="A kernel.", autocompletion=kernel_names)],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Another.", autocompletion=kernel_names)],
+    workloads: Annotated[
+        list[str] | None, typer.Option(metavar="W1,W2…", help="Else all that the store has.")
+    ] = None,
+    margin: Annotated[str, typer.Option(metavar="1%", help="The smallest difference that matters.")] = "1%",
+    json: Json = False,
+    store: StoreOption = None,
+) -> None:
+    """Say whether a change is the same on every machine that measured it.
+
+    Machine by machine, and the interaction of machine and version tested: nothing is averaged over machines.
+    """
+    from ktrial.cli.matrix import workload_names_of
+    from ktrial.cli.measuring import margin_of
+    from ktrial.cli.terminal import output, print_json
+    from ktrial.kernels import canonical_name
+    from ktrial.runner.history import measured
+    from ktrial.runner.systems import across
+    from ktrial.store import default_location, open_store
+
+    first, second = (canonical_name(f"debian:{one}" if one[:1].isdigit() else one) for one in (old, new))
+    with open_store(store or default_location()) as opened:
+        found, name = measured(opened), opened.name
+    labels = list(dict.fromkeys(use.label for one in found for use in one.stored.study.workloads))
+    wanted = workload_names_of(workloads) if workloads else labels
+    rows = across(found, wanted, first, second, margin_of(margin) or 0.01)
+    if not rows:
+        raise OneMachine(store=name, old=first, new=second)
+    if json:
+        print_json([row.model_dump(mode="json") for row in rows])
+        return
+    console = output()
+    for row in rows:
+        _print(row, console)
+
+
+def _print(row: "Across", console: "Console") -> None:
+    from ktrial.report import figures
+    from ktrial.report.printable import one_line
+
+    chance = f", p {row.p:.2g}" if row.p is not None else ""
+    reason = f" ({row.reason})" if row.reason else ""
+    what = f"{row.workload}, {row.metric}: {row.before} → {row.after}"
+    console.print(one_line(f"{what}: {_WORDS[row.agreement]}{chance}{reason}"), style="bold")
+    for one in row.systems:
+        system = one.system
+        about = "; ".join(part for part in (system.machine, system.qemu[:24], system.cpu_model) if part)
+        change = f"{figures.change(one.ratio)} ({figures.interval(one.low, one.high)})"
+        console.print(one_line(f"  {change}  {about}; study {one.study_id}"))
+
+
+_WORDS = {
+    "same": "the same on all machines",
+    "differs": "it depends on the machine",
+    "undecided": "undecided whether it depends on the machine",
+}
