@@ -71,7 +71,7 @@ def judged(study: Study, step: Step) -> Judged:
 
 
 def warnings_of(step: Step, found: Judged) -> Iterator[DataWarning]:
-    """The judgement as warnings."""
+    """The judgement as warnings. A note is about two kernels, whatever else the treatments differ in."""
     name = told_apart(step.treatment.label, step.baseline.label)
     if found.confound:
         text = f"{name}: {found.confound}"
@@ -80,7 +80,7 @@ def warnings_of(step: Step, found: Judged) -> Iterator[DataWarning]:
         advice = (
             f"what exactly: ktrial kernel diff {step.difference.before.name} {step.difference.after.name}"
         )
-        yield DataWarning(kind=WarningKind.WHOLE_STEP, text=f"{name}: {found.note}", advice=advice)
+        yield DataWarning(kind=WarningKind.WHOLE_STEP, text=found.note, advice=advice)
 
 
 def listed(names: Sequence[str]) -> str:
