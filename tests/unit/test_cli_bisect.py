@@ -382,3 +382,15 @@ def test_in_real_time_each_answer_is_a_test_and_the_error_is_told(here: Here) ->
     assert again.status == 0, again.messages
     assert again.output.splitlines()[-1] == said.output.splitlines()[-1]
     assert len(here.machine.programs) == programs, "what was measured is not measured again"
+
+
+def test_an_interrupted_build_says_how_to_go_on(here: Here) -> None:
+    def refuse(on: set[str]) -> KernelError | None:
+        if "LEAF_1" in on and "LEAF_63" not in on:
+            raise KeyboardInterrupt
+        return None
+
+    here.source(FakeSource(lambda on: 1100 if "LEAF_3" in on else 1000, refuse=refuse))
+    said = here.run("bisect", "config", "guest", _all_on(), *SOURCE, *FORK)
+    assert said.status == 130
+    assert "run the same command again" in said.messages

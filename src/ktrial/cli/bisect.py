@@ -25,7 +25,7 @@ from ktrial.cli.options import Jobs, Json, Perturbations, StoreOption, kernel_na
 
 if TYPE_CHECKING:
     from ktrial.kernels import Progress
-    from ktrial.model.build import Build
+    from ktrial.model.build import Build, Patch
     from ktrial.model.kernel import Kernel
     from ktrial.model.study import Study
     from ktrial.runner.one_kernel import Runs
@@ -134,8 +134,7 @@ def patches(
 
     A is the source as it is, B the source with all patches.
     """
-    from ktrial.kernels.source import requested
-    from ktrial.search.bisect.patches import PatchGround, series_at
+    from ktrial.search.bisect.patches import PatchGround
 
     wanted = Wanted(
         Given.of(workload, memory, cpus, boot, perturbations),
@@ -152,12 +151,7 @@ def patches(
         alpha,
         blocks,
     )
-
-    def asked(*series: str) -> "Build":
-        chosen = option or ()
-        return requested(source, config=configuration, options=chosen, patches=series, directory=Path.cwd())
-
-    plain, series = asked(), asked(*series_at(patches)).patches
+    plain, series = _with_series(source, configuration, option or [], patches)
     terms = wanted.terms("patches", source, f"{source} with {patches}")
     with wanted.runs() as runs:
         ground = PatchGround(plain, series, _builder(), _progress(runs, source))
@@ -247,8 +241,7 @@ def knobs(
 ) -> None:
     """Find which of several knobs matters, or which matter together.
 
-    A sets each knob to its first value, B to its second. With --study, the knobs may be the study's factors
-    of two levels, and its machine, disk and workloads are used.
+    With --study, the knobs may be the study's factors of two levels; its machine and workloads are used.
     """
     from ktrial.search.bisect.knobs import KnobGround
 
@@ -268,8 +261,7 @@ def knobs(
         blocks,
         allow_host_changes,
     )
-    ranges = _ranges(knob or [], before, after, wanted)
-    name = _kernel(kernel, wanted)
+    ranges, name = _ranges(knob or [], before, after, wanted), _kernel(kernel, wanted)
     terms = wanted.terms("knobs", "A", "B")
     with wanted.runs() as runs:
         ground = KnobGround(lambda: _obtained(runs, name), ranges)
@@ -315,6 +307,20 @@ def _obtained(runs: "Runs", name: str) -> "Kernel":
     from ktrial.runner.this_system import RunsAlready
 
     return runs.machine.kernel() if isinstance(runs.machine, RunsAlready) else runs.kernel(name)
+
+
+def _with_series(
+    source: str, configuration: str, options: list[str], series: Path
+) -> "tuple[Build, tuple[Patch, ...]]":
+    """The source without the series, and the series. Raises BuildError, BadSeries."""
+    from ktrial.kernels.source import requested
+    from ktrial.search.bisect.patches import series_at
+
+    def asked(*patches: str) -> "Build":
+        here = Path.cwd()
+        return requested(source, config=configuration, options=options, patches=patches, directory=here)
+
+    return asked(), asked(*series_at(series)).patches
 
 
 def _searched(

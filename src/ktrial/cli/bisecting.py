@@ -10,6 +10,7 @@ import typer
 
 from ktrial.cli.measuring import Given, measurement
 from ktrial.cli.terminal import messages, output, print_json, say
+from ktrial.errors import Interrupted
 from ktrial.model.design import Plan
 from ktrial.model.machine import Boot
 from ktrial.model.trial import Trial
@@ -139,7 +140,14 @@ class Wanted:
             machine_for(about, allow_host_changes=self.allow_host_changes, say=say) as machine,
         ):
             runs = measuring.runs(opened, Told(messages()), self.jobs)
-            yield replace(runs, machine=machine) if machine else runs
+            try:
+                yield replace(runs, machine=machine) if machine else runs
+            except KeyboardInterrupt:
+                # During a build or a fetch; trials end by themselves.
+                what = "the candidates that were built and measured are kept"
+                raise Interrupted(
+                    what=what, resume="run the same command again: it goes on from there"
+                ) from None
 
     def show_plan(self, plan: "SearchPlan") -> None:
         """Print the plan; end here where that is all that was asked for."""
