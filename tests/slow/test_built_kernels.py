@@ -24,8 +24,13 @@ KTRIAL = Path(sys.executable).with_name("ktrial")
 STUDIES = Path(__file__).resolve().parents[2] / "studies"
 FAIR = "kernel/sched/fair.c"
 ALLOCATORS = re.compile(r"CONFIG_(SLAB|SLUB|SLOB|HAVE_HARDENED_USERCOPY|DEBUG_SLAB)\w*")
-CONSTANTS = {"sysctl_sched_latency": 1_000_000, "sysctl_sched_min_granularity": 125_000}
-"""A sixth of what they are: nanoseconds."""
+CONSTANTS = {
+    "sched_latency": 1_000_000,
+    "sched_min_granularity": 125_000,
+    "sched_wakeup_granularity": 100_000,
+}
+"""Nanoseconds: a sixth, or less, of what they are. The kernel sets each anew when it boots, from its
+`normalized_` twin and the number of CPUs: both are changed."""
 UNIXBENCH = {
     "dhry2reg", "whetstone-double", "execl", "fstime", "fsbuffer", "fsdisk", "pipe", "context1", "spawn",
     "shell1", "shell8", "syscall",
@@ -49,13 +54,15 @@ def run(study: Path, where: Path, *options: str) -> dict[str, Any]:
 
 
 def a_scheduler_patch(directory: Path) -> Path:
-    """CFS with a sixth of its latency and granularity: more preemption, so more context switches."""
+    """CFS with shorter slices and easier preemption: more context switches."""
     before = (debian_source("linux-source-6.1") / FAIR).read_text()
     after = before
     for constant, value in CONSTANTS.items():
-        line = re.compile(rf"^(unsigned int {constant}\s*= )\d+(ULL;)$", re.MULTILINE)
+        line = re.compile(
+            rf"^((?:static )?unsigned int (?:normalized_)?sysctl_{constant}\s*= )\d+(U\w+;)$", re.MULTILINE
+        )
         after, changed = line.subn(rf"\g<1>{value}\2", after)
-        assert changed == 1, constant
+        assert changed == 2, constant
     for name, text in (("a", before), ("b", after)):
         (directory / name / "kernel/sched").mkdir(parents=True)
         (directory / name / FAIR).write_text(text)
