@@ -94,11 +94,15 @@ def _of_others(found: KernelDifference) -> Judged:
     words = [_in_words(one, found) for one in found.respects]
     if len(words) < 2:
         return Judged()
-    text = f"these kernels differ in {listed(words)} at once: what is measured is the whole step from "
-    text += f"{found.before.name} to {found.after.name}, not one of them"
+    text = f"these kernels differ in {listed(words)} at once: {_whole(found)}"
     if _OF_SOURCES & set(found.respects):
         return Judged(note=text)
     return Judged(confound=text, advice=_ONE_AT_A_TIME)
+
+
+def _whole(found: KernelDifference) -> str:
+    before, after = found.before.name, found.after.name
+    return f"what is measured is the whole step from {before} to {after}, not one of them"
 
 
 def _of_builds(study: Study, step: Step, changed: Sequence[Factor]) -> Judged:
@@ -114,10 +118,8 @@ def _of_builds(study: Study, step: Step, changed: Sequence[Factor]) -> Judged:
         return Judged(confound=text, advice=_MAKE_SAME)
     words = [_in_words(one, step.difference) for one in step.difference.respects]
     if declared.respects & _OF_SOURCES and len(words) > 1:
-        text = (
-            f"these kernels differ in {listed(words)} at once, as different sources do: what is measured is "
-        )
-        return Judged(note=text + "the whole step, not one of them")
+        text = f"these kernels differ in {listed(words)} at once, as different sources do: "
+        return Judged(note=text + _whole(step.difference))
     return Judged()
 
 

@@ -59,7 +59,7 @@ def with_kernels(
             "comparisons": comparisons,
             "interactions": interactions,
             "answer": answer(comparisons, study.margin, interactions),
-            "warnings": (*warnings, *result.warnings),
+            "warnings": tuple(dict.fromkeys((*warnings, *result.warnings))),
         }
     )
 
