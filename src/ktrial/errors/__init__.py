@@ -61,6 +61,7 @@ from ktrial.errors.guest import (
     GuestError,
     GuestProgramsMissing,
     LimitNotSet,
+    NotInForce,
 )
 from ktrial.errors.history import (
     BadKernelRange,
@@ -309,6 +310,7 @@ __all__ = [
     "NotASource",
     "NotAStore",
     "NotCounted",
+    "NotInForce",
     "NotMeasured",
     "NotOneSource",
     "NothingDiffers",

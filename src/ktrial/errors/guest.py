@@ -29,6 +29,12 @@ class LimitNotSet(GuestError):
     hint = "a kernel with CONFIG_MEMCG, as Debian's; or a smaller guest, without [machine.cgroup]"
 
 
+class NotInForce(GuestError):
+    """What was asked for was not in force: {problem}"""
+
+    hint = "docs/schedulers.md tells which kernel takes what"
+
+
 class FrameError(GuestError):
     """A frame from the guest is damaged: {problem}."""
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ktrial.errors import GuestEnded, NoMarkedRegion, NoSymbolsInGuest, SymbolsElsewhere
+from ktrial.errors import GuestEnded, NoMarkedRegion, NoSymbolsInGuest, NotInForce, SymbolsElsewhere
 from ktrial.machines.exact import ExactMachine, guest_programs
 from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.machines.exact.plugin_programs import by_program
@@ -16,6 +16,7 @@ from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.runner.boots import Job, jobs_of
 from ktrial.runner.kernel_symbols import KernelSymbols, Known
 from ktrial.runner.observer import Observer, Silent
+from ktrial.runner.settings import SettingRefused
 from ktrial.runner.sources import Sources, the_real_ones
 from ktrial.target import StepResult
 from ktrial.workloads.marked import MarkedWorkload
@@ -41,7 +42,7 @@ def profile(
     """Profile the kernel of `settings`, on a machine as they say, in the workload.
 
     `caches`: model these, too (several times slower). Raises KernelError, WorkloadError (NoMarkedRegion among
-    them), NoPluginHere, NoSymbolsInGuest, GuestEnded, MachineError.
+    them), NoPluginHere, NoSymbolsInGuest, GuestEnded, NotInForce, MachineError.
     """
     machine, observer, sources = machine or ExactMachine(), observer or Silent(), sources or the_real_ones()
     machine.check()
@@ -63,17 +64,30 @@ def profile(
 def profile_job(machine: ExactMachine, job: Job, caches: CacheShapes | None = None) -> Profile:
     """Profile one job, whose boot may have any parameters. Raises as `profile`, but for the kernel."""
     settings = tuple(setting.step for setting in job.settings)
-    before = (*job.preparation, *settings)
+    before = (*job.before, *job.preparation, *settings)
     steps = job.workload.steps(job.use, Mode.EXACT_PLUGIN, _AS_IT_IS)
     with machine.profiled(job.boot) as target:
         symbols = KernelSymbols().of(target, job.boot)
         if symbols.problem:
             raise NoSymbolsInGuest(name=job.boot.kernel.name, problem=symbols.problem)
         calls = job.boot.cpus == 1
-        done = target.counted((*before, *steps), symbols.text, calls=calls, caches=caches)
-        results = own_results(done, len(before))
+        everything = (*before, *steps, *job.after)
+        done = target.counted(everything, symbols.text, calls=calls, caches=caches)
+        after = len(before) + len(steps)
+        if job.in_force:
+            _check_in_force(job, done[: len(job.before)], done[after:], target.console)
+        results = own_results(done[:after], len(before))
         job.workload.samples(job.use, Mode.EXACT_PLUGIN, results)
         return counted_profile(job, target.identity, results, symbols)
+
+
+def _check_in_force(
+    job: Job, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
+) -> None:
+    try:
+        job.was_in_force(before, after, console)
+    except SettingRefused as refused:
+        raise NotInForce(problem=str(refused)) from None
 
 
 def own_results(results: tuple[StepResult, ...], before: int) -> tuple[StepResult, ...]:
