@@ -27,7 +27,9 @@ def not_taken(
     else:
         facts, _ = read(make.tree, make.variables, str(make.build / ".config"), name)
         problem = f"it became {found}"
-        advice = _explained(name, wanted, facts) if facts else _defined(place)
+        advice = _explained(wanted, facts) if facts else _defined(place)
+        if wanted == "m" and final.get("CONFIG_MODULES", "n") == "n":
+            advice += "; a module needs MODULES=y"
     called = make.called or make.tree.directory
     words = {"option": name, "wanted": wanted, "problem": problem, "advice": advice}
     return OptionNotTaken(name=called, directory=called, **words)
@@ -40,7 +42,7 @@ def _defined(place: Definition) -> str:
     return f"it is defined in {place.file}:{place.line}; it depends {wants} {around}"
 
 
-def _explained(name: str, wanted: str, facts: Mapping[str, Any]) -> str:
+def _explained(wanted: str, facts: Mapping[str, Any]) -> str:
     reasons = [f"it is defined in {facts['place']}"]
     if facts["depends"] not in {"", "y"}:
         reasons.append(f"it depends on {facts['depends']}")
