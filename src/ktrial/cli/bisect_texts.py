@@ -73,6 +73,8 @@ def answer(result: BisectResult) -> str:
     if not any(target.differs for target in result.targets):
         names = ", ".join(target.label for target in result.targets)
         return f"There is nothing to explain: {names} differ by less than {_percent(result.margin)}."
+    if result.kind == "versions" and result.causes:
+        return f"The numbers change {', and '.join(_between(cause) for cause in result.causes)}."
     found = "; ".join(_named(cause) for cause in result.causes)
     left = ", ".join(target.label for target in result.targets if not target.explained)
     if not result.causes:
@@ -178,6 +180,11 @@ def _item(item: FoundItem) -> str:
     return f"{item.text} ({item.note})" if item.note else item.text
 
 
+def _between(cause: FoundCause) -> str:
+    (item,) = cause.members[0].items
+    return f"between {item.note.removeprefix('follows ')} and {item.name}"
+
+
 def _named(cause: FoundCause) -> str:
     names = [item.text for member in cause.members for item in member.items[:1]]
     return " with ".join(names) if _only_together(cause) else ", ".join(names)
@@ -185,7 +192,7 @@ def _named(cause: FoundCause) -> str:
 
 def _print_notes(result: BisectResult, console: Console) -> None:
     console.print()
-    if result.builds > 1:
+    if result.kind in {"config", "patches"}:
         built = f"{result.builds} kernels, {result.built} of them built now"
         console.print(f"measured: {result.measured} candidates: {built}")
     else:
