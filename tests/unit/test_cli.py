@@ -13,7 +13,10 @@ import ktrial
 from ktrial.workloads import DEFAULT, WHOLE_BENCHMARKS
 
 COMMANDS = ("run", "compare", "explain", "profile", "show", "report", "list", "doctor", "kernel", "workload")
-SUBCOMMANDS = (("kernel", "add"), ("kernel", "list"), ("workload", "list"), ("workload", "show"))
+SUBCOMMANDS = (
+    *(("kernel", "add"), ("kernel", "list"), ("workload", "list"), ("workload", "show")),
+    *(("bisect", name) for name in ("config", "patches", "versions", "knobs")),
+)
 
 
 @pytest.fixture
