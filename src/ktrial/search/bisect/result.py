@@ -79,8 +79,6 @@ class FoundCause(Model):
     """What it adds to the causes before it."""
     ratios: dict[str, float] = Field(default_factory=dict)
     """Target's label → with the cause / without it."""
-    minimal: bool = True
-    """Whether it was confirmed that no member can be left out."""
 
 
 class Unresolved(Model):
