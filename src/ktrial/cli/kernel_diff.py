@@ -31,7 +31,10 @@ def diff(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what differs between two kernels: version, options, patches, compiler, modules."""
+    """Show what differs between two kernels.
+
+    Version, options by menu, patches, compiler, flags, command line, modules; nothing is booted.
+    """
     from ktrial.cli.kernel_difference_tables import print_kernel_difference
     from ktrial.cli.running import write_page
     from ktrial.cli.terminal import messages, output, print_json

@@ -3,6 +3,7 @@
 A study's result is worked out anew from its trials each time; kernels may be gone by then, or be others.
 """
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from ktrial import kernels
@@ -36,7 +37,9 @@ def remember(store: Store, study_id: int, study: Study, had: Mapping[str, Kernel
             continue
         before, after = (_kernel(one, digests[one], had) for one in (baseline, name))
         if before and after:
-            store.add_kernel_difference(study_id, difference_of(before, after))
+            # Another ktrial may take a kernel out of the cache meanwhile; the trials are stored all the same.
+            with contextlib.suppress(FileNotFoundError):
+                store.add_kernel_difference(study_id, difference_of(before, after))
 
 
 def with_kernels(
