@@ -22,7 +22,7 @@ def scheduler_problem(level: LevelValue) -> str:
 
 
 def absolute_scheduler(level: str, directory: Path) -> str:
-    """The level with a relative path of its program made absolute, if it is sound; a name is looked for in the PATH."""
+    """The level with a relative path of its program made absolute; one with a mistake in it as it is."""
     argv = () if scheduler_problem(level) else argv_of(level)
     if not argv or "/" not in argv[0]:
         return level
