@@ -29,7 +29,7 @@ def history(
     html: PageFile = None,
     store: StoreOption = None,
 ) -> None:
-    """Show one metric over versions, with its change points. Nothing is run.
+    """Show one metric over versions, and where it changed.
 
     Numbers of other machines, settings or modes are lines of their own, and never mixed.
     """

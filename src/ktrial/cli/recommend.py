@@ -23,9 +23,9 @@ def recommend(
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
-    """Say which measured kernels serve these workloads best, and which to avoid.
+    """Say which kernels serve some workloads best.
 
-    Nothing is run, and nothing is averaged over workloads: the table is the evidence.
+    And which to avoid. Nothing is run, and nothing is averaged over workloads: the table is the evidence.
     """
     from ktrial.cli.matrix import workload_names_of
     from ktrial.cli.measuring import margin_of

@@ -16,7 +16,9 @@ def site(
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
-    """Write a site: index, matrix, a history a workload, a page a result.
+    """Write a static site of all results.
+
+    An index, a matrix, a history for each workload, a page for each result.
 
     All links are relative: it opens from disk, and any web server can show it.
     """

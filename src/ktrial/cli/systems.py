@@ -29,7 +29,7 @@ def systems(
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
-    """Say whether a change is the same on every machine that measured it.
+    """Say whether a change is the same on all machines.
 
     Machine by machine, and the interaction of machine and version tested: nothing is averaged over machines.
     """

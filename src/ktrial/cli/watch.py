@@ -45,7 +45,7 @@ def watch(
     store: StoreOption = None,
     jobs: Jobs = None,
 ) -> None:
-    """Follow kernels: fetch, run and compare what is new since last time.
+    """Follow kernels: run and compare what is new.
 
     What was seen last is in the store. Exit codes of --once, as in check: 0 nothing beyond, 1 beyond,
     125 where a kernel cannot be had or does not boot, or nothing can be decided.
