@@ -6,6 +6,7 @@ pages that are not marked as accessed, small files that are evicted, read-ahead 
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from ktrial.report.why import whys
 from ktrial.runner.session import run
 from ktrial.store import open_store
 
-pytestmark = [pytest.mark.guest, pytest.mark.slow]
+pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 MODULE = "ktrial_forgets"
 RELEASE = "debian:6.1"
@@ -43,7 +44,9 @@ CLASSES = ("4 KiB", "32 KiB", "1 MiB")
 
 
 @pytest.fixture(scope="module")
-def planted(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> dict[int, str]:
+def planted(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[dict[int, str]]:
     """Bytes up to which files are forgotten → a kernel that has the module for it."""
     assert request.config.cache, "pytest's own cache keeps the headers"
     known = kernels.add(RELEASE)

@@ -23,7 +23,7 @@ _NAMES = {DiskKind.NULL_BLK: "nullb1", DiskKind.BRD: "ram0", DiskKind.PMEM: "pme
 _BLOCK = "4096"
 _TIMER = "2"
 _NO_TIMER = "0"
-_BRD = "/ktrial/disk/brd.ko"
+_BRD = "/lib/ktrial-disk/brd.ko"
 """Where the guest finds the module: its size is a parameter that it takes when it is loaded only."""
 _MODULES = {DiskKind.NULL_BLK: ("null_blk",), DiskKind.BRD: (), DiskKind.PMEM: ("nd_e820", "nd_pmem")}
 _ABOVE_PMEM_MIB = 2
