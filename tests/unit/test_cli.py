@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -168,6 +169,24 @@ def test_the_shell_completes(words: str, completed: str, monkeypatch: pytest.Mon
     monkeypatch.chdir(Path(__file__).parents[2])
     done = _ktrial(_KTRIAL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
     assert completed in done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("shell", "script", "answer"),
+    [
+        ("zsh", "compdef _ktrial_completion ktrial", '(("run":"'),
+        ("fish", "complete --command ktrial", "run\t"),
+    ],
+)
+def test_other_shells_complete_too(shell: str, script: str, answer: str, tmp_path: Path) -> None:
+    """The script that is installed, and what it asks ktrial for; the shell reads it, where it is there."""
+    told = _ktrial(_KTRIAL_COMPLETE=f"source_{shell}").stdout
+    assert script in told
+    asked = {"_TYPER_COMPLETE_ARGS": "ktrial ru", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    assert answer in _ktrial(_KTRIAL_COMPLETE=f"complete_{shell}", **asked).stdout
+    if program := shutil.which(shell):
+        (tmp_path / "script").write_text(told)
+        subprocess.run([program, "-n", tmp_path / "script"], check=True)
 
 
 def test_completion_that_is_not_possible_says_nothing(tmp_path: Path) -> None:

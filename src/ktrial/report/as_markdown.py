@@ -199,7 +199,7 @@ def _keep_in_mind(record: StudyRecord) -> Iterator[str]:
 
 
 def _warning(warning: DataWarning) -> str:
-    return f"{prose(warning.text)} {prose(warning.advice)}".strip()
+    return prose(warning.text) + (f" → {prose(warning.advice)}" if warning.advice else "")
 
 
 def _kernels(record: StudyRecord) -> Iterator[str]:
