@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.errors import CacheDamaged, KernelNotFound, NoRecipe
+from ktrial.errors import BuildFailed, CacheDamaged, KernelNotFound, NoRecipe
 from ktrial.kernels.cache import Cache, cache_directory
 from ktrial.kernels.config import parse_config
 from ktrial.kernels.locks import held
@@ -201,10 +201,18 @@ def _compile(job: _Job, tree: BuildTree, near: bool, most: int, progress: Progre
     if tree.config() != job.config:
         (tree.build / ".config").write_text(job.config, encoding="utf-8")
     make.run("configuring", "olddefconfig")
+    _check_same(job, parse_config(tree.config()), make)
     targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
     files = make.run("building", *targets, expected=0 if near else expected_files(job.config))
     if not near:
         remember_files(job.config, files)
+
+
+def _check_same(job: _Job, found: Mapping[str, str], make: Make) -> None:
+    """Raise BuildFailed where the whole source makes another configuration than its Kconfig files made alone."""
+    if different := sorted(dict(job.options.items() ^ found.items())):
+        problem = f"its configuration came out otherwise than resolved: {', '.join(different[:6])}"
+        raise BuildFailed(name=job.wanted.source, directory=job.wanted.source, problem=problem, log=make.log)
 
 
 def _make(job: _Job, tree: BuildTree, most: int, progress: Progress) -> Make:
