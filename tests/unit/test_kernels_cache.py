@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from ktrial.errors import (
     NotAKernel,
     ToolMissing,
 )
+from ktrial.kernels.cache import disk_usage
 from ktrial.kernels.provider import all_providers
 from ktrial.kernels.space import file_system_errors, require_space
 
@@ -324,7 +326,7 @@ def test_a_remembered_name_is_fetched_once_until_a_refresh(slow: dict[str, str],
 def test_a_broken_provider_warns_and_the_others_work(slow: dict[str, str]) -> None:
     with pytest.warns(UserWarning, match=r"kernel provider broken .* is broken .*No module named"):
         found = all_providers()
-    assert {"debian", "path", "host", "slow", "source"} == set(found)
+    assert {"build", "debian", "path", "host", "slow", "source"} == set(found)
 
 
 ADD = "import sys; from ktrial import kernels; print(kernels.add(sys.argv[1]).digest)"
@@ -407,6 +409,7 @@ def in_a_small_disk(
 
 FILL = """
 import sys
+import threading
 from pathlib import Path
 from ktrial import kernels
 from ktrial.errors import KtrialError
@@ -444,3 +447,22 @@ def test_too_little_space_is_told_before_anything_is_fetched(tmp_path: Path) -> 
 def test_an_error_elsewhere_is_not_blamed_on_the_cache(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), file_system_errors(tmp_path / "cache"):
         (tmp_path / "elsewhere" / "file").read_text()
+
+
+def test_a_directory_is_measured_while_its_files_come_and_go(tmp_path: Path) -> None:
+    (tmp_path / "stays").write_bytes(b"1234")
+    ended = threading.Event()
+
+    def come_and_go() -> None:
+        while not ended.is_set():
+            (tmp_path / "comes").mkdir()
+            (tmp_path / "comes" / "file").touch()
+            shutil.rmtree(tmp_path / "comes")
+
+    maker = threading.Thread(target=come_and_go)
+    maker.start()
+    try:
+        assert {disk_usage(tmp_path) for _ in range(2000)} == {4}
+    finally:
+        ended.set()
+        maker.join()

@@ -182,8 +182,16 @@ class Cache:
 
 
 def disk_usage(directory: Path) -> int:
-    """Bytes of all files below `directory`."""
-    return sum(path.lstat().st_size for path in directory.rglob("*") if not path.is_dir())
+    """Bytes of all files below `directory`; a file that goes away meanwhile has none."""
+    # os.walk passes over directories that vanish, as those of a make that runs do; Path.rglob raises.
+    return sum(_size(Path(home) / name) for home, _, names in os.walk(directory) for name in names)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _work_lock(directory: Path) -> Path:
