@@ -209,10 +209,11 @@ def _compile(job: _Job, tree: BuildTree, near: bool, most: int, progress: Progre
 
 
 def _check_same(job: _Job, found: Mapping[str, str], make: Make) -> None:
-    """Raise BuildFailed where the whole source makes another configuration than its Kconfig files made alone."""
+    """Raise BuildFailed where the whole source makes another configuration than its Kconfig files made."""
     if different := sorted(dict(job.options.items() ^ found.items())):
         problem = f"its configuration came out otherwise than resolved: {', '.join(different[:6])}"
-        raise BuildFailed(name=job.wanted.source, directory=job.wanted.source, problem=problem, log=make.log)
+        source = job.wanted.source
+        raise BuildFailed(name=source, directory=source, problem=problem, log=make.log)
 
 
 def _make(job: _Job, tree: BuildTree, most: int, progress: Progress) -> Make:
