@@ -65,9 +65,7 @@ def ran(study: Study, store: Store, builds: FakeBuilder, observer: Observer | No
 
 def test_every_kernel_is_configured_before_the_first_is_built(tmp_path: Path, store: Store) -> None:
     builds, told = FakeBuilder(), Told()
-    study = a_study(
-        tmp_path, allocator=options("SLAB=y", "SLUB=y"), audit={"kind": "boot", "levels": [0, 1]}
-    )
+    study = a_study(tmp_path, allocator=options("SLAB=y", "SLUB=y"), audit={"kind": "boot", "levels": [0, 1]})
     record = ran(study, store, builds, told)
     assert {trial.outcome for trial in record.trials} == {Outcome.COMPLETED}
     assert len(record.trials) == 8
