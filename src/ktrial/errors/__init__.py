@@ -68,9 +68,9 @@ from ktrial.errors.history import (
     HistoryError,
     NoKernelInRange,
     NoMatrix,
-    NotMeasured,
     NothingToRecommend,
     NothingToWatch,
+    NotMeasured,
     SiteInTheWay,
     SiteNotWritten,
 )
