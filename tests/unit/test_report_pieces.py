@@ -244,7 +244,9 @@ def test_there_are_studies_to_try() -> None:
 def test_the_study_file_in_the_report_is_the_same_study(text: str, tmp_path: Path) -> None:
     written, again = tmp_path / "study.toml", tmp_path / "again.toml"
     written.write_text(text)
-    study = load(written, known())
+    patch = tmp_path / "my.patch"
+    patch.write_text("--- a/Makefile\n+++ b/Makefile\n@@ -1 +1 @@\n-VERSION = 6\n+VERSION = 7\n")
+    study = load(written, known(), [str(patch)] if '"?"' in text else [])
     again.write_text(study_toml(study))
     assert tomllib.loads(again.read_text())["name"] == study.name
     assert load(again, known()) == study

@@ -88,7 +88,7 @@ BOOT = Factor(name="mitigations", kind=FactorKind.BOOT, levels=("", "off"), base
     ("said", "label"),
     [
         ("debian:6.1 · mitigations=off", "debian:6.1 · mitigations=off"),
-        ("debian:6.12 · mitigations=", "debian:6.12 · mitigations="),
+        ("debian:6.12 · mitigations=(not given)", "debian:6.12 · mitigations=(not given)"),
     ],
 )
 def test_a_treatment_of_several_factors_is_told_by_its_label(said: str, label: str) -> None:

@@ -193,7 +193,7 @@ def test_the_tables_are_ones_that_postgresql_can_make() -> None:
     engine = create_mock_engine("postgresql+psycopg://", execute)
     metadata.create_all(engine, checkfirst=False)
     assert sum("CREATE TABLE" in statement for statement in made) == len(metadata.tables) == 7
-    assert sum("SERIAL" in statement for statement in made) == 5
+    assert sum("SERIAL" in statement for statement in made) == 6
 
 
 # Files that are not ours

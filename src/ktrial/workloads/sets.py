@@ -24,7 +24,7 @@ DEFAULT = (
 """Every single operation: seconds to minutes for a kernel."""
 
 DISK = ("seq-read", "random-read", "stream-write", "metadata", "oltp", "fileio", "file-server")
-"""Input and output: many steps are one operation. Give them a disk (`path`), else they only work on memory."""
+"""Input and output: many steps are one operation. Without a disk (`path`) they work on memory."""
 
 WHOLE_BENCHMARKS = ("aio-stress", "unixbench")
 """Those that do what a benchmark of that name does. They take long, or want a disk: give them `path`."""
