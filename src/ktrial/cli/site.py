@@ -29,6 +29,6 @@ def site(
     with open_store(store or default_location()) as opened:
         built = build(opened, directory.expanduser().absolute(), reasons=whys, tell=say)
     if json:
-        print_json({"index": str(built.index), "pages": built.pages, "made": built.made})
+        print_json({"index": str(built.front), "pages": built.pages, "made": built.made})
     else:
-        print(f"site: {built.index} ({built.pages} pages)")
+        print(f"site: {built.front} ({built.pages} pages)")

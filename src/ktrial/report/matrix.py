@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -94,7 +95,7 @@ def heat(one: Comparison) -> int:
     if one.ratio is None or one.ratio <= 0:
         return 60
     change = max(one.ratio, 1 / one.ratio) - 1
-    return round(8 + 52 * min(1.0, change / _WHOLE_COLOUR) ** 0.5)
+    return round(8 + 52 * math.sqrt(min(1.0, change / _WHOLE_COLOUR)))
 
 
 def matrix_csv(found: Matrix) -> str:

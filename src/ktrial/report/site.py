@@ -35,7 +35,7 @@ Tell = Callable[[str], None]
 class Site(NamedTuple):
     """What was built."""
 
-    index: Path
+    front: Path
     pages: int
     made: int
     """Results that were rendered now, and not found in the cache."""
