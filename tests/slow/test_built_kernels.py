@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.timeout(4 * 3600)
 def run(study: Path, where: Path, *options: str) -> dict[str, Any]:
     """The study's result, run anew; how long that took is printed."""
     begin, load_before = time.monotonic(), os.getloadavg()[0]
-    command = [KTRIAL, "run", str(study), "--json", "--store", str(where / "x.db"), *options]
+    command = [str(KTRIAL), "run", str(study), "--json", "--store", str(where / "x.db"), *options]
     done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - begin
     print(f"{study.name}: {seconds:.0f} s; load {load_before:.1f} to {os.getloadavg()[0]:.1f}\n{done.stderr}")
