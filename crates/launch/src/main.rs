@@ -16,6 +16,7 @@ mod order;
 mod output;
 #[path = "../../agent/src/rusage.rs"]
 mod rusage;
+mod sampler;
 mod watched;
 mod window;
 

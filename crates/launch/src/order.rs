@@ -5,6 +5,8 @@ use std::io::{self, BufRead as _};
 use serde::Deserialize;
 use wire::steps::Run;
 
+use crate::sampler;
+
 /// The whole order.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +31,8 @@ pub struct Row {
     pub times: u32,
     /// The program.
     pub run: Run,
+    /// What is read around the row, and at an interval; none: nothing.
+    pub sample: Option<sampler::Order>,
 }
 
 impl Order {

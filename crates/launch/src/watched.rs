@@ -7,7 +7,8 @@ use std::rc::Rc;
 
 use crate::counters::{Snapshot, VMSTAT};
 
-const CHUNK: usize = 1 << 16;
+/// How much is read at once.
+pub const CHUNK: usize = 1 << 16;
 
 /// The content of some files at one moment.
 #[derive(Clone, Debug, Default)]
@@ -72,7 +73,7 @@ impl Watched {
 }
 
 /// From its start: a file in /proc is made anew for each reading from there.
-fn whole(file: &File, chunk: &mut [u8]) -> Option<Vec<u8>> {
+pub fn whole(file: &File, chunk: &mut [u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
         let size = file.read_at(chunk, bytes.len() as u64).ok()?;

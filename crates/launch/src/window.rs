@@ -10,12 +10,14 @@ use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{killpg, Signal};
 use nix::time::{clock_gettime, ClockId};
+use serde::Serialize;
 use wire::steps::{Failure, Run, StepResult};
 
 use crate::child::{Child, Place, Prepared};
 use crate::order::Row;
 use crate::output::{Output, LIMIT};
 use crate::rusage::wait4;
+use crate::sampler::{own_cpu_ns, Sampled, Sampler};
 use crate::watched::{Moment, Watched};
 use crate::{cpu_time, descendants, failure};
 
@@ -30,6 +32,15 @@ pub fn is_told_to_stop() -> io::Result<bool> {
     Ok(polled[0].any().unwrap_or(false))
 }
 
+/// What is told of a run.
+#[derive(Debug, Serialize)]
+pub struct Told {
+    #[serde(flatten)]
+    result: StepResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<Sampled>,
+}
+
 /// A row that has ended.
 #[derive(Debug)]
 pub struct EndedRow {
@@ -37,11 +48,12 @@ pub struct EndedRow {
     watch: Vec<String>,
     before: Moment,
     after: Moment,
+    sampled: Option<Sampled>,
 }
 
 impl EndedRow {
-    /// All that is told of it. The last one's counters are those of the whole row.
-    pub fn told(mut self) -> Vec<StepResult> {
+    /// All that is told of it. The last one's counters and readings are those of the whole row.
+    pub fn told(mut self) -> Vec<Told> {
         let (before, after) = (self.before.counters(), self.after.counters());
         let mut watched = after.since(&before);
         watched.retain(|path, _| self.watch.contains(path));
@@ -49,7 +61,20 @@ impl EndedRow {
             last.oom_kills = after.oom_kills() - before.oom_kills();
             last.watched = watched;
         }
-        self.results
+        let mut told: Vec<Told> = self.results.into_iter().map(Told::plain).collect();
+        if let Some(last) = told.last_mut() {
+            last.sampled = self.sampled;
+        }
+        told
+    }
+}
+
+impl Told {
+    fn plain(result: StepResult) -> Self {
+        Self {
+            result,
+            sampled: None,
+        }
     }
 }
 
@@ -62,6 +87,8 @@ pub fn run_row(
     watched: &mut Watched,
 ) -> io::Result<EndedRow> {
     let mut prepared = prepared(&row.run);
+    let sample = row.sample.as_ref();
+    let mut sampler = sample.map(|order| Sampler::begin(order, now_ns()));
     let before = watched.before(&row.run.watch);
     let mut results = Vec::with_capacity(row.times as usize);
     for step in (row.step..).take(row.times as usize) {
@@ -74,17 +101,19 @@ pub fn run_row(
             ..StepResult::default()
         };
         let run = match &mut prepared {
-            Ok(prepared) => measured(&row.run, prepared, place, parent, &mut result),
+            Ok(prepared) => measured(&row.run, prepared, place, parent, &mut sampler, &mut result),
             Err(failure) => Err(failure.clone()),
         };
         result.failure = run.err();
         results.push(result);
     }
+    let after = watched.after();
     Ok(EndedRow {
         results,
         watch: row.run.watch.clone(),
         before,
-        after: watched.after(),
+        after,
+        sampled: sampler.map(|sampler| sampler.end(now_ns())),
     })
 }
 
@@ -105,6 +134,7 @@ fn measured(
     prepared: &mut Prepared,
     place: &Place,
     parent: i32,
+    sampler: &mut Option<Sampler>,
     result: &mut StepResult,
 ) -> Result<(), Failure> {
     let action = action(run);
@@ -117,10 +147,16 @@ fn measured(
         .start(place, stdout.for_child(), stderr.for_child())
         .map_err(told)?;
     let ours_before = cpu_time::of_ktrial(parent);
-    let timed_out =
-        wait(&child, &mut stdout, &mut stderr, deadline(started_ns, run)).map_err(told)?;
+    if let Some(sampler) = sampler {
+        sampler.program_starts(started_ns);
+    }
+    let deadline = deadline(started_ns, run);
+    let timed_out = wait(&child, &mut stdout, &mut stderr, deadline, sampler).map_err(told)?;
     let (status, mut rusage) = wait4(child.pid).map_err(told)?;
     result.wall_ns = now_ns() - started_ns;
+    if let Some(sampler) = sampler {
+        sampler.program_ended();
+    }
     rusage.insert(
         "ktrial_ns".into(),
         (cpu_time::of_ktrial(parent) - ours_before) as f64,
@@ -169,21 +205,22 @@ fn wait(
     stdout: &mut Output,
     stderr: &mut Output,
     deadline: Option<u64>,
+    sampler: &mut Option<Sampler>,
 ) -> io::Result<bool> {
     let mut killed = false;
     let mut late = false;
     let mut resting = false;
     loop {
-        let seen = look(
-            child,
-            stdout,
-            stderr,
-            deadline.filter(|_| !killed),
-            resting,
-            killed,
-        )?;
+        let due = sampler.as_ref().and_then(Sampler::next_ns);
+        let woken_at = due.map_or(0, |_| own_cpu_ns());
+        let limit = deadline.filter(|_| !killed);
+        let until = [limit, due].into_iter().flatten().min();
+        let seen = look(child, stdout, stderr, until, resting, killed)?;
         if seen.ended {
             return Ok(late);
+        }
+        if let Some(sampler) = sampler {
+            sampler.read_if_due(now_ns(), woken_at);
         }
         late |= !killed && deadline.is_some_and(|deadline| now_ns() >= deadline);
         if !killed && (late || seen.alone) {
