@@ -1,6 +1,7 @@
 """Progress on standard error: a bar on a terminal, lines elsewhere."""
 
 import io
+import itertools
 
 import pytest
 from rich.console import Console
@@ -49,6 +50,21 @@ def test_a_log_gets_lines() -> None:
         f"failed: {failed.treatment.label}, perturbation {number}: the guest hung: no end",
         "trials: 6/6",
         "stopping: what is finished is being stored",
+    ]
+
+
+def test_a_build_tells_a_log_now_and_then_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = io.StringIO()
+    seconds = itertools.count(100.0, 7.0)
+    monkeypatch.setattr("ktrial.cli.progress.time.monotonic", lambda: next(seconds))
+    with progress(Console(file=text, width=200, markup=False, highlight=False)) as observer:
+        for files in range(1, 9):
+            observer.kernel_progress("build:mine", f"build 1 of 2: building: {files} of about 9 files", 0, 0)
+        observer.kernel_progress("build:mine", "build 2 of 2: building: 1 of about 9 files", 0, 0)
+    assert text.getvalue().splitlines() == [
+        "build:mine: build 1 of 2: building: 1 of about 9 files",
+        "build:mine: build 1 of 2: building: 6 of about 9 files",
+        "build:mine: build 2 of 2: building: 1 of about 9 files",
     ]
 
 

@@ -1,6 +1,7 @@
 """How far a run is, on standard error: a moving bar on a terminal, a few plain lines elsewhere."""
 
 import math
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,10 @@ from ktrial.report import figures
 from ktrial.runner.observer import Observer, Silent
 
 _SECONDS_BETWEEN_LINES = 5.0
+_SECONDS_BETWEEN_COUNTS = 30.0
 _MIB = 1 << 20
+_COUNT = re.compile(r": \d.*$")
+"""How far a step is: `building: 481 of about 1563 files, about 13 min left`."""
 _NO_NEWS = {Outcome.COMPLETED, Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL}
 
 
@@ -137,9 +141,11 @@ class _Lines(_Shown):
         super().__init__(console)
         self._step = ""
         self._told = 0.0
+        self._step_told = 0.0
 
     def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
-        self._tell_step(f"{name}: {what}")
+        """A build says every moment how many files it has: that is one step, told now and then."""
+        self._tell_step(f"{name}: {what}", _COUNT.sub("", f"{name}: {what}"))
 
     def preparing(self, boot: Boot, what: str) -> None:
         self._tell_step(f"{boot.kernel.name}: {what}")
@@ -151,9 +157,11 @@ class _Lines(_Shown):
             self._told = now
             self.console.print(f"trials: {_note(finished, total, seconds_left)}")
 
-    def _tell_step(self, step: str) -> None:
-        if step != self._step:
-            self._step = step
+    def _tell_step(self, step: str, same: str = "") -> None:
+        """Tell the step, if it is a new one. `same`: what tells it apart from others; else its text."""
+        now = time.monotonic()
+        if (same or step) != self._step or (same and now - self._step_told >= _SECONDS_BETWEEN_COUNTS):
+            self._step, self._step_told = same or step, now
             self.console.print(step)
 
 
