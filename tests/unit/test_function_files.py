@@ -104,3 +104,40 @@ def test_an_image_that_tells_nothing_is_no_error(tmp_path: Path, vmlinux: bytes 
 
 def test_a_kernel_whose_symbols_nobody_has_told_yet_tells_nothing(tmp_path: Path) -> None:
     assert function_files(a_kernel(image=tmp_path / "vmlinuz")) == FunctionFiles()
+
+
+def test_another_use_reads_neither_symbols_nor_the_image_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = kernel(tmp_path, a_table(12, 4, from_itself=True))
+    found = function_files(first)
+    with monkeypatch.context() as patch:
+        patch.setattr("ktrial.kernels.function_files.symbols", _never)
+        patch.setattr("ktrial.kernels.function_files._anchors", _never)
+        assert function_files(first.model_copy(update={"name": "the same kernel's other name"})) == found
+
+
+def _never(_: object) -> None:
+    raise AssertionError("read again")
+
+
+def test_what_is_kept_is_of_these_symbols_and_whole(tmp_path: Path) -> None:
+    first = kernel(tmp_path, a_table(12, 4, from_itself=True))
+    found = function_files(first)
+    (kept,) = tmp_path.glob("*.json")
+    kept.write_bytes(kept.read_bytes()[:-9])
+    assert function_files(first.model_copy(update={"name": "damaged"})) == found
+    more = (tmp_path / "kallsyms").read_text() + f"\n{TEXT + 16 * 50:016x} T told_later"
+    (tmp_path / "kallsyms").write_text(more)
+    later = function_files(first.model_copy(update={"name": "told more"}))
+    assert later.functions == found.functions | {"told_later"}
+    assert list(tmp_path.glob("*.json")) == [kept]
+
+
+def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ktrial.kernels.function_files.write_atomically", full)
+    assert function_files(kernel(tmp_path, a_table(12, 4, from_itself=True))).files == FILES
+    assert list(tmp_path.glob("*.json")) == []

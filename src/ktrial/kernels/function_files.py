@@ -5,6 +5,9 @@ Distributions ship no line numbers. But BUG() and WARN() leave `struct bug_entry
 source file; 7000 to 11000 of them, in a third of all functions. And the linker puts object files one after
 another, in the order of the Makefiles: a function between two of one file is of that file, one between two of
 one directory is of that directory. Others are not guessed at.
+
+What is found is kept beside the kernel's other parts, and goes with them: to read 100,000 symbols and the
+image takes more than ten times as long.
 """
 
 import re
@@ -12,18 +15,27 @@ import struct
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from io import BytesIO
+from pathlib import Path
 from typing import NamedTuple
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
+from pydantic import ValidationError
 
 from ktrial.errors import SymbolsUnknown
+from ktrial.kernels.records import KALLSYMS, SYSTEM_MAP
 from ktrial.kernels.symbols import Symbol, symbols
+from ktrial.kernels.sync import write_atomically
+from ktrial.model.base import Model, digest
 from ktrial.model.function_files import FunctionFiles
 from ktrial.model.kernel import Kernel
 
+_KEPT = "function-files.json"
+_FORMAT = 1
+"""Of what is kept; greater whenever another ktrial finds something else."""
 _TABLE = "__bug_table"
 _LONGEST_NAME = 400
 _SOURCE = re.compile(rb"(?:^|.* )((?:[\w+.-]+/)*[\w+.-]+\.c)", re.DOTALL)
@@ -49,6 +61,13 @@ _LAYOUTS = (_Layout(12, 4, True), _Layout(12, 4, False), _Layout(16, 8, True), _
 """12 bytes to 6.18; 16 in 7.2, where a format string's address comes before the file."""
 
 
+class _Kept(Model):
+    """The file beside the kernel's other parts."""
+
+    key: str
+    found: FunctionFiles
+
+
 def function_files(kernel: Kernel) -> FunctionFiles:
     """What the kernel's image and symbols tell; empty where they are not known, or hold no such table."""
     try:
@@ -59,6 +78,33 @@ def function_files(kernel: Kernel) -> FunctionFiles:
 
 @lru_cache(maxsize=16)
 def _function_files(kernel: Kernel) -> FunctionFiles:
+    place, key = kernel.image.parent / _KEPT, _key(kernel)
+    with suppress(OSError, ValidationError):  # never written, damaged, or of another ktrial
+        kept = _Kept.model_validate_json(place.read_bytes())
+        if kept.key == key:
+            return kept.found
+    found = _read(kernel)
+    with suppress(OSError):  # a full disk, or a cache of somebody else's: it is read again next time
+        write_atomically(place, _Kept(key=key, found=found).model_dump_json())
+    return found
+
+
+def _key(kernel: Kernel) -> str:
+    """The state of all that decides what is found: symbols may be told after the image came."""
+    entry = kernel.image.parent
+    sources = [entry / KALLSYMS, entry / SYSTEM_MAP, *([kernel.vmlinux] if kernel.vmlinux else [])]
+    return digest([_FORMAT, [_state(source) for source in sources]])
+
+
+def _state(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _read(kernel: Kernel) -> FunctionFiles:
     code = [one for one in symbols(kernel).all if one.kind in _CODE and not one.module]
     anchors = _anchors(kernel.vmlinux.read_bytes()) if kernel.vmlinux else {}
     names = frozenset(one.name for one in code)

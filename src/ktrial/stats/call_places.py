@@ -55,6 +55,8 @@ def alike(one: Mapping[Key, Fraction], other: Mapping[Key, Fraction]) -> float:
 
     The weighted Jaccard index (Ruzicka): the sum of minima over the sum of maxima.
     """
+    if one.keys().isdisjoint(other.keys()):
+        return 0.0  # most pairs of functions that are asked about
     keys = one.keys() | other.keys()
     none = Fraction(0)
     most = sum((max(one.get(key, none), other.get(key, none)) for key in keys), none)

@@ -48,13 +48,18 @@ def _functions(profile: Profile, files: FunctionFiles) -> Functions:
         counts={key: _sum(its_pieces) for key, its_pieces in pieces.items()},
         operations=profile.operations,
         places=call_places(profile, _key),
-        known=frozenset(_APPENDED.sub("", name) for name in files.functions),
+        known=frozenset(map(_source_name, files.functions)),
         files=files.files,
     )
 
 
 def _key(symbol: str, module: str) -> Key:
-    return _APPENDED.sub("", symbol), module
+    return _source_name(symbol), module
+
+
+def _source_name(symbol: str) -> str:
+    # Few of a kernel's 100,000 functions have anything appended.
+    return _APPENDED.sub("", symbol) if "." in symbol else symbol
 
 
 def _sum(pieces: list[FunctionCount]) -> Count:

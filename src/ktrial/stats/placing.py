@@ -34,14 +34,25 @@ def _same_places(old: Functions, new: Functions, paired: Paired) -> Iterator[tup
     come = [key for key in new.counts if key not in paired.back and not old.has(key) and tells(key)]
     fits: dict[Key, list[Key]] = defaultdict(list)
     fitting: dict[Key, list[Key]] = defaultdict(list)
+    called = _by_caller(come, new)
     for one in gone:
-        for other in come:
+        above = paired.translated(old.places.callers.get(one, {}))
+        for other in dict.fromkeys(callee for caller in above for callee in called.get(caller, ())):
             if _fit(old, new, one, other, paired):
                 fits[one].append(other)
                 fitting[other].append(one)
     for one, others in fits.items():
         if len(others) == 1 and fitting[others[0]] == [one]:
             yield one, others[0], _place(old, new, one, others[0], paired)
+
+
+def _by_caller(come: list[Key], new: Functions) -> dict[Key, list[Key]]:
+    """Those that a function calls: without a caller in common, no two fit."""
+    called: dict[Key, list[Key]] = defaultdict(list)
+    for callee in come:
+        for caller in new.places.callers.get(callee, {}):
+            called[caller].append(callee)
+    return called
 
 
 def _fit(old: Functions, new: Functions, one: Key, other: Key, paired: Paired) -> bool:
@@ -52,6 +63,8 @@ def _fit(old: Functions, new: Functions, one: Key, other: Key, paired: Paired) -
     if file.startswith(_HOOKS) and _first_word(one[0]) != _first_word(other[0]):
         return False
     callers = alike(paired.translated(old.places.callers.get(one, {})), new.places.callers.get(other, {}))
+    if callers < _CALLERS_OF_A_LONGER_NAME:
+        return False
     below, below_other = old.places.callees.get(one, {}), new.places.callees.get(other, {})
     callees = alike(paired.translated(below), below_other)
     sizes = sorted((old.own(one), new.own(other)))
