@@ -34,9 +34,13 @@ WATCHED: dict[str, dict[str, tuple[float, ...]]] = {
 RUSAGE = {"utime_ns": 4e6, "stime_ns": 8e7, "minflt": 52.0, "nvcsw": 1000.0, "maxrss_kib": 812.0}
 
 
+SAMPLED = ["diskstats", "meminfo", "pressure", "slabinfo", "softirqs"]
+"""What is only sampled on the host."""
+
+
 def test_every_monitor_is_found_by_its_name() -> None:
     known, warnings = monitors.found()
-    assert list(known) == ["rusage", "schedstat", "stat", "vmstat"]
+    assert list(known) == [*SAMPLED[:3], "rusage", "schedstat", *SAMPLED[3:], "stat", "vmstat"]
     assert all(monitor.summary for monitor in known.values())
     assert warnings == ()
 
@@ -103,7 +107,7 @@ def test_a_broken_plugin_warns_and_stops_nothing(plugins: list[EntryPoint], valu
     plugins.append(EntryPoint("broken", value, "ktrial.monitors"))
     try:
         known, (warning,) = monitors.found()
-        assert len(known) == 4
+        assert len(known) == 4 + len(SAMPLED)
         assert warning.kind is WarningKind.PLUGIN_BROKEN
         assert "the monitor broken (" in warning.text
     finally:

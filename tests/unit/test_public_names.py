@@ -113,6 +113,9 @@ PUBLIC = {
     "ktrial.model.record": """
         StudyRecord
     """,
+    "ktrial.model.series": """
+        Sampled Series SeriesKind TrialSampled
+    """,
     "ktrial.model.study": """
         Disk DiskKind MachineSettings Stopping Study Timing
     """,
@@ -123,7 +126,7 @@ PUBLIC = {
         CounterDelta Outcome Provenance Trial
     """,
     "ktrial.model.units": """
-        LARGEST_MEMORY_MIB SMALLEST_MEMORY_MIB margin memory_mib seconds
+        LARGEST_MEMORY_MIB SMALLEST_MEMORY_MIB interval margin memory_mib seconds
     """,
     "ktrial.model.unixbench": """
         BASELINES SCORE
@@ -136,8 +139,8 @@ PUBLIC = {
         WorkloadUse
     """,
     "ktrial.target": """
-        Collect Failure LoadModule LocalTarget MakeDirectory Mount Push Read Run Start Step StepResult
-        Stop Target Walk Write
+        Collect Failure LoadModule LocalTarget MakeDirectory Mount Push Read Run SampledFiles Sampling
+        Start Step StepResult Stop Target Walk Write
     """,
     "ktrial.knobs": """
         Applied Changes Ending Entry Found Journal LEFT Lister Owner Setting Stage System Undone
@@ -162,7 +165,8 @@ PUBLIC = {
         descriptions find found
     """,
     "ktrial.monitors": """
-        Monitor Watched counters found watched_files
+        AnyMonitor Monitor SampledMonitor Watched costly_files counters found sampled_files
+        series watched_files
     """,
     "ktrial.stats": """
         Arm answer compare spread

@@ -192,8 +192,8 @@ def test_the_tables_are_ones_that_postgresql_can_make() -> None:
 
     engine = create_mock_engine("postgresql+psycopg://", execute)
     metadata.create_all(engine, checkfirst=False)
-    assert sum("CREATE TABLE" in statement for statement in made) == len(metadata.tables) == 7
-    assert sum("SERIAL" in statement for statement in made) == 6
+    assert sum("CREATE TABLE" in statement for statement in made) == len(metadata.tables) == 8
+    assert sum("SERIAL" in statement for statement in made) == 7
 
 
 # Files that are not ours
@@ -506,6 +506,7 @@ def older(tmp_path: Path) -> Path:
         store.add_trial(store.study(a_study()), a_trial())
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("DROP TABLE profiles")
+        raw.execute("DROP TABLE series")
         raw.execute("UPDATE ktrial_schema SET version = 1")
         (spec,) = raw.execute("SELECT spec FROM studies").fetchone()
         plain = json.loads(spec)
@@ -536,4 +537,5 @@ def test_a_store_of_schema_1_that_is_only_read_stays_as_it_is(older: Path) -> No
         (study,) = store.studies()
         assert store.trials(study.id) == (a_trial(),)
         assert store.profile(study.id, planned().key, "fork") is None
+        assert store.sampled(study.id, planned().key) == ()
     assert schema_of(older) == 1

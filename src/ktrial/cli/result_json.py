@@ -36,7 +36,7 @@ def as_json(
 
 
 def _trial(trial: Trial) -> dict[str, Any]:
-    data = trial.model_dump(mode="json", exclude={"planned", "console", "warnings"})
+    data = trial.model_dump(mode="json", exclude={"planned", "console", "warnings", "sampled"})
     planned = trial.planned
     return {
         "treatment": planned.treatment.label,

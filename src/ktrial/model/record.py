@@ -4,6 +4,7 @@ from datetime import datetime
 
 from ktrial.model.base import Model
 from ktrial.model.kernel_difference import KernelDifference
+from ktrial.model.series import TrialSampled
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Result
@@ -23,3 +24,5 @@ class StudyRecord(Model):
     result: Result
     kernels: tuple[KernelDifference, ...] = ()
     """What differs from the baseline's kernel to each other one that trials ran on."""
+    sampled: tuple[TrialSampled, ...] = ()
+    """What monitors read over time in each treatment's first trial that completed, where they did."""

@@ -10,6 +10,7 @@ from ktrial.model.base import Model
 from ktrial.model.design import PlannedTrial
 from ktrial.model.environment import Environment
 from ktrial.model.kernel_profile import Profile
+from ktrial.model.series import Sampled
 from ktrial.model.workload import Sample
 
 
@@ -81,6 +82,9 @@ class Trial(Model):
     profiles: tuple[Profile, ...] = ()
     """What the QEMU plugin counted by function, one a workload. Kept, but not loaded with the trial: see
     Store.profile."""
+    sampled: tuple[Sampled, ...] = ()
+    """Machine host: what monitors read over time, one a workload. Kept, but not loaded with the trial: see
+    Store.sampled."""
     settings: dict[str, str] = Field(default_factory=dict)
     """Settings in force while the workloads ran, read back."""
     warnings: tuple[DataWarning, ...] = ()

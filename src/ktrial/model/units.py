@@ -37,12 +37,27 @@ def _fraction(text: str) -> float:
     return float(match[1]) / (100 if match[2] else 1)
 
 
-_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def seconds(text: str) -> float:
     """Seconds in `90 s`, `10 min` or `2 h`. Raises ValueError, which says what is allowed."""
-    match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?(s|min|h)", text.strip())
+    return _seconds(text, r"s|min|h", '"90 s", "10 min", "2 h"')
+
+
+_SHORTEST, _LONGEST = 0.01, 3600.0
+
+
+def interval(text: str) -> float:
+    """Seconds in `100 ms` or `1 s`, from 10 ms to an hour. Raises ValueError, which says what is allowed."""
+    found = _seconds(text, r"ms|s|min", '"100 ms", "1 s"')
+    if not _SHORTEST <= found <= _LONGEST:
+        raise ValueError("an interval lies between 10 ms and 60 min")
+    return found
+
+
+def _seconds(text: str, units: str, examples: str) -> float:
+    match = re.fullmatch(rf"([0-9]*\.?[0-9]+) ?({units})", text.strip())
     if not match or not float(match[1]):
-        raise ValueError('a time is a number above 0 with its unit: "90 s", "10 min", "2 h"')
+        raise ValueError(f"a time is a number above 0 with its unit: {examples}")
     return float(match[1]) * _SECONDS[match[2]]

@@ -1,14 +1,19 @@
-"""What is watched while a workload runs: counters read before and after. One module a monitor.
+"""What is watched while a workload runs. One module a monitor.
 
-A monitor is a module here, or an entry point in the group `ktrial.monitors`, with an object `MONITOR`.
+A monitor is a module here, or an entry point in the group `ktrial.monitors`, with an object `MONITOR`. There
+are two kinds. A Monitor names counters that are read before and after a program, on every machine. A
+SampledMonitor understands the text of files that are read at several moments, on the machine `host`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Protocol, runtime_checkable
 
 from ktrial import extensions
 from ktrial.model.advice import DataWarning
+from ktrial.model.series import Series
+from ktrial.monitors import sampled
+from ktrial.monitors.sampled import Reading, Texts
 
 Watched = Mapping[str, Mapping[str, tuple[float, ...]]]
 """File → line's first word → by how much each number on that line rose (StepResult.watched)."""
@@ -40,29 +45,91 @@ class Monitor(Protocol):
         ...
 
 
+@runtime_checkable
+class SampledMonitor(Protocol):
+    """Understands what some kernel files say at a moment."""
+
+    @property
+    def name(self) -> str:
+        """First part of its readings' names: `meminfo` of `meminfo.Cached`."""
+        ...
+
+    @property
+    def summary(self) -> str:
+        """What it reads, in one line."""
+        ...
+
+    @property
+    def sampled(self) -> tuple[str, ...]:
+        """Kernel files that are read whole; one that is not there, or is forbidden, is left out."""
+        ...
+
+    @property
+    def costly(self) -> bool:
+        """Reading them takes milliseconds: that is done before and after all programs only."""
+        ...
+
+    def readings(self, texts: Texts) -> Iterable[Reading]:
+        """Every number in them. A line that it does not know is passed over."""
+        ...
+
+
+AnyMonitor = Monitor | SampledMonitor
+
+
 @cache
-def found() -> tuple[dict[str, Monitor], tuple[DataWarning, ...]]:
+def found() -> tuple[dict[str, AnyMonitor], tuple[DataWarning, ...]]:
     """Every monitor by its name, sorted, and a warning for each plugin that is broken."""
     own = dict(_check(*item) for item in extensions.built_in(__name__, "MONITOR").items())
     return extensions.outside(_GROUP, "monitor", _check, own)
 
 
 def watched_files() -> tuple[str, ...]:
-    """All files of all monitors, sorted."""
-    monitors, _ = found()
-    return tuple(sorted({file for monitor in monitors.values() for file in monitor.files}))
+    """All files whose counters are read before and after a program, sorted."""
+    return tuple(sorted({file for monitor in _counting() for file in monitor.files}))
+
+
+def sampled_files() -> tuple[str, ...]:
+    """All files that are read at several moments, sorted: those of counters among them."""
+    more = {file for monitor in _sampling() if not monitor.costly for file in monitor.sampled}
+    return tuple(sorted(more.union(watched_files())))
+
+
+def costly_files() -> tuple[str, ...]:
+    """All files that are read before and after all programs only, sorted."""
+    return tuple(sorted({file for monitor in _sampling() if monitor.costly for file in monitor.sampled}))
 
 
 def counters(watched: Watched, rusage: Mapping[str, float]) -> dict[str, float]:
     """Every monitor's counters, by name, sorted."""
-    monitors, _ = found()
     counted: dict[str, float] = {}
-    for monitor in monitors.values():
+    for monitor in _counting():
         counted |= monitor.counters(watched, rusage)
     return dict(sorted(counted.items()))
 
 
-def _check(_name: str, found: object) -> tuple[str, Monitor]:
-    if not isinstance(found, Monitor):
+def series(moments: Sequence[Texts]) -> tuple[Series, ...]:
+    """Every monitor's readings over time; those that never change are left out."""
+    return sampled.series([tuple(_readings(texts)) for texts in moments])
+
+
+def _readings(texts: Texts) -> Iterator[Reading]:
+    watched = {file: sampled.numbers(texts[file]) for file in watched_files() if file in texts}
+    for name, value in counters(watched, {}).items():
+        yield Reading(name, value)
+    for monitor in _sampling():
+        yield from monitor.readings(texts)
+
+
+def _counting() -> list[Monitor]:
+    return [monitor for monitor in found()[0].values() if isinstance(monitor, Monitor)]
+
+
+def _sampling() -> list[SampledMonitor]:
+    return [monitor for monitor in found()[0].values() if isinstance(monitor, SampledMonitor)]
+
+
+def _check(_name: str, found: object) -> tuple[str, AnyMonitor]:
+    if not isinstance(found, Monitor | SampledMonitor):
         raise TypeError("it is no monitor")
     return found.name, found

@@ -1,6 +1,6 @@
 """A study's result, worked out anew from its trials each time: the same trials, the same result."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ktrial import workloads
@@ -8,8 +8,9 @@ from ktrial.errors import GuestProgramsMissing, WorkloadError
 from ktrial.model.advice import DataWarning
 from ktrial.model.design import Treatment
 from ktrial.model.record import StudyRecord
+from ktrial.model.series import TrialSampled
 from ktrial.model.study import Study
-from ktrial.model.trial import Trial
+from ktrial.model.trial import Outcome, Trial
 from ktrial.model.verdict import Comparison, Result, Verdict
 from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, Mode, Sample, WorkloadUse
 from ktrial.runner import environment, timed
@@ -18,6 +19,7 @@ from ktrial.runner.interactions import Side, interactions
 from ktrial.runner.kernel_steps import with_kernels
 from ktrial.runner.missing import why_missing
 from ktrial.runner.planning import plan, treatments
+from ktrial.runner.study_file.machine import HOST
 from ktrial.stats import Arm, answer, compare
 from ktrial.stats.comparable import kernel_difference, machine_difference, mode_difference
 from ktrial.store import Store, StoredStudy
@@ -46,7 +48,21 @@ def record_of(store: Store, stored: StoredStudy, trials: tuple[Trial, ...]) -> S
         trials=trials,
         result=with_kernels(stored.study, trials, result(stored.study, trials), differences),
         kernels=differences,
+        sampled=tuple(_sampled(store, stored, trials)),
     )
+
+
+def _sampled(store: Store, stored: StoredStudy, trials: Sequence[Trial]) -> Iterator[TrialSampled]:
+    """Of each treatment's first trial that completed. Only on this system is anything sampled."""
+    if stored.study.machine.kind != HOST:
+        return
+    seen: set[str] = set()
+    for trial in trials:
+        treatment = trial.planned.treatment
+        if trial.outcome is Outcome.COMPLETED and treatment.key not in seen:
+            seen.add(treatment.key)
+            for each in store.sampled(stored.id, trial.planned.key):
+                yield TrialSampled(trial=trial.planned.key, treatment=treatment.label, sampled=each)
 
 
 def _planned(study: Study, trials: Sequence[Trial]) -> int:

@@ -28,6 +28,7 @@ from ktrial.model.environment import Environment
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.series import Sampled
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.workload import Sample
 from ktrial.runner import environment
@@ -35,8 +36,9 @@ from ktrial.runner.boots import Job
 from ktrial.runner.host_problems import HOST_PROBLEMS
 from ktrial.runner.kernel_symbols import KernelSymbols
 from ktrial.runner.profile import counted_profile, own_results
+from ktrial.runner.sampled import costly_now, rises, sampled_of
 from ktrial.runner.settings import SettingRefused, read_back
-from ktrial.target import Run, Step, StepResult
+from ktrial.target import Run, Sampling, Step, StepResult
 from ktrial.workloads import CountsOperations, RunsPrograms
 
 OPERATIONS = "workload.operations"
@@ -112,6 +114,7 @@ class _Notes:
     samples: list[Sample] = field(default_factory=list)
     counters: list[CounterDelta] = field(default_factory=list)
     profiles: list[Profile] = field(default_factory=list)
+    sampled: list[Sampled] = field(default_factory=list)
     warnings: list[DataWarning] = field(default_factory=list)
     programs: dict[str, str] = field(default_factory=dict)
     environment: Environment | None = None
@@ -137,6 +140,7 @@ class _Notes:
             samples=tuple(self.samples) if valid else (),
             counters=tuple(self.counters) if valid else (),
             profiles=tuple(self.profiles) if valid else (),
+            sampled=tuple(self.sampled) if valid else (),
             settings=self.settings,
             warnings=(*_warnings(self.identity), *dict.fromkeys(self.warnings)),
             console=self.console,
@@ -167,7 +171,8 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
     steps = job.workload.steps(job.use, machine.mode, notes.planned.perturbation)
     prepared = len(job.before)
     first = prepared + len(job.preparation)
-    everything = (*job.before, *job.preparation, *writes, *_watched(steps), *job.after)
+    everything = (*job.before, *job.preparation, *writes, *_watched(steps, job.boot.sample_ns), *job.after)
+    around = [costly_now()] if job.boot.sample_ns else []
     try:
         results = _perform(target, job, everything, notes)
     except GuestEnded as ended:
@@ -176,6 +181,7 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
         if isinstance(before, tuple) and len(before) >= first + len(writes):
             notes.settings |= read_back(job.settings, own_results(before, first))
         raise
+    around += [costly_now()] if job.boot.sample_ns else []
     after = first + len(writes) + len(steps)
     notes.settings |= _in_force(target, job, results[:prepared], results[after:], notes)
     job.check_preparation(results[prepared:first])
@@ -183,7 +189,9 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
     own = own_results(results[:after], first + len(writes))
     samples = job.workload.samples(job.use, machine.mode, own)
     notes.samples += [_checked(sample, job) for sample in samples]
-    notes.counters += _counters(job, own)
+    sampled = sampled_of(job.label, own, *around)
+    notes.sampled += [sampled] if sampled else []
+    notes.counters += _counters(job, own, sampled)
     if isinstance(job.workload, RunsPrograms):
         notes.programs |= job.workload.programs(job.use, own)
     if isinstance(target, CountingTarget):
@@ -225,11 +233,12 @@ def _keep_profile(target: CountingTarget, job: Job, own: tuple[StepResult, ...],
         notes.warnings.append(DataWarning(kind=WarningKind.NO_PROFILE, text=text, advice=error.advice))
 
 
-def _watched(steps: Iterable[Step]) -> tuple[Step, ...]:
-    """The steps, with the monitors' files watched around every program."""
+def _watched(steps: Iterable[Step], every_ns: int) -> tuple[Step, ...]:
+    """The steps, with the monitors' files watched around every program, and sampled where they can be."""
     files = monitors.watched_files()
+    sample = Sampling(files=monitors.sampled_files(), every_ns=every_ns) if every_ns else None
     return tuple(
-        step.model_copy(update={"watch": tuple(dict.fromkeys((*step.watch, *files)))})
+        step.model_copy(update={"watch": tuple(dict.fromkeys((*step.watch, *files))), "sample": sample})
         if isinstance(step, Run)
         else step
         for step in steps
@@ -243,13 +252,15 @@ def _checked(sample: Sample, job: Job) -> Sample:
     return sample.model_copy(update={"workload": job.label})
 
 
-def _counters(job: Job, results: tuple[StepResult, ...]) -> list[CounterDelta]:
+def _counters(job: Job, results: tuple[StepResult, ...], sampled: Sampled | None) -> list[CounterDelta]:
     """Every counter, summed over the programs that the workload ran, and how many operations they did."""
     totals: dict[str, float] = {}
     for result in results:
         if result.do == "run":
             for name, rise in monitors.counters(result.watched, result.rusage).items():
                 totals[name] = totals.get(name, 0.0) + rise
+    # What is counted around each program is nearer to it than what is read around all of them.
+    totals = (rises(sampled) if sampled else {}) | totals
     if isinstance(job.workload, CountsOperations):
         totals[OPERATIONS] = job.workload.operations(job.use, results)
     return [CounterDelta(workload=job.label, name=name, delta=totals[name]) for name in sorted(totals)]

@@ -9,6 +9,7 @@ from sqlalchemy import RowMapping
 
 from ktrial.model.kernel_difference import KernelDifference
 from ktrial.model.kernel_profile import Profile
+from ktrial.model.series import Sampled
 from ktrial.model.trial import CounterDelta, Trial
 from ktrial.model.workload import Sample
 
@@ -16,8 +17,9 @@ Row = dict[str, Any]
 
 
 def trial_row(study_id: int, trial: Trial) -> Row:
-    """The row in `trials`, without samples, counters and profiles."""
-    plain = trial.model_dump(mode="json", exclude={"samples", "counters", "profiles", "started"})
+    """The row in `trials`, without samples, counters, profiles and series."""
+    apart = {"samples", "counters", "profiles", "sampled", "started"}
+    plain = trial.model_dump(mode="json", exclude=apart)
     provenance = trial.provenance
     return plain | {
         "study_id": study_id,
@@ -57,6 +59,23 @@ def compressed(profile: Profile) -> bytes:
 def profile_of(content: bytes) -> Profile:
     """The profile in a row of `profiles`. Raises zlib.error, pydantic.ValidationError."""
     return Profile.model_validate_json(zlib.decompress(content))
+
+
+def series_rows(trial_id: int, trial: Trial) -> list[Row]:
+    """The rows in `series`."""
+    return [
+        {
+            "trial_id": trial_id,
+            "workload": each.workload,
+            "content": zlib.compress(each.model_dump_json().encode()),
+        }
+        for each in trial.sampled
+    ]
+
+
+def sampled_of(content: bytes) -> Sampled:
+    """The series in a row of `series`. Raises zlib.error, pydantic.ValidationError."""
+    return Sampled.model_validate_json(zlib.decompress(content))
 
 
 def kernel_difference_row(study_id: int, found: KernelDifference) -> Row:

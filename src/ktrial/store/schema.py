@@ -16,9 +16,9 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """1: trials, samples, counters. 2: profiles; `count` in a study's machine. 3: kernel_differences; builds in a
-study, and factors that change them.
+study, and factors that change them. 4: series; `sample_ns` in a study's machine.
 
 Raise it with every change to a table, and with every field added to a model that is stored as JSON (Study,
 PlannedTrial, Provenance, DataWarning): an older ktrial must refuse what it cannot read. `opening` brings
@@ -113,3 +113,15 @@ kernel_differences = Table(
 )
 """`before`, `after`: the kernels' digests; `content` is model.kernel_difference.KernelDifference as JSON,
 compressed by zlib: 1 to 60 KB."""
+
+series = Table(
+    "series",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("trial_id", ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
+    Column("workload", Text, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Index("series_of_trial", "trial_id"),
+)
+"""`content` is model.series.Sampled as JSON, compressed by zlib: about 100 KB for 500
+moments."""

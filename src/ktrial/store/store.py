@@ -20,10 +20,11 @@ from ktrial.errors import StoreDamaged, StoreError, StudyNotStored
 from ktrial.model.base import digest
 from ktrial.model.kernel_difference import KernelDifference
 from ktrial.model.kernel_profile import Profile
+from ktrial.model.series import Sampled
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store import rows, sqlite
-from ktrial.store.schema import counters, kernel_differences, profiles, samples, studies, trials
+from ktrial.store.schema import counters, kernel_differences, profiles, samples, series, studies, trials
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
 
@@ -159,6 +160,19 @@ class Store:
             content = connection.scalar(query) if there else None
             return rows.profile_of(content) if content is not None else None
 
+    def sampled(self, study_id: int, trial_key: str) -> tuple[Sampled, ...]:
+        """What monitors read over time in one trial (PlannedTrial.key), one a workload."""
+        query = (
+            select(series.c.content)
+            .join(trials, trials.c.id == series.c.trial_id)
+            .where(trials.c.study_id == study_id, trials.c.key == trial_key)
+            .order_by(series.c.id)
+        )
+        with self._reading() as connection:
+            # A store of an older schema that may only be read has no such table.
+            there = inspect(connection).has_table(series.name)
+            return tuple(map(rows.sampled_of, connection.scalars(query))) if there else ()
+
     def add_kernel_difference(self, study_id: int, found: KernelDifference) -> None:
         """Store what differs between two kernels of the study, by their digests; an older one is replaced."""
         table, row = kernel_differences, rows.kernel_difference_row(study_id, found)
@@ -257,6 +271,8 @@ def _insert_trial(connection: Connection, study_id: int, trial: Trial) -> None:
         connection.execute(insert(counters), rows.counter_rows(trial_id, trial))
     if trial.profiles:
         connection.execute(insert(profiles), rows.profile_rows(trial_id, trial))
+    if trial.sampled:
+        connection.execute(insert(series), rows.series_rows(trial_id, trial))
 
 
 def _by_trial(connection: Connection, query: Select[Any]) -> dict[int, list[RowMapping]]:

@@ -23,6 +23,14 @@ class Read(Model):
     path: str
 
 
+class Sampling(Model):
+    """Files that are read around a row of equal runs, and at an interval while each program runs."""
+
+    files: tuple[str, ...]
+    every_ns: int = Field(default=0, ge=0, lt=2**64)
+    """0: only before and after. A program that is shorter is not interrupted."""
+
+
 class Run(Model):
     """Run a program to its end. The files in `watch` are read before and after."""
 
@@ -38,6 +46,8 @@ class Run(Model):
     """Guest nanoseconds waited before the program starts."""
     watch: tuple[str, ...] = ()
     """Kernel files of counters (`/proc/vmstat`); one that is not there is left out of the result."""
+    sample: Sampling | None = Field(default=None, exclude=True)
+    """Machine host only; a guest is not told of it."""
 
 
 class Start(Model):
@@ -142,6 +152,22 @@ class Failure(Model):
     text: str
 
 
+class SampledFiles(Model):
+    """What some files said at several moments, and what it cost to read them."""
+
+    every_ns: int
+    """The interval in the end: it doubles when more than 512 moments would be kept."""
+    cost_ns: int
+    """CPU time of the readings while programs ran."""
+    readings: int
+    """How many of those there were, those among them that were not kept."""
+    at_ns: tuple[int, ...]
+    """Nanoseconds since the row began. The first moment is before its programs, the last after them."""
+    texts: dict[str, tuple[str, ...]]
+    """File → its text at each moment, empty where it could not be read then. Files that this system does not
+    have, or does not show to this user, are left out."""
+
+
 class StepResult(Model):
     """What came of one step. Fields that the step does not have are left at their defaults."""
 
@@ -173,6 +199,8 @@ class StepResult(Model):
     """Run: file → line's first word → by how much each number on that line rose. Lines without change are
     left out; a colon after the first word is dropped. On the machine `host` the last of a row of equal runs
     has the rises of the whole row: to read them between two runs would slow the second one."""
+    sampled: SampledFiles | None = Field(default=None, exclude=True)
+    """Run on the machine `host`, in the last of a row of equal runs: what was sampled in the whole row."""
     region: RegionCounts | None = Field(default=None, exclude=True)
     """Run: what the QEMU plugin counted in the program's marked region, or around the whole program where it
     marks none; the guest knows nothing of it. None where nothing was counted."""

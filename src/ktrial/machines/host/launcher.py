@@ -125,7 +125,12 @@ def _rows(runs: Sequence[tuple[int, Run]]) -> list[dict[str, object]]:
             rows[-1] = (first, times + 1, run)
         else:
             rows.append((number, 1, run))
-    return [{"step": first, "times": times, "run": _told(run)} for first, times, run in rows]
+    return [_row(*row) for row in rows]
+
+
+def _row(first: int, times: int, run: Run) -> dict[str, object]:
+    row: dict[str, object] = {"step": first, "times": times, "run": _told(run)}
+    return row | ({"sample": run.sample.model_dump(mode="json")} if run.sample else {})
 
 
 def _told(run: Run) -> dict[str, object]:

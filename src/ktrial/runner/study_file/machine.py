@@ -21,14 +21,15 @@ RUNNING_KERNEL = "running"
 """What studies on it have for a kernel."""
 
 _WHY = {
-    HOST: "it is this system, as it runs (its keys are pin, cgroup, limit_seconds)",
+    HOST: "it is this system, as it runs (its keys are pin, cgroup, limit_seconds, sample_every)",
     "exact": "it counts instructions, wherever it runs",
     "kvm": "its programs run in a guest; pin holds QEMU",
 }
+_FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every"})
 _NOT_FOR = {
-    HOST: frozenset(MachineTable.model_fields) - {"kind", "pin", "cgroup", "limit_seconds"},
-    "exact": frozenset({"pin", "allow_emulated_time"}),
-    "kvm": frozenset({"count"}),
+    HOST: frozenset(MachineTable.model_fields) - _FOR_HOST,
+    "exact": frozenset({"pin", "allow_emulated_time", "sample_every"}),
+    "kvm": frozenset({"count", "sample_every"}),
 }
 """Machine → keys of `[machine]` that mean nothing there."""
 _BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY}) | BUILD_KINDS
@@ -60,6 +61,7 @@ def machine_settings(
         pin=tuple(table.pin),
         cgroup=_cgroup(table, mistakes),
         allow_emulated_time=table.allow_emulated_time,
+        sample_ns=round(units.interval(table.sample_every) * 1e9) if table.sample_every else 0,
     )
 
 

@@ -81,6 +81,11 @@ def _budget(text: str) -> str:
     return text
 
 
+def _interval(text: str) -> str:
+    units.interval(text)
+    return text
+
+
 def boot_text(text: str) -> str:
     """A boot parameter, or its value. Raises ValueError where the kernel would read more than one."""
     # A quoted value may hold spaces: dyndbg="file sched.c +p".
@@ -119,6 +124,7 @@ Text = Annotated[str, AfterValidator(plain_text)]
 Prose = Annotated[str, AfterValidator(lambda text: plain_text(" ".join(text.split())) if text else text)]
 Bandwidth = Annotated[str, AfterValidator(_bandwidth)]
 Budget = Annotated[str, AfterValidator(_budget)]
+Interval = Annotated[str, AfterValidator(_interval)]
 Memory = Annotated[Text, AfterValidator(_memory)]
 IoLimit = Annotated[Text, AfterValidator(_io_limit)]
 Margin = Annotated[float, PlainValidator(_margin)]
@@ -205,6 +211,7 @@ class MachineTable(Table):
         None, description='a table of limits: { cpus = 0.5, memory = "256M", io = ["8:0 wbps=1048576"] }'
     )
     allow_emulated_time: bool = Field(False, description="true or false")
+    sample_every: Interval | None = Field(None, description='a time from 10 ms: "100 ms", "1 s"')
 
 
 class TimedTable(Table):

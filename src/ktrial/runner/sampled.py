@@ -1,0 +1,64 @@
+"""What monitors read of this system while a workload ran, from the texts of the files."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from ktrial import monitors
+from ktrial.model.series import Sampled, SeriesKind
+from ktrial.target import LocalTarget, Read, SampledFiles, StepResult
+
+_SECOND = 1e9
+
+
+def costly_now() -> dict[str, str]:
+    """What this system says in the files that take long to read; a file that it does not show is left out."""
+    files = monitors.costly_files()
+    results = LocalTarget().perform(tuple(Read(path=file) for file in files))
+    return {file: each.content for file, each in zip(files, results, strict=True) if not each.failure}
+
+
+def sampled_of(
+    workload: str,
+    results: Iterable[StepResult],
+    before: Mapping[str, str] = MappingProxyType({}),
+    after: Mapping[str, str] = MappingProxyType({}),
+) -> Sampled | None:
+    """All rows of one workload, as if nothing had been between them; None: nothing was read.
+
+    `before`, `after`: what belongs to the first moment and to the last (costly_now).
+    """
+    rows = tuple(results)
+    parts = [each.sampled for each in rows if each.sampled is not None]
+    if not parts:
+        return None
+    moments = [texts for part in parts for texts in _moments(part)]
+    moments[0] |= before
+    moments[-1] |= after
+    return Sampled(
+        workload=workload,
+        interval=max(part.every_ns for part in parts) / _SECOND,
+        readings=sum(part.readings for part in parts),
+        cost_seconds=sum(part.cost_ns for part in parts) / _SECOND,
+        wall_seconds=sum(each.wall_ns for each in rows) / _SECOND,
+        times=tuple(_times(parts)),
+        series=monitors.series(moments),
+    )
+
+
+def rises(sampled: Sampled) -> dict[str, float]:
+    """Counter → by how much it rose from the first moment to the last."""
+    return {
+        one.name: one.values[-1] - one.values[0] for one in sampled.series if one.kind is SeriesKind.COUNTER
+    }
+
+
+def _times(parts: Sequence[SampledFiles]) -> Iterable[float]:
+    begin = 0
+    for part in parts:
+        yield from ((begin + at) / _SECOND for at in part.at_ns)
+        begin += part.at_ns[-1]
+
+
+def _moments(part: SampledFiles) -> Iterable[dict[str, str]]:
+    for place in range(len(part.at_ns)):
+        yield {file: texts[place] for file, texts in part.texts.items() if texts[place]}
