@@ -90,9 +90,8 @@ def test_with_less_memory_than_files_pages_are_evicted_and_read_again(tmp_path: 
         assert little[f"misses of {size} files"] >= enough[f"misses of {size} files"]
 
 
-@pytest.mark.slow  # not yet seen to pass as it stands: the machine was too busy
 @pytest.mark.parametrize("kind", [DiskKind.BRD, DiskKind.PMEM])
-@pytest.mark.parametrize("kernel", ["debian:5.10", "debian:6.12"])
+@pytest.mark.parametrize("kernel", [pytest.param("debian:5.10", marks=pytest.mark.slow), "debian:6.12"])
 def test_other_disks_hold_what_is_written(tmp_path: Path, kernel: str, kind: DiskKind) -> None:
     study = a_study(
         a_use("stream-write"), a_use("seq-read"), kernels=(kernel,), disk=Disk(kind=kind, size_mib=64)
