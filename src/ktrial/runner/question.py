@@ -79,6 +79,8 @@ def _use(study: Study, workload: str | None) -> WorkloadUse:
 
 def _treatment(study: Study, known: tuple[Treatment, ...], wanted: str) -> Treatment:
     """By the whole label, else by one level of it, else by a kernel's name in another form."""
+    if whole := [one for one in known if one.label == wanted]:
+        return whole[0]  # as reports ask, many times: other forms of a name are looked up in every provider
     ways = (wanted, canonical_name(wanted))
     labels = [one for one in known if one.label in ways]
     found = labels or [one for one in known if set(ways) & set(one.label.split(" · "))]
