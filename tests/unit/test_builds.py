@@ -17,6 +17,8 @@ from ktrial.errors import (
     BuildFailed,
     CacheFull,
     CompilerUnsuitable,
+    KernelNameAmbiguous,
+    KernelNotFound,
     NoRecipe,
     NotASource,
     OptionNotTaken,
@@ -214,8 +216,16 @@ def test_a_built_kernel_has_short_names(source: Path) -> None:
     for name in ("build:fast", f"build:{key[:6]}", "build:linux+HZ", f"build:@{key}", kernel.name):
         assert kernels.get(name).name == kernel.name
     build(asked(source, options=["HZ_1000=y", "SLAB=y"]))
-    with pytest.raises(BadKernelName, match="several built kernels"):
+    with pytest.raises(BadKernelName, match="Several built kernels") as told:
         kernels.add("build:linux+HZ")
+    assert kernel.name in told.value.advice
+    for refused in (kernels.get, kernels.remove):
+        with pytest.raises(KernelNameAmbiguous):
+            refused("build:linux+HZ")
+    assert kernels.canonical_name("build:linux+HZ") == "build:linux+HZ"
+    with pytest.raises(KernelNotFound) as missing:
+        kernels.get("build:nothing")
+    assert "kernel add" not in missing.value.advice
     with pytest.raises(BadKernelName):
         give_alias("a b", kernel.name)
 

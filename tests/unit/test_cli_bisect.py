@@ -113,7 +113,7 @@ class Here:
 
     def source(self, source: FakeSource) -> FakeSource:
         self.measured_on(lambda boot, _settings: source.kernels[boot.kernel.name])
-        self._patch.setattr("ktrial.cli.bisect._builder", source.builder)
+        self._patch.setattr("ktrial.cli.bisect_builds._builder", source.builder)
         return source
 
 

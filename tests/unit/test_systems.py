@@ -13,7 +13,7 @@ from ktrial.model.record import StudyRecord
 from ktrial.model.systems import Across, Agreement
 from ktrial.runner.history import measured
 from ktrial.runner.systems import across
-from ktrial.stats.interaction import exact_agreement, interaction_p
+from ktrial.stats.machines_apart import exact_agreement, interaction_p
 from ktrial.store import open_store
 
 OLD, NEW = "debian:6.1", "debian:6.12"

@@ -19,13 +19,16 @@ from ktrial.errors import SymbolsUnknown
 from ktrial.kernels.provider import all_providers
 from ktrial.kernels.source.trees import MOST_TREES, kept_trees
 from ktrial.kernels.space import shown
-from ktrial.model.kernel import Kernel
+from ktrial.model.kernel import Kernel, Origin
+from ktrial.report.printable import shortened
 
 app = typer.Typer(
     help="Obtain kernels, look at them, remove them.", no_args_is_help=True, rich_markup_mode=None
 )
 
 _SHORT_DIGEST = 12
+_GAP, _SHORTEST_NAME = 2, 24
+"""Columns between two columns of a table; what a name has at least."""
 _TELLING_OPTIONS = (
     "CONFIG_HZ",
     "CONFIG_NR_CPUS",
@@ -90,12 +93,8 @@ def list_kernels(json: Json = False) -> None:
         forms = "; ".join(provider.summary for provider in all_providers().values())
         messages().print(f"there are no kernels yet; add one: ktrial kernel add NAME ({forms})")
         return
-    table = Table("name", "release", "flavour", "size", "added", "digest", box=None, pad_edge=False)
-    for kernel in found:
-        added = f"{kernels.record(kernel.name).added:%Y-%m-%d}"
-        cells = (kernel.name, kernel.release, kernel.flavour, shown(kernel.size), added)
-        table.add_row(*cells, kernel.digest[:_SHORT_DIGEST])
-    output().print(table)
+    console = output()
+    console.print(_table(found, console.width))
     if trees := kept_trees():
         size = shown(sum(tree.size for tree in trees))
         many = "tree is" if len(trees) == 1 else "trees are"
@@ -129,6 +128,26 @@ app.command("build")(build)
 app.command("diff")(diff)
 
 
+def _table(found: tuple[Kernel, ...], columns: int) -> Table:
+    """All kernels. Names are shortened in the middle: of a built one the key at its end says which it is."""
+    heads = ("release", "flavour", "size", "added", "digest")
+    table = Table("name", *heads, box=None, pad_edge=False)
+    rows = [
+        (
+            kernel.release,
+            kernel.flavour,
+            shown(kernel.size),
+            f"{kernels.record(kernel.name).added:%Y-%m-%d}",
+            kernel.digest[:_SHORT_DIGEST],
+        )
+        for kernel in found
+    ]
+    others = sum(max(map(len, column)) + _GAP for column in zip(heads, *rows, strict=True))
+    for kernel, row in zip(found, rows, strict=True):
+        table.add_row(shortened(kernel.name, max(_SHORTEST_NAME, columns - others)), *row)
+    return table
+
+
 @contextmanager
 def _progress_bar(name: str) -> Iterator[kernels.Progress]:
     """Draw a bar on a terminal; say nothing elsewhere."""
@@ -160,7 +179,7 @@ def _facts(kernel: Kernel) -> dict[str, str]:
         "flavour": kernel.flavour or "-",
         "architecture": kernel.architecture,
         "from": " ".join(filter(None, (origin.provider, origin.source, origin.version, origin.suite))),
-        "packages": "\n".join(origin.packages) or "-",
+        **(_recipe(origin) if origin.build else {"packages": "\n".join(origin.packages) or "-"}),
         "added": f"{kernels.record(kernel.name).added:%Y-%m-%d %H:%M} UTC",
         "size": shown(kernel.size),
         "digest": kernel.digest,
@@ -170,6 +189,21 @@ def _facts(kernel: Kernel) -> dict[str, str]:
         "symbols": _symbols(kernel),
         "scheduler": str(kernels.scheduling(kernel)),
         "config": _config(kernel),
+    }
+
+
+def _recipe(origin: Origin) -> dict[str, str]:
+    """What a kernel was built from, beside the source."""
+    build = origin.build
+    if build is None:
+        return {}
+    set_over = " ".join(f"{name.removeprefix('CONFIG_')}={value}" for name, value in build.options.items())
+    return {
+        "built with": f"configuration {build.config}{f'; {set_over}' if set_over else ''}",
+        "patches": "\n".join(f"{one.path}, sha256 {one.digest[:_SHORT_DIGEST]}" for one in build.patches)
+        or "-",
+        "flags": " ".join(f"{name}={value}" for name, value in build.make.items()) or "-",
+        "compiler": origin.compiler or "not known",
     }
 
 

@@ -9,8 +9,11 @@ from ktrial.cli.history import PageFile
 from ktrial.cli.options import Count, Jobs, Json, Perturbations, StoreOption, kernel_names, study_names
 
 if TYPE_CHECKING:
+    from ktrial.model.matrix import Matrix
+    from ktrial.model.record import StudyRecord
     from ktrial.model.study import Study
     from ktrial.runner.study_file import Known
+    from ktrial.store import Store
 
 _OPTIONS = {"factors": "--kernels", "workloads": "--workloads", "machine": "the machine's options"}
 
@@ -50,15 +53,9 @@ def matrix(
 
     Interrupted, the same command goes on where it stopped. With --study a stored study is shown.
     """
-    from ktrial.cli.matrix_table import print_matrix
-    from ktrial.cli.progress import progress
-    from ktrial.cli.terminal import output, print_json
-    from ktrial.cli.written import write_page
     from ktrial.report import summary, whys
     from ktrial.report.matrix import matrix as matrix_of
-    from ktrial.report.matrix import matrix_csv, matrix_page
-    from ktrial.runner.result import record as record_of
-    from ktrial.runner.session import run
+    from ktrial.report.matrix import matrix_page
     from ktrial.store import default_location, open_store
 
     _check(study, kernels, json=json, csv=csv)
@@ -70,14 +67,33 @@ def matrix(
         None if study else planned(kernels or [], workloads, baseline, given, fetch=fetch, flavour=flavour)
     )
     with open_store(store or default_location()) as opened:
-        if wanted is None:
-            record = record_of(opened, opened.find(study or "").id)
-        else:
-            with progress() as observer:
-                record = run(wanted, store=opened, observer=observer, jobs=jobs)
-        found = matrix_of(record, all_metrics=json or csv)
+        record = _measured(wanted, study or "", opened, jobs)
         if html:
+            from ktrial.cli.written import write_page
+
             write_page(html, matrix_page(matrix_of(record), whys(opened, record)))
+    _print(matrix_of(record, all_metrics=json or csv), html, json=json, csv=csv)
+    if wanted is not None and summary.failed_trials(record):
+        raise typer.Exit(3)
+
+
+def _measured(wanted: "Study | None", stored: str, store: "Store", jobs: int | None) -> "StudyRecord":
+    """The record of the study that is wanted, run where that is needed; else of the stored one."""
+    from ktrial.cli.progress import progress
+    from ktrial.runner.result import record as record_of
+    from ktrial.runner.session import run
+
+    if wanted is None:
+        return record_of(store, store.find(stored).id)
+    with progress() as observer:
+        return run(wanted, store=store, observer=observer, jobs=jobs)
+
+
+def _print(found: "Matrix", html: Path | None, *, json: bool, csv: bool) -> None:
+    from ktrial.cli.matrix_table import print_matrix
+    from ktrial.cli.terminal import output, print_json
+    from ktrial.report.matrix import matrix_csv
+
     if json:
         print_json(found.model_dump(mode="json"))
     elif csv:
@@ -86,8 +102,6 @@ def matrix(
         print_matrix(found, output())
         if html:
             print(f"page: {html.expanduser().absolute()}")
-    if wanted is not None and summary.failed_trials(record):
-        raise typer.Exit(3)
 
 
 def _check(study: str | None, kernels: list[str] | None, *, json: bool, csv: bool) -> None:

@@ -15,7 +15,7 @@ def sanity(
     ],
     new: Annotated[str, typer.Argument(metavar="NEW", help="The kernel now.", autocompletion=kernel_names)],
     workloads: Annotated[
-        list[str] | None, typer.Option(metavar="W1,W2…", help="Else quick; default: all of them.")
+        list[str] | None, typer.Option(metavar="W1,W2…", help="Names, or a set: quick (else this), default.")
     ] = None,
     maximum: Annotated[
         list[str] | None,

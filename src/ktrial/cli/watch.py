@@ -26,7 +26,7 @@ def watch(
         ),
     ],
     workloads: Annotated[
-        list[str] | None, typer.Option(metavar="W1,W2…", help="Else quick; default: all of them.")
+        list[str] | None, typer.Option(metavar="W1,W2…", help="Names, or a set: quick (else this), default.")
     ] = None,
     maximum: Annotated[
         list[str] | None,

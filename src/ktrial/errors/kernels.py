@@ -20,6 +20,12 @@ class BadKernelName(KernelError):
     exit_code = 2
 
 
+class KernelNameAmbiguous(BadKernelName):
+    """Several built kernels are called {name}."""
+
+    hint = "say which: {allowed}"
+
+
 class NoSuchRelease(KernelError):
     """{distribution} has no kernel {name}: {problem}."""
 

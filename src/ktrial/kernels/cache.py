@@ -64,7 +64,7 @@ class Cache:
         if len(name) >= _SHORTEST_DIGEST and len({record.digest for record in by_digest}) == 1:
             return by_digest[0]
         similar = nearest(name, [record.name for record in known])
-        raise KernelNotFound(name=name, similar=similar)
+        raise KernelNotFound(name=name, similar=similar, hint=_where_from(name))
 
     def kernel(self, name: str) -> Kernel:
         """Return the kernel of a name or digest. Raises KernelNotFound, CacheDamaged."""
@@ -192,6 +192,15 @@ def _size(path: Path) -> int:
         return path.lstat().st_size
     except FileNotFoundError:
         return 0
+
+
+def _where_from(name: str) -> str:
+    """How a kernel of that name may be had."""
+    if name.startswith("build:"):
+        return "ktrial kernel list shows what was built; ktrial kernel build SOURCE builds another"
+    if ":" not in name:
+        return "ktrial kernel list shows what there is, with the digests; names are like debian:6.12"
+    return f"add it: ktrial kernel add {name}"
 
 
 def _work_lock(directory: Path) -> Path:

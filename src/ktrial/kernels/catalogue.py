@@ -3,7 +3,7 @@
 from contextlib import suppress
 from pathlib import Path
 
-from ktrial.errors import BadKernelName, CacheDamaged, KernelNotFound
+from ktrial.errors import BadKernelName, CacheDamaged, KernelNameAmbiguous, KernelNotFound
 from ktrial.kernels.cache import Cache
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.provider import Keeps, Request, provider_of
@@ -54,11 +54,11 @@ def add(
 def get(name: str) -> Kernel:
     """Return a kernel from the cache, by name or by the start of its digest.
 
-    Raises KernelNotFound, which names near ones, and CacheDamaged.
+    Raises KernelNotFound, which names near ones, KernelNameAmbiguous and CacheDamaged.
     """
     cache = Cache()
     with file_system_errors(cache.root):
-        return cache.kernel(canonical_name(name))
+        return cache.kernel(_meant(name))
 
 
 def all_kernels() -> tuple[Kernel, ...]:
@@ -69,10 +69,10 @@ def all_kernels() -> tuple[Kernel, ...]:
 
 
 def record(name: str) -> NameRecord:
-    """Return when and whence a kernel came. Raises KernelNotFound."""
+    """Return when and whence a kernel came. Raises KernelNotFound, KernelNameAmbiguous."""
     cache = Cache()
     with file_system_errors(cache.root):
-        return cache.record(canonical_name(name))
+        return cache.record(_meant(name))
 
 
 def remove(name: str) -> tuple[str, int]:
@@ -80,11 +80,11 @@ def remove(name: str) -> tuple[str, int]:
 
     Content that another name shares stays.
 
-    Returns the name and the bytes freed. Raises KernelNotFound.
+    Returns the name and the bytes freed. Raises KernelNotFound, KernelNameAmbiguous.
     """
     cache = Cache()
     with file_system_errors(cache.root):
-        removed, freed = cache.remove(canonical_name(name))
+        removed, freed = cache.remove(_meant(name))
         with suppress(BadKernelName):
             provider, wanted = provider_of(removed)
             if isinstance(provider, Keeps):
@@ -95,7 +95,16 @@ def remove(name: str) -> tuple[str, int]:
 def canonical_name(name: str) -> str:
     """Write a kernel's name in the way the cache does; what no provider knows is left as it is."""
     try:
+        return _meant(name)
+    except KernelNameAmbiguous:
+        return name
+
+
+def _meant(name: str) -> str:
+    try:
         provider, wanted = provider_of(name)
         return provider.canonical(name, wanted)
+    except KernelNameAmbiguous:
+        raise
     except BadKernelName:
         return name

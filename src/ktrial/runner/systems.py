@@ -8,7 +8,7 @@ import numpy as np
 from ktrial.model.history import Line, Point, System
 from ktrial.model.systems import Across, Agreement, OnSystem
 from ktrial.runner.history import EXACT, Measured, history
-from ktrial.stats.interaction import exact_agreement, interaction_p, timed_agreement
+from ktrial.stats.machines_apart import exact_agreement, interaction_p, timed_agreement
 from ktrial.stats.timed import holm
 
 ALPHA = 0.05

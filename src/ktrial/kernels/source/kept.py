@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ktrial.errors import BadKernelName
+from ktrial.errors import BadKernelName, KernelNameAmbiguous
 from ktrial.kernels.cache import cache_directory
 from ktrial.kernels.sync import write_atomically
 from ktrial.model.base import Model
@@ -20,6 +20,8 @@ from ktrial.model.build import Build
 
 PREFIX = "build:"
 _SHORTEST_KEY = 4
+_SHOWN = 6
+"""Of several kernels that a name may mean."""
 
 
 class Recipe(Model):
@@ -66,7 +68,7 @@ def content_kept(digest: str) -> Path | None:
 def whole_name(name: str) -> str:
     """A kernel's whole name, for its alias, its key's start, or its name's start; else as it is.
 
-    Raises BadKernelName where several are meant.
+    Raises KernelNameAmbiguous where several are meant.
     """
     wanted = name.removeprefix(PREFIX)
     if wanted in (known := aliases()):
@@ -79,9 +81,8 @@ def whole_name(name: str) -> str:
         one for one in names if one.startswith(f"{PREFIX}{wanted}") or one.rpartition("@")[2].startswith(key)
     ]
     if len(meant) > 1:
-        raise BadKernelName(
-            name=name, problem="several built kernels are called so", allowed="; ".join(meant[:6])
-        )
+        more = [f"and {len(meant) - _SHOWN} more (ktrial kernel list)"] if len(meant) > _SHOWN else []
+        raise KernelNameAmbiguous(name=name, problem="", allowed="; ".join([*meant[:_SHOWN], *more]))
     return meant[0] if meant else f"{PREFIX}{wanted}"
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ktrial.kernels.source.make import Make
 
 _AT_MOST = 6
+_VALUES = {"bool": "y and n", "tristate": "y, m and n"}
 
 
 def not_taken(
@@ -60,6 +61,8 @@ def _explained(wanted: str, facts: Mapping[str, Any]) -> str:
         reasons.append(f"its range is {' or '.join(facts['ranges'])}")
     if wanted == "m" and facts["kind"] != "tristate":
         reasons.append(f"it is a {facts['kind']}: it cannot be a module")
+    if facts["kind"] in _VALUES and wanted not in {"y", "n", "m"}:
+        reasons.append(f"it is a {facts['kind']}: its values are {_VALUES[facts['kind']]}")
     return "; ".join(reasons)
 
 

@@ -1,0 +1,41 @@
+"""What all kinds of bisection do with what they search: the plan, the search, the result."""
+
+from typing import TYPE_CHECKING
+
+from ktrial.cli.bisecting import Wanted
+
+if TYPE_CHECKING:
+    from ktrial.kernels import Progress
+    from ktrial.runner.one_kernel import Runs
+    from ktrial.search.bisect.investigation import SubsetGround
+    from ktrial.search.bisect.terms import Terms
+
+
+def searched(
+    ground: "SubsetGround", terms: "Terms", wanted: Wanted, runs: "Runs", *, builds: bool = False
+) -> None:
+    """Show the plan; search; show the result."""
+    from ktrial.cli.counting import BadOption
+    from ktrial.search.bisect.in_time import TimedInvestigation
+    from ktrial.search.bisect.investigation import Investigation
+    from ktrial.search.bisect.plan import plan_of
+
+    if builds and wanted.on_host:
+        raise BadOption(
+            option="--machine host", problem="this system boots no other kernel; take exact or kvm"
+        )
+
+    names = [" + ".join(item.name for item in ground.described(at)) for at in range(ground.items.count)]
+    differing = sum(len(ground.described(at)) for at in range(ground.items.count))
+    wanted.show_plan(plan_of(terms, names, differing, runs.store, builds=builds))
+    kind = TimedInvestigation if wanted.in_time else Investigation
+    wanted.show(kind(ground, terms, runs).run())
+
+
+def progress_of(runs: "Runs", name: str) -> "Progress":
+    """Steps of builds and fetches, told to whoever watches the runs."""
+
+    def told(what: str, done: int = 0, total: int = 0) -> None:
+        runs.observer.kernel_progress(name, what, done, total)
+
+    return told
