@@ -22,8 +22,8 @@ PUBLIC = {
         FetchFailed FileNotCarried FileToCarry FormatUnknown FrameError GroupUnknown GuestEnded
         GuestError GuestProgramsMissing HistoryError HostChangeForbidden ImageError ImageTruncated
         ImageUnreadable ImportFailed Interrupted JournalError JournalForbidden JournalHeld
-        JournalUnsafe KernelError KernelNameAmbiguous KernelNotFound KnobAbsent KnobError KnobForbidden KnobGone
-        KnobMoved KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused
+        JournalUnsafe KernelError KernelNameAmbiguous KernelNotFound KnobAbsent KnobError KnobForbidden
+        KnobGone KnobMoved KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused
         KnobRounded KtrialError KvmUnusable LibraryNotFound LimitNotSet ListsOutOfDate MachineError
         MachineFailedCheck MachineStopped MachineToolMissing MeasurementsDamaged
         MeasurementsTooLarge MeasurementsUnreadable MetricNotFound MetricNotMeasured ModulesUnusable
