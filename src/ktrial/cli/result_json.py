@@ -25,6 +25,7 @@ def as_json(
         "why": whys_as_json(whys),
         "warnings": [warning.model_dump(mode="json") for warning in summary.warnings(record)],
         "kernels": [one.model_dump(mode="json") for one in record.kernels],
+        "series": [one.model_dump(mode="json") for one in record.sampled],
         "trials": [_trial(trial) for trial in record.trials],
         "planned": record.planned,
         "settings": record.study.model_dump(mode="json", by_alias=True),

@@ -22,6 +22,7 @@ from ktrial.report import (
     interactions,
     kernel_difference,
     repeat,
+    series,
     summary,
     words,
 )
@@ -116,6 +117,7 @@ def facts(record: StudyRecord) -> dict[str, Any]:
         "machine": surroundings.machine(record),
         "recipe": repeat.recipe(record),
         "builds": built_kernels(record),
+        "series": series.by_workload(record),
         "interactions": interactions.tables(record),
         "interaction_meaning": interactions.MEANING,
         "study_file": study_toml(record.study),
