@@ -1,5 +1,6 @@
 """What reports are put together from: figures, printable text, levels, counters, the study file."""
 
+import io
 import math
 import tomllib
 from datetime import UTC, datetime, timedelta, timezone
@@ -8,13 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from tests.unit.making import a_sample
 from tests.unit.report_records import a_matrix, a_record, a_study_with_failures
 
 from ktrial.cli.known import known
+from ktrial.cli.verdicts import print_result
+from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.verdict import Comparison
 from ktrial.model.workload import Sample
-from ktrial.report import counters, environment, figures, repeat, summary
+from ktrial.report import as_html, as_markdown, counters, environment, figures, repeat, summary
 from ktrial.report.charts import levels, ratios
 from ktrial.report.printable import one_line, printable, shortened
 from ktrial.report.study_toml import study_toml
@@ -271,3 +275,24 @@ def test_bytes_of_string_instructions_are_left_out_where_there_were_none() -> No
 
     assert with_sample(none) == ["instructions"]
     assert with_sample(some) == ["instructions", "string-bytes"]
+
+
+@pytest.mark.parametrize(("count", "shown"), [(1, 1), (4, 4), (5, 3), (30, 3)])
+def test_many_warnings_of_one_kind_are_folded_and_none_is_lost(count: int, shown: int) -> None:
+    wide = [
+        DataWarning(kind=WarningKind.WIDE_SPREAD, text=f"metric {number} moves", advice="take a wider margin")
+        for number in range(count)
+    ]
+    other = DataWarning(kind=WarningKind.PLAIN_BOOT, text="booted plainly")
+    plain = a_record()
+    result = plain.result.model_copy(update={"warnings": (*wide, other)})
+    record = plain.model_copy(update={"result": result})
+    first, second = summary.warning_groups(record)
+    assert (len(first.shown), [*first.shown, *first.more]) == (shown, wide)
+    assert second.shown == (other,)
+    terminal = io.StringIO()
+    print_result(record, Console(file=terminal, width=120, markup=False, emoji=False))
+    for text in (as_html.page(record), as_markdown.text(record)):
+        assert all(one.text in text for one in (*wide, other))
+    assert terminal.getvalue().count("metric ") == shown
+    assert (f"and {count - shown} more like these" in terminal.getvalue()) == (count > shown)

@@ -202,10 +202,16 @@ def how(trial: Trial) -> str:
 
 
 def _print_warnings(record: StudyRecord, console: Console) -> None:
-    for warning in summary.warnings(record):
-        if warning.kind is WarningKind.FAILED_TRIALS:
+    for shown, more in summary.warning_groups(record):
+        first = shown[0]
+        if first.kind is WarningKind.FAILED_TRIALS:
             continue  # _print_failures has said more
-        kind, style = ("note", "") if warning.is_note else ("warning", "yellow")
-        console.print(Text(one_line(f"{kind}: {warning.text}"), style=style))
-        if warning.advice:
-            console.print(f"  {one_line(warning.advice)}")
+        kind, style = ("note", "") if first.is_note else ("warning", "yellow")
+        for warning in shown:
+            console.print(Text(one_line(f"{kind}: {warning.text}"), style=style))
+            if warning.advice and not more:
+                console.print(f"  {one_line(warning.advice)}")
+        if more:
+            console.print(Text(f"{kind}: and {len(more)} more like these, in the report", style=style))
+            if first.advice:
+                console.print(f"  {one_line(first.advice)}")

@@ -109,6 +109,7 @@ def facts(record: StudyRecord) -> dict[str, Any]:
         "verdicts": summary.verdict_counts(record),
         "failed": summary.failed_trials(record),
         "warnings": summary.warnings(record),
+        "warning_groups": summary.warning_groups(record),
         "modes": summary.modes(record),
         "without_erms": _without_erms(record),
         "counters": counters.most_different(record),

@@ -182,13 +182,17 @@ def _rows(header: list[str], rows: list[list[str]], *, left: int) -> str:
 
 
 def _keep_in_mind(record: StudyRecord) -> Iterator[str]:
-    found = summary.warnings(record)
+    groups = summary.warning_groups(record)
+    found = [one for group in groups for one in group.shown]
     said = [_warning(one) for one in found if not one.is_note]
     if len(record.trials) < record.planned:
         ended = f"{len(record.trials)} of {figures.counted(record.planned, 'trial')} ended"
         said.insert(0, f"The study is not complete: {ended}.")
     yield "\n".join(f"> ⚠ {warning}<br>" for warning in said)
     yield "\n".join(f"> ℹ {_warning(one)}<br>" for one in found if one.is_note)
+    for more in (group.more for group in groups if group.more):
+        lines = "\n".join(f"- {prose(one.text)}" for one in more)
+        yield _folded(f"{len(more)} more warnings like these", lines)
     reasons = {
         f"- {code(one.workload)}, {code(one.treatment)}: {prose(one.reason)}"
         for one in record.result.comparisons

@@ -12,6 +12,9 @@ from ktrial.model.verdict import Comparison, Verdict
 from ktrial.model.workload import STRING_BYTES, Direction, Mode
 from ktrial.report.words import VERDICTS
 
+_MOST_OF_A_KIND = 4
+_SHOWN_OF_MANY = 3
+
 
 class Group(NamedTuple):
     """All comparisons of one treatment with one baseline."""
@@ -125,6 +128,28 @@ def verdict_counts(record: StudyRecord) -> tuple[tuple[Verdict, int], ...]:
 def failed_trials(record: StudyRecord) -> tuple[Trial, ...]:
     """Trials that ended otherwise than completed, in run order."""
     return tuple(trial for trial in record.trials if trial.outcome is not Outcome.COMPLETED)
+
+
+class WarningGroup(NamedTuple):
+    """Warnings of one kind that have one advice."""
+
+    shown: tuple[DataWarning, ...]
+    """At least one."""
+    more: tuple[DataWarning, ...]
+    """Those that are told when somebody asks: a page of the same sentence hides what else is said."""
+
+
+def warning_groups(record: StudyRecord) -> tuple[WarningGroup, ...]:
+    """The warnings by kind and advice, in the order of the first of each."""
+    groups: dict[tuple[str, str], list[DataWarning]] = {}
+    for warning in warnings(record):
+        groups.setdefault((warning.kind, warning.advice), []).append(warning)
+    return tuple(_folded(found) for found in groups.values())
+
+
+def _folded(found: list[DataWarning]) -> WarningGroup:
+    shown = _SHOWN_OF_MANY if len(found) > _MOST_OF_A_KIND else len(found)
+    return WarningGroup(tuple(found[:shown]), tuple(found[shown:]))
 
 
 def warnings(record: StudyRecord) -> tuple[DataWarning, ...]:
