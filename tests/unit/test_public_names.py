@@ -125,6 +125,11 @@ PUBLIC = {
     "ktrial.model.trial": """
         CounterDelta Outcome Provenance Trial
     """,
+    "ktrial.model.tuning": """
+        Budget Configuration Constraint Cost Dimension Effect FrontPoint Goal Guard Importance
+        Objective Observation OnlyOneOf Order Purpose Range Relation Space Tuned TunedInteraction
+        related
+    """,
     "ktrial.model.units": """
         LARGEST_MEMORY_MIB SMALLEST_MEMORY_MIB interval margin memory_mib seconds
     """,

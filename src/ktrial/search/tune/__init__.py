@@ -1,0 +1,5 @@
+"""Search over settings: explore, contend, take back what does not matter, confirm on fresh runs.
+
+Nothing here knows a machine: `tune` asks for runs through `Measuring`, and gives a `Tuned`.
+docs/tune.md says how it searches, and what stands behind each step.
+"""
