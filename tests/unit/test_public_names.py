@@ -12,35 +12,39 @@ from ktrial import model
 
 PUBLIC = {
     "ktrial.errors": """
-        AmbiguousTreatment BadAmount BadBaselineName BadBuildOption BadCommand BadConfigFile
-        BadKernelName BadKernelRange BadKnobFile BadKnobName BadKnobRange BadKnobValue BadLimit
-        BadMakeVariable BadOutput BadParameter BadPatch BadPin BadRange BadSeries BadSetting
-        BaselineFailed BaselineIncomparable BaselineLacks BaselineNotThere BisectError BuildError
-        BuildFailed BuildToolsMissing CacheDamaged CacheFull CacheUnusable CalibrationNotThere
+        AmbiguousTreatment AnswerNotWritten BadAmount BadBaselineName BadBudget BadBuildOption
+        BadCommand BadConfigFile BadGoal BadKernelName BadKernelRange BadKnobFile BadKnobName
+        BadKnobRange BadKnobSpace BadKnobValue BadLimit BadMakeVariable BadOutput BadParameter
+        BadPatch BadPin BadRange BadSeries BadSetting BaselineFailed BaselineIncomparable
+        BaselineLacks BaselineNotThere BisectError BudgetTooSmall BuildError BuildFailed
+        BuildToolsMissing CacheDamaged CacheFull CacheUnusable CalibrationNotThere
         CandidatesIncomparable CannotLoadState CannotSaveState CgroupUnusable CheckError
         ColumnUnknown CompilerUnsuitable ConfigUnusable DiskNotMade EndUnresolved ExplanationError
-        FetchFailed FileNotCarried FileToCarry FormatUnknown FrameError GroupUnknown GuestEnded
-        GuestError GuestProgramsMissing HistoryError HostChangeForbidden ImageError ImageTruncated
-        ImageUnreadable ImportFailed Interrupted JournalError JournalForbidden JournalHeld
-        JournalUnsafe KernelError KernelNameAmbiguous KernelNotFound KnobAbsent KnobError KnobForbidden
-        KnobGone KnobMoved KnobNeedsInstance KnobNeedsReboot KnobNotMounted KnobNotTaken KnobRefused
-        KnobRounded KtrialError KvmUnusable LibraryNotFound LimitNotSet ListsOutOfDate MachineError
-        MachineFailedCheck MachineStopped MachineToolMissing MeasurementsDamaged
-        MeasurementsTooLarge MeasurementsUnreadable MetricNotFound MetricNotMeasured ModulesUnusable
-        NewerStore NoDebianSource NoHostKernel NoKernelInRange NoMarkedRegion NoMatrix
-        NoMeasurements NoPluginHere NoRecipe NoSpaceForSnapshot NoSuchBackend NoSuchBuild
-        NoSuchRelease NoSuchSource NoSymbolsInGuest NotAKernel NotASource NotAStore NotCounted
-        NotInForce NotMeasured NotOneSource NothingDiffers NothingToCalibrate NothingToConfirm
-        NothingToRecommend NothingToWatch OptionNotTaken OtherMachine PatchNotApplied
-        PatchNotAwaited PatchNotGiven PluginCountsUnreadable ProgramNotFound ProgramNotInstalled
-        QemuGone QemuRefused QemuTooOld QemuUnusable SameTreatmentTwice SiteInTheWay SiteNotWritten
-        SourceChanged SourceNotClean SourceUnusable StoreDamaged StoreError StoreForbidden StoreFull
+        FetchFailed FileNotCarried FileToCarry FormatUnknown FrameError GoalContradicts GroupUnknown
+        GuardsNeverMet GuestEnded GuestError GuestProgramsMissing HistoryError HostChangeForbidden
+        ImageError ImageTruncated ImageUnreadable ImportFailed Interrupted JournalError
+        JournalForbidden JournalHeld JournalUnsafe KernelError KernelNameAmbiguous KernelNotFound
+        KnobAbsent KnobError KnobForbidden KnobGone KnobMoved KnobNeedsInstance KnobNeedsReboot
+        KnobNotMounted KnobNotOnMachine KnobNotTaken KnobRefused KnobRounded KtrialError KvmUnusable
+        LibraryNotFound LimitNotSet ListsOutOfDate MachineError MachineFailedCheck MachineStopped
+        MachineToolMissing MeasurementsDamaged MeasurementsTooLarge MeasurementsUnreadable
+        MetricNotFound MetricNotMeasured ModulesUnusable NewerStore NoDebianSource NoHostKernel
+        NoKernelInRange NoMarkedRegion NoMatrix NoMeasurements NoPluginHere NoRecipe
+        NoSpaceForSnapshot NoSuchBackend NoSuchBuild NoSuchRelease NoSuchSource NoSymbolsInGuest
+        NoValidConfiguration NotAKernel NotASource NotAStore NotATune NotCounted NotInForce
+        NotMeasured NotOneSource NotPositive NothingDiffers NothingToCalibrate NothingToConfirm
+        NothingToRecommend NothingToResume NothingToWatch NothingTuned ObjectiveMissing
+        OptimiserMissing OptionNotTaken OtherMachine PatchNotApplied PatchNotAwaited PatchNotGiven
+        PluginCountsUnreadable ProgramNotFound ProgramNotInstalled QemuGone QemuRefused QemuTooOld
+        QemuUnusable SameTreatmentTwice SearchNotRun SiteInTheWay SiteNotWritten SourceChanged
+        SourceNotClean SourceUnusable SpaceEmpty StoreDamaged StoreError StoreForbidden StoreFull
         StoreLocked StudyEmpty StudyError StudyMistake StudyMistakes StudyNotStored StudySyntaxError
         StudyUnreadable SymbolsElsewhere SymbolsUnknown TimedError TooManyCpus TooManyGroups
-        ToolFailed ToolMissing TreatmentNotSaid UnknownKnob UnknownMachine UnknownModule
-        UnknownOption UnknownParameter UnknownSubsystem UnknownTreatment UnknownWorkload UnsafeXml
-        ValuesUnreadable WorkloadError WorkloadFailed WorkloadKilled WorkloadNotInStudy
-        WorkloadNotSaid WorkloadNotStarted WorkloadTimedOut WrongArchitecture
+        ToolFailed ToolMissing TreatmentNotSaid TuneBaselineFailed TuningError UnknownKnob
+        UnknownMachine UnknownModule UnknownOptimiser UnknownOption UnknownParameter
+        UnknownSubsystem UnknownTreatment UnknownWorkload UnsafeXml ValuesUnreadable WorkloadError
+        WorkloadFailed WorkloadKilled WorkloadNotInStudy WorkloadNotSaid WorkloadNotStarted
+        WorkloadTimedOut WrongArchitecture
     """,
     "ktrial.model.advice": """
         NOTES DataWarning WarningKind
@@ -174,7 +178,7 @@ PUBLIC = {
         series watched_files
     """,
     "ktrial.stats": """
-        Arm answer compare spread
+        Arm answer compare
     """,
     "ktrial.stats.timed": """
         Look Measured Power SequentialDesign benjamini_hochberg blocks_needed calibrate checks
