@@ -32,8 +32,8 @@ PUBLIC = {
         NoKernelInRange NoMarkedRegion NoMatrix NoMeasurements NoPluginHere NoRecipe
         NoSpaceForSnapshot NoSuchBackend NoSuchBuild NoSuchRelease NoSuchSource NoSymbolsInGuest
         NoValidConfiguration NotAKernel NotASource NotAStore NotATune NotCounted NotInForce
-        NotMeasured NotOneSource NotPositive NothingDiffers NothingToCalibrate NothingToConfirm
-        NothingToRecommend NothingToResume NothingToWatch NothingTuned ObjectiveMissing
+        NotMeasured NotOneSource NotPositive NotTheSameSearch NothingDiffers NothingToCalibrate
+        NothingToConfirm NothingToRecommend NothingToResume NothingToWatch NothingTuned ObjectiveMissing
         OptimiserMissing OptionNotTaken OtherMachine PatchNotApplied PatchNotAwaited PatchNotGiven
         PluginCountsUnreadable ProgramNotFound ProgramNotInstalled QemuGone QemuRefused QemuTooOld
         QemuUnusable SameTreatmentTwice SearchNotRun SiteInTheWay SiteNotWritten SourceChanged
@@ -161,7 +161,8 @@ PUBLIC = {
         silent symbols
     """,
     "ktrial.kernels.source": """
-        DEFCONFIG GUEST KeptTree MAKE_VARIABLES Wanted add aliases build build_directory cached check_alias
+        DEFCONFIG GUEST KeptTree MAKE_VARIABLES Wanted add aliases build build_directory build_seconds cached
+        check_alias
         configured debian_config debian_source give_alias kept_trees menu_of name_of option_of
         recipe_of requested variable_of wanted
     """,
@@ -208,7 +209,7 @@ PUBLIC = {
         Described metrics_in_catalogue metrics_of record record_of result
     """,
     "ktrial.report": """
-        csv html kernel_difference_html markdown samples_csv whys
+        csv html kernel_difference_html markdown samples_csv series_csv whys
     """,
 }
 """Module → its public names: `__all__`, or where there is none, what it defines without an underscore."""

@@ -87,15 +87,22 @@ class GuardsNeverMet(TuningError):
 
 
 class UnknownOptimiser(TuningError):
-    """There is no optimiser {optimiser}{similar}."""
+    """There is no optimiser {name}."""
 
     hint = "there are {known}"
 
 
 class OptimiserMissing(TuningError):
-    """The optimiser {optimiser} needs {package}, which is not installed."""
+    """The optimiser {name} needs {package}, which is not installed."""
 
     hint = "pip install {package}; or take another one: --optimiser tpe"
+
+
+class NotTheSameSearch(TuningError):
+    """What is stored of this search does not answer it: its run {order} is of another configuration."""
+
+    hint = "another ktrial, or another version of the optimiser, made it; start anew with another --seed"
+    exit_code = 1
 
 
 class NothingToResume(TuningError):
