@@ -117,8 +117,12 @@ def test_many_series_share_one_rate_of_false_alarms() -> None:
     assert [name for name, one in zip(stepped, p, strict=True) if one <= 0.05] == ["step"]
 
 
+def by_perturbation(*points: tuple[float, ...]) -> list[dict[int, float]]:
+    return [dict(enumerate(point)) for point in points]
+
+
 def test_an_exact_step_is_beyond_margin_and_spread() -> None:
-    points = [(100.0, 100.0), (100.5, 100.2), (103.0, 103.1), (103.0, 103.0)]
+    points = by_perturbation((100.0, 100.0), (100.5, 100.2), (103.0, 103.1), (103.0, 103.0))
     (found,) = steps(points, 0.01)
     assert (found.place, found.kind) == (2, ChangeKind.STEP)
     assert found.ratio == pytest.approx(1.027, abs=0.001)
@@ -127,25 +131,32 @@ def test_an_exact_step_is_beyond_margin_and_spread() -> None:
 
 
 def test_a_ratio_outside_the_margin_but_inside_the_spread_is_none() -> None:
-    assert steps([(100.0, 104.0), (103.0, 106.0)], 0.01) == ()
-    assert steps([(100.0,), (100.9,)], 0.01) == ()
+    assert steps(by_perturbation((100.0, 104.0), (106.0, 103.0)), 0.01) == ()
+    assert steps(by_perturbation((100.0,), (100.9,)), 0.01) == ()
+
+
+def test_a_spread_that_versions_share_hides_no_step() -> None:
+    (found,) = steps(by_perturbation((100.0, 104.0), (100.2, 104.2), (103.0, 107.1)), 0.01)
+    assert (found.place, found.kind) == (2, ChangeKind.STEP)
+    assert found.low == pytest.approx(107.1 / 104.2)
+    assert found.high == pytest.approx(103 / 100.2)
 
 
 def test_small_steps_add_up_to_creep() -> None:
-    (found,) = steps([(100.0,), (100.6,), (101.2,), (101.4,)], 0.01)
+    (found,) = steps(by_perturbation((100.0,), (100.6,), (101.2,), (101.4,)), 0.01)
     assert (found.place, found.kind, found.before) == (2, ChangeKind.CREEP, 100.0)
 
 
 def test_one_version_that_differs_is_two_changes() -> None:
-    found = steps([(100.0,), (120.0,), (100.0,)], 0.01)
+    found = steps(by_perturbation((100.0,), (120.0,), (100.0,)), 0.01)
     assert [(one.place, one.ratio) for one in found] == [(1, 1.2), (2, pytest.approx(1 / 1.2))]
 
 
 def test_versions_without_numbers_are_stepped_over() -> None:
-    assert [one.place for one in steps([(), (100.0,), (), (110.0,)], 0.01)] == [3]
-    assert steps([(), ()], 0.01) == ()
+    assert [one.place for one in steps(by_perturbation((), (100.0,), (), (110.0,)), 0.01)] == [3]
+    assert steps(by_perturbation((), ()), 0.01) == ()
 
 
 def test_from_nothing_to_something_is_a_change_without_a_ratio() -> None:
-    (found,) = steps([(0.0, 0.0), (5.0, 6.0)], 0.01)
+    (found,) = steps(by_perturbation((0.0, 0.0), (5.0, 6.0)), 0.01)
     assert (found.ratio, found.before) == (None, 0.0)

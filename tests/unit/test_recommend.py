@@ -22,7 +22,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 
 def test_regret_is_against_the_best_in_either_direction() -> None:
-    values = {"a": (100.0, 100.0), "b": (110.0, 112.0)}
+    values = {"a": {0: 100.0, 1: 100.0}, "b": {0: 110.0, 1: 112.0}}
     centres = {"a": 100.0, "b": 111.0}
     lower = regrets(values, centres, Direction.LOWER)
     assert (lower["a"].ratio, lower["b"].ratio) == (1.0, 1.11)
@@ -34,11 +34,11 @@ def test_regret_is_against_the_best_in_either_direction() -> None:
 
 def test_one_dominates_where_it_is_nowhere_worse() -> None:
     both = {"x": Direction.LOWER, "y": Direction.LOWER}
-    good, bad = {"x": (100.0,), "y": (50.0,)}, {"x": (120.0,), "y": (50.2,)}
+    good, bad = {"x": {0: 100.0}, "y": {0: 50.0}}, {"x": {0: 120.0}, "y": {0: 50.2}}
     assert dominates(good, bad, both, 0.01)
     assert not dominates(bad, good, both, 0.01)
-    assert not dominates(good, {"x": (120.0,), "y": (40.0,)}, both, 0.01)
-    assert not dominates(good, {"x": (100.5,), "y": (50.2,)}, both, 0.01)
+    assert not dominates(good, {"x": {0: 120.0}, "y": {0: 40.0}}, both, 0.01)
+    assert not dominates(good, {"x": {0: 100.5}, "y": {0: 50.2}}, both, 0.01)
 
 
 def test_the_kernel_with_the_smallest_worst_regret_is_recommended(tmp_path: Path) -> None:

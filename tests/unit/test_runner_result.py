@@ -7,12 +7,12 @@ import pytest
 from tests.unit.making import a_sample, a_study, a_trial
 
 from ktrial.model.advice import WarningKind
-from ktrial.model.design import Factor, FactorKind
+from ktrial.model.design import Factor, FactorKind, Perturbation
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Provenance, Trial
 from ktrial.model.verdict import Comparison, Result, Verdict
 from ktrial.model.workload import Direction, Metric, Mode, WorkloadUse
-from ktrial.runner.planning import plan
+from ktrial.runner.planning import perturbation, plan
 from ktrial.runner.result import record, result
 from ktrial.store import open_store
 
@@ -225,8 +225,41 @@ def test_a_spread_beyond_the_margin_is_warned_about() -> None:
     wide = changed(TRIALS, "debian:6.1", 1, samples=(a_sample("fork", 1050.0),))
     found = answered(FORK, wide)
     assert kinds(found) == [WarningKind.WIDE_SPREAD]
-    assert "move it by 5 %, more than the margin of 1 %" in found.warnings[0].text
+    assert "move its ratio to the baseline by 5 %, more than the margin of 1 %" in found.warnings[0].text
     assert only(found).verdict is Verdict.WORSE, "1100 is more than 1 % above the largest of 1000, 1050, 1000"
+
+
+def test_a_spread_that_both_sides_share_is_no_reason_to_warn() -> None:
+    both = changed(TRIALS, "debian:6.1", 1, samples=(a_sample("fork", 1050.0),))
+    both = changed(both, "debian:6.12", 1, samples=(a_sample("fork", 1155.0),))
+    found = answered(FORK, both)
+    assert kinds(found) == []
+    assert only(found).verdict is Verdict.WORSE
+    assert only(found).low == pytest.approx(1.1)
+
+
+def test_numbers_of_different_perturbations_are_not_paired() -> None:
+    """A study with another seed: the numbers of its perturbations are the same, and they are others."""
+    moved = [changed_by(trial, 1.05) if trial.planned.perturbation.number == 1 else trial for trial in TRIALS]
+    assert only(answered(FORK, moved)).verdict is Verdict.WORSE
+    other = [
+        with_perturbation(trial, perturbation(99, trial.planned.perturbation.number))
+        if trial.planned.treatment.label == "debian:6.12"
+        else trial
+        for trial in moved
+    ]
+    seen = only(answered(FORK, other))
+    assert seen.low == pytest.approx(1.1 / 1.05)
+    assert seen.high == pytest.approx(1.1 * 1.05)
+
+
+def changed_by(trial: Trial, factor: float) -> Trial:
+    samples = tuple(one.model_copy(update={"value": one.value * factor}) for one in trial.samples)
+    return trial.model_copy(update={"samples": samples})
+
+
+def with_perturbation(trial: Trial, met: Perturbation) -> Trial:
+    return trial.model_copy(update={"planned": trial.planned.model_copy(update={"perturbation": met})})
 
 
 def test_one_perturbation_is_warned_about() -> None:

@@ -20,7 +20,8 @@ def change(
     metric: Metric = LOWER,
     spread: float = 1.0,
 ) -> Comparison:
-    below = Arm("debian:6.1", {0: 1000.0, 1: 1000.0 * spread})
+    # The spread moves one side only: what moves both alike is no spread of the ratio.
+    below = Arm("debian:6.1", {0: 1000.0, 1: 1000.0})
     above = Arm(treatment, {0: 1000.0 * ratio, 1: 1000.0 * ratio * spread})
     return compare(workload, metric, mode, below, above, margin=0.01)
 

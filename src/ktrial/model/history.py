@@ -3,7 +3,10 @@
 from datetime import datetime
 from enum import StrEnum
 
+from pydantic import Field
+
 from ktrial.model.base import Model
+from ktrial.model.design import Perturbation
 from ktrial.model.verdict import Verdict
 from ktrial.model.workload import Direction, Mode
 
@@ -71,11 +74,18 @@ class Point(Model):
     treatment: str
     values: tuple[float, ...] = ()
     """One a perturbation or block."""
+    perturbations: tuple[Perturbation, ...] = Field((), exclude=True)
+    """Of each value; in real time a block's number is that of its perturbation."""
     value: float | None = None
     """Their geometric mean, or in real time their median."""
     started: datetime | None = None
     problem: str = ""
     """Why there is no number, in one sentence."""
+
+    @property
+    def by_perturbation(self) -> dict[Perturbation, float]:
+        """Perturbation → value."""
+        return dict(zip(self.perturbations, self.values, strict=True))
 
 
 class Line(Model):

@@ -44,7 +44,8 @@ _EXACT = (
     "switches, pages read), not the time a given CPU takes for it. The kernel runs in QEMU with instruction "
     "counting: nothing from outside reaches it, so that two runs give the same numbers to the last digit. "
     "The interval is not noise: it is the spread over perturbations, changes that must not matter (layout of "
-    "the address space, size of the environment, start offset).",
+    "the address space, size of the environment, start offset). Where they move both sides alike, it is the "
+    "spread of the ratios under the same perturbation; else that of both sides.",
 )
 
 MODES: dict[Mode, tuple[str, ...]] = {

@@ -1,7 +1,7 @@
 """Is a kernel within the limit of a baseline? Measured in exact mode, decided by the exact verdict's rule.
 
-Beyond the limit means: whichever of the perturbations each side had met, the change for the worse would have
-been larger than the limit (`ktrial.stats.exact`). Where the limit lies inside the spread, nothing is decided.
+Beyond the limit means: the change for the worse is larger than the limit throughout its interval over the
+perturbations (`ktrial.stats.exact`). Where the limit lies inside that interval, nothing is decided.
 A change for the better is always within.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ktrial.errors import BaselineIncomparable, MachineFailedCheck
-from ktrial.model.design import Treatment
+from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.explanation import Explanation
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import CycleModel
@@ -25,6 +25,7 @@ from ktrial.runner.result import result
 from ktrial.runner.stored_profiles import profile_of
 from ktrial.stats.comparable import kernel_difference, machine_difference, mode_difference
 from ktrial.stats.explain import explain
+from ktrial.stats.perturbed import held_together
 from ktrial.store import Store
 
 DEFAULT_LIMIT = 0.01
@@ -230,19 +231,25 @@ def decided_by_weight(comparison: Comparison, limit: float, before: list[Trial],
     if not (instructions and below and above):
         return Row(comparison, limit, Decision.UNDECIDED, comparison.reason or "there are no numbers")
     cost = CycleModel().string_byte
-    least, most = ((min(above) - max(below)) * cost, (max(above) - min(below)) * cost)
-    if least > limit * max(instructions):
+    more = [(after - before) * cost for before, after in held_together(below, above)]
+    if min(more) > limit * max(instructions.values()):
         return Row(comparison, limit, Decision.BEYOND)
-    if most <= limit * min(instructions):
+    if max(more) <= limit * min(instructions.values()):
         return Row(comparison, limit, Decision.WITHIN)
     return Row(
         comparison, limit, Decision.UNDECIDED, "the limit lies inside the spread over the perturbations"
     )
 
 
-def _values(trials: list[Trial], workload: str, chosen: Callable[[Sample], bool]) -> list[float]:
-    samples = (sample for trial in trials for sample in trial.samples)
-    return [sample.value for sample in samples if sample.workload == workload and chosen(sample)]
+def _values(
+    trials: list[Trial], workload: str, chosen: Callable[[Sample], bool]
+) -> dict[Perturbation, float]:
+    return {
+        trial.planned.perturbation: sample.value
+        for trial in trials
+        for sample in trial.samples
+        if sample.workload == workload and chosen(sample)
+    }
 
 
 def explained(row: Row, baseline: Baseline, tested: StudyRecord, store: Store) -> Row:

@@ -5,24 +5,22 @@ from collections.abc import Mapping, Sequence
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
+from ktrial.model.verdict import Comparison
 from ktrial.runner import environment
 from ktrial.runner.missing import failures
-from ktrial.stats import Arm, spread
 from ktrial.stats.comparable import kernel_difference, machine_difference, warn
 
 _Trials = Mapping[str, Sequence[Trial]]
 """A treatment's label → its trials; the baseline comes first."""
 
 
-def warnings_of(
-    study: Study, trials: _Trials, measured: Mapping[tuple[str, str, str], Arm]
-) -> tuple[DataWarning, ...]:
-    """All warnings, in a stable order. `measured` is by treatment's label, workload and metric."""
+def warnings_of(study: Study, trials: _Trials, comparisons: Sequence[Comparison]) -> tuple[DataWarning, ...]:
+    """All warnings, in a stable order."""
     every = (
         *_failed(study, trials),
         *_different(trials),
         *_missing_workloads(study, trials),
-        *_spread(study, measured),
+        *_spread(study, comparisons),
         *environment.warnings_of(study, trials),
         *(
             warning
@@ -75,7 +73,7 @@ def _missing_workloads(study: Study, trials: _Trials) -> list[DataWarning]:
     ]
 
 
-def _spread(study: Study, measured: Mapping[tuple[str, str, str], Arm]) -> list[DataWarning]:
+def _spread(study: Study, comparisons: Sequence[Comparison]) -> list[DataWarning]:
     if study.timing:
         return []
     if study.perturbations == 1:
@@ -84,10 +82,15 @@ def _spread(study: Study, measured: Mapping[tuple[str, str, str], Arm]) -> list[
     return [
         DataWarning(
             kind=WarningKind.WIDE_SPREAD,
-            text=f"{workload}, {metric}, {label}: the perturbations alone move it by {moved * 100:.3g} %, "
-            f"more than the margin of {study.margin * 100:.3g} %",
-            advice="a margin above that spread, or a change larger than it, can be decided; this cannot",
+            text=f"{one.workload}, {one.metric}, {one.treatment}: the perturbations alone move its ratio to "
+            f"the baseline by {moved * 100:.3g} %, more than the margin of {study.margin * 100:.3g} %",
+            advice="only a change larger than that, or with a margin above it, can be decided",
         )
-        for (label, workload, metric), arm in measured.items()
-        if (moved := spread(arm)) > study.margin
+        for one in comparisons
+        if (moved := _width(one)) > study.margin
     ]
+
+
+def _width(one: Comparison) -> float:
+    """How far apart the ends of the interval lie: largest / smallest - 1; 0 where there is none."""
+    return one.high / one.low - 1 if one.low and one.high else 0.0

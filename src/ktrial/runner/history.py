@@ -142,7 +142,8 @@ def _settings(study: Study, treatment: Treatment) -> str:
 
 def _point(one: Measured, treatment: Treatment, mode: Mode, samples: _Sampled) -> Point:
     provenance = samples[0][0].provenance
-    values = tuple(sample.value for _, sample in sorted(samples, key=lambda pair: pair[0].planned.block))
+    in_order = sorted(samples, key=lambda pair: pair[0].planned.block)
+    values = tuple(sample.value for _, sample in in_order)
     return Point(
         version=provenance.kernel or treatment.label,
         release=provenance.kernel_release,
@@ -151,6 +152,7 @@ def _point(one: Measured, treatment: Treatment, mode: Mode, samples: _Sampled) -
         study=one.stored.study.name,
         treatment=treatment.label,
         values=values,
+        perturbations=tuple(trial.planned.perturbation for trial, _ in in_order),
         value=_level(values, mode),
         started=min(trial.started for trial, _ in samples),
     )

@@ -34,7 +34,7 @@ def judged(lines: Sequence[Line], margin: float, alpha: float) -> tuple[Line, ..
     def changes(place: int, line: Line) -> tuple[Change, ...]:
         if str(place) in shifted:
             return _shifts(shifted[str(place)], line)
-        return steps([point.values for point in line.points], margin)
+        return steps([point.by_perturbation for point in line.points], margin)
 
     return tuple(
         line.model_copy(update={"changes": tuple(_described(changes(place, line), line))})

@@ -53,13 +53,15 @@ def _recommendation(
     table: _Table = {workload: _points(lines[workload]) for workload in workloads}
     ratios = {
         workload: regrets(
-            {name: table[workload][name].values for name in names},
+            {name: table[workload][name].by_perturbation for name in names},
             {name: table[workload][name].value or 0.0 for name in names},
             lines[workload].direction,
         )
         for workload in workloads
     }
-    values = {name: {workload: table[workload][name].values for workload in workloads} for name in names}
+    values = {
+        name: {workload: table[workload][name].by_perturbation for workload in workloads} for name in names
+    }
     directions = {workload: lines[workload].direction for workload in workloads}
     over = {
         name: tuple(one for one in names if dominates(values[one], values[name], directions, margin))

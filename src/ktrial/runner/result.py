@@ -109,7 +109,10 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
         answer=answer(comparisons, study.margin, found),
         comparisons=comparisons,
         interactions=found,
-        warnings=(*_all_warnings(study, arms, comparisons), *warnings),
+        warnings=(
+            *warnings_of(study, {arm.treatment.label: arm.trials for arm in arms}, comparisons),
+            *warnings,
+        ),
     )
 
 
@@ -176,9 +179,10 @@ class _TreatmentTrials:
     def arm(self, label: str, metric: str) -> Arm:
         """The treatment's numbers for one metric, with what is missing of them."""
         found = self.samples(label, metric)
+        met = {trial.planned.perturbation.number: trial.planned.perturbation for trial in self.trials}
         return Arm(
             label=self.treatment.label,
-            values={number: sample.value for number, sample in sorted(found.items())},
+            values={met[number]: sample.value for number, sample in sorted(found.items())},
             missing="" if found and self.some_will_do else self._why_missing(label, set(found)),
         )
 
@@ -237,15 +241,3 @@ def _difference(baseline: Side, treatment: Side) -> str:
         if reason := kernel_difference(side.trials):
             return f"{side.treatment.label}: {reason}"
     return machine_difference(baseline.trials, treatment.trials)
-
-
-def _all_warnings(
-    study: Study, arms: Sequence[_TreatmentTrials], comparisons: tuple[Comparison, ...]
-) -> tuple[DataWarning, ...]:
-    by_label = {arm.treatment.label: arm.trials for arm in arms}
-    measured = {
-        (arm.treatment.label, one.workload, one.metric): arm.arm(one.workload, one.metric)
-        for one in comparisons
-        for arm in arms
-    }
-    return warnings_of(study, by_label, measured)

@@ -9,6 +9,7 @@ from ktrial.model.history import Line, Point, System
 from ktrial.model.systems import Across, Agreement, OnSystem
 from ktrial.runner.history import EXACT, Measured, history
 from ktrial.stats.machines_apart import exact_agreement, interaction_p, timed_agreement
+from ktrial.stats.perturbed import interval
 from ktrial.stats.timed import holm
 
 ALPHA = 0.05
@@ -29,15 +30,16 @@ class _Pair:
         return [float(np.log(new / old)) for old, new in pairs if old > 0 and new > 0]
 
     def on_system(self) -> OnSystem:
-        old, new = self.before.values, self.after.values
         logs = self.logs
-        exact = self.line.mode in EXACT
+        low, high = float(np.exp(min(logs))), float(np.exp(max(logs)))
+        if self.line.mode in EXACT:
+            low, high = interval(self.before.by_perturbation, self.after.by_perturbation)
         return OnSystem(
             system=self.line.system,
             study_id=self.after.study_id,
             ratio=float(np.exp(np.mean(logs))),
-            low=min(new) / max(old) if exact else float(np.exp(min(logs))),
-            high=max(new) / min(old) if exact else float(np.exp(max(logs))),
+            low=low,
+            high=high,
             blocks=len(logs),
         )
 

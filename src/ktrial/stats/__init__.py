@@ -1,6 +1,6 @@
 """From samples to verdicts."""
 
 from ktrial.stats.answer import answer
-from ktrial.stats.exact import Arm, compare, spread
+from ktrial.stats.exact import Arm, compare
 
-__all__ = ["Arm", "answer", "compare", "spread"]
+__all__ = ["Arm", "answer", "compare"]

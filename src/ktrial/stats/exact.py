@@ -5,8 +5,10 @@ perturbation, and m the margin:
 
 - the ratio is the geometric mean of t divided by that of b, which is the geometric mean of the ratios paired
   by perturbation (Fleming and Wallace, CACM 29(3), 1986: the mean that does not depend on which arm divides);
-- its interval runs from min(t)/max(b) to max(t)/min(b): whichever of its perturbations each arm had met, the
-  ratio would lie in it. That is each arm's whole spread, never narrower than the range of paired ratios;
+- its interval is that of `ktrial.stats.perturbed`. Where the perturbations move both arms alike, it runs from
+  the smallest to the largest ratio paired by perturbation. Where they do not, or differ, it runs from
+  min(t)/max(b) to max(t)/min(b): each arm's whole spread, never narrower than the range of paired ratios;
+- values that are the same in both arms under every perturbation: equivalent;
 - the interval inside [1/(1+m), 1+m]: equivalent;
 - the interval wholly above 1+m, or wholly below 1/(1+m): worse or better, as the metric's direction says;
 - one arm's values all zero and the other's all above: worse or better in the same way, without a ratio;
@@ -22,6 +24,7 @@ from dataclasses import dataclass, field
 
 from ktrial.model.verdict import Comparison, Verdict
 from ktrial.model.workload import Direction, Metric, Mode
+from ktrial.stats.perturbed import Values, exceeds, interval, within
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,8 @@ class Arm:
 
     label: str
     """The treatment's label."""
-    values: dict[int, float] = field(default_factory=dict)
-    """Perturbation's number → value."""
+    values: Values = field(default_factory=dict)
+    """Perturbation → value."""
     missing: str = ""
     """Why a value that was planned is not there, in one sentence; empty where all are there."""
 
@@ -87,34 +90,36 @@ class _Ratio:
 
 def _ratio(baseline: Arm, treatment: Arm) -> _Ratio | None:
     """The ratio with its interval; None where it has no meaning."""
-    below, above = list(baseline.values.values()), list(treatment.values.values())
     mean_below, mean_above = baseline.value, treatment.value
     if mean_below is None or mean_above is None:
         return None
-    if set(below) == set(above) and len(set(below)) == 1:
+    if _same(baseline.values, treatment.values):
         return _Ratio(1.0, 1.0, 1.0)
-    if min(*below, *above) <= 0:
+    if min(*baseline.values.values(), *treatment.values.values()) <= 0:
         return None
-    return _Ratio(mean_above / mean_below, min(above) / max(below), max(above) / min(below))
+    return _Ratio(mean_above / mean_below, *interval(baseline.values, treatment.values))
 
 
 def _verdict(baseline: Arm, treatment: Arm, direction: Direction, margin: float) -> tuple[Verdict, str]:
-    below, above = list(baseline.values.values()), list(treatment.values.values())
+    below, above = baseline.values, treatment.values
     if not below or not above:
         return Verdict.INCONCLUSIVE, "there are no numbers yet"
-    if set(below) == set(above) and len(set(below)) == 1:
+    if _same(below, above):
         return Verdict.EQUIVALENT, ""
-    if min(*below, *above) <= 0:
-        return _without_ratio(below, above, direction)
-    # Products, not ratios: exchanging the arms then exchanges the branches, to the last bit.
-    edge = 1 + margin
-    if max(above) <= edge * min(below) and max(below) <= edge * min(above):
+    if min(*below.values(), *above.values()) <= 0:
+        return _without_ratio(list(below.values()), list(above.values()), direction)
+    if within(below, above, margin):
         return Verdict.EQUIVALENT, ""
-    if min(above) > edge * max(below):
+    if exceeds(below, above, margin):
         return (Verdict.WORSE if direction is Direction.LOWER else Verdict.BETTER), ""
-    if min(below) > edge * max(above):
+    if exceeds(above, below, margin):
         return (Verdict.BETTER if direction is Direction.LOWER else Verdict.WORSE), ""
     return Verdict.INCONCLUSIVE, f"the interval reaches across the edge of the margin ({margin * 100:.3g} %)"
+
+
+def _same(below: Values, above: Values) -> bool:
+    """The same number under each perturbation, or one number under all of them."""
+    return below == above or len({*below.values(), *above.values()}) == 1
 
 
 def _without_ratio(below: list[float], above: list[float], direction: Direction) -> tuple[Verdict, str]:
@@ -124,12 +129,6 @@ def _without_ratio(below: list[float], above: list[float], direction: Direction)
     if min(*below, *above) == 0 and max(above) == 0 < min(below):
         return (Verdict.BETTER if direction is Direction.LOWER else Verdict.WORSE), ""
     return Verdict.INCONCLUSIVE, "a ratio needs values above zero"
-
-
-def spread(arm: Arm) -> float:
-    """How far apart the arm's values lie: largest / smallest - 1; 0 where that has no meaning."""
-    values = list(arm.values.values())
-    return max(values) / min(values) - 1 if values and min(values) > 0 else 0.0
 
 
 def _mean(values: list[float]) -> float:

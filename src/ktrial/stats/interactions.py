@@ -80,8 +80,8 @@ def exact_interaction(
     `incomparable` says why these numbers must not be compared.
     """
     reason = incomparable or next((arm.missing for arm in arms if arm.missing), "")
-    common = sorted(set.intersection(*(set(arm.values) for arm in arms)))
-    table = np.array([[arm.values[number] for number in common] for arm in arms], dtype=np.float64)
+    common = [each for each in arms[0].values if all(each in arm.values for arm in arms)]
+    table = np.array([[arm.values[each] for each in common] for arm in arms], dtype=np.float64)
     if incomparable or not common or np.any(table <= 0):
         return _without_numbers(place, reason or "a ratio needs values above zero")
     logs = np.log(table)

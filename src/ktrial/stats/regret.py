@@ -4,15 +4,14 @@ For each workload the regret of a treatment is its ratio to the best one (Savage
 of at least 1. Treatments are ranked by their worst regret (minimax): a gain in one workload does not pay for
 a loss in another, since only the user knows how much each of them runs. One treatment dominates another
 where it is worse in no workload, and better in one at least; better and worse mean what they mean in
-`ktrial.stats.exact`: beyond the margin, whichever of its perturbations each had met.
+`ktrial.stats.exact`: beyond the margin, and beyond the spread over perturbations.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ktrial.model.workload import Direction
-
-Values = Sequence[float]
+from ktrial.stats.perturbed import Values, exceeds, interval
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Ratio:
 def regrets(
     values: Mapping[str, Values], centres: Mapping[str, float], direction: Direction
 ) -> dict[str, Ratio]:
-    """Treatment → its regret in one workload. All values have to be above zero."""
+    """Treatment → its regret in one workload. `values`: by treatment, then by perturbation; above zero."""
     best = (min if direction is Direction.LOWER else max)(centres, key=lambda name: centres[name])
     return {
         name: _ratio(values[best], centres[best], values[name], centres[name], direction) for name in values
@@ -36,8 +35,8 @@ def regrets(
 
 def _ratio(best: Values, best_centre: float, its: Values, centre: float, direction: Direction) -> Ratio:
     if direction is Direction.LOWER:
-        return Ratio(centre / best_centre, min(its) / max(best), max(its) / min(best))
-    return Ratio(best_centre / centre, min(best) / max(its), max(best) / min(its))
+        return Ratio(centre / best_centre, *interval(best, its))
+    return Ratio(best_centre / centre, *interval(its, best))
 
 
 def dominates(
@@ -50,6 +49,5 @@ def dominates(
 
 
 def _better(one: Values, other: Values, direction: Direction, margin: float) -> bool:
-    if direction is Direction.LOWER:
-        return min(other) > (1 + margin) * max(one)
-    return min(one) > (1 + margin) * max(other)
+    less, more = (one, other) if direction is Direction.LOWER else (other, one)
+    return exceeds(less, more, margin)

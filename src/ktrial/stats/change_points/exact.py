@@ -2,11 +2,11 @@
 
 The rule, with the values of each version under its perturbations, and m the margin. A stretch of versions
 that have one level begins with its first version. A version belongs to the stretch unless its values lie
-wholly beyond those of the stretch's first version, by the rule of `ktrial.stats.exact`: min(t) > (1 + m)
-max(b), or min(b) > (1 + m) max(t). Then a new stretch begins, and there is a change: a `step` where the
-version lies so beyond the one just before it too, else `creep`, small steps that have come to more than the
-margin together. One ratio outside the margin whose interval reaches into it is no change: it may be an
-accident of layout.
+wholly beyond those of the stretch's first version, by the rule of `ktrial.stats.exact`: perturbation by
+perturbation where these move both alike, else all of the one beyond all of the other. Then a new stretch
+begins, and there is a change: a `step` where the version lies so beyond the one just before it too, else
+`creep`, small steps that have come to more than the margin together. One ratio outside the margin whose
+interval reaches into it is no change: it may be an accident of layout.
 
 The comparison is with the stretch's first version and not with the one before, so that a level cannot walk
 off in steps below the margin.
@@ -17,12 +17,11 @@ import statistics
 from collections.abc import Sequence
 
 from ktrial.model.history import Change, ChangeKind
-
-Values = Sequence[float]
+from ktrial.stats.perturbed import Values, exceeds, interval
 
 
 def steps(points: Sequence[Values], margin: float) -> tuple[Change, ...]:
-    """The changes of a series, in order; `points` has each version's values, one a perturbation.
+    """The changes of a series, in order; `points` has each version's values by perturbation.
 
     A version without values belongs to the stretch that it stands in. Zero and anything above it lie beyond
     every margin of each other.
@@ -44,25 +43,24 @@ def steps(points: Sequence[Values], margin: float) -> tuple[Change, ...]:
 
 
 def _beyond(old: Values, new: Values, margin: float) -> bool:
-    # Products, not ratios: a value of zero is then no special case.
-    edge = 1 + margin
-    return min(new) > edge * max(old) or min(old) > edge * max(new)
+    return exceeds(old, new, margin) or exceeds(new, old, margin)
 
 
 def _change(place: int, kind: ChangeKind, old: Values, new: Values) -> Change:
-    before, after = _mean(old), _mean(new)
+    before, after = _mean(list(old.values())), _mean(list(new.values()))
+    low, high = interval(old, new) if min(*old.values(), *new.values()) > 0 else (None, None)
     return Change(
         place=place,
         kind=kind,
         before=before,
         after=after,
         ratio=after / before if before > 0 else None,
-        low=min(new) / max(old) if max(old) > 0 else None,
-        high=max(new) / min(old) if min(old) > 0 else None,
+        low=low,
+        high=high,
     )
 
 
-def _mean(values: Values) -> float:
+def _mean(values: Sequence[float]) -> float:
     """The geometric mean; with a value not above zero the mean. Equal values give themselves."""
     if min(values) == max(values):
         return values[0]
