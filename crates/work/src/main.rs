@@ -23,6 +23,7 @@ mod io_counts;
 mod io_meter;
 mod latency;
 mod memory;
+mod memory_group;
 mod meter;
 mod page_cache_copy;
 mod processes;

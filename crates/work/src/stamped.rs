@@ -5,6 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::ptr;
 
 use crate::failure::Failure;
 use crate::memory::{Pages, PAGE};
@@ -80,6 +81,34 @@ pub fn dropped(file: &File) -> Result<(), Failure> {
     }
 }
 
+/// How many pages of a file of `size` bytes are in the page cache. Looking changes nothing about them.
+pub fn resident(file: &File, size: usize) -> Result<usize, Failure> {
+    let mut present = vec![0_u8; size.div_ceil(PAGE)];
+    // SAFETY: a fresh mapping that nothing else refers to, unmapped before this returns; the kernel writes one byte a
+    // page into `present`.
+    let answer = unsafe {
+        let start = libc::mmap(
+            ptr::null_mut(),
+            size,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        );
+        if start == libc::MAP_FAILED {
+            return Err(Failure::system("mmap"));
+        }
+        let answer = libc::mincore(start, size, present.as_mut_ptr());
+        libc::munmap(start, size);
+        answer
+    };
+    match answer {
+        // The other bits mean nothing yet (mincore(2)).
+        0 => Ok(present.iter().filter(|byte| **byte & 1 == 1).count()),
+        _ => Err(Failure::system("mincore")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +133,15 @@ mod tests {
         file.read_exact_at(&mut found, 0).unwrap();
         std::fs::remove_file(path).unwrap();
         assert!(check(&found, 9, 0, 0).is_ok());
+    }
+
+    #[test]
+    fn what_was_just_read_is_in_the_page_cache() {
+        let path = std::env::temp_dir().join(format!("ktrial-resident-{}", std::process::id()));
+        let (file, size) = (made(&path, 9, 5 * PAGE).unwrap(), 5 * PAGE);
+        file.read_exact_at(&mut vec![0; size], 0).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(resident(&file, size).unwrap(), 5);
+        assert_eq!(resident(&file, 2 * PAGE).unwrap(), 2);
     }
 }

@@ -1,5 +1,6 @@
 //! The files that are served: three sizes, each with its popular ones.
 
+use std::fs::File;
 use std::path::PathBuf;
 
 use crate::draws::{Random, Zipf};
@@ -56,6 +57,20 @@ impl FileSet {
         // Popular files lie anywhere on the disk: steps of a prime reach each once.
         let number = self.laws[class].draw(random) * 7_919 % self.numbers[class];
         Name { class, number }
+    }
+
+    /// Pages of each class that are in the page cache. Looking opens every file once.
+    pub fn resident(&self) -> Result<[usize; 3], Failure> {
+        let mut pages = [0; 3];
+        for (class, size) in CLASSES.into_iter().enumerate() {
+            for number in 0..self.numbers[class] {
+                let path = self.path(Name { class, number });
+                let file = File::open(&path)
+                    .map_err(|error| Failure::io(&path.display().to_string(), &error))?;
+                pages[class] += stamped::resident(&file, size)?;
+            }
+        }
+        Ok(pages)
     }
 
     /// Where it is.

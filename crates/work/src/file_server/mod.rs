@@ -10,4 +10,4 @@ pub use clients::Clients;
 pub use connection::pair;
 pub use files::{FileSet, CLASSES};
 pub use methods::Method;
-pub use server::{serve, Told};
+pub use server::{serve, Taken, Told};

@@ -3,19 +3,22 @@
 
 use std::net::TcpStream;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
-use crate::file_server::{pair, serve, Clients, FileSet, Method, Told, CLASSES};
+use crate::file_server::{pair, serve, Clients, FileSet, Method, Taken, Told, CLASSES};
 use crate::io_counts as counts;
 use crate::io_meter;
 use crate::latency;
+use crate::memory::PAGE;
+use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::workload::{number, Domain, Measure, Parameter, Workload, DIRECTORY, EXPONENT, SEED};
 
 const MISSED: [&str; CLASSES.len()] = ["misses of 4 KiB files", "misses of 32 KiB files", "misses of 1 MiB files"];
+const EVICTED: [&str; CLASSES.len()] =
+    ["evictions of 4 KiB files", "evictions of 32 KiB files", "evictions of 1 MiB files"];
 const READ_FOR: [&str; CLASSES.len()] = ["read for 4 KiB files", "read for 32 KiB files", "read for 1 MiB files"];
 
 pub const WORKLOAD: Workload = Workload {
@@ -24,9 +27,10 @@ pub const WORKLOAD: Workload = Workload {
     does: "A server with a thread for each of `connections` connections, and as many clients, on one CPU. One operation \
            is `requests` requests: a client asks for a file, of 4 KiB (64 of 100), 32 KiB (30) or 1 MiB (6), the \
            popular ones of each size more often (Zipf's law), and the server opens it and sends it by `method`. A step \
-           is one request. `misses of … files` are requests for which the disk was read: a cache that evicts the \
-           small or the popular shows there. The clients check every page. Files are made once; give it a disk \
-           (`path`) and less memory than the files need (by default 60 MiB): [machine.cgroup] memory.",
+           is one request. `misses of … files` are requests for which the disk was read, `evictions of … files` the \
+           pages that left the page cache: a cache that evicts the small or the popular shows there. The clients \
+           check every page. Files are made once, and all are looked at between operations, for what is in the page \
+           cache. Give it a disk (`path`), and less `memory` than the files need (by default 60 MiB).",
     system_calls: &["read", "open", "sendfile", "close", "write (the client)", "read (the client)"],
     metric: "requests",
     also: &[
@@ -39,6 +43,9 @@ pub const WORKLOAD: Workload = Workload {
         read_for(READ_FOR[0]),
         read_for(READ_FOR[1]),
         read_for(READ_FOR[2]),
+        evicted(EVICTED[0]),
+        evicted(EVICTED[1]),
+        evicted(EVICTED[2]),
         counts::REFAULTS,
         counts::ACTIVATIONS,
         counts::EVICTIONS,
@@ -65,6 +72,7 @@ pub const WORKLOAD: Workload = Workload {
         number("large", "files of 1 MiB", 40, 1, 999_999),
         EXPONENT,
         SEED,
+        MEMORY,
         DIRECTORY,
     ],
     source: "Harji, Buhr, Brecht: Our Troubles with Linux Kernel Upgrades and Why You Should Care",
@@ -80,11 +88,16 @@ const fn missed(name: &'static str) -> Measure {
     Measure { name, unit: "requests", higher_is_better: false }
 }
 
+const fn evicted(name: &'static str) -> Measure {
+    Measure { name, unit: "pages", higher_is_better: false }
+}
+
 const fn read_for(name: &'static str) -> Measure {
     Measure { name, unit: "KiB", higher_is_better: false }
 }
 
 fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    let _limit = MemoryGroup::enter(arguments)?;
     let numbers = ["small", "medium", "large"].map(|class| arguments.size(class));
     let exponent = arguments.size("exponent") as f64 / 100.0;
     let files = FileSet::new(arguments.text("path"), numbers, exponent)?;
@@ -117,24 +130,29 @@ fn measured(
     told: &Told,
 ) -> Result<(), Failure> {
     let (requests, directory) = (arguments.size("requests"), Path::new(arguments.text("path")));
-    let mut by_class = Vec::new();
+    let mut moments = Vec::new();
     // Counts of the operation before, which is none the first time.
     let prepare = || {
-        by_class.push((taken(&told.missed), taken(&told.blocks)));
+        moments.push((told.take(), files.resident()?));
         Ok(())
     };
     io_meter::measure(meter, directory, arguments.clock, prepare, |(), latencies| {
         clients.ask(requests, files, latencies)
     })?;
-    for (missed, blocks) in by_class.into_iter().skip(1) {
-        for class in 0..CLASSES.len() {
-            meter.record(MISSED[class], missed[class] as f64);
-            meter.record(READ_FOR[class], blocks[class] as f64 / 2.0);
-        }
+    for pair in moments.windows(2) {
+        record(meter, &pair[1].0, pair[0].1, pair[1].1);
     }
     Ok(())
 }
 
-fn taken(counts: &[AtomicU64; CLASSES.len()]) -> [u64; CLASSES.len()] {
-    std::array::from_fn(|class| counts[class].swap(0, Ordering::Relaxed))
+/// What one operation did to each class, of whose pages so many were in the page cache before it and after it.
+fn record(meter: &mut Meter, taken: &Taken, before: [usize; CLASSES.len()], after: [usize; CLASSES.len()]) {
+    for class in 0..CLASSES.len() {
+        let bytes = taken.bytes[class];
+        // What was there and what came, less what is there.
+        let evicted = (before[class] + bytes as usize / PAGE).saturating_sub(after[class]);
+        meter.record(MISSED[class], taken.missed[class] as f64);
+        meter.record(READ_FOR[class], bytes as f64 / 1024.0);
+        meter.record(EVICTED[class], evicted as f64);
+    }
 }

@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::files::Scratch;
 use crate::io_meter::{self, MEASURES};
 use crate::memory::{Pages, PAGE};
+use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::stamped;
 use crate::workload::{number, Domain, Parameter, Workload, DIRECTORY, SEED};
@@ -36,6 +37,7 @@ pub const WORKLOAD: Workload = Workload {
             domain: Domain::Choice { default: "mixed", choices: &["mixed", "read", "write"] },
         },
         SEED,
+        MEMORY,
         DIRECTORY,
     ],
     source: "sysbench fileio (rndrw, --file-rw-ratio=1.5, --file-fsync-freq=100)",
@@ -56,6 +58,7 @@ struct Set {
 }
 
 fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    let _limit = MemoryGroup::enter(arguments)?;
     let scratch = Scratch::new(arguments.text("path"))?;
     let mut set = Set::new(&scratch, arguments)?;
     let mut random = Random::new(arguments.size("seed") as u64);

@@ -7,6 +7,7 @@ use crate::arguments::Arguments;
 use crate::failure::Failure;
 use crate::files::Scratch;
 use crate::io_meter::{self, MEASURES};
+use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::workload::{number, Domain, Parameter, Workload, DIRECTORY};
 
@@ -28,6 +29,7 @@ pub const WORKLOAD: Workload = Workload {
             summary: "whether the directories are fsynced after each phase",
             domain: Domain::Choice { default: "no", choices: &["no", "yes"] },
         },
+        MEMORY,
         DIRECTORY,
     ],
     source: "fs_mark; mdtest; postmark",
@@ -41,6 +43,7 @@ pub const WORKLOAD: Workload = Workload {
 
 fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
     use std::os::unix::fs::MetadataExt;
+    let _limit = MemoryGroup::enter(arguments)?;
     let (files, sync) = (arguments.size("count"), arguments.text("sync") == "yes");
     let scratch = Scratch::new(arguments.text("path"))?;
     let directories: Vec<PathBuf> =

@@ -11,6 +11,7 @@ use crate::failure::Failure;
 use crate::files::Scratch;
 use crate::io_meter::{self, MEASURES};
 use crate::memory::{Pages, PAGE};
+use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::stamped;
 use crate::workload::{number, Workload, DIRECTORY, EXPONENT, SEED};
@@ -33,6 +34,7 @@ pub const WORKLOAD: Workload = Workload {
         number("record", "bytes appended to the log", 512, 16, 65_536),
         EXPONENT,
         SEED,
+        MEMORY,
         DIRECTORY,
     ],
     source: "sysbench oltp_read_write; pgbench; SQLite's write-ahead log",
@@ -54,6 +56,7 @@ struct Log {
 }
 
 fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    let _limit = MemoryGroup::enter(arguments)?;
     let size = arguments.size("size") << 20;
     let scratch = Scratch::new(arguments.text("path"))?;
     let table = stamped::made(&scratch.path("table"), 0, size)?;

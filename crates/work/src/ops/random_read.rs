@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::files::Scratch;
 use crate::io_meter::{self, MEASURES};
 use crate::memory::Pages;
+use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::stamped;
 use crate::workload::{number, Workload, CACHE, COLD, DIRECTORY, SEED};
@@ -29,6 +30,7 @@ pub const WORKLOAD: Workload = Workload {
         number("reads", "reads in one operation", 2_000, 1, 10_000_000),
         CACHE,
         SEED,
+        MEMORY,
         DIRECTORY,
     ],
     source: "fio rw=randread; sysbench fileio rndrd",
@@ -41,6 +43,7 @@ pub const WORKLOAD: Workload = Workload {
 };
 
 fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    let _limit = MemoryGroup::enter(arguments)?;
     let (size, record) = (arguments.size("size") << 20, (arguments.size("record") << 10).next_multiple_of(4096));
     let scratch = Scratch::new(arguments.text("path"))?;
     let file = stamped::made(&scratch.path("file"), 0, size)?;

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::files::Scratch;
 use crate::io_meter::{self, MEASURES};
 use crate::memory::Pages;
+use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::stamped;
 use crate::workload::{number, Workload, CACHE, COLD, DIRECTORY};
@@ -26,6 +27,7 @@ pub const WORKLOAD: Workload = Workload {
         number("size", "MiB in the file", 32, 1, 65_536),
         number("record", "KiB in a read", 64, 4, 1_024),
         CACHE,
+        MEMORY,
         DIRECTORY,
     ],
     source: "fio rw=read; sysbench fileio seqrd",
@@ -38,6 +40,7 @@ pub const WORKLOAD: Workload = Workload {
 };
 
 fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    let _limit = MemoryGroup::enter(arguments)?;
     let (size, record) = (arguments.size("size") << 20, (arguments.size("record") << 10).next_multiple_of(4096));
     let scratch = Scratch::new(arguments.text("path"))?;
     let file = stamped::made(&scratch.path("file"), 0, size)?;

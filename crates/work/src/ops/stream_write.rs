@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::files::Scratch;
 use crate::io_meter::{self, MEASURES};
 use crate::memory::Pages;
+use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::stamped;
 use crate::workload::{number, Domain, Parameter, Workload, DIRECTORY};
@@ -31,6 +32,7 @@ pub const WORKLOAD: Workload = Workload {
             summary: "when fsync is called",
             domain: Domain::Choice { default: "end", choices: &["end", "each", "no"] },
         },
+        MEMORY,
         DIRECTORY,
     ],
     source: "fio rw=write; lmbench lmdd; aio-stress without aio",
@@ -43,6 +45,7 @@ pub const WORKLOAD: Workload = Workload {
 };
 
 fn run(arguments: &Arguments, meter: &mut Meter) -> Result<(), Failure> {
+    let _limit = MemoryGroup::enter(arguments)?;
     let (size, record) = (arguments.size("size") << 20, (arguments.size("record") << 10).next_multiple_of(4096));
     let (each, end) = (arguments.text("fsync") == "each", arguments.text("fsync") == "end");
     let scratch = Scratch::new(arguments.text("path"))?;
