@@ -117,6 +117,9 @@ PUBLIC = {
     "ktrial.model.record": """
         StudyRecord
     """,
+    "ktrial.model.search": """
+        LeftOut Search
+    """,
     "ktrial.model.series": """
         Sampled Series SeriesKind TrialSampled
     """,
@@ -202,6 +205,9 @@ PUBLIC = {
     "ktrial.store": """
         Store StoredStudy default_location open_store
     """,
+    "ktrial.search.tuning": """
+        replayed run_search
+    """,
     "ktrial.runner.session": """
         TRIED_AGAIN run
     """,
@@ -231,6 +237,7 @@ MODULES = (
     "ktrial.stats.audit",
     "ktrial.importers",
     "ktrial.store",
+    "ktrial.search.tuning",
     "ktrial.runner.session",
     "ktrial.runner.result",
     "ktrial.report",

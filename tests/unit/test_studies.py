@@ -17,6 +17,7 @@ from ktrial.runner.study_file.tables import (
     KernelTable,
     MachineTable,
     MetricTable,
+    SearchTable,
     StudyTable,
     Table,
     WorkloadTable,
@@ -85,7 +86,7 @@ def test_a_broken_plugin_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 @pytest.mark.parametrize(
-    "table", [StudyTable, FactorTable, KernelTable, MachineTable, WorkloadTable, MetricTable]
+    "table", [StudyTable, FactorTable, KernelTable, MachineTable, WorkloadTable, MetricTable, SearchTable]
 )
 def test_every_key_is_documented(table: type[Table]) -> None:
     page = (STUDIES.parent / "docs" / "studies.md").read_text()

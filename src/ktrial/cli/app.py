@@ -1,8 +1,9 @@
 """The command `ktrial` and its commands."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import ktrial
 from ktrial.cli import baseline, bisect, kernel, knob, workload
@@ -23,15 +24,31 @@ from ktrial.cli.quiesce import quiesce
 from ktrial.cli.recommend import recommend
 from ktrial.cli.report import report
 from ktrial.cli.restore import at_start, restore
+from ktrial.cli.revalidate import revalidate
 from ktrial.cli.run import run
 from ktrial.cli.sanity import sanity
 from ktrial.cli.show import show
 from ktrial.cli.site import site
 from ktrial.cli.systems import systems
+from ktrial.cli.tune import tune
 from ktrial.cli.watch import watch
+
+
+class Commands(TyperGroup):
+    """All commands; their help fits a screen of 40 lines."""
+
+    def get_params(self, ctx: typer.Context) -> list[Any]:
+        """The options; Typer's own words for one of them take two lines."""
+        found: list[Any] = super().get_params(ctx)
+        for option in found:
+            if option.name == "show_completion":
+                option.help = "Show completion for the current shell."
+        return found
+
 
 app = typer.Typer(
     name="ktrial",
+    cls=Commands,
     rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -52,7 +69,7 @@ def _ktrial(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Controlled trials on Linux kernels: whether a change matters, and by how much."""
+    """Controlled trials on Linux kernels: whether a change matters, and how much."""
     if context.invoked_subcommand != "restore":
         at_start()
 
@@ -63,6 +80,8 @@ app.command("explain")(explain)
 app.command("check", cls=CheckCommand)(check)
 app.command("profile")(profile)
 app.command("counters")(counters)
+app.command("tune")(tune)
+app.command("revalidate")(revalidate)
 app.command("calibrate")(calibrate)
 app.command("analyze")(analyze)
 app.command("plan")(plan)

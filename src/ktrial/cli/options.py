@@ -54,6 +54,17 @@ def subsystem_names(incomplete: str) -> list[str]:
     return [name for name in subsystems() if name.startswith(incomplete)]
 
 
+def tunable_names(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the last of `k1,k2,…` with subsystems and knobs."""
+    from ktrial.knobs.catalogue import all_knobs, subsystems
+
+    before, comma, last = incomplete.rpartition(",")
+    named = [(name, f"all knobs of {name}") for name in subsystems()]
+    named += [(knob.name, knob.summary) for knob in all_knobs() if not knob.needs_reboot]
+    named += [(f"boot:{knob.name}", knob.summary) for knob in all_knobs() if knob.needs_reboot]
+    return [(f"{before}{comma}{name}", summary) for name, summary in named if name.startswith(last)]
+
+
 def study_names(incomplete: str) -> list[str]:
     """Complete the studies in the default store."""
     from ktrial.store import default_location, open_store

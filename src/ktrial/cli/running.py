@@ -52,11 +52,11 @@ def run_and_print(study: Study, ways: Ways, confirmation: Study | None = None) -
 
     Raises typer.Exit with 3 where trials failed.
     """
-    ended = _run_and_print(study, ways)
+    ended = run_and_show(study, ways)
     failed = summary.failed_trials(ended.record)
     result = as_json(ended.record, ended.store, ended.report, ended.whys)
     if confirmation:
-        confirmed = _run_and_print(confirmation, dataclasses.replace(ways, html=None))
+        confirmed = run_and_show(confirmation, dataclasses.replace(ways, html=None))
         failed = failed or summary.failed_trials(confirmed.record)
         result["confirmation"] = as_json(confirmed.record, confirmed.store, confirmed.report, confirmed.whys)
     if ways.json:
@@ -66,14 +66,17 @@ def run_and_print(study: Study, ways: Ways, confirmation: Study | None = None) -
 
 
 @dataclass(frozen=True)
-class _Ended:
+class Ended:
+    """A study that was run, and where its report is."""
+
     record: StudyRecord
     store: str
     report: Path | None
     whys: tuple[Why, ...]
 
 
-def _run_and_print(study: Study, ways: Ways) -> _Ended:
+def run_and_show(study: Study, ways: Ways) -> Ended:
+    """Run the study, write its report, and print its result unless JSON is wanted."""
     location = ways.store or default_location()
     with open_store(location) as store:
         with (
@@ -101,13 +104,18 @@ def _run_and_print(study: Study, ways: Ways) -> _Ended:
         raise problem
     if report and not ways.json:
         print(f"report: {report}")
-    return _Ended(record, name, report, reasons)
+    return Ended(record, name, report, reasons)
 
 
 def default_report(record: StudyRecord, location: str) -> Path:
     """Beside the store, or in the user's data directory where the store is on a server."""
+    return reports_beside(location) / f"{record.study.name}-{record.id}.html"
+
+
+def reports_beside(location: str) -> Path:
+    """The directory of reports for a store at this location."""
     directory = platformdirs.user_data_dir("ktrial") if "://" in location else Path(location).parent
-    return Path(directory) / "reports" / f"{record.study.name}-{record.id}.html"
+    return Path(directory) / "reports"
 
 
 def write_report(record: StudyRecord, path: Path, reasons: Sequence[Why] = ()) -> Path:

@@ -104,6 +104,11 @@ class PlannedTrial(Model):
     block: int
     treatment: Treatment
     perturbation: Perturbation
+    # Left out where they are empty: in a study without a search they mean nothing.
+    purpose: str = Field(default="", exclude_if=lambda found: not found)
+    """In a search, whose blocks are its asks: what the trial is for (model.tuning.Purpose)."""
+    compared_in: int | None = Field(default=None, exclude_if=lambda found: found is None)
+    """In a search: trials of the same number are compared with each other."""
 
     @property
     def key(self) -> str:

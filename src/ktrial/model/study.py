@@ -8,6 +8,7 @@ from ktrial.model.base import Model
 from ktrial.model.build import Build
 from ktrial.model.design import Design, Factor, LevelValue
 from ktrial.model.machine import CgroupLimits
+from ktrial.model.search import Search
 from ktrial.model.workload import CountedBy, WorkloadUse
 
 
@@ -121,6 +122,8 @@ class Study(Model):
     # Left out where it is empty: the digest of a study without builds must stay what it was.
     builds: dict[str, Build] = Field(default_factory=dict, exclude_if=lambda found: not found)
     """What the study calls a kernel → how it is built from source, before a factor changes that."""
+    search: Search | None = Field(default=None, exclude_if=lambda found: found is None)
+    """In place of factors: what is searched, and what for."""
 
     @property
     def blocks(self) -> int:

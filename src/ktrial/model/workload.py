@@ -111,7 +111,10 @@ class Command(Model):
     metrics: tuple[MetricRule, ...] = ()
     """Empty: wall clock."""
     repeats: int = Field(default=3, ge=1)
-    """Runs that count; one more runs first and is discarded."""
+    """Runs that count."""
+    # Left out where it is the default: the digest of a study must stay what it was.
+    discarded: int = Field(default=1, ge=0, exclude_if=lambda found: found == 1)
+    """Runs before those, which do not count: the first one meets cold caches."""
 
 
 class Sample(Model):

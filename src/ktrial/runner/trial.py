@@ -52,16 +52,21 @@ def run_trial(
     jobs: Iterable[Job],
     failed_boots: Mapping[Boot, KtrialError] = MappingProxyType({}),
     symbols: KernelSymbols | None = None,
+    *,
+    audited: bool = True,
 ) -> Trial:
     """Run the trial to its end, whatever its outcome.
 
     A workload that fails, or brings the guest down, does not keep the others from running: each starts from
     the restored state. A refused setting makes the whole trial invalid: it has no samples then. What failed
     while it was prepared is not booted again: `failed_boots` says how it failed. `symbols` are shared by the
-    trials of a run, so that each kernel's are looked up once.
+    trials of a run, so that each kernel's are looked up once. `audited`: look at this host first, where that
+    matters.
     Raises what says nothing about the treatment: HOST_PROBLEMS and MachineStopped.
     """
-    notes = _Notes(planned, symbols or KernelSymbols(), environment=environment.before(machine))
+    notes = _Notes(
+        planned, symbols or KernelSymbols(), environment=environment.before(machine) if audited else None
+    )
     for boot, of_boot in _by_boot(jobs).items():
         notes.kernel = boot.kernel
         try:

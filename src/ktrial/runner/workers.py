@@ -77,13 +77,17 @@ def trials_at_once(machine: Machine, asked: int | None) -> int:
 class Workers:
     """Threads that wait for the machine's guests. `events` is read by the thread that owns the store."""
 
-    def __init__(self, machine: Machine, at_once: int) -> None:
+    def __init__(
+        self, machine: Machine, at_once: int, symbols: KernelSymbols | None = None, *, audited: bool = True
+    ) -> None:
+        """`symbols`: those known from earlier workers. `audited`: look at the host before each trial."""
         self.events: SimpleQueue[Event] = SimpleQueue()
         self._machine = machine
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="trial")
         self._preparations: dict[Boot, Future[KtrialError | None]] = {}
         self._trials: list[Future[None]] = []
-        self._symbols = KernelSymbols()
+        self._symbols = symbols or KernelSymbols()
+        self._audited = audited
         self._stopped = False
 
     def begin(self, trials: Sequence[PlannedTrial], jobs: Mapping[str, Sequence[Job]]) -> None:
@@ -139,7 +143,7 @@ class Workers:
             boots = {job.boot for job in jobs}
             failed = {boot: error for boot in boots if (error := self._preparations[boot].result())}
             self.events.put(Started(planned))
-            trial = run_trial(self._machine, planned, jobs, failed, self._symbols)
+            trial = run_trial(self._machine, planned, jobs, failed, self._symbols, audited=self._audited)
         except BaseException as error:
             self._broken(error)
             raise

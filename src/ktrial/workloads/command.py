@@ -67,16 +67,17 @@ class CommandWorkload:
         return with_all_they_need(use.label, (program, *command.files))
 
     def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
-        """One run that is discarded, then the repeats. Raises ProgramNotFound."""
+        """The runs that are discarded, then the repeats. Raises ProgramNotFound."""
         command = _command(use)
         argv = (program_path(use.label, command.argv[0]), *command.argv[1:])
         run = run_step(argv, perturbation, ENVIRONMENT, directory="/tmp")
-        return (run,) * (command.repeats + 1)
+        return (run,) * (command.discarded + command.repeats)
 
     def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
         """One sample a metric. Raises WorkloadError where a run failed, or a metric is not in its output."""
         command = _command(use)
-        _, *counted = ended_well(use.label, results, wanted=command.repeats + 1)
+        wanted = command.discarded + command.repeats
+        counted = list(ended_well(use.label, results, wanted=wanted)[command.discarded :])
         rules = command.metrics or (WALL_TIME,)
         samples = tuple(_sample(use.label, rule, mode, counted) for rule in rules)
         if command.metrics or mode is not Mode.EXACT_PLUGIN:
@@ -88,7 +89,7 @@ class CommandWorkload:
 
         A program that marks regions of its own has those instead. Raises NoMarkedRegion.
         """
-        _, *counted = results
+        counted = list(results[_command(use).discarded :])
         return _region(use.label, counted)
 
     def operations(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> int:

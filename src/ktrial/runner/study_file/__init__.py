@@ -19,6 +19,7 @@ from ktrial.runner.study_file.levels import with_final_levels
 from ktrial.runner.study_file.machine import check_against_factors, machine_settings
 from ktrial.runner.study_file.mistakes import Mistakes, Source
 from ktrial.runner.study_file.patches import with_patches
+from ktrial.runner.study_file.search import search_of
 from ktrial.runner.study_file.shape import read_tables
 from ktrial.runner.study_file.tables import StudyTable
 from ktrial.runner.study_file.timed import timing
@@ -63,11 +64,11 @@ def _study(tables: StudyTable, name: str, directory: Path, known: Known, mistake
     known = named_by(known, tables.kernels)
     uses = workload_uses(tables.workloads, known, directory, mistakes)
     reader = BuildReader(known, directory, mistakes)
-    factors = FactorReader(known, uses, reader, mistakes).read(tables.factors)
+    factors = _factors(tables, FactorReader(known, uses, reader, mistakes), mistakes)
     machine = machine_settings(tables.machine, known, directory, mistakes)
     check_against_factors(tables.machine, factors, mistakes)
     design, listed = design_of(tables, factors, mistakes)
-    in_time = timing(tables.timed, machine.kind, uses, mistakes)
+    in_time = None if tables.search else timing(tables.timed, machine.kind, uses, mistakes)
     _check_size(factors, design, len(listed), in_time.blocks if in_time else tables.perturbations, mistakes)
     source = next((factor for factor in factors if factor.kind is FactorKind.SOURCE), None)
     study = Study(
@@ -83,10 +84,21 @@ def _study(tables: StudyTable, name: str, directory: Path, known: Known, mistake
         listed=listed,
         seed=tables.seed,
         timing=in_time,
+        search=search_of(tables, machine, uses, known, mistakes) if tables.search else None,
     )
     if not mistakes:
         check_builds(study, mistakes)
     return with_final_levels(study, directory)
+
+
+def _factors(tables: StudyTable, reader: FactorReader, mistakes: Mistakes) -> tuple[Factor, ...]:
+    """The factors; a study that searches has none."""
+    if tables.search is None:
+        return reader.read(tables.factors)
+    if tables.factors:
+        problem = "a study compares the levels of factors, or it searches: it cannot do both"
+        mistakes.add(("search",), problem)
+    return ()
 
 
 def _check_size(

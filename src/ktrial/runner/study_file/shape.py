@@ -15,6 +15,7 @@ from ktrial.runner.study_file.tables import (
     KernelTable,
     MachineTable,
     MetricTable,
+    SearchTable,
     StudyTable,
     Table,
     TimedTable,
@@ -28,6 +29,7 @@ _BELOW: dict[str, type[Table]] = {
     "timed": TimedTable,
     "kernels": KernelTable,
     "factors": FactorTable,
+    "search": SearchTable,
     "workloads": WorkloadTable,
     "metrics": MetricTable,
 }
@@ -36,8 +38,12 @@ _MANY = {"kernels", "factors", "workloads", "metrics"}
 
 def read_tables(data: dict[str, Any], mistakes: Mistakes) -> StudyTable | None:
     """The study's tables; None where something is wrong, which `mistakes` then holds."""
+    if not {"factors", "search"} & data.keys():
+        allowed = StudyTable.model_fields["factors"].description
+        mistakes.add(("factors",), f'the key "factors" is missing: {allowed}')
     try:
-        return StudyTable.model_validate(data)
+        tables = StudyTable.model_validate(data)
+        return None if mistakes else tables
     except ValidationError as error:
         for details in error.errors():
             _note(details, mistakes)

@@ -228,6 +228,23 @@ class TimedTable(Table):
     )
 
 
+class SearchTable(Table):
+    """`[search]`."""
+
+    knobs: list[Text] = Field(
+        description='a list of knobs: ["sched", "vm.dirty_ratio=5..60", "boot:nohz=on,off"]'
+    )
+    maximise: list[Text] = Field([], description='a list of metrics: ["rps"]')
+    minimise: list[Text] = Field([], description='a list of metrics: ["p99"]')
+    subject_to: list[Text] = Field([], description='a list of limits: ["p99<=20ms", "errors==0"]')
+    budget: int | None = Field(None, ge=1, le=100_000, description="a number of runs, from 1 to 100000")
+    time: Budget | None = Field(None, description='a time: "30 min", "2 h"')
+    optimiser: Text = Field("tpe", description="tpe, random or gp")
+    at_once: int | None = Field(
+        None, ge=1, le=1024, description="trials at once in exact mode, from 1 to 1024; else one a core"
+    )
+
+
 class FactorTable(Table):
     """`[factors.NAME]`."""
 
@@ -278,6 +295,7 @@ class WorkloadTable(Table):
     files: list[Text] = Field([], description='a list of the command\'s files: ["bench.sh"]')
     metrics: list[MetricTable] = Field([], description="a list of tables; wall clock where it is not given")
     repeats: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
+    discarded: int = Field(1, ge=0, le=1000, description="a whole number from 0 to 1000")
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -308,7 +326,10 @@ class StudyTable(Table):
     kernels: dict[str, KernelTable] = Field(
         {}, description="tables of kernels to be built from source: [kernels.mine]"
     )
-    factors: dict[str, FactorTable] = Field(description="tables: [factors.kernel]")
+    factors: dict[str, FactorTable] = Field({}, description="tables: [factors.kernel]")
+    search: SearchTable | None = Field(
+        None, description="a table, in place of factors: knobs, maximise, minimise, subject_to, budget"
+    )
     workloads: list[Annotated[WorkloadTable, BeforeValidator(_by_name)]] = Field(
         description='a list of names and tables: ["syscall", { name = "hackbench", groups = 2 }]'
     )

@@ -66,7 +66,7 @@ def _built_in_use(table: WorkloadTable, known: Known, path: KeyPath, mistakes: M
     if description is None:
         mistakes.unknown(path, "workload", table.name, known.workloads)
         return WorkloadUse(name=table.name)
-    for key in sorted(table.model_fields_set & {"files", "metrics", "repeats"}):
+    for key in sorted(table.model_fields_set & {"files", "metrics", "repeats", "discarded"}):
         mistakes.add((*path, key), f'"{key}" is for a workload with a "command"; {table.name} is built in')
     parameters = {each.name: each for each in description.parameters}
     values = {}
@@ -98,6 +98,7 @@ def _command_use(
         files=files,
         metrics=tuple(_rules(table.metrics, (*path, "metrics"), mistakes)),
         repeats=table.repeats,
+        discarded=table.discarded,
     )
     return WorkloadUse(name=table.name, command=command)
 

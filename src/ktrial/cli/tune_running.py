@@ -1,0 +1,282 @@
+"""Runs a search from the command line: plan, runs, answer."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktrial import machines
+from ktrial.cli.counting import BadOption
+from ktrial.cli.progress import progress
+from ktrial.cli.terminal import messages, output, print_json, say
+from ktrial.cli.tune_texts import print_plan, print_tuned
+from ktrial.errors import HostChangeForbidden, NothingToResume
+from ktrial.machines import CountingMachine, Machine
+from ktrial.model.study import Study
+from ktrial.model.trial import Trial
+from ktrial.model.tuning import Purpose, Tuned
+from ktrial.report import figures
+from ktrial.report.printable import one_line
+from ktrial.report.tuning_answer import Answer, answer_of, write_answer
+from ktrial.runner.host_changes import machine_for
+from ktrial.runner.observer import Silent
+from ktrial.runner.sources import Sources, the_real_ones
+from ktrial.runner.this_system import sources_for
+from ktrial.runner.tuning.known_noise import Known, known_noise
+from ktrial.runner.tuning.space import search_of, with_space
+from ktrial.runner.tuning.treatments import observation
+from ktrial.store import Store, default_location, open_store
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ktrial.search.tune.measuring import Stage
+
+HOST = "host"
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a search is run and shown."""
+
+    json: bool = False
+    store: str | None = None
+    html: Path | None = None
+    no_html: bool = False
+    dry_run: bool = False
+    allow_host_changes: bool = False
+    answer: Path | None = None
+    apply: bool = False
+
+
+@contextmanager
+def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Machine, Sources]]:
+    """The machine that the study asks for, checked, and where kernels and workloads come from."""
+    with machine_for(study, allow_host_changes=allow_host_changes, say=say) as host:
+        machine = host or machines.find(study.machine.kind)
+        if isinstance(machine, CountingMachine):
+            machine.count_by(study.machine.count)
+        machine.check()
+        yield machine, sources_for(machine, the_real_ones())
+
+
+def search(study: Study, ways: Ways) -> None:
+    """Make the space, print the plan, search, print the answer."""
+    _check(study, ways)
+    with open_store(ways.store or default_location()) as store:
+        with (
+            on_machine(study, allow_host_changes=ways.allow_host_changes) as (machine, sources),
+            progress(quiet=True) as observer,
+        ):
+            known = with_space(study, machine, sources, observer)
+            tuned = _searched(known, store, machine, sources, ways)
+        if tuned is not None:
+            _end(known, tuned, store, ways)
+
+
+def go_on(ways: Ways) -> None:
+    """Go on with the newest search that has not ended. Raises NothingToResume."""
+    from ktrial.search.tuning import replayed
+
+    with open_store(ways.store or default_location()) as store:
+        for stored in reversed(store.studies()):
+            study = stored.study
+            known = bool(study.search and study.search.space)
+            if known and replayed(study, store.trials(stored.id, counted=False)) is None:
+                break
+        else:
+            raise NothingToResume(store=store.name)
+        _check(study, ways)
+        with on_machine(study, allow_host_changes=ways.allow_host_changes) as (machine, sources):
+            tuned = _searched(study, store, machine, sources, ways)
+        if tuned is not None:
+            _end(study, tuned, store, ways)
+
+
+def _check(study: Study, ways: Ways) -> None:
+    """What would only come out after the last run is said before the first."""
+    if ways.apply and study.machine.kind != HOST:
+        problem = (
+            f"trials ran on the machine {study.machine.kind}: --answer DIR writes what is to be installed"
+        )
+        raise BadOption(option="--apply", problem=problem)
+    if study.machine.kind == HOST and not ways.dry_run and not ways.allow_host_changes:
+        raise HostChangeForbidden(machine=HOST, what="change the knobs that are searched")
+
+
+def _searched(study: Study, store: Store, machine: Machine, sources: Sources, ways: Ways) -> Tuned | None:
+    """The answer; None after a dry run."""
+    from ktrial.search.tuning import run_search
+
+    known = known_noise(study, store)
+    shown = output() if ways.dry_run and not ways.json else messages()
+    plan = _plan(study, machine, known)
+    if ways.dry_run and ways.json:
+        print_json(plan)
+    else:
+        print_plan(study, plan, shown)
+    if ways.dry_run:
+        return None
+    watch = _Watch(study, messages(), known.seconds, done=len(_stored(study, store)))
+    return run_search(
+        study, store=store, machine=machine, observer=watch, sources=sources, progress=watch.stage
+    )
+
+
+def _stored(study: Study, store: Store) -> tuple[Trial, ...]:
+    return store.trials(store.study(study), counted=False)
+
+
+def _plan(study: Study, machine: Machine, known: Known) -> dict[str, object]:
+    """What is known before the first run."""
+    from ktrial.search.tune.plan import outlook
+    from ktrial.workloads.runs import EXACT_MODES
+
+    search, space = search_of(study)
+    exact = machine.mode in EXACT_MODES
+    noise = 0.0 if exact else known.noise
+    runs = search.budget.runs
+    if runs is None and known.seconds and search.budget.seconds:
+        runs = int(search.budget.seconds / known.seconds)
+    found = None
+    if runs is not None and (exact or noise):
+        found = outlook(
+            space, search.goal, runs, noise or 0.0, perturbations=study.perturbations if exact else 1
+        )
+    seconds = search.budget.seconds
+    if seconds is None and known.seconds and runs is not None:
+        seconds = runs * known.seconds / search.at_once
+    return {
+        "study": study.name,
+        "machine": study.machine.kind,
+        "workload": search.goal.workload,
+        "objectives": [one.model_dump(mode="json") for one in search.goal.objectives],
+        "guards": [str(one) for one in search.goal.guards],
+        "space": space.model_dump(mode="json"),
+        "left_out": [one.model_dump() for one in search.left_out],
+        "runs": runs,
+        "at_once": search.at_once,
+        "noise": noise,
+        "noise_from": "exact mode" if exact else known.source,
+        "smallest_effect": found.smallest_effect if found else None,
+        "shares": vars(found.shares) if found else None,
+        "run_seconds": known.seconds,
+        "seconds": seconds,
+    }
+
+
+@dataclass
+class _Watch(Silent):
+    """A line for each run, nothing while one goes on: drawing would disturb what is measured here."""
+
+    study: Study
+    console: "Console"
+    run_seconds: float | None
+    done: int = 0
+    """Runs of an earlier part of this search, which are not told again."""
+    began: float = field(default_factory=time.monotonic)
+    ran: int = 0
+    baseline: list[float] = field(default_factory=list)
+    runs: int = 0
+    told_noise: bool = False
+
+    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+        """See Observer."""
+        if not done:
+            self.console.print(f"{name}: {what}")
+
+    def stopping(self) -> None:
+        """See Observer."""
+        self.console.print("stopping: what is finished is being stored")
+
+    def stage(self, stage: "Stage") -> None:
+        """What the search says of itself."""
+        self.runs = stage.runs
+        if stage.text and stage.done >= self.done:
+            self.console.print(one_line(stage.text))
+        if not stage.text and stage.done > self.done:
+            self.ran += 1
+            self._tell(stage)
+
+    def _tell(self, stage: "Stage") -> None:
+        seconds = (time.monotonic() - self.began) / self.ran
+        left = figures.duration(max(1, seconds * (stage.runs - stage.done)))
+        what = f"run {stage.done} of at most {stage.runs}: {_DOING[stage.purpose]}"
+        self.console.print(f"{what}, about {left} left".replace("\u00a0", " "))
+
+
+_DOING = {
+    Purpose.CALIBRATE: "the baseline",
+    Purpose.EXPLORE: "exploring",
+    Purpose.CONTEND: "the best so far again",
+    Purpose.ABLATE: "taking back what does not matter",
+    Purpose.CONFIRM: "confirming on fresh runs",
+}
+
+
+def _end(study: Study, tuned: Tuned, store: Store, ways: Ways) -> None:
+    """Write the answer and the report, apply it where that was asked for, and print."""
+    number = store.study(study)
+    answer = answer_of(study, tuned, _in_force(store.trials(number, counted=False), tuned))
+    files = write_answer(answer, ways.answer) if ways.answer and answer else ()
+    applied = _apply(study, answer) if ways.apply and answer else ()
+    report = _report(study, tuned, number, store.name, ways)
+    if ways.json:
+        print_json(
+            {
+                **tuned.model_dump(mode="json"),
+                "study": study.name,
+                "left_out": [one.model_dump() for one in search_of(study)[0].left_out],
+                "settings": answer.in_force if answer else {},
+                "files": [str(file) for file in files],
+                "applied": list(applied),
+                "report": str(report) if report else None,
+                "store": store.name,
+                "id": number,
+            }
+        )
+        return
+    print_tuned(study, tuned, answer, output())
+    for file in files:
+        print(f"written: {file}")
+    for line in applied:
+        print(f"in force: {line}")
+    if applied:
+        say("to put back what was there: ktrial restore")
+    if report:
+        print(f"report: {report}")
+
+
+def _in_force(trials: tuple[Trial, ...], tuned: Tuned) -> dict[str, str]:
+    """The answer's settings as they were read back in the last run that had them."""
+    wanted = tuned.confirmed or {}
+    for trial in reversed(trials):
+        found = observation(trial)
+        if wanted and found.configuration == wanted and not found.failure:
+            return {name: trial.settings.get(name, value) for name, value in wanted.items()}
+    return dict(wanted)
+
+
+def _apply(study: Study, answer: Answer) -> tuple[str, ...]:
+    """Set the answer's knobs here, through the journal, to stay."""
+    from ktrial.knobs import changing
+    from ktrial.target import LocalTarget
+
+    with changing(LocalTarget(), f"tune {study.name}", lasting=True, say=say) as changes:
+        done = changes.apply(*answer.configuration.items())
+    return tuple(f"{one.name} = {one.now} (was {one.before})" for one in done)
+
+
+def _report(study: Study, tuned: Tuned, number: int, store: str, ways: Ways) -> Path | None:
+    if ways.no_html:
+        return None
+    from ktrial.cli.running import reports_beside, write_page
+    from ktrial.report.tuning import page
+
+    path = ways.html or reports_beside(store) / f"{study.name}-{number}.html"
+    return write_page(page(study, tuned), path, f"ktrial report {number}")
+
+
+__all__ = ["Ways", "go_on", "on_machine", "search"]

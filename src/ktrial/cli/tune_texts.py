@@ -1,0 +1,214 @@
+"""What `ktrial tune` prints: the plan before anything is spent, and the answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ktrial.cli.terminal import breakable
+from ktrial.model.study import Study
+from ktrial.model.tuning import Dimension, Effect, Goal, Tuned
+from ktrial.model.verdict import Comparison
+from ktrial.report import figures
+from ktrial.report.printable import one_line, shortened
+from ktrial.report.tuning_answer import Answer
+from ktrial.report.words import VERDICTS
+from ktrial.runner.tuning.space import search_of
+
+_MOST_LEFT_OUT = 40
+_MOST_FAILURES = 5
+_VALUE_COLUMNS = 30
+
+
+def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
+    """What will be searched, for how long, and what can come of it."""
+    search, space = search_of(study)
+    console.print(Text(f"{study.name}: {wanted(search.goal)}", style="bold"))
+    console.print(Text(f"{search.goal.workload} on the machine {study.machine.kind}"))
+    console.print()
+    table = _table("knob", "now", "searched", "what it does")
+    for one in space.dimensions:
+        table.add_row(one.name, shortened(one.default, _VALUE_COLUMNS) or "–", values_of(one), one.summary)
+    console.print(table)
+    if space.constraints:
+        console.print(Text(f"kept: {'; '.join(map(str, space.constraints))}"))
+    if search.left_out:
+        _print_left_out(study, console)
+    console.print()
+    for line in _prospects(plan):
+        console.print(Text(breakable(line)))
+
+
+def wanted(goal: Goal) -> str:
+    """`higher rps, with p99 <= 20 ms`."""
+    objectives = " and ".join(f"{one.direction.value} {one.metric}" for one in goal.objectives)
+    return f"{objectives}, with {', '.join(map(str, goal.guards))}" if goal.guards else objectives
+
+
+def values_of(dimension: Dimension) -> str:
+    """`5 … 60`, `100,000 … 1,000,000,000 (logarithmic)`, `none, bfq`."""
+    if dimension.range is None:
+        return shortened(", ".join(value or "(not given)" for value in dimension.choices), 60)
+    found = dimension.range
+    how = " (logarithmic)" if found.log else ""
+    unit = f" {dimension.unit}" if dimension.unit else ""
+    return f"{found.low:.12g} … {found.high:.12g}{unit}{how}"
+
+
+def _print_left_out(study: Study, console: Console) -> None:
+    """Knobs that are not searched, those with the same reason together."""
+    left_out = search_of(study)[0].left_out
+    by_reason: dict[str, list[str]] = {}
+    for one in left_out:
+        by_reason.setdefault(one.reason, []).append(one.name)
+    console.print()
+    console.print(Text(f"left out: {len(left_out)}"))
+    for reason, names in list(by_reason.items())[:_MOST_LEFT_OUT]:
+        console.print(Text(f"  {', '.join(names)}: {one_line(reason)}"))
+    if len(by_reason) > _MOST_LEFT_OUT:
+        console.print(Text(f"  and {len(by_reason) - _MOST_LEFT_OUT} more reasons: --json"))
+
+
+def _prospects(plan: Mapping[str, Any]) -> list[str]:
+    """Noise, smallest effect, runs and time, as far as they are known."""
+    lines = []
+    noise, smallest = plan["noise"], plan["smallest_effect"]
+    if noise is None:
+        lines.append("noise of one run: not known yet; the first runs are of the baseline, and tell")
+        lines.append("  (ktrial calibrate, with the same workload, tells before)")
+    elif noise:
+        lines.append(f"noise of one run: {figures.percentage(noise)} ({plan['noise_from']})")
+    else:
+        lines.append("noise of one run: none (exact mode)")
+    if smallest is not None:
+        lines.append(f"smallest gain that this budget can show: {figures.percentage(smallest)}")
+    runs, seconds, each = plan["runs"], plan["seconds"], plan["run_seconds"]
+    budget = (
+        f"at most {figures.counted(runs, 'run')}" if runs is not None else "as many runs as there is time for"
+    )
+    if plan["at_once"] > 1:
+        budget += f", {plan['at_once']} at once"
+    if seconds is not None:
+        about = "" if plan["runs"] is None else "about "
+        budget += f", {about}{figures.duration(seconds)}"
+    elif each is None:
+        budget += "; how long a run takes, the first one tells"
+    lines.append(f"budget: {budget}")
+    if shares := plan["shares"]:
+        lines.append(
+            f"  of them: {shares['calibrate']} for the baseline, {shares['explore']} to explore, "
+            f"{shares['contend']} for contenders, {shares['ablate']} to take knobs back, "
+            f"{2 * shares['blocks']} to confirm"
+        )
+    return lines
+
+
+def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, console: Console) -> None:
+    """The answer with its settings, what was dropped, what went wrong."""
+    goal = tuned.goal
+    console.print(Text(f"{study.name}: {wanted(goal)}", style="bold"))
+    console.print(Text(_spent(tuned), style="dim"))
+    console.print()
+    if tuned.comparisons:
+        console.print(_confirmation(tuned.comparisons))
+        console.print()
+    if answer:
+        console.print(_settings(tuned, answer))
+        console.print()
+    _print_dropped(tuned.dropped, console)
+    _print_front(tuned, console)
+    _print_failures(tuned, console)
+    for warning in tuned.warnings:
+        console.print(Text(breakable(one_line(f"note: {warning.text}; {warning.advice}")), style="yellow"))
+    if tuned.seen is not None and answer:
+        seen = breakable(figures.change(tuned.seen))
+        console.print(
+            Text(f"The best single run of the search showed {seen}: chance is in that.", style="dim")
+        )
+    console.print(Text(breakable(one_line(tuned.answer)), style="bold"))
+
+
+def _spent(tuned: Tuned) -> str:
+    ran = breakable(figures.counted(len(tuned.observations), "run"))
+    noise = f"noise of one run {figures.percentage(tuned.noise)}" if tuned.noise else "no noise (exact mode)"
+    smallest = figures.percentage(tuned.smallest_effect)
+    return breakable(f"{ran}, {figures.duration(tuned.seconds)}; {noise}; gains from {smallest} can be shown")
+
+
+def _confirmation(comparisons: tuple[Comparison, ...]) -> Table:
+    table = _table("confirmed on fresh runs", "before", "after", "change", "interval, %", "verdict")
+    for one in comparisons:
+        table.add_row(
+            f"{one.metric}, {one.unit}" if one.unit else one.metric,
+            figures.number(one.baseline_value),
+            figures.number(one.value),
+            breakable(figures.change(one.ratio)),
+            figures.interval(one.low, one.high),
+            VERDICTS[one.verdict].word,
+        )
+    return table
+
+
+def _settings(tuned: Tuned, answer: Answer) -> Table:
+    """Each setting of the answer, with its own effect."""
+    table = _table("setting", "was", "now", "its own effect", "interval, %")
+    own = {name: effect for effect in tuned.kept for name in effect.names}
+    for name, value in answer.configuration.items():
+        effect = own.get(name)
+        shown = one_line(answer.in_force.get(name, value))
+        together = (
+            f" (with {', '.join(set(effect.names) - {name})})" if effect and len(effect.names) > 1 else ""
+        )
+        table.add_row(
+            name,
+            shortened(answer.defaults[name], _VALUE_COLUMNS) or "–",
+            shortened(shown, _VALUE_COLUMNS),
+            f"{breakable(figures.change(effect.ratio))}{together}" if effect else "–",
+            figures.interval(effect.low, effect.high) if effect else "",
+        )
+    return table
+
+
+def _print_dropped(dropped: tuple[Effect, ...], console: Console) -> None:
+    for one in dropped:
+        names = " and ".join(one.names)
+        why = one.reason or breakable(f"{figures.change(one.ratio)} ({figures.interval(one.low, one.high)})")
+        console.print(Text(one_line(f"taken back: {names}: {why}")))
+    if dropped:
+        console.print()
+
+
+def _print_front(tuned: Tuned, console: Console) -> None:
+    if not tuned.front:
+        return
+    first, second = (one.metric for one in tuned.goal.objectives)
+    table = _table("front", first, second, "runs")
+    for point in tuned.front:
+        shown = ", ".join(f"{name}={value}" for name, value in point.configuration.items()) or "as it was"
+        one, other = (breakable(figures.change(ratio)) for ratio in point.ratios)
+        table.add_row(shown, one, other, str(point.runs))
+    console.print(table)
+    console.print()
+
+
+def _print_failures(tuned: Tuned, console: Console) -> None:
+    failed = [one for one in tuned.observations if one.failure]
+    if not failed:
+        return
+    console.print(Text(f"{breakable(figures.counted(len(failed), 'run'))} failed:"))
+    for one in failed[:_MOST_FAILURES]:
+        what = ", ".join(f"{name}={value}" for name, value in one.configuration.items()) or "the baseline"
+        console.print(Text(f"  {shortened(what, 60)}: {shortened(one.failure, 160)}"))
+    if len(failed) > _MOST_FAILURES:
+        console.print(Text(f"  and {len(failed) - _MOST_FAILURES} more"))
+    console.print()
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        number = name in {"before", "after", "change", "interval, %", "its own effect", "runs"}
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    return table

@@ -1,0 +1,58 @@
+"""A search as one HTML page: its path, the confirmation, what was kept, what was taken back. No script."""
+
+from collections.abc import Mapping
+
+from markupsafe import Markup
+
+from ktrial.model.study import Study
+from ktrial.model.tuning import Purpose, Tuned, TunedInteraction
+from ktrial.report import figures, words
+from ktrial.report.charts.search import picture
+from ktrial.report.printable import shortened
+from ktrial.report.templating import environment, text_of
+from ktrial.report.tuning_answer import Answer
+from ktrial.runner.tuning.space import search_of
+
+PURPOSES = {
+    Purpose.CALIBRATE: "the baseline, for the noise",
+    Purpose.EXPLORE: "exploring",
+    Purpose.CONTEND: "contenders, again",
+    Purpose.ABLATE: "with a knob taken back",
+    Purpose.CONFIRM: "confirming, on fresh runs",
+}
+
+
+def page(study: Study, tuned: Tuned, answer: Answer | None = None) -> str:
+    """The page as text. `answer`: with the settings as they were read back."""
+    made = environment()
+    made.globals.update(figures=figures, words=words, shortened=shortened)
+    search, _ = search_of(study)
+    return made.get_template("tuning.html.j2").render(
+        study=study,
+        tuned=tuned,
+        answer=answer,
+        left_out=search.left_out,
+        chart=picture(tuned),
+        purposes=PURPOSES,
+        used=list(dict.fromkeys(one.purpose for one in tuned.observations)),
+        corners=[(one, corners(one)) for one in tuned.interactions],
+        own={name: effect for effect in tuned.kept for name in effect.names},
+        settings=configuration_text,
+        failed=[one for one in tuned.observations if one.failure],
+        style=Markup(text_of("page.css") + text_of("tuning.css")),
+    )
+
+
+def configuration_text(configuration: Mapping[str, str]) -> str:
+    """`vm.swappiness=10, vm.dirty_ratio=40`; `as it was` for the baseline."""
+    return (
+        ", ".join(f"{name}={value or '(not given)'}" for name, value in configuration.items()) or "as it was"
+    )
+
+
+def corners(one: TunedInteraction) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Heights, 0 to 100 from the top, of two lines: the first knob's change, without and with the second."""
+    low, high = min(one.corners), max(one.corners)
+    wide = high - low or 1.0
+    neither, first, second, both = (round(90 - 80 * (each - low) / wide, 1) for each in one.corners)
+    return (neither, first), (second, both)
