@@ -162,7 +162,9 @@ class Space(Model):
         return left is None or right is None or related(left, order.relation, right)
 
     def _number(self, text: str, configuration: Mapping[str, str]) -> float | None:
-        shown = self.value(configuration, text) if text in self.names else text
+        shown = configuration.get(text) or next(
+            (one.default for one in self.dimensions if one.name == text), text
+        )
         try:
             return float(shown)
         except ValueError:

@@ -3,3 +3,8 @@
 Nothing here knows a machine: `tune` asks for runs through `Measuring`, and gives a `Tuned`.
 docs/tune.md says how it searches, and what stands behind each step.
 """
+
+from ktrial.search.tune.measuring import Ask, Measuring, Progress, Stage
+from ktrial.search.tune.tune import tune
+
+__all__ = ["Ask", "Measuring", "Progress", "Stage", "tune"]

@@ -1,0 +1,297 @@
+"""The search's model of what the settings do: a Gaussian process whose prior says that most do little.
+
+The logarithm of the objective, so that effects multiply, is
+
+    level + drift(time) + sum over dimensions f_i(x_i) + sum over pairs f_ij(x_i, x_j) + noise
+
+where every f is anchored at the defaults: it is 0 where its dimension is unchanged (the anchored
+decomposition of Rabitz and Alis, J. Math. Chem. 25, 1999, with the additive kernels of Duvenaud, Nickisch and
+Rasmussen, NeurIPS 2011). So f_i *is* what changing the knob alone does, and runs of the baseline speak of
+level and drift only. A dimension's amplitude is estimated from the data, with a prior near nothing
+(automatic relevance determination), and pairs inherit theirs from both (effect heredity): that is the
+shrinkage that keeps a lucky run from winning. Runs that lie where the rest cannot explain them count as less
+(outliers, by their leave-one-out residuals: Rasmussen and Williams 2006, section 5.4.2).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrial.search.tune.space import Ground, place_of
+
+Array = NDArray[np.float64]
+
+_LENGTH = 0.45
+"""Over what part of a range an effect keeps its direction."""
+_LEVEL = 1.0
+"""Prior standard deviation of the level: anything."""
+_AMPLITUDE, _AMPLITUDE_SPREAD = 0.02, 1.0
+"""A knob's typical effect, and the standard deviation of its logarithm."""
+_PAIRS, _PAIRS_SPREAD = 150.0, 1.0
+"""Variance of a pair over the product of its knobs' variances: two of 4 % have one of 2 %."""
+_DRIFT, _DRIFT_SPREAD = 0.004, 0.8
+_NOISE_SPREAD = 0.35
+_DRIFT_LENGTH = 0.15
+"""Of the whole search."""
+_OUTLYING = 3.0
+_HINTS = 12
+"""Steps of the fit at most, from where the last one ended."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """What was measured, one row a run."""
+
+    places: Array
+    """Shape (runs, dimensions): coordinates, or the number of the choice."""
+    times: Array
+    """Where in the search, 0 to 1; shape (runs,)."""
+    scores: Array
+    """Logarithms, larger is better; shape (runs,)."""
+
+
+class Frame:
+    """How configurations become rows of numbers."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self._places: list[dict[str, float]] = [{} for _ in ground.space.dimensions]
+        defaults = [each.default for each in ground.space.dimensions]
+        self._chosen = np.array([each.range is None for each in ground.space.dimensions])
+        self._origin = np.array([self._place(at, value) for at, value in enumerate(defaults)])
+
+    def rows(self, configurations: Sequence[Mapping[str, str]]) -> Array:
+        """Shape (configurations, dimensions): coordinates; of a choice, its number (0: the default)."""
+        found = np.tile(self._origin, (len(configurations), 1))
+        for row, configuration in enumerate(configurations):
+            for name, value in configuration.items():
+                at = self.ground.index[name]
+                found[row, at] = self._place(at, value)
+        return found
+
+    def kernels(self, left: Array, right: Array) -> Array:
+        """Each dimension's anchored kernel; shape (dimensions, left, right)."""
+        near, far = left.T[:, :, None], right.T[:, None, :]
+        found = np.empty((len(self._origin), len(left), len(right)))
+        chosen, spans = self._chosen, ~self._chosen
+        found[chosen] = (near[chosen] == far[chosen]) & (near[chosen] != 0)
+        origin = self._origin[spans][:, None, None]
+        found[spans] = _bell(near[spans] - far[spans])
+        found[spans] -= _bell(near[spans] - origin) * _bell(far[spans] - origin)
+        return found
+
+    def own(self, rows: Array) -> Array:
+        """Each row's kernel with itself; shape (dimensions, rows, 1)."""
+        same = np.where(self._chosen, rows != 0, 1 - _bell(rows - self._origin) ** 2)
+        return np.asarray(same.T[:, :, None], dtype=np.float64)
+
+    def _place(self, at: int, value: str) -> float:
+        known = self._places[at]
+        if value not in known:
+            dimension = self.ground.space.dimensions[at]
+            codes = self.ground.codes.get(dimension.name, {})
+            known[value] = place_of(dimension, value) if dimension.range else float(codes[value])
+        return known[value]
+
+
+def _bell(distance: Array) -> Array:
+    return np.asarray(np.exp(-0.5 * (distance / _LENGTH) ** 2))
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """The model's free numbers."""
+
+    amplitudes: Array
+    """Standard deviation of each dimension's effect; shape (dimensions,)."""
+    pairs: float
+    drift: float
+    noise: float
+
+    @property
+    def logs(self) -> Array:
+        """As one vector of logarithms."""
+        return np.log(np.concatenate([self.amplitudes, [self.pairs, self.drift, self.noise]]))
+
+    @classmethod
+    def of(cls, logs: Array) -> "Strengths":
+        """From such a vector."""
+        values = np.exp(logs)
+        return cls(values[:-3], float(values[-3]), float(values[-2]), float(values[-1]))
+
+    def covariance(self, kernels: Array) -> Array:
+        """Of the settings' effects; `kernels` as Frame gives them."""
+        scaled = kernels * (self.amplitudes**2)[:, None, None]
+        total = scaled.sum(axis=0)
+        return np.asarray(total + 0.5 * self.pairs * (total**2 - (scaled**2).sum(axis=0)))
+
+
+def drift_kernel(left: Array, right: Array) -> Array:
+    """Of unit variance; shape (left, right)."""
+    return np.asarray(np.exp(-0.5 * ((left[:, None] - right[None, :]) / _DRIFT_LENGTH) ** 2))
+
+
+@dataclass(frozen=True)
+class Surface:
+    """What the runs so far say about every configuration."""
+
+    frame: Frame
+    data: Data
+    strengths: Strengths
+    excess: Array
+    """How many times its share of noise variance each run got for lying far out; 1 for most."""
+    factor: Array
+    """Lower Cholesky factor of the runs' covariance."""
+    weights: Array
+    """The covariance's inverse times the scores."""
+
+    def gain(self, configurations: Sequence[Mapping[str, str]]) -> tuple[Array, Array]:
+        """Mean (shape (n,)) and covariance (n, n) of the logarithm of each one's ratio to the baseline."""
+        rows = self.frame.rows(configurations)
+        return self.gain_of(rows)
+
+    def mean(self, configurations: Sequence[Mapping[str, str]]) -> Array:
+        """The mean alone."""
+        between = self._effects(self.frame.rows(configurations), self.data.places)
+        return np.asarray(between @ self.weights)
+
+    def gain_of(self, rows: Array) -> tuple[Array, Array]:
+        """`gain`, of rows as Frame gives them."""
+        from scipy.linalg import solve_triangular
+
+        between = self._effects(rows, self.data.places)
+        spread = solve_triangular(self.factor, between.T, lower=True)
+        return between @ self.weights, self._effects(rows, rows) - spread.T @ spread
+
+    def spread(self, configurations: Sequence[Mapping[str, str]]) -> Array:
+        """Standard deviation of each one's log gain."""
+        from scipy.linalg import solve_triangular
+
+        rows = self.frame.rows(configurations)
+        within = solve_triangular(self.factor, self._effects(rows, self.data.places).T, lower=True)
+        own = self.strengths.covariance(self.frame.own(rows))[:, 0]
+        return np.asarray(np.sqrt(np.maximum(own - (within**2).sum(axis=0), 0.0)))
+
+    def contrast(
+        self, configurations: Sequence[Mapping[str, str]], weights: Sequence[float]
+    ) -> tuple[float, float]:
+        """Mean and standard deviation of a weighted sum of gains: +1 and -1 for what one knob does."""
+        mean, covariance = self.gain(configurations)
+        factors = np.asarray(weights)
+        return float(factors @ mean), math.sqrt(max(float(factors @ covariance @ factors), 0.0))
+
+    def drifted(self) -> Array:
+        """What drift added to each run's score."""
+        return np.asarray(
+            self.strengths.drift**2 * drift_kernel(self.data.times, self.data.times) @ self.weights
+        )
+
+    def level(self) -> float:
+        """The baseline's score, without drift."""
+        return float(_LEVEL**2 * self.weights.sum())
+
+    def _effects(self, left: Array, right: Array) -> Array:
+        return self.strengths.covariance(self.frame.kernels(left, right))
+
+
+def fit(frame: Frame, data: Data, noise: float, start: Strengths | None = None) -> Surface:
+    """The model of these runs. `noise` is what the baseline's runs say of it, as a standard deviation.
+
+    `start` is where an earlier fit ended. Deterministic.
+    """
+    kernels = frame.kernels(data.places, data.places)
+    strengths = start or _prior(len(kernels), noise)
+    excess = np.ones(len(data.scores))
+    for _ in range(3):
+        strengths = _fitted(strengths, kernels, data, excess, noise)
+        new = _outliers(strengths, kernels, data)
+        if np.allclose(new, excess, rtol=0.2):
+            break
+        excess = new
+    factor = np.linalg.cholesky(_covariance(strengths, kernels, data, excess))
+    weights = _solved(factor, data.scores)
+    return Surface(frame, data, strengths, excess, factor, weights)
+
+
+def _prior(dimensions: int, noise: float) -> Strengths:
+    return Strengths(np.full(dimensions, _AMPLITUDE), _PAIRS, _DRIFT, noise)
+
+
+def _covariance(strengths: Strengths, kernels: Array, data: Data, excess: Array) -> Array:
+    time = strengths.drift**2 * drift_kernel(data.times, data.times)
+    effects = strengths.covariance(kernels)
+    return np.asarray(effects + time + _LEVEL**2 + np.diag(strengths.noise**2 * excess))
+
+
+def _solved(factor: Array, scores: Array) -> Array:
+    from scipy.linalg import cho_solve
+
+    return np.asarray(cho_solve((factor, True), scores))
+
+
+def _fitted(start: Strengths, kernels: Array, data: Data, excess: Array, noise: float) -> Strengths:
+    from scipy.optimize import minimize
+
+    prior = _prior(len(kernels), noise).logs
+    spreads = np.array([_AMPLITUDE_SPREAD] * len(kernels) + [_PAIRS_SPREAD, _DRIFT_SPREAD, _NOISE_SPREAD])
+    found = minimize(
+        lambda logs: _evidence(logs, prior, spreads, kernels, data, excess),
+        start.logs,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(each - 4 * spread, each + 4 * spread) for each, spread in zip(prior, spreads, strict=True)],
+        options={"maxiter": _HINTS},
+    )
+    return Strengths.of(found.x)
+
+
+def _evidence(
+    logs: Array, prior: Array, spreads: Array, kernels: Array, data: Data, excess: Array
+) -> tuple[float, Array]:
+    """Minus the logarithm of the marginal likelihood and the prior, with its gradient.
+
+    Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), equations 5.8 and 5.9.
+    """
+    from scipy.linalg import cho_solve
+
+    strengths = Strengths.of(logs)
+    time = strengths.drift**2 * drift_kernel(data.times, data.times)
+    scaled = kernels * (strengths.amplitudes**2)[:, None, None]
+    total = scaled.sum(axis=0)
+    pairs = 0.5 * strengths.pairs * (total**2 - (scaled**2).sum(axis=0))
+    own = strengths.noise**2 * excess
+    factor = np.linalg.cholesky(total + pairs + time + _LEVEL**2 + np.diag(own))
+    weights = cho_solve((factor, True), data.scores)
+    inverse = cho_solve((factor, True), np.eye(len(weights)))
+    slope = np.outer(weights, weights) - inverse
+    along = (scaled * (slope * (1 + strengths.pairs * total))).sum(axis=(1, 2))
+    along -= strengths.pairs * ((scaled**2) * slope).sum(axis=(1, 2))
+    rest = [0.5 * (slope * pairs).sum(), (slope * time).sum(), float(np.diag(slope) @ own)]
+    gradient = -np.concatenate([along, rest])
+    away = (logs - prior) / spreads
+    value = 0.5 * float(data.scores @ weights) + float(np.log(np.diag(factor)).sum())
+    return value + 0.5 * float(away @ away), gradient + away / spreads
+
+
+def _outliers(strengths: Strengths, kernels: Array, data: Data) -> Array:
+    """Each run's share of noise: more for one that the others cannot explain.
+
+    The leave-one-out residual is that of the model which gives the run no weight of its own.
+    """
+    from scipy.linalg import cho_solve
+
+    excess = np.ones(len(data.scores))
+    for _ in range(max(1, len(excess) // 8)):
+        factor = np.linalg.cholesky(_covariance(strengths, kernels, data, excess))
+        weights = _solved(factor, data.scores)
+        alone = np.diag(cho_solve((factor, True), np.eye(len(weights))))
+        apart = np.abs(weights) / np.sqrt(alone)
+        worst = int(np.argmax(np.where(excess > 1, 0.0, apart)))
+        if apart[worst] < _OUTLYING:
+            break
+        residual = weights[worst] / alone[worst]
+        excess[worst] = max(4.0, (residual / strengths.noise) ** 2)
+    return excess
