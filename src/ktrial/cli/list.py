@@ -38,8 +38,15 @@ def list_studies(store: StoreOption = None, all_: All = False, json: Json = Fals
 
 
 def _is_a_users(one: "StoredStudy", planned: "Plan") -> bool:
-    """A study file can choose no name with a colon, and has at least two treatments to compare."""
+    """A study file can choose no name with a colon, and has a search or at least two treatments."""
+    if one.study.search:
+        return True
     return ":" not in one.study.name and len(planned.treatments) > 1
+
+
+def _planned(one: "StoredStudy", planned: "Plan") -> int | None:
+    """How many trials there will be; of a search at most; None where only its time is limited."""
+    return one.study.search.budget.runs if one.study.search else len(planned.trials)
 
 
 def _data(one: "StoredStudy", planned: "Plan", store: str) -> dict[str, Any]:
@@ -48,7 +55,7 @@ def _data(one: "StoredStudy", planned: "Plan", store: str) -> dict[str, Any]:
         "study": one.study.name,
         "question": one.study.question,
         "created": one.created.isoformat(),
-        "planned": len(planned.trials),
+        "planned": _planned(one, planned),
         "finished": one.finished,
         "failed": one.failed,
         "store": store,
@@ -64,7 +71,7 @@ def _print(rows: "list[tuple[StoredStudy, Plan]]") -> None:
     table = Table("id", "study", "made", "trials", "question", box=None, pad_edge=False, header_style="bold")
     for one, planned in rows:
         failed = f", {one.failed} failed" if one.failed else ""
-        trials = f"{one.finished}/{len(planned.trials)}{failed}"
+        trials = f"{one.finished}/{_planned(one, planned) or '?'}{failed}"
         made = figures.moment(one.created)
         table.add_row(str(one.id), one_line(one.study.name), made, trials, one_line(one.study.question))
     output().print(table)

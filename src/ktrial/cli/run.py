@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.cli.options import Count, Html, Jobs, Json, NoHtml, Perturbations, StoreOption, study_files
-from ktrial.errors import KtrialError
+from ktrial.errors import KtrialError, SearchNotRun
 
 if TYPE_CHECKING:
     from ktrial.model.study import Study
@@ -116,6 +116,8 @@ def _loaded(file: Path, patches: Sequence[str], perturbations: int | None, count
     from ktrial.runner.study_file import load
 
     loaded = load(shipped.file_of(file), known(), patches)
+    if loaded.search:
+        raise SearchNotRun(study=file)
     if perturbations is not None:
         loaded = loaded.model_copy(update={"perturbations": perturbations})
     return loaded if count is None else _counted_by(loaded, count)

@@ -20,6 +20,7 @@ def show(
     """Show a study's verdicts again; nothing is run."""
     from ktrial.cli.result_json import as_json
     from ktrial.cli.stored import find
+    from ktrial.cli.tune_shown import show_search
     from ktrial.cli.verdicts import print_result
     from ktrial.cli.whys import MOST_WORKLOADS, print_whys
     from ktrial.report import whys
@@ -27,7 +28,11 @@ def show(
     from ktrial.store import default_location, open_store
 
     with open_store(store or default_location()) as opened:
-        record = record_of(opened, find(opened, study).id)
+        stored = find(opened, study)
+        if stored.study.search and not console:
+            show_search(stored, opened, json=json)
+            return
+        record = record_of(opened, stored.id)
         name, reasons = (
             opened.name,
             () if console else whys(opened, record, None if json else MOST_WORKLOADS + 1),

@@ -1,7 +1,7 @@
 """Runs a search from the command line: plan, runs, answer."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,8 @@ from ktrial import machines
 from ktrial.cli.counting import BadOption
 from ktrial.cli.progress import progress
 from ktrial.cli.terminal import messages, output, print_json, say
-from ktrial.cli.tune_texts import print_plan, print_tuned
+from ktrial.cli.tune_shown import end
+from ktrial.cli.tune_texts import print_plan, prospects
 from ktrial.errors import HostChangeForbidden, NothingToResume
 from ktrial.machines import CountingMachine, Machine
 from ktrial.model.study import Study
@@ -19,14 +20,13 @@ from ktrial.model.trial import Trial
 from ktrial.model.tuning import Purpose, Tuned
 from ktrial.report import figures
 from ktrial.report.printable import one_line
-from ktrial.report.tuning_answer import Answer, answer_of, write_answer
 from ktrial.runner.host_changes import machine_for
 from ktrial.runner.observer import Silent
 from ktrial.runner.sources import Sources, the_real_ones
 from ktrial.runner.this_system import sources_for
-from ktrial.runner.tuning.known_noise import Known, known_noise
+from ktrial.runner.tuning.known_noise import Known, known_noise, measured_noise
+from ktrial.runner.tuning.naming import wanted_of
 from ktrial.runner.tuning.space import search_of, with_space
-from ktrial.runner.tuning.treatments import observation
 from ktrial.store import Store, default_location, open_store
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def search(study: Study, ways: Ways) -> None:
             progress(quiet=True) as observer,
         ):
             known = with_space(study, machine, sources, observer)
+            _require_leave(study, ways)
             tuned = _searched(known, store, machine, sources, ways)
         if tuned is not None:
             _end(known, tuned, store, ways)
@@ -89,6 +90,7 @@ def go_on(ways: Ways) -> None:
         else:
             raise NothingToResume(store=store.name)
         _check(study, ways)
+        _require_leave(study, ways)
         with on_machine(study, allow_host_changes=ways.allow_host_changes) as (machine, sources):
             tuned = _searched(study, store, machine, sources, ways)
         if tuned is not None:
@@ -97,11 +99,17 @@ def go_on(ways: Ways) -> None:
 
 def _check(study: Study, ways: Ways) -> None:
     """What would only come out after the last run is said before the first."""
+    if study.search:
+        wanted_of(study.search.knobs)
     if ways.apply and study.machine.kind != HOST:
         problem = (
             f"trials ran on the machine {study.machine.kind}: --answer DIR writes what is to be installed"
         )
         raise BadOption(option="--apply", problem=problem)
+
+
+def _require_leave(study: Study, ways: Ways) -> None:
+    """Raise HostChangeForbidden."""
     if study.machine.kind == HOST and not ways.dry_run and not ways.allow_host_changes:
         raise HostChangeForbidden(machine=HOST, what="change the knobs that are searched")
 
@@ -119,7 +127,15 @@ def _searched(study: Study, store: Store, machine: Machine, sources: Sources, wa
         print_plan(study, plan, shown)
     if ways.dry_run:
         return None
-    watch = _Watch(study, messages(), known.seconds, done=len(_stored(study, store)))
+    noise_is_new = not plan["noise"] and plan["noise_from"] != "exact mode"
+    watch = _Watch(
+        study,
+        messages(),
+        done=len(_stored(study, store)),
+        look=(lambda: _plan(study, machine, measured_noise(study, _stored(study, store))))
+        if noise_is_new
+        else None,
+    )
     return run_search(
         study, store=store, machine=machine, observer=watch, sources=sources, progress=watch.stage
     )
@@ -167,20 +183,23 @@ def _plan(study: Study, machine: Machine, known: Known) -> dict[str, object]:
     }
 
 
+_SECONDS_BETWEEN_LINES = 2.0
+
+
 @dataclass
 class _Watch(Silent):
-    """A line for each run, nothing while one goes on: drawing would disturb what is measured here."""
+    """A line now and then, nothing while one goes on: drawing would disturb what is measured here."""
 
     study: Study
     console: "Console"
-    run_seconds: float | None
     done: int = 0
     """Runs of an earlier part of this search, which are not told again."""
+    look: Callable[[], dict[str, object]] | None = None
+    """The plan anew, once the baseline's first runs have shown the noise; None: it was known before."""
     began: float = field(default_factory=time.monotonic)
     ran: int = 0
-    baseline: list[float] = field(default_factory=list)
-    runs: int = 0
-    told_noise: bool = False
+    told: float = 0.0
+    purpose: Purpose = Purpose.CALIBRATE
 
     def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
         """See Observer."""
@@ -193,12 +212,18 @@ class _Watch(Silent):
 
     def stage(self, stage: "Stage") -> None:
         """What the search says of itself."""
-        self.runs = stage.runs
+        if stage.purpose is not Purpose.CALIBRATE and self.look:
+            look, self.look = self.look, None
+            for line in prospects(look()):
+                self.console.print(line)
         if stage.text and stage.done >= self.done:
             self.console.print(one_line(stage.text))
         if not stage.text and stage.done > self.done:
             self.ran += 1
-            self._tell(stage)
+            now = time.monotonic()
+            if stage.purpose is not self.purpose or now - self.told >= _SECONDS_BETWEEN_LINES:
+                self.purpose, self.told = stage.purpose, now
+                self._tell(stage)
 
     def _tell(self, stage: "Stage") -> None:
         seconds = (time.monotonic() - self.began) / self.ran
@@ -217,66 +242,13 @@ _DOING = {
 
 
 def _end(study: Study, tuned: Tuned, store: Store, ways: Ways) -> None:
-    """Write the answer and the report, apply it where that was asked for, and print."""
-    number = store.study(study)
-    answer = answer_of(study, tuned, _in_force(store.trials(number, counted=False), tuned))
-    files = write_answer(answer, ways.answer) if ways.answer and answer else ()
-    applied = _apply(study, answer) if ways.apply and answer else ()
-    report = _report(study, tuned, number, store.name, ways)
-    if ways.json:
-        print_json(
-            {
-                **tuned.model_dump(mode="json"),
-                "study": study.name,
-                "left_out": [one.model_dump() for one in search_of(study)[0].left_out],
-                "settings": answer.in_force if answer else {},
-                "files": [str(file) for file in files],
-                "applied": list(applied),
-                "report": str(report) if report else None,
-                "store": store.name,
-                "id": number,
-            }
-        )
-        return
-    print_tuned(study, tuned, answer, output())
-    for file in files:
-        print(f"written: {file}")
-    for line in applied:
-        print(f"in force: {line}")
-    if applied:
-        say("to put back what was there: ktrial restore")
-    if report:
-        print(f"report: {report}")
-
-
-def _in_force(trials: tuple[Trial, ...], tuned: Tuned) -> dict[str, str]:
-    """The answer's settings as they were read back in the last run that had them."""
-    wanted = tuned.confirmed or {}
-    for trial in reversed(trials):
-        found = observation(trial)
-        if wanted and found.configuration == wanted and not found.failure:
-            return {name: trial.settings.get(name, value) for name, value in wanted.items()}
-    return dict(wanted)
-
-
-def _apply(study: Study, answer: Answer) -> tuple[str, ...]:
-    """Set the answer's knobs here, through the journal, to stay."""
-    from ktrial.knobs import changing
-    from ktrial.target import LocalTarget
-
-    with changing(LocalTarget(), f"tune {study.name}", lasting=True, say=say) as changes:
-        done = changes.apply(*answer.configuration.items())
-    return tuple(f"{one.name} = {one.now} (was {one.before})" for one in done)
-
-
-def _report(study: Study, tuned: Tuned, number: int, store: str, ways: Ways) -> Path | None:
-    if ways.no_html:
-        return None
-    from ktrial.cli.running import reports_beside, write_page
-    from ktrial.report.tuning import page
-
-    path = ways.html or reports_beside(store) / f"{study.name}-{number}.html"
-    return write_page(page(study, tuned), path, f"ktrial report {number}")
-
-
-__all__ = ["Ways", "go_on", "on_machine", "search"]
+    end(
+        study,
+        tuned,
+        store,
+        json=ways.json,
+        html=ways.html,
+        no_html=ways.no_html,
+        directory=ways.answer,
+        apply=ways.apply,
+    )

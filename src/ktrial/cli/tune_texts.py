@@ -20,6 +20,7 @@ from ktrial.runner.tuning.space import search_of
 _MOST_LEFT_OUT = 40
 _MOST_FAILURES = 5
 _VALUE_COLUMNS = 30
+_SUMMARY_COLUMNS = 36
 
 
 def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
@@ -30,14 +31,15 @@ def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
     console.print()
     table = _table("knob", "now", "searched", "what it does")
     for one in space.dimensions:
-        table.add_row(one.name, shortened(one.default, _VALUE_COLUMNS) or "–", values_of(one), one.summary)
+        summary = shortened(one.summary, _SUMMARY_COLUMNS)
+        table.add_row(one.name, shortened(one.default, _VALUE_COLUMNS) or "–", values_of(one), summary)
     console.print(table)
     if space.constraints:
         console.print(Text(f"kept: {'; '.join(map(str, space.constraints))}"))
     if search.left_out:
         _print_left_out(study, console)
     console.print()
-    for line in _prospects(plan):
+    for line in prospects(plan):
         console.print(Text(breakable(line)))
 
 
@@ -71,13 +73,14 @@ def _print_left_out(study: Study, console: Console) -> None:
         console.print(Text(f"  and {len(by_reason) - _MOST_LEFT_OUT} more reasons: --json"))
 
 
-def _prospects(plan: Mapping[str, Any]) -> list[str]:
+def prospects(plan: Mapping[str, Any]) -> list[str]:
     """Noise, smallest effect, runs and time, as far as they are known."""
     lines = []
     noise, smallest = plan["noise"], plan["smallest_effect"]
     if noise is None:
-        lines.append("noise of one run: not known yet; the first runs are of the baseline, and tell")
-        lines.append("  (ktrial calibrate, with the same workload, tells before)")
+        lines.append(
+            "noise of one run: not known yet; the baseline, which runs first, tells (or ktrial calibrate)"
+        )
     elif noise:
         lines.append(f"noise of one run: {figures.percentage(noise)} ({plan['noise_from']})")
     else:

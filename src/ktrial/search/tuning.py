@@ -69,7 +69,7 @@ def replayed(study: Study, trials: Sequence[Trial]) -> Tuned | None:
 def _tune(
     study: Study, measuring: "TrialMeasuring | _Replay", stored: Sequence[Trial], progress: Progress
 ) -> Tuned:
-    from ktrial.search.tune.tune import tune  # numpy and Optuna take their time to load
+    from ktrial.search.tune import tune  # numpy and Optuna take their time to load
 
     search, space = search_of(study)
     return tune(
@@ -80,7 +80,7 @@ def _tune(
         seed=study.seed,
         done=sorted(map(observation, stored), key=lambda one: one.order),
         progress=progress,
-        optimiser=search.optimiser,
+        optimiser_name=search.optimiser,
     )
 
 

@@ -8,7 +8,7 @@ from ktrial.model.tuning import Observation, Purpose, Tuned
 from ktrial.model.workload import Direction
 from ktrial.report import figures
 
-LEFT, RIGHT, TOP, BOTTOM = 64.0, 16.0, 16.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 78.0, 16.0, 16.0, 40.0
 WIDTH, HEIGHT = 900.0, 300.0
 _Scale = Callable[[float], float]
 

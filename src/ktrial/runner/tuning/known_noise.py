@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ktrial.errors import KtrialError
@@ -38,6 +38,14 @@ def known_noise(study: Study, store: Store) -> Known:
     return Known(noise, seconds, source if noise is not None else "")
 
 
+def measured_noise(study: Study, trials: Sequence[Trial]) -> Known:
+    """From the first runs of the search itself."""
+    done = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
+    seconds = statistics.median(trial.seconds for trial in done) if done else None
+    noise = _of_baseline(study, done, fewest=2)
+    return Known(noise, seconds, "the baseline's first runs" if noise is not None else "")
+
+
 def _like(study: Study, store: Store) -> Iterable[Trial]:
     """Trials of the same workload on the same machine, as it is."""
     for stored in reversed(store.studies()[-_STUDIES:]):
@@ -61,7 +69,7 @@ def _calibrated(study: Study, store: Store) -> float | None:
     return None
 
 
-def _of_baseline(study: Study, trials: Iterable[Trial]) -> float | None:
+def _of_baseline(study: Study, trials: Iterable[Trial], fewest: int = _FEWEST) -> float | None:
     metric = _metric(study)
     values = [
         math.log(sample.value)
@@ -70,7 +78,7 @@ def _of_baseline(study: Study, trials: Iterable[Trial]) -> float | None:
         for sample in trial.samples
         if sample.metric == metric and sample.value > 0
     ]
-    return statistics.stdev(values) if len(values) >= _FEWEST else None
+    return statistics.stdev(values) if len(values) >= fewest else None
 
 
 def _metric(study: Study) -> str:

@@ -198,10 +198,14 @@ class TrialMeasuring:
         """What keeps the very first run from being measured would keep all others: nothing is stored then."""
         if self._slowest:
             return
-        if found.failure:
-            raise TuneBaselineFailed(problem=found.failure)
         goal = search_of(self.study)[0].goal
         wanted = (*(one.metric for one in goal.objectives), *(one.metric for one in goal.guards))
+        for metric in wanted:
+            if f"the metric {metric} is not in what it printed" in found.failure:
+                how = f"say how it is found: --metric '{metric}=REGEX', or --metric {metric}=json:PATH"
+                raise ObjectiveMissing(metric=metric, printed="", hint=how)
+        if found.failure:
+            raise TuneBaselineFailed(problem=found.failure)
         for metric in wanted:
             if metric not in found.values:
                 raise ObjectiveMissing(metric=metric, printed=", ".join(found.values) or "nothing")

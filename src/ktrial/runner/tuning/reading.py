@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ktrial.knobs import System, finding
 from ktrial.knobs.values import form_of
@@ -19,6 +20,7 @@ from ktrial.target import Failure, LocalTarget, Read, Step, StepResult, Target, 
 _ALWAYS = ("/proc/sys/kernel/osrelease", "/proc/mounts")
 """What has to be known to say why something is not there."""
 _ABSENT = Failure(errno=2, name="ENOENT", text="No such file or directory")
+_WRITABLE = 0o222
 AS_IT_IS = Treatment(levels={})
 """The treatment that changes nothing."""
 
@@ -55,7 +57,9 @@ class Here:
     def why_fixed(self, path: str) -> str:
         """Why the file cannot be changed; empty where it can."""
         if isinstance(self.target, LocalTarget):
-            return "" if os.access(path, os.W_OK) else "its file may not be written here"
+            # Root may open what the kernel gives nobody the right to write, and is refused then.
+            written = os.access(path, os.W_OK) and Path(path).stat().st_mode & _WRITABLE
+            return "" if written else "its file may not be written here"
         return self.refusals.get(path, "")
 
 

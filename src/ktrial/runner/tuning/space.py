@@ -3,8 +3,16 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ktrial.errors import KnobError, KnobNeedsInstance, KnobNotOnMachine, SpaceEmpty
-from ktrial.knobs import find
+from ktrial.errors import (
+    KnobAbsent,
+    KnobError,
+    KnobNeedsInstance,
+    KnobNotOnMachine,
+    SpaceEmpty,
+    UnknownKnob,
+)
+from ktrial.errors.nearest import nearest
+from ktrial.knobs import catalogue, find
 from ktrial.machines import Machine
 from ktrial.model.knob import Knob, KnobKind, version_of
 from ktrial.model.search import LeftOut, Search
@@ -109,9 +117,12 @@ class _Making:
                 self._leave_out(each.name, f"{_said(error)}: name one, {each.name}@NAME")
                 continue
             except KnobError as error:
+                if isinstance(error, KnobAbsent) and each.knob is None and not each.name.startswith("/"):
+                    names = (knob.name for knob in catalogue.all_knobs())
+                    raise UnknownKnob(knob=each.name, similar=nearest(each.name, names)) from None
                 if each.by_itself:
                     raise
-                self._leave_out(each.name, _said(error))
+                self._leave_out(each.name, _said(error).removeprefix(f"knob {each.name} "))
                 continue
             for one in found:
                 fixed = here.why_fixed(one.path)

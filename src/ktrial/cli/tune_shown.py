@@ -1,0 +1,126 @@
+"""The answer of a search: printed, as JSON, as files, as a page, in force; from a run, or from the store."""
+
+from pathlib import Path
+from typing import Any
+
+from ktrial.cli.running import reports_beside, write_page
+from ktrial.cli.terminal import output, print_json, say
+from ktrial.cli.tune_texts import print_tuned
+from ktrial.errors import Interrupted
+from ktrial.model.study import Study
+from ktrial.model.trial import Trial
+from ktrial.model.tuning import Tuned
+from ktrial.report.tuning_answer import Answer, answer_of, write_answer
+from ktrial.runner.tuning.space import search_of
+from ktrial.runner.tuning.treatments import observation
+from ktrial.store import Store, StoredStudy
+
+
+def end(
+    study: Study,
+    tuned: Tuned,
+    store: Store,
+    *,
+    json: bool,
+    html: Path | None,
+    no_html: bool,
+    directory: Path | None,
+    apply: bool,
+) -> None:
+    """Write the answer to the directory, apply it where that was asked for, write the report, and print."""
+    number = store.study(study)
+    answer = _answer(study, tuned, store.trials(number, counted=False))
+    files = write_answer(answer, directory) if directory and answer else ()
+    applied = _apply(study, answer) if apply and answer else ()
+    report = None if no_html else _written(study, tuned, answer, number, store.name, html)
+    if json:
+        print_json(
+            {
+                **_as_json(study, tuned, answer, store.name, number),
+                "files": [str(file) for file in files],
+                "applied": list(applied),
+                "report": str(report) if report else None,
+            }
+        )
+        return
+    print_tuned(study, tuned, answer, output())
+    for file in files:
+        print(f"written: {file}")
+    for line in applied:
+        print(f"in force: {line}")
+    if applied:
+        say("to put back what was there: ktrial restore")
+    if report:
+        print(f"report: {report}")
+
+
+def show_search(stored: StoredStudy, store: Store, *, json: bool) -> None:
+    """What `ktrial show` says of a search. Raises Interrupted where it has not ended."""
+    tuned, answer = _replayed(stored, store)
+    if json:
+        print_json(_as_json(stored.study, tuned, answer, store.name, stored.id))
+    else:
+        print_tuned(stored.study, tuned, answer, output())
+
+
+def report_search(stored: StoredStudy, store: Store, html: Path | None) -> Path:
+    """Write the page of a search anew. Raises Interrupted where it has not ended, ReportNotWritten."""
+    tuned, answer = _replayed(stored, store)
+    return _written(stored.study, tuned, answer, stored.id, store.name, html)
+
+
+def _replayed(stored: StoredStudy, store: Store) -> tuple[Tuned, Answer | None]:
+    from ktrial.search.tuning import replayed
+
+    trials = store.trials(stored.id, counted=False)
+    tuned = replayed(stored.study, trials)
+    if tuned is None:
+        what = f"the search {stored.study.name} has {len(trials)} runs, and has not ended"
+        raise Interrupted(what=what, resume="ktrial tune --resume goes on with it")
+    return tuned, _answer(stored.study, tuned, trials)
+
+
+def _answer(study: Study, tuned: Tuned, trials: tuple[Trial, ...]) -> Answer | None:
+    release = next((one.provenance.kernel_release for one in trials if one.provenance.kernel_release), "")
+    return answer_of(study, tuned, _in_force(trials, tuned), release)
+
+
+def _in_force(trials: tuple[Trial, ...], tuned: Tuned) -> dict[str, str]:
+    """The answer's settings as they were read back in the last run that had them."""
+    wanted = tuned.confirmed or {}
+    for trial in reversed(trials):
+        found = observation(trial)
+        if wanted and found.configuration == wanted and not found.failure:
+            return {name: trial.settings.get(name, value) for name, value in wanted.items()}
+    return dict(wanted)
+
+
+def _apply(study: Study, answer: Answer) -> tuple[str, ...]:
+    """Set the answer's knobs here, through the journal, to stay."""
+    from ktrial.knobs import changing
+    from ktrial.target import LocalTarget
+
+    with changing(LocalTarget(), f"tune {study.name}", lasting=True, say=say) as changes:
+        done = changes.apply(*answer.configuration.items())
+    return tuple(f"{one.name} = {one.now.strip()} (was {one.before.strip()})" for one in done)
+
+
+def _written(
+    study: Study, tuned: Tuned, answer: Answer | None, number: int, store: str, html: Path | None
+) -> Path:
+    from ktrial.report.tuning import page
+
+    path = html or reports_beside(store) / f"{study.name}-{number}.html"
+    return write_page(page(study, tuned, answer), path, f"ktrial report {number}")
+
+
+def _as_json(study: Study, tuned: Tuned, answer: Answer | None, store: str, number: int) -> dict[str, Any]:
+    return {
+        **tuned.model_dump(mode="json"),
+        "study": study.name,
+        "machine": study.machine.kind,
+        "left_out": [one.model_dump() for one in search_of(study)[0].left_out],
+        "settings": answer.in_force if answer else {},
+        "store": store,
+        "id": number,
+    }
