@@ -5,6 +5,6 @@ docs/tune.md says how it searches, and what stands behind each step.
 """
 
 from ktrial.search.tune.measuring import Ask, Measuring, Progress, Stage
-from ktrial.search.tune.tune import tune
+from ktrial.search.tune.searching import tune
 
 __all__ = ["Ask", "Measuring", "Progress", "Stage", "tune"]

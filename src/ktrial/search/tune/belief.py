@@ -32,23 +32,23 @@ class Belief:
         self._risk: Surface | None = None
         self.seen: tuple[Observation, ...] = ()
 
-    def learn(self, observations: Sequence[Observation]) -> None:
-        """Fit again, to all of these runs."""
+    def learn(self, observations: Sequence[Observation], *, quick: bool = False) -> None:
+        """Fit again, to all of these runs; `quick` keeps the strengths of effects and noise."""
         self.seen = tuple(observations)
         good = [each for each in observations if not self.scores.failure(each)]
         values = np.array([self.scores.of(each) for each in good])
         before: Sequence[Surface | None] = self.surfaces or [None] * values.shape[1]
-        self.surfaces = [self._fitted(good, values[:, at], old, self.noise) for at, old in enumerate(before)]
+        self.surfaces = [self._fitted(good, values[:, at], old, quick=quick) for at, old in enumerate(before)]
         self._risk = self._risks(observations)
 
     def _fitted(
-        self, runs: Sequence[Observation], values: Array, old: Surface | None, noise: float
+        self, runs: Sequence[Observation], values: Array, old: Surface | None, *, quick: bool
     ) -> Surface:
         places = self._frame.rows([each.configuration for each in runs])
         times = np.array([each.order / self._horizon for each in runs])
         # The level's prior is centred where the runs are; the baseline's own level is then estimated.
         data = Data(places, times, values - float(np.median(values)))
-        return fit(self._frame, data, noise, old.strengths if old else None)
+        return fit(self._frame, data, self.noise, old.strengths if old else None, quick=quick)
 
     def _risks(self, observations: Sequence[Observation]) -> Surface | None:
         """How near to what failed, or exceeded a guard: 0 to 1."""
@@ -94,7 +94,7 @@ class Belief:
         run = self.distinct()
         order = np.argsort(-value(run), kind="stable")[:starts] if run else []
         ends = [self.walk(start, value) for start in ({}, *(run[at] for at in order))]
-        return ends[int(np.argmax(value(ends)))]
+        return self.ground.space.only_changes(ends[int(np.argmax(value(ends)))])
 
     def distinct(self) -> list[Configuration]:
         """Every configuration that was run, and is not known to be unsafe."""

@@ -13,7 +13,7 @@ from ktrial.search.tune.belief import Belief
 Array = NDArray[np.float64]
 _SURE = 1.959964
 """Standard deviations of a 95 % interval."""
-_PLACES, _DRAWS = 64, 200
+_PLACES, _DRAWS = 32, 200
 _MOST_INTERACTIONS = 6
 
 
@@ -87,8 +87,8 @@ def importance(belief: Belief, seed: int) -> tuple[Importance, ...]:
 
 def _draws(mean: Array, covariance: Array, rng: np.random.Generator) -> Array:
     """From a normal distribution whose covariance may be flat in some directions; shape (draws, places)."""
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    hair = 1e-9 + 1e-6 * float(np.diag(covariance).mean())
+    root = np.linalg.cholesky(covariance + hair * np.eye(len(mean)))
     return np.asarray(mean + rng.standard_normal((_DRAWS, len(mean))) @ root.T)
 
 

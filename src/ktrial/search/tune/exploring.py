@@ -27,6 +27,8 @@ _ENOUGH = 12
 """Configurations after which a guard that none has kept is given up."""
 _DEAR_BATCH = 8
 """Configurations that are chosen together, and put in order, where some changes need a boot or a build."""
+_REFIT = 4
+"""Contending runs after which the strengths of effects and noise are estimated again."""
 _BOLDNESS = (0.5, 0.0)
 """Standard deviations of doubt that count as promise, in turn: look around, then check the best."""
 
@@ -83,7 +85,7 @@ class Explorer:
 
         def chosen(count: int) -> list[Configuration]:
             nonlocal turn
-            belief.learn(self._ledger.observations)
+            belief.learn(self._ledger.observations, quick=turn % _REFIT != 0)
             found: list[Configuration] = []
             for _ in range(count):
                 best = belief.best(_BOLDNESS[turn % len(_BOLDNESS)])

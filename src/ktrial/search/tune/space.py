@@ -162,16 +162,14 @@ class Ground:
 
         A dimension of which only one of its group may be changed takes the others back with it.
         """
-        found = []
-        for value in self.alternatives[name]:
-            changed = {**configuration, name: value}
-            if value != self.space[name].default:
-                rivals = {other for names in self.groups.values() if name in names for other in names}
-                changed = {key: each for key, each in changed.items() if key == name or key not in rivals}
-            changed = self.space.only_changes(changed)
-            if changed != configuration and self.space.holds(changed):
-                found.append(changed)
-        return found
+        rivals = {other for names in self.groups.values() if name in names for other in names}
+        rest = {key: value for key, value in configuration.items() if key != name}
+        alone = {key: value for key, value in rest.items() if key not in rivals}
+        here = configuration.get(name, self.space[name].default)
+        default, *others = self.alternatives[name]
+        found = [rest] if here != default else []
+        found += [{**alone, name: value} for value in others if value != here]
+        return [each for each in found if self.space.holds(each)]
 
     def in_order_of_cost(self, batch: Iterable[Configuration]) -> list[Configuration]:
         """So that what is dear to change changes least often: kernels, then builds, then boots."""

@@ -15,7 +15,7 @@ shrinkage that keeps a lucky run from winning. Runs that lie where the rest cann
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,11 +83,6 @@ class Frame:
         found[spans] -= _bell(near[spans] - origin) * _bell(far[spans] - origin)
         return found
 
-    def own(self, rows: Array) -> Array:
-        """Each row's kernel with itself; shape (dimensions, rows, 1)."""
-        same = np.where(self._chosen, rows != 0, 1 - _bell(rows - self._origin) ** 2)
-        return np.asarray(same.T[:, :, None], dtype=np.float64)
-
     def _place(self, at: int, value: str) -> float:
         known = self._places[at]
         if value not in known:
@@ -147,6 +142,7 @@ class Surface:
     """Lower Cholesky factor of the runs' covariance."""
     weights: Array
     """The covariance's inverse times the scores."""
+    _alone: dict[tuple[str, str], Array] = field(default_factory=dict)
 
     def gain(self, configurations: Sequence[Mapping[str, str]]) -> tuple[Array, Array]:
         """Mean (shape (n,)) and covariance (n, n) of the logarithm of each one's ratio to the baseline."""
@@ -155,8 +151,7 @@ class Surface:
 
     def mean(self, configurations: Sequence[Mapping[str, str]]) -> Array:
         """The mean alone."""
-        between = self._effects(self.frame.rows(configurations), self.data.places)
-        return np.asarray(between @ self.weights)
+        return np.asarray(self._towards(configurations)[0] @ self.weights)
 
     def gain_of(self, rows: Array) -> tuple[Array, Array]:
         """`gain`, of rows as Frame gives them."""
@@ -170,9 +165,8 @@ class Surface:
         """Standard deviation of each one's log gain."""
         from scipy.linalg import solve_triangular
 
-        rows = self.frame.rows(configurations)
-        within = solve_triangular(self.factor, self._effects(rows, self.data.places).T, lower=True)
-        own = self.strengths.covariance(self.frame.own(rows))[:, 0]
+        between, own = self._towards(configurations)
+        within = solve_triangular(self.factor, between.T, lower=True)
         return np.asarray(np.sqrt(np.maximum(own - (within**2).sum(axis=0), 0.0)))
 
     def contrast(
@@ -193,19 +187,43 @@ class Surface:
         """The baseline's score, without drift."""
         return float(_LEVEL**2 * self.weights.sum())
 
+    def _towards(self, configurations: Sequence[Mapping[str, str]]) -> tuple[Array, Array]:
+        """Each one's covariance with the runs, and its variance; only what is changed counts."""
+        runs = len(self.data.scores)
+        total, squares = np.zeros((len(configurations), runs + 1)), np.zeros((len(configurations), runs + 1))
+        for row, configuration in enumerate(configurations):
+            if configuration:
+                parts = np.array([self._along(*each) for each in configuration.items()])
+                total[row], squares[row] = parts.sum(axis=0), (parts * parts).sum(axis=0)
+        found = total + 0.5 * self.strengths.pairs * (total * total - squares)
+        return found[:, :-1], found[:, -1]
+
+    def _along(self, name: str, value: str) -> Array:
+        """One dimension at one value: its covariance with each run, and last its variance."""
+        known = self._alone.get((name, value))
+        if known is None:
+            at, rows = self.frame.ground.index[name], self.frame.rows([{name: value}])
+            kernel = self.frame.kernels(rows, np.concatenate([self.data.places, rows]))[at, 0]
+            known = self._alone[name, value] = kernel * self.strengths.amplitudes[at] ** 2
+        return known
+
     def _effects(self, left: Array, right: Array) -> Array:
         return self.strengths.covariance(self.frame.kernels(left, right))
 
 
-def fit(frame: Frame, data: Data, noise: float, start: Strengths | None = None) -> Surface:
+def fit(
+    frame: Frame, data: Data, noise: float, start: Strengths | None = None, *, quick: bool = False
+) -> Surface:
     """The model of these runs. `noise` is what the baseline's runs say of it, as a standard deviation.
 
-    `start` is where an earlier fit ended. Deterministic.
+    `start` is where an earlier fit ended; `quick` takes it as it is. Deterministic.
     """
     kernels = frame.kernels(data.places, data.places)
     strengths = start or _prior(len(kernels), noise)
     excess = np.ones(len(data.scores))
-    for _ in range(3):
+    if start and quick:
+        excess = _outliers(start, kernels, data)
+    for _ in range(0 if start and quick else 3):
         strengths = _fitted(strengths, kernels, data, excess, noise)
         new = _outliers(strengths, kernels, data)
         if np.allclose(new, excess, rtol=0.2):
