@@ -1,5 +1,6 @@
 """Patches: applied in order, beside the source; what does not apply says where, what is none is refused."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,30 @@ def test_the_second_patch_is_named_where_it_is_the_one(source: Path) -> None:
     good = a_patch(source, "sched", "slice = 3", "slice = 4")
     with pytest.raises(PatchNotApplied, match=r"1\.patch does not apply.* has its change already"):
         applied(source, good, good)
+
+
+def test_hunks_that_lie_elsewhere_or_among_other_lines_are_told(source: Path) -> None:
+    home = source.parent
+    before = "".join(f"int line{number};\n" for number in range(40))
+    (source / "kernel/sched.c").write_text(before)
+    exact = a_patch(source, "sched", "line20", "line_20")
+    assert inexact(home, source, exact) == []
+    (source / "kernel/sched.c").write_text("// new\n// new\n" + before.replace("line17;", "other17;"))
+    assert inexact(home, source, exact) == [
+        "0.patch: hunk 1 of kernel/sched.c applies 2 lines later than it says, "
+        "where lines around it differ (fuzz 1)"
+    ]
+    (source / "kernel/sched.c").write_text(before.removeprefix("int line0;\n"))
+    assert inexact(home, source, exact) == [
+        "0.patch: hunk 1 of kernel/sched.c applies 1 line earlier than it says"
+    ]
+
+
+def inexact(home: Path, source: Path, text: str) -> list[str]:
+    (home / "0.patch").write_text(text)
+    wanted = requested(str(source), patches=["0.patch"], directory=home)
+    with tempfile.TemporaryDirectory() as scratch:
+        return patched(snapshot_of(wanted.source), wanted.patches, Path(scratch)).inexact
 
 
 def test_a_patch_for_a_file_that_is_not_there_says_so(source: Path) -> None:

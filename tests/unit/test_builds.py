@@ -1,6 +1,7 @@
 """Kernels built by content: what is built once, what is built again, what is kept. No compiler runs."""
 
 import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.buildable_sources import FILES, a_buildable_source, a_patch, compiled
+from tests.unit.command_line import CommandLine
 
 from ktrial import kernels
 from ktrial.errors import (
@@ -25,8 +27,19 @@ from ktrial.errors import (
 )
 from ktrial.kernels import space
 from ktrial.kernels.locks import held
-from ktrial.kernels.source import build, cached, configured, give_alias, kept_trees, requested, trees
+from ktrial.kernels.source import (
+    build,
+    build_seconds,
+    cached,
+    configured,
+    give_alias,
+    kept_trees,
+    requested,
+    trees,
+)
+from ktrial.model.advice import WarningKind
 from ktrial.model.build import Build
+from ktrial.runner.trial_warnings import patch_warnings
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +152,49 @@ def test_a_full_disk_is_an_error_before_and_during_the_build(
     (source / "kernel/fork.c").write_text("int another;\n")
     with pytest.raises(CacheFull, match=r"500|524"):
         build(asked(source, make={"KCFLAGS": "-O3"}))
+
+
+def test_a_patch_that_lies_elsewhere_is_kept_with_the_kernel(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.patch").write_text(a_patch(source, "sched", "slice = 3", "slice = 4"))
+    (source / "kernel/sched.c").write_text("// new\n" + FILES["sched"])
+    wanted = asked(source, patches=[str(tmp_path / "p.patch")])
+    said = ("p.patch: hunk 1 of kernel/sched.c applies 1 line later than it says",)
+    assert build(wanted).origin.inexact_patches == said
+    found = cached(wanted)
+    assert found is not None
+    (warning,) = patch_warnings(found)
+    assert warning.kind is WarningKind.INEXACT_PATCH
+    assert said[0] in warning.text
+    assert patch_warnings(build(asked(source))) == ()
+
+
+def test_a_rebuild_knows_about_how_much_there_is_to_do(source: Path, cache: Path) -> None:
+    build(asked(source))
+    assert build_seconds() is not None
+    past = json.loads((cache / "trees/rate.json").read_bytes())["builds"]
+    assert [one["anew"] for one in past] == [True]
+    build(asked(source, options=["HZ_1000=y"]))
+    past = json.loads((cache / "trees/rate.json").read_bytes())["builds"]
+    assert [one["anew"] for one in past] == [True, False]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_who_stops_a_build_is_told_how_it_goes_on(
+    number: signal.Signals,
+    status: int,
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stopped(*_: object) -> None:
+        os.kill(os.getpid(), number)
+        time.sleep(10)
+
+    monkeypatch.setattr("ktrial.kernels.source.build", stopped)
+    said = CommandLine(monkeypatch, capsys)("kernel", "build", source)
+    assert said.status == status
+    assert "Interrupted: what was compiled is kept" in said.messages
+    assert "hint: run the same command again: it goes on from there" in said.messages
 
 
 def test_an_interrupted_build_goes_on_where_it_was(source: Path, cache: Path) -> None:

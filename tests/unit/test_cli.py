@@ -45,6 +45,13 @@ def test_the_help_fits_a_screen_and_names_every_command(cli: CommandLine) -> Non
     assert "..." not in said.output.partition("Commands:")[2], "a summary is cut off"
 
 
+@pytest.mark.parametrize("group", ["kernel", "workload", "knob", "bisect", "baseline"])
+def test_no_summary_of_a_subcommand_is_cut_off(cli: CommandLine, group: str) -> None:
+    listed = cli(group, "--help").output.partition("Commands:")[2]
+    assert listed
+    assert "..." not in listed
+
+
 @pytest.mark.parametrize("command", [*((name,) for name in COMMANDS), *SUBCOMMANDS], ids=" ".join)
 def test_every_command_has_help(cli: CommandLine, command: tuple[str, ...]) -> None:
     said = cli(*command, "--help")

@@ -15,6 +15,7 @@ from ktrial.errors import BuildFailed, KernelError, OptionNotTaken, PatchNotAppl
 from ktrial.kernels import Progress
 from ktrial.kernels.config import parse_config
 from ktrial.kernels.providers.debian import Available
+from ktrial.kernels.source.estimate import remember_build
 from ktrial.model.base import digest
 from ktrial.model.build import Build
 from ktrial.model.kernel import Kernel, Origin
@@ -233,6 +234,39 @@ def test_a_dry_run_measures_nothing_and_says_what_it_would_cost(here: Here) -> N
     assert (plan["groups"], plan["candidates_for_one"], plan["trials_each"]) == (64, 10, 3)
 
 
+def test_the_plan_says_how_long_past_builds_took(here: Here, tmp_path: Path) -> None:
+    here.source(FakeSource(lambda on: 1000))
+    arguments = ("bisect", "config", "guest", _all_on(), *SOURCE, *FORK, "--dry-run")
+    assert json.loads(here.run(*arguments, "--json").output)["build_seconds"] is None
+    for seconds in (61.0, 63.0):
+        remember_build(seconds, anew=False)
+    assert json.loads(here.run(*arguments, "--json").output)["build_seconds"] == 62.0
+    assert "a build takes about 1 min 2 s, by past ones" in here.run(*arguments).output
+
+
+def test_a_knob_that_is_named_by_its_path_is_for_the_kernel_to_judge(here: Here) -> None:
+    knob = ("--knob", "/proc/sys/vm/swapiness=1..2")
+    said = here.run("bisect", "knobs", "--kernel", "debian:6.1", *knob, "--dry-run", *FORK)
+    assert said.status == 0
+    assert "1 knob differs" in said.output
+
+
+def test_patches_are_built_with_the_flags_that_are_given(here: Here, tmp_path: Path) -> None:
+    flags: list[dict[str, str]] = []
+
+    class Flagged(FakeSource):
+        def build(self, wanted: Build, progress: Progress) -> Kernel:
+            flags.append(wanted.make)
+            return super().build(wanted, progress)
+
+    here.source(Flagged(lambda on: 900 if "0001.patch" in on else 1000))
+    series = _series(tmp_path, 2)
+    said = here.run("bisect", "patches", "--patches", series, "--make", "KCFLAGS=-O3", *SOURCE, *FORK)
+    assert said.status == 0
+    assert flags
+    assert all(one == {"KCFLAGS": "-O3"} for one in flags)
+
+
 def test_where_nothing_differs_measurably_that_is_the_answer(here: Here) -> None:
     source = here.source(FakeSource(lambda on: 1000))
     said = here.run("bisect", "config", "guest", _all_on(), *SOURCE, *FORK)
@@ -256,6 +290,23 @@ def test_where_nothing_differs_measurably_that_is_the_answer(here: Here) -> None
         (("knobs", "--knob", "vm.swappiness=60..1", *FORK), "which kernel?"),
         (("knobs", "--kernel", "debian:6.1", "--knob", "vm.swappiness=60", *FORK), "no two values"),
         (("knobs", "--kernel", "debian:6.1", "--knob", "a.b=1..1", *FORK), "do not differ in any knob"),
+        (
+            ("knobs", "--kernel", "debian:6.1", "--knob", "vm.swapiness=1..2", "--dry-run", *FORK),
+            "There is no knob vm.swapiness (did you mean vm.swappiness",
+        ),
+        (
+            ("knobs", "--kernel", "debian:6.1", "--knob", "vm.swapiness=1..2", *FORK),
+            "give its path: /proc/sys/vm/swapiness",
+        ),
+        (
+            ("knobs", "--kernel", "debian:6.1", "--knob", "swapiness=1..2", *FORK),
+            "There is no knob swapiness",
+        ),
+        (("knobs", "--kernel", "debian:6.1", "--knob", "/etc/motd=1..2", *FORK), "below /proc/sys or /sys"),
+        (
+            ("patches", "--patches", "series", "--make", "KCFLAG=-O3", *SOURCE, *FORK),
+            "The make variable KCFLAG=-O3 cannot be set",
+        ),
         (("knobs", "--kernel", "debian:6.1", "--from", "a", *FORK), "give both, or none"),
         (("knobs", "--kernel", "debian:6.1", "--from", "a", "--to", "b", *FORK), "The file a cannot be used"),
         (("patches", "--patches", "nowhere", *SOURCE, *FORK), "The series nowhere cannot be used"),
@@ -341,7 +392,10 @@ def test_of_ten_knobs_two_that_matter_together_are_found(here: Here) -> None:
         return 1200 if both else 1000
 
     here.measured_on(number)
-    knobs = [f"net.core.k{at}=1..2" for at in range(8)] + ["vm.swappiness=60..1", "vm.dirty_ratio=20..5"]
+    knobs = [f"/proc/sys/net/core/k{at}=1..2" for at in range(8)] + [
+        "vm.swappiness=60..1",
+        "vm.dirty_ratio=20..5",
+    ]
     arguments = [part for knob in knobs for part in ("--knob", knob)]
     said = here.run("bisect", "knobs", "--kernel", "debian:6.1", *arguments, *FORK)
     assert said.status == 0
@@ -371,7 +425,7 @@ def test_in_real_time_each_answer_is_a_test_and_the_error_is_told(here: Here) ->
         return 1000 * slow * math.exp(noise.gauss(0, 0.01))
 
     here.measured_on(number, Mode.TIMED)
-    knobs = [f"net.core.k{at}=1..2" for at in range(3)] + ["vm.swappiness=60..1"]
+    knobs = [f"/proc/sys/net/core/k{at}=1..2" for at in range(3)] + ["vm.swappiness=60..1"]
     arguments = [part for knob in knobs for part in ("--knob", knob)]
     command = ("bisect", "knobs", "--kernel", "debian:6.1", *arguments, *FORK, "--machine", "kvm")
     said = here.run(*command)

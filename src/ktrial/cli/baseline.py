@@ -40,7 +40,10 @@ def save(
     store: StoreOption = None,
     jobs: Jobs = None,
 ) -> None:
-    """Measure a kernel now, and keep the numbers under NAME; what had the name before goes."""
+    """Measure a kernel now, and keep the numbers.
+
+    What had the name before goes.
+    """
     from ktrial.cli import measuring
     from ktrial.cli.progress import progress
     from ktrial.runner import baseline as baselines

@@ -100,6 +100,10 @@ def patches(
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="NAME=y", help="An option; may be repeated.")
     ] = None,
+    make: Annotated[
+        list[str] | None,
+        typer.Option("--make", metavar="KCFLAGS=-O3", help="A variable of make; may be repeated."),
+    ] = None,
     study: StudyFile = None,
     machine: MachineName = None,
     alpha: Alpha = 0.05,
@@ -139,7 +143,7 @@ def patches(
         alpha,
         blocks,
     )
-    plain, series = _with_series(source, configuration, option or [], patches)
+    plain, series = _with_series(source, configuration, option or [], make or [], patches)
     terms = wanted.terms("patches", source, f"{source} with {patches}")
     with wanted.runs() as runs:
         ground = PatchGround(plain, series, _builder(), progress_of(runs, source))
@@ -147,15 +151,21 @@ def patches(
 
 
 def _with_series(
-    source: str, configuration: str, options: list[str], series: Path
+    source: str, configuration: str, options: list[str], make: list[str], series: Path
 ) -> "tuple[Build, tuple[Patch, ...]]":
     """The source without the series, and the series. Raises BuildError, BadSeries."""
-    from ktrial.kernels.source import requested
+    from ktrial.kernels.source import requested, variable_of
     from ktrial.search.bisect.patches import series_at
 
     def asked(*patches: str) -> "Build":
-        here = Path.cwd()
-        return requested(source, config=configuration, options=options, patches=patches, directory=here)
+        return requested(
+            source,
+            config=configuration,
+            options=options,
+            patches=patches,
+            make=dict(variable_of(text) for text in make),
+            directory=Path.cwd(),
+        )
 
     return asked(), asked(*series_at(series)).patches
 

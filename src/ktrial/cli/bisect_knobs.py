@@ -97,7 +97,7 @@ def _ranges(
 ) -> "tuple[KnobRange, ...]":
     from ktrial.cli.counting import BadOption
     from ktrial.errors import NothingDiffers
-    from ktrial.search.bisect.knobs import knob_ranges, knobs_of_files, knobs_of_study
+    from ktrial.search.bisect.knobs import check_names, knob_ranges, knobs_of_files, knobs_of_study
 
     if bool(before) != bool(after):
         raise BadOption(option="--from and --to", problem="give both, or none")
@@ -111,6 +111,7 @@ def _ranges(
         )
     if not found:
         raise NothingDiffers(before="A", after="B", what="knob", advice="give two values that differ")
+    check_names(found)
     return found
 
 

@@ -16,6 +16,7 @@ def searched(
 ) -> None:
     """Show the plan; search; show the result."""
     from ktrial.cli.counting import BadOption
+    from ktrial.kernels.source import build_seconds
     from ktrial.search.bisect.in_time import TimedInvestigation
     from ktrial.search.bisect.investigation import Investigation
     from ktrial.search.bisect.plan import plan_of
@@ -27,7 +28,8 @@ def searched(
 
     names = [" + ".join(item.name for item in ground.described(at)) for at in range(ground.items.count)]
     differing = sum(len(ground.described(at)) for at in range(ground.items.count))
-    wanted.show_plan(plan_of(terms, names, differing, runs.store, builds=builds))
+    seconds = build_seconds() if builds else None
+    wanted.show_plan(plan_of(terms, names, differing, runs.store, builds=builds, build_seconds=seconds))
     kind = TimedInvestigation if wanted.in_time else Investigation
     wanted.show(kind(ground, terms, runs).run())
 

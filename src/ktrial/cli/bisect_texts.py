@@ -37,6 +37,8 @@ def print_plan(plan: SearchPlan, console: Console) -> None:
     _say(f"plan: {most}; {figures.counted(plan.trials_each, 'trial')} each", console)
     if plan.seconds:
         console.print(breakable(f"about {figures.duration(plan.seconds)} at most, for one cause"))
+    if plan.build_seconds:
+        console.print(breakable(f"a build takes about {figures.duration(plan.build_seconds)}, by past ones"))
 
 
 def print_bisection(result: BisectResult, console: Console, top: int) -> None:

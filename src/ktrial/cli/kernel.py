@@ -73,7 +73,10 @@ def add(
         bool, typer.Option("--refresh", help="Look for a newer one of the same name.")
     ] = False,
 ) -> None:
-    """Obtain kernels and keep them in the cache; nothing is installed on this system."""
+    """Obtain kernels, and keep them in the cache.
+
+    Nothing is installed on this system.
+    """
     for name in names:
         with _progress_bar(name) as progress:
             kernel = kernels.add(name, modules=modules, config=config, progress=progress, refresh=refresh)

@@ -43,13 +43,16 @@ def build(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Build a kernel from source, or find it in the cache if it was built before.
+    """Build a kernel from source.
 
-    The same source, patches, configuration, flags and compiler give the same kernel, and are compiled once.
+    What was built before is found in the cache. The same source, patches, configuration, flags and compiler give the same kernel, and are compiled once.
     """
+    from ktrial.cli.problems import tell
     from ktrial.cli.terminal import print_json
+    from ktrial.errors import Interrupted
     from ktrial.kernels import source as sources
     from ktrial.kernels.space import shown
+    from ktrial.runner.trial_warnings import patch_warnings
 
     wanted = sources.requested(
         source,
@@ -61,8 +64,14 @@ def build(
     )
     if name is not None:
         sources.check_alias(name)
-    with _told() as progress:
-        kernel = sources.build(wanted, progress)
+    try:
+        with _told() as progress:
+            kernel = sources.build(wanted, progress)
+    except KeyboardInterrupt:
+        what = "what was compiled is kept"
+        raise Interrupted(what=what, resume="run the same command again: it goes on from there") from None
+    for warning in patch_warnings(kernel):
+        tell(warning.text, warning.advice, kind="warning")
     if name is not None:
         sources.give_alias(name, kernel.name)
     if json:

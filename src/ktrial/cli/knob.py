@@ -147,7 +147,10 @@ def diff(
     after: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.12", autocompletion=kernel_names)],
     json: Json = False,
 ) -> None:
-    """Show how the defaults of two kernels differ; each is booted in a guest and asked."""
+    """Show how the defaults of two kernels differ.
+
+    Each is booted in a guest and asked.
+    """
     from ktrial.cli.terminal import messages
     from ktrial.runner import knob_defaults
 

@@ -13,7 +13,10 @@ app = typer.Typer(help="List and show the workloads.", no_args_is_help=True, ric
 
 @app.command("list")
 def list_workloads(json: Json = False) -> None:
-    """List the workloads: built-in ones, and programs that are run where they are installed."""
+    """List the workloads.
+
+    Built-in ones, and programs that are run where they are installed.
+    """
     from ktrial.workloads import descriptions
 
     known = descriptions()

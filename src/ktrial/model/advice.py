@@ -32,6 +32,8 @@ class WarningKind(StrEnum):
     """It differs between treatments, and no factor of the study's says so."""
     WHOLE_STEP = "whole-step"
     """Two kernels differ in several ways at once, as different versions do: a note, and no alarm."""
+    INEXACT_PATCH = "inexact-patch"
+    """A patch that applies elsewhere than it says: it may have been written for another source."""
     DRIFT = "drift"
     AUTOCORRELATION = "autocorrelation"
     BIMODAL = "bimodal"

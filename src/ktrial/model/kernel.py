@@ -23,6 +23,8 @@ class Origin(Model):
     """What was asked of the build; None where ktrial did not build it."""
     compiler: str = ""
     """What the compiler calls itself, for a kernel that ktrial built."""
+    inexact_patches: tuple[str, ...] = ()
+    """Hunks of its patches that apply elsewhere than they say, or to other lines around them, in words."""
 
 
 class Kernel(Model):

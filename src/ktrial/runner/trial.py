@@ -38,6 +38,7 @@ from ktrial.runner.kernel_symbols import KernelSymbols
 from ktrial.runner.profile import counted_profile, own_results
 from ktrial.runner.sampled import costly_now, rises, sampled_of
 from ktrial.runner.settings import SettingRefused, read_back
+from ktrial.runner.trial_warnings import machine_warnings
 from ktrial.target import Run, Sampling, Step, StepResult
 from ktrial.workloads import CountsOperations, RunsPrograms
 
@@ -147,7 +148,7 @@ class _Notes:
             profiles=tuple(self.profiles) if valid else (),
             sampled=tuple(self.sampled) if valid else (),
             settings=self.settings,
-            warnings=(*_warnings(self.identity), *dict.fromkeys(self.warnings)),
+            warnings=(*machine_warnings(self.identity, self.kernel), *dict.fromkeys(self.warnings)),
             console=self.console,
             provenance=_provenance(self.kernel, self.identity).model_copy(
                 update={"programs": self.programs, "environment": self.environment}
@@ -283,27 +284,6 @@ def _outcome(error: Exception) -> Outcome:
 
 def _reason(error: Exception) -> str:
     return str(error.facts["reason"]) if isinstance(error, GuestEnded) else str(error)
-
-
-def _warnings(identity: MachineIdentity | None) -> tuple[DataWarning, ...]:
-    _, found = monitors.found()
-    if identity and identity.plain_boot_reason:
-        plain = DataWarning(
-            kind=WarningKind.PLAIN_BOOT,
-            text=f"booted without a snapshot: {identity.plain_boot_reason}",
-            advice="the numbers are the same; each trial takes a whole boot longer",
-        )
-        found = (*found, plain)
-    if identity and identity.clock_reason:
-        clock = DataWarning(
-            kind=WarningKind.COUNTED_BY_CLOCK,
-            text=f"instructions are read from the guest's clock, since the plugin does not load: "
-            f"{identity.clock_reason}",
-            advice="a QEMU with plugins (Debian's is; KTRIAL_QEMU names another) counts string instructions "
-            'as hardware runs them; count = "clock" in [machine], or --count clock, asks for the clock',
-        )
-        found = (*found, clock)
-    return found
 
 
 def _provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Provenance:

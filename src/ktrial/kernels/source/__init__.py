@@ -4,6 +4,7 @@ from ktrial.kernels.source.asked import MAKE_VARIABLES, requested, variable_of
 from ktrial.kernels.source.building import add, build_directory, name_of
 from ktrial.kernels.source.builds import build, cached, configured, menu_of
 from ktrial.kernels.source.debian import debian_config, debian_source
+from ktrial.kernels.source.estimate import build_seconds
 from ktrial.kernels.source.kept import aliases, check_alias, give_alias, recipe_of
 from ktrial.kernels.source.requests import DEFCONFIG, GUEST, Wanted, option_of, wanted
 from ktrial.kernels.source.trees import KeptTree, kept_trees
@@ -18,6 +19,7 @@ __all__ = [
     "aliases",
     "build",
     "build_directory",
+    "build_seconds",
     "cached",
     "check_alias",
     "configured",

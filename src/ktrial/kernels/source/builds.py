@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,12 +18,13 @@ from ktrial.kernels.records import SYSTEM_MAP
 from ktrial.kernels.source import resolved as resolving
 from ktrial.kernels.source.compiler import Compiler, compiler_of
 from ktrial.kernels.source.configuration import shipped_text
-from ktrial.kernels.source.estimate import expected_files, remember_files
+from ktrial.kernels.source.estimate import expected_files, remember_build, remember_files
 from ktrial.kernels.source.kept import PREFIX, Recipe, keep, recipe_of, recipes
 from ktrial.kernels.source.make import Make, check_tools, jobs
 from ktrial.kernels.source.slots import slot
 from ktrial.kernels.source.snapshots import Snapshot, snapshot_of
 from ktrial.kernels.source.sources import Source, source_of
+from ktrial.kernels.source.touched import files_compiled, files_touched
 from ktrial.kernels.source.tree import tree_in
 from ktrial.kernels.source.trees import BuildTree, Need, taken
 from ktrial.kernels.space import file_system_errors
@@ -186,15 +188,20 @@ def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
     # The slot first: who waits for it keeps no tree from others.
     with slot(progress) as most, taken(need, _room(job), progress) as (tree, near):
         progress("changing the build tree's source" if near else "making a build tree")
-        tree.fill(job.source)
+        record, before = tree.record(), tree.config()
+        changed = tree.fill(job.source)
+        expected = files_touched(tree.build, before, job.config, changed) if near else 0
+        if not (record and record.finished):
+            # Nothing, or what an interrupted build has left.
+            expected = max(expected, expected_files(job.config) - files_compiled(tree.build))
         tree.write_record(need, finished=False)
-        _compile(job, tree, near, min(most, jobs()), progress)
+        _compile(job, tree, near, min(most, jobs()), expected, progress)
         parts = _parts(job, tree, workspace, progress)
         tree.write_record(need, finished=True)
         return parts
 
 
-def _compile(job: _Job, tree: BuildTree, near: bool, most: int, progress: Progress) -> None:
+def _compile(job: _Job, tree: BuildTree, near: bool, most: int, expected: int, progress: Progress) -> None:
     make = _make(job, tree, most, progress)
     check_tools(make.tree, signing=any(name in job.options for name in _SIGNING), compiler=job.compiler.cc)
     make.beside(make.log.name, "")
@@ -203,7 +210,9 @@ def _compile(job: _Job, tree: BuildTree, near: bool, most: int, progress: Progre
     make.run("configuring", "olddefconfig")
     _check_same(job, parse_config(tree.config()), make)
     targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
-    files = make.run("building", *targets, expected=0 if near else expected_files(job.config))
+    begin = time.monotonic()
+    files = make.run("building", *targets, expected=expected)
+    remember_build(time.monotonic() - begin, anew=not near)
     if not near:
         remember_files(job.config, files)
 
@@ -256,6 +265,7 @@ def _origin(job: _Job) -> Origin:
         version=job.source.snapshot.described(),
         build=job.wanted,
         compiler=job.compiler.shown,
+        inexact_patches=tuple(job.source.overlay.inexact),
     )
 
 

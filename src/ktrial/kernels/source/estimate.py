@@ -1,9 +1,11 @@
-"""How far a build is: make's lines counted, against how many there were the last time."""
+"""How far a build is: make's lines counted, against how many there were the last time; past ones' time."""
 
 import json
 import re
+import statistics
 import time
 from pathlib import Path
+from typing import Any, TypedDict
 
 from ktrial.kernels.cache import cache_directory
 from ktrial.kernels.progress import Progress
@@ -13,8 +15,14 @@ _COMPILED = re.compile(r"^  (?:CC|AS|HOSTCC|AR|LD)(?: \[M\])? ")
 _SECONDS_BETWEEN = 2.0
 _SECONDS_TO_JUDGE = 15.0
 """Before that, nothing is said of the time left."""
+_BUILDS_KEPT = 30
 _FILES_AN_OPTION = 2.9
 """Files for each option that is set, where no build has told: what 6.1 has in the guest configuration."""
+
+
+class _PastBuild(TypedDict):
+    seconds: float
+    anew: bool
 
 
 class Teller:
@@ -60,7 +68,24 @@ def remember_files(config: str, files: int) -> None:
     """Keep how many files a build from nothing compiled."""
     if files and (options := _options_set(config)):
         _memory().parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(_memory(), json.dumps({"files_an_option": files / options}))
+        write_atomically(_memory(), json.dumps(_remembered() | {"files_an_option": files / options}))
+
+
+def remember_build(seconds: float, *, anew: bool) -> None:
+    """Keep how long a build took; `anew`: in a tree that held nothing."""
+    kept = [*_builds(), {"seconds": round(seconds, 1), "anew": anew}][-_BUILDS_KEPT:]
+    _memory().parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(_memory(), json.dumps(_remembered() | {"builds": kept}))
+
+
+def build_seconds() -> float | None:
+    """About how long a build takes that begins with another's tree, by past ones; None where there are none.
+
+    The median; where only builds from nothing are known, of these.
+    """
+    past = _builds()
+    again = [one["seconds"] for one in past if not one["anew"]] or [one["seconds"] for one in past]
+    return float(statistics.median(again)) if again else None
 
 
 def _options_set(config: str) -> int:
@@ -69,9 +94,25 @@ def _options_set(config: str) -> int:
 
 def _rate() -> float:
     try:
-        return float(json.loads(_memory().read_text())["files_an_option"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return float(_remembered()["files_an_option"])
+    except (ValueError, KeyError, TypeError):
         return _FILES_AN_OPTION
+
+
+def _builds() -> list[_PastBuild]:
+    found = _remembered().get("builds", ())
+    try:
+        return [{"seconds": float(one["seconds"]), "anew": bool(one["anew"])} for one in found]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def _remembered() -> dict[str, Any]:
+    try:
+        found = json.loads(_memory().read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _memory() -> Path:

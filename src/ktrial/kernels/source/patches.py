@@ -24,6 +24,11 @@ _MADE_OR_GONE = re.compile(
 )
 _BINARY = re.compile(r"^(?:GIT binary patch|Binary files .* differ)$", re.MULTILINE)
 _FAILED = re.compile(r"^Hunk #(?P<number>\d+) FAILED at (?P<line>\d+)", re.MULTILINE)
+_INEXACT = re.compile(
+    r"^Hunk #(?P<number>\d+) succeeded at (?P<line>\d+)(?: with fuzz (?P<fuzz>\d+))?"
+    r"(?: \(offset (?P<offset>-?\d+) lines?\))?\.$",
+    re.MULTILINE,
+)
 _PATCHING = re.compile(r"^(?:patching|checking) file '?(?P<file>[^'\n]+?)'?(?: \(.*\))?$", re.MULTILINE)
 _HUNK = re.compile(r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*$", re.MULTILINE)
 _NOTHING = "/dev/null"
@@ -35,6 +40,8 @@ class Overlay:
     """What patches make of a source: for each path its new mode and content; None where it is gone."""
 
     files: dict[str, tuple[str, bytes] | None] = field(default_factory=dict)
+    inexact: list[str] = field(default_factory=list)
+    """Hunks that apply elsewhere than the patch says, or to other lines around them, in words."""
 
     def entries(self) -> dict[str, str | None]:
         """As a manifest has them."""
@@ -132,7 +139,7 @@ def _apply(patch: Patch, snapshot: Snapshot, overlay: Overlay, reader: Reader, p
             _put(place / path, *current)
         elif needed:
             raise _not_applied(patch, snapshot, f"there is no {path} in it", "is it for another version?")
-    _run(patch, snapshot, text, place)
+    overlay.inexact += _inexact(patch, _run(patch, snapshot, text, place))
     for path in paths:
         overlay.files[path] = _got(place / path)
 
@@ -159,7 +166,8 @@ def _got(path: Path) -> tuple[str, bytes] | None:
     ) and path.stat().st_mode & 0o100 else PLAIN, path.read_bytes()
 
 
-def _run(patch: Patch, snapshot: Snapshot, text: str, place: Path) -> None:
+def _run(patch: Patch, snapshot: Snapshot, text: str, place: Path) -> str:
+    """Apply it, and return what patch said. Raises PatchNotApplied, BadPatch."""
     command = ["patch", "-p1", "--forward", "--batch", "--no-backup-if-mismatch", "-r", "-", "-d", str(place)]
     done = subprocess.run(
         command,
@@ -169,8 +177,26 @@ def _run(patch: Patch, snapshot: Snapshot, text: str, place: Path) -> None:
         env={**os.environ, "LC_ALL": "C"},
         check=False,
     )
+    said = done.stdout.decode(errors="replace")
     if done.returncode:
-        raise _refused(patch, snapshot, text, done.stdout.decode(errors="replace"))
+        raise _refused(patch, snapshot, text, said)
+    return said
+
+
+def _inexact(patch: Patch, said: str) -> list[str]:
+    """Each hunk that did not lie where the patch says, or whose surrounding lines differ."""
+    found = []
+    for match in _INEXACT.finditer(said):
+        how = []
+        if match["offset"]:
+            lines = abs(int(match["offset"]))
+            way = "earlier" if match["offset"].startswith("-") else "later"
+            how.append(f"{lines} {'line' if lines == 1 else 'lines'} {way} than it says")
+        if match["fuzz"]:
+            how.append(f"where lines around it differ (fuzz {match['fuzz']})")
+        where = f"hunk {match['number']} of {_file_before(said, match.start())}"
+        found.append(f"{Path(patch.path).name}: {where} applies {', '.join(how)}")
+    return found
 
 
 def _refused(patch: Patch, snapshot: Snapshot, text: str, said: str) -> PatchNotApplied | BadPatch:

@@ -122,8 +122,8 @@ class BuildTree:
         path = self.build / ".config"
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
-    def fill(self, source: Source) -> int:
-        """Make source/ hold this source, and return how many files were written.
+    def fill(self, source: Source) -> frozenset[str]:
+        """Make source/ hold this source, and return which files were written.
 
         Raises SourceChanged, OSError.
         """
@@ -135,7 +135,7 @@ class BuildTree:
             source.write(self.source, wanted.files, anew=False)
             self.build.mkdir()
             keep_manifest(wanted, self.home / "manifest.json")
-            return len(wanted.files)
+            return frozenset(wanted.files)
         # What a killed process was writing may hold the old content or the new one.
         pending = self.home / "pending.json"
         unsure = set(json.loads(pending.read_bytes())) if pending.exists() else set()
@@ -144,7 +144,7 @@ class BuildTree:
             source.write(self.source, paths, anew=True)
             keep_manifest(wanted, self.home / "manifest.json")
             pending.unlink()
-        return len(paths)
+        return frozenset(paths)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ktrial.errors import BadKnobFile, BadKnobRange
+from ktrial.errors import BadKnobFile, BadKnobRange, UnknownKnob
+from ktrial.errors.nearest import nearest
+from ktrial.knobs import catalogue
+from ktrial.knobs.names import parse
 from ktrial.model.design import FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
 from ktrial.model.study import Study
@@ -87,6 +90,22 @@ def knob_ranges(texts: Sequence[str]) -> tuple[KnobRange, ...]:
             raise BadKnobRange(text=text, problem=f"{match['name']} was given before")
         found[match["name"]] = KnobRange(match["name"], match["before"], match["after"])
     return tuple(one for one in found.values() if one.before != one.after)
+
+
+def check_names(ranges: Sequence[KnobRange], sysctls: Path = Path("/proc")) -> None:
+    """Raise UnknownKnob or BadKnobName where a name cannot be a knob's, before anything is booted.
+
+    A sysctl that the catalogue lacks counts as one where this system's kernel has it; any other file is named
+    by its path, which only the kernel under test can judge.
+    """
+    for one in ranges:
+        named = parse(one.name)
+        if named.knob or one.name.startswith("/"):
+            continue
+        if not (sysctls / named.path.removeprefix("/proc/")).exists():
+            similar = nearest(one.name, (knob.name for knob in catalogue.all_knobs()))
+            hint = f"if the kernel under test has it nevertheless, give its path: {named.path}"
+            raise UnknownKnob(knob=one.name, similar=similar, hint=hint)
 
 
 def knobs_of_files(before: Path, after: Path) -> tuple[KnobRange, ...]:

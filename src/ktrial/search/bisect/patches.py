@@ -56,6 +56,8 @@ class PatchGround:
         """See Ground."""
         kernel, compiled = built(self.builder, self.wanted(candidate), self.progress)
         self.compiled += compiled
+        new = (note for note in kernel.origin.inexact_patches if note not in self.notes)
+        self.notes.extend(new)
         return Setup(kernel)
 
     def wanted(self, candidate: Subset) -> Build:
