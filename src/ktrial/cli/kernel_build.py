@@ -45,7 +45,8 @@ def build(
 ) -> None:
     """Build a kernel from source.
 
-    What was built before is found in the cache. The same source, patches, configuration, flags and compiler give the same kernel, and are compiled once.
+    Or find it in the cache: the same source, patches, configuration, flags and compiler give the same kernel,
+    and are compiled once.
     """
     from ktrial.cli.problems import tell
     from ktrial.cli.terminal import print_json

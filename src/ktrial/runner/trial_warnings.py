@@ -40,6 +40,6 @@ def patch_warnings(kernel: Kernel) -> tuple[DataWarning, ...]:
         DataWarning(
             kind=WarningKind.INEXACT_PATCH,
             text=f"{kernel.name}: {'; '.join(inexact[:_SHOWN_HUNKS])}{more}",
-            advice="it may be for another version: see that its hunks are where they belong, and write it anew",
+            advice="it may be for another version: look whether its hunks are where they belong",
         ),
     )
