@@ -268,3 +268,23 @@ def test_what_follows_stands_below_what_it_follows_from(tmp_path: Path) -> None:
     (line,) = group.lines
     assert (line.text, line.prompt) == ("SLUB → SLAB", "Choose SLAB allocator")
     assert line.followers == ("−SLUB_CPU_PARTIAL", "−SLUB_DEBUG", "−STACKDEPOT")
+
+
+def test_a_child_that_was_set_against_its_default_stands_unfolded(tmp_path: Path) -> None:
+    from tests.unit.kconfig_trees import known, some_rules
+
+    from ktrial.kernels.folding import changed_options
+
+    rules = some_rules(tmp_path / "linux")
+    debugged = SLAB.replace("# CONFIG_DEBUG_SLAB is not set", "CONFIG_DEBUG_SLAB=y")
+    options = changed_options(known(SLUB, rules), known(debugged, rules), same_source=True)
+    plain = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
+    found = plain.model_copy(update={"options": options, "folded": True})
+    change = shown(found)
+    assert "1 option (and 1 set against its default)" in change.sentence.replace("\u00a0", " ")
+    (group,) = change.groups
+    assert [line.text for line in group.lines] == [
+        "SLUB → SLAB",
+        "+DEBUG_SLAB (set against its default, beside SLAB)",
+    ]
+    assert "+DEBUG_SLAB" not in group.lines[0].followers

@@ -65,6 +65,28 @@ def test_a_chain_is_folded_under_its_first_link(rules: Rules) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "by_hand"),
+    [
+        # DEBUG_SLAB needs SLAB, and is off by default: that it is on is a decision of its own.
+        (SLUB, SLAB.replace("# CONFIG_DEBUG_SLAB is not set", "CONFIG_DEBUG_SLAB=y"), {"DEBUG_SLAB"}),
+        (SLAB.replace("# CONFIG_DEBUG_SLAB is not set", "CONFIG_DEBUG_SLAB=y"), SLUB, {"DEBUG_SLAB"}),
+        # SLUB_CPU_PARTIAL is on by default, SLUB_DEBUG is not even shown, STACKDEPOT is selected.
+        (SLUB, SLAB, set()),
+        ("", "CONFIG_SWAP=y\nCONFIG_ZSWAP=y\nCONFIG_ZPOOL=y\n", {"ZSWAP"}),
+        ("CONFIG_SWAP=y\n", "CONFIG_SWAP=y\nCONFIG_ZSWAP=m\nCONFIG_ZPOOL=m\n", set()),
+        ("", 'CONFIG_CMDLINE_BOOL=y\nCONFIG_CMDLINE="quiet"\n', {"CMDLINE"}),
+        ("", 'CONFIG_CMDLINE_BOOL=y\nCONFIG_CMDLINE=""\n', set()),
+    ],
+)
+def test_a_child_that_was_set_against_its_own_default_is_marked(
+    before: str, after: str, by_hand: set[str], rules: Rules
+) -> None:
+    changes = found(known(before, rules), known(after, rules))
+    assert {name for name, one in changes.items() if one.against_default} == by_hand
+    assert all(changes[name].cause is Cause.OPTION for name in by_hand)
+
+
 def test_a_default_that_depends_on_another_option_follows_from_it(rules: Rules) -> None:
     one = "CONFIG_SMP=y\nCONFIG_NR_CPUS=64\nCONFIG_NR_CPUS_DEFAULT=64\nCONFIG_MODEL=large\n"
     other = "CONFIG_NR_CPUS=1\nCONFIG_NR_CPUS_DEFAULT=1\nCONFIG_MODEL=small\n"

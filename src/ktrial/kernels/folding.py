@@ -104,7 +104,17 @@ class _Folding:
         for name, one in self.changes.items():
             root = self.roots[name]
             follows = root.option if root.cause is Cause.OPTION else ""
-            yield one.model_copy(update={"cause": root.cause, "follows": follows})
+            by_hand = bool(follows) and self._set_by_hand(one)
+            yield one.model_copy(update={"cause": root.cause, "follows": follows, "against_default": by_hand})
+
+    def _set_by_hand(self, one: OptionChange) -> bool:
+        """Whether it is set in one of the two only, and there against its own default."""
+        sides = (one.before, self.old, self.before), (one.after, self.new, self.after)
+        there = [(value, rules, side) for value, rules, side in sides if value not in {None, "n", ""}]
+        if len(there) != 1:
+            return False
+        ((value, rules, side),) = there
+        return rules.against_default(one.option, value, side.config)
 
     def _obvious(self, one: OptionChange) -> _Root | None:
         """The root of an option that follows from no other; None for one that does."""

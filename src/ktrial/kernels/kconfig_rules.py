@@ -83,6 +83,16 @@ class Rules:
         found = self._automatic(symbol, config) if symbol else ""
         return None if found in {"n", ""} else found
 
+    def against_default(self, option: str, value: str | None, config: Config) -> bool:
+        """Whether somebody must have set it in `config`: it is shown there, and its default is another value.
+
+        Not told of alternatives of a choice: one of them is always set.
+        """
+        symbol = self._symbols.get(option)
+        if symbol is None or symbol.choice or self._highest(symbol, config) == _N:
+            return False
+        return (value or "n") != (self.default(option, config) or "n")
+
     def reasons(self, option: str, before: Config, after: Config) -> frozenset[str]:
         """Options that decide its value or its bounds, and differ between the two in a way that matters.
 

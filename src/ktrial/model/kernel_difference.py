@@ -48,6 +48,9 @@ class OptionChange(Model):
     cause: Cause = Cause.OWN
     follows: str = ""
     """With the cause `option`: the option that it follows from in the end, whose own cause is `own`."""
+    against_default: bool = False
+    """With the cause `option`: what it follows from only makes room for it; its own default is another value,
+    so that somebody has set it."""
     menu: tuple[str, ...] = ()
     """The titles of the menus that it stands in, the outermost first; empty where that is not known."""
     prompt: str = ""
@@ -130,6 +133,11 @@ class KernelDifference(Model):
         """Options that follow from nothing else, without those of the command line."""
         own = (one for one in self.options if one.cause is Cause.OWN)
         return tuple(one for one in own if not one.of_command_line)
+
+    @property
+    def set_beside(self) -> tuple[OptionChange, ...]:
+        """Options that follow from others, and were set against their own default all the same."""
+        return tuple(one for one in self.options if one.against_default)
 
     def following(self, option: str) -> tuple[OptionChange, ...]:
         """Options that follow from this one."""

@@ -108,7 +108,9 @@ def in_words(found: KernelDifference) -> str:
 
 def _in_words(respect: Respect, found: KernelDifference) -> str:
     if respect is Respect.OPTIONS:
-        return figures.counted(len(found.decided), "option")
+        beside = len(found.set_beside)
+        more = f" (and {beside} set against {'its' if beside == 1 else 'their'} default)" if beside else ""
+        return figures.counted(len(found.decided), "option") + more
     if respect is Respect.PATCHES and found.patches:
         count = len(found.patches)
         return f"{count}{figures.SPACE}{'patch' if count == 1 else 'patches'}"
@@ -138,7 +140,7 @@ def _variables(side: Side) -> str:
 def _groups(found: KernelDifference) -> Iterator[MenuGroup]:
     """By menu; last those whose menu is not known, under one title."""
     menus: dict[tuple[str, ...], list[OptionChange]] = {}
-    for one in found.decided:
+    for one in (*found.decided, *found.set_beside):
         menus.setdefault(one.menu, []).append(one)
     for menu in sorted(menus, key=lambda menu: (not menu, menu)):
         title = _BETWEEN.join(map(one_line, menu)) or ELSEWHERE
@@ -146,7 +148,10 @@ def _groups(found: KernelDifference) -> Iterator[MenuGroup]:
 
 
 def _line(root: OptionChange, found: KernelDifference) -> OptionLine:
-    followers = found.following(root.option)
+    if root.against_default:
+        beside = f"set against its default, beside {root.follows.removeprefix('CONFIG_')}"
+        return OptionLine(f"{option_change(root)} ({beside})", one_line(root.prompt), ())
+    followers = [one for one in found.following(root.option) if not one.against_default]
     alternatives = [one for one in followers if root.choice and one.choice == root.choice]
     others = tuple(option_change(one) for one in followers if one not in alternatives)
     if not alternatives:
