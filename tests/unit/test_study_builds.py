@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.unit.command_line import KNOWN
 
-from ktrial.errors import PatchNotAwaited, PatchNotGiven, StudyMistake, StudyMistakes
+from ktrial.errors import PatchNotAwaited, PatchNotGiven, StudyMistake, StudyMistakes, StudySyntaxError
 from ktrial.model.base import digest
 from ktrial.model.build import Change
 from ktrial.model.design import FactorKind
@@ -246,6 +246,36 @@ PATCHED = '[factors.scheduler]\nkind = "patch"\nlevels = ["", "a.patch"]\n'
             "or a table [kernels.NAME] of this study: mine",
         ),
         (
+            HEAD.replace("mine", "mime") + MINE + ALLOCATOR,
+            'study.toml:3: machine.kernel: found "mime": this study has no table [kernels.mime] '
+            "(did you mean mine?)",
+        ),
+        (HEAD + ALLOCATOR, "or a table [kernels.NAME] of this study"),
+        (
+            HEAD + MINE + 'options = ["SLAB=y"]\n' + ALLOCATOR,
+            "study.toml:6: kernels.mine.options: found a list; allowed: a table of options",
+        ),
+        (
+            HEAD + MINE + 'make = "KCFLAGS=-O3"\n' + ALLOCATOR,
+            'study.toml:6: kernels.mine.make: found "KCFLAGS=-O3"; allowed: a table of variables',
+        ),
+        (
+            HEAD + MINE + 'patches = "a.patch"\n' + ALLOCATOR,
+            'study.toml:6: kernels.mine.patches: found "a.patch"; allowed: a list of files',
+        ),
+        (
+            HEAD + MINE + "config = 3\n" + ALLOCATOR,
+            "study.toml:6: kernels.mine.config: found 3; allowed: guest, defconfig, debian, or a file",
+        ),
+        (
+            'workloads = ["fork"]\nkernels = ["mine"]\n' + ALLOCATOR,
+            "kernels: found a list; allowed: tables of kernels to be built from source",
+        ),
+        (
+            'workloads = ["fork"]\n[kernels]\nmine = "debian:linux-source-6.1"\n' + ALLOCATOR,
+            'kernels.mine: found "debian:linux-source-6.1"; allowed: a table with source, config, options',
+        ),
+        (
             HEAD.replace("mine", "debian:6.1") + ALLOCATOR,
             "study.toml:3: machine.kernel: the factor allocator changes how a kernel is built, and "
             '"debian:6.1" is not built here',
@@ -308,3 +338,8 @@ PATCHED = '[factors.scheduler]\nkind = "patch"\nlevels = ["", "a.patch"]\n'
 )
 def test_mistakes(tmp_path: Path, text: str, said: str) -> None:
     assert said in mistake(tmp_path, text)
+
+
+def test_a_kernel_that_is_described_twice_is_named_as_the_file_has_it(tmp_path: Path) -> None:
+    with pytest.raises(StudySyntaxError, match=r"study.toml:6:14: .*the table .kernels.mine. is here twice"):
+        read(tmp_path, HEAD + MINE + MINE + ALLOCATOR)

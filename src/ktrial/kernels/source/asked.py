@@ -105,7 +105,10 @@ def _config(config: str, directory: Path) -> tuple[str, str]:
     try:
         return str(path), hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        raise BadConfigFile(name=path, directory="", path=path, problem=error.strerror) from None
+        similar = "" if set("/.") & set(config) else nearest(config, [GUEST, DEFCONFIG, DEBIAN])
+        raise BadConfigFile(
+            name=path, directory="", path=path, problem=f"{error.strerror}{similar}"
+        ) from None
 
 
 def _patch(patch: str, directory: Path) -> Patch:

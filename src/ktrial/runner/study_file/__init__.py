@@ -134,6 +134,11 @@ def _text(path: Path) -> str:
         raise StudyUnreadable(where=f"{path}:{line}", problem="it is not UTF-8 text") from error
 
 
+_TWICE = re.compile(r"Cannot declare \((.*)\) twice")
+_PARTS = re.compile(r"'([^']*)'")
+"""How tomllib names a table: ('kernels', 'mine')."""
+
+
 def _toml(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
@@ -143,6 +148,9 @@ def _toml(text: str, path: Path) -> dict[str, Any]:
             r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL
         )
         problem, line, column = match.groups() if match else (str(error), None, None)
+        problem = _TWICE.sub(
+            lambda found: f"the table [{'.'.join(_PARTS.findall(found[1]))}] is here twice", problem
+        )
         if not line:
             problem += " at the end of the file: is a bracket or a quote left open?"
             line, column = text.count("\n") + 1, 1

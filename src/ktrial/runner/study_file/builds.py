@@ -5,8 +5,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from ktrial.errors import BadKernelName, BuildError
+from ktrial.errors.nearest import nearest
 from ktrial.model.build import Build, Change
 from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.runner.study_file.known import Known
@@ -22,8 +24,6 @@ _ANY_SOURCE = "debian:linux-source-6.1"
 
 def named_by(known: Known, tables: Mapping[str, KernelTable]) -> Known:
     """What a study may name, where it describes these kernels."""
-    if not tables:
-        return known
 
     def kernel_name(name: str) -> str:
         if name in tables:
@@ -31,10 +31,23 @@ def named_by(known: Known, tables: Mapping[str, KernelTable]) -> Known:
         try:
             return known.kernel_name(name)
         except BadKernelName as error:
-            own = "; or a table [kernels.NAME] of this study: " + ", ".join(tables)
-            raise BadKernelName(**error.facts | {"allowed": f"{error.facts['allowed']}{own}"}) from None
+            own = ": ".join(["; or a table [kernels.NAME] of this study", *filter(None, [", ".join(tables)])])
+            facts = error.facts | {"allowed": f"{error.facts['allowed']}{own}"}
+            if tables and ":" not in name:
+                problem = f"this study has no table [kernels.{name}]{nearest(name, tables)}"
+                facts |= {"problem": problem}
+            raise BadKernelName(**facts) from None
 
     return replace(known, kernel_name=kernel_name)
+
+
+class _Parts(TypedDict, total=False):
+    """What `Requests` takes beside the source."""
+
+    config: str
+    options: Mapping[str, str]
+    patches: Sequence[str]
+    make: Mapping[str, str]
 
 
 class BuildReader:
@@ -98,8 +111,14 @@ class BuildReader:
         if not where or None in parts:
             return None
         options = {option: str(value) for option, value in table.options.items()}
-        whole = {"config": table.config, "options": options, "patches": table.patches, "make": table.make}
-        build = self._asked(path, source=source, **whole)
+        build = self._asked(
+            path,
+            source=source,
+            config=table.config,
+            options=options,
+            patches=table.patches,
+            make=table.make,
+        )
         self._check_patches(build.patches if build else (), (*path, "patches"))
         if build and len(build.options) < len(options):
             self._mistakes.add((*path, "options"), "an option is here twice: with CONFIG_ and without")
@@ -156,12 +175,13 @@ class BuildReader:
             self._mistakes.add(path, f"found {shown(level)}: {str(error).lower()}")
             return []
 
-    def _asked(self, path: KeyPath, source: str = _ANY_SOURCE, **parts: object) -> Build | None:
+    def _asked(self, path: KeyPath, source: str = _ANY_SOURCE, **parts: Unpack[_Parts]) -> Build | None:
         """What that asks for; None where it is refused, which is then noted."""
         try:
-            return self._known.build(source=source, directory=self._directory, **parts)  # type: ignore[arg-type]
+            return self._known.build(source=source, directory=self._directory, **parts)
         except BuildError as error:
-            self._mistakes.add(path, "; ".join(filter(None, (error.message, error.advice))))
+            said = error.message.removesuffix(".")
+            self._mistakes.add(path, "; ".join(filter(None, (said, error.advice))))
             return None
 
 
