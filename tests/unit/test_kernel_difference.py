@@ -283,8 +283,8 @@ def test_a_child_that_was_set_against_its_default_stands_unfolded(tmp_path: Path
     change = shown(found)
     assert "1 option (and 1 set against its default)" in change.sentence.replace("\u00a0", " ")
     (group,) = change.groups
-    assert [line.text for line in group.lines] == [
-        "SLUB → SLAB",
-        "+DEBUG_SLAB (set against its default, beside SLAB)",
+    assert [(line.text, line.prompt) for line in group.lines] == [
+        ("SLUB → SLAB", "Choose SLAB allocator"),
+        ("+DEBUG_SLAB", "Debug slab memory allocations (set against its default, beside SLAB)"),
     ]
     assert "+DEBUG_SLAB" not in group.lines[0].followers

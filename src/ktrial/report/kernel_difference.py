@@ -150,7 +150,7 @@ def _groups(found: KernelDifference) -> Iterator[MenuGroup]:
 def _line(root: OptionChange, found: KernelDifference) -> OptionLine:
     if root.against_default:
         beside = f"set against its default, beside {root.follows.removeprefix('CONFIG_')}"
-        return OptionLine(f"{option_change(root)} ({beside})", one_line(root.prompt), ())
+        return OptionLine(option_change(root), one_line(f"{root.prompt} ({beside})"), ())
     followers = [one for one in found.following(root.option) if not one.against_default]
     alternatives = [one for one in followers if root.choice and one.choice == root.choice]
     others = tuple(option_change(one) for one in followers if one not in alternatives)
