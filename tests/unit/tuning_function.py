@@ -6,7 +6,7 @@ above the default; most random ones are below it.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -105,7 +105,7 @@ class Formula:
 
     noise: float
     seed: int
-    truth: object = log_gain
+    truth: Callable[[Mapping[str, str]], float] = log_gain
     outliers: float = 0.03
     drift: float = 0.0
     """Rise of the level over 65 runs."""
@@ -116,9 +116,6 @@ class Formula:
     perturbations: int = 1
     mode: Mode = Mode.TIMED
     asked: list[Ask] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._rng = np.random.default_rng([self.seed, 77])
 
     def measure(self, batch: Sequence[Ask]) -> Iterator[Observation]:
         """See Measuring."""
@@ -133,7 +130,7 @@ class Formula:
         if rng.random() < self.outliers:
             shaken += 0.25 * (-1 if self.one_sided or rng.random() < 0.5 else 1)
         level = self.drift * ask.order / 65
-        return BASE * math.exp(self.truth(ask.configuration) + shaken + level)  # type: ignore[operator]
+        return BASE * math.exp(self.truth(ask.configuration) + shaken + level)
 
 
 def best() -> tuple[dict[str, str], float]:

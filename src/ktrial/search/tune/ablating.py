@@ -14,7 +14,7 @@ from ktrial.model.tuning import Configuration, Observation, Purpose
 from ktrial.search.tune.belief import Belief
 from ktrial.search.tune.ledger import Ledger, Wanted
 
-KEEP = 0.5
+KEEP = 0.3
 """What a knob must be expected to bring to stay, in margins."""
 _ARMS = 5
 

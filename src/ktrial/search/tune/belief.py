@@ -16,7 +16,7 @@ Value = Callable[[Sequence[Configuration]], Array]
 PRICE = 0.2
 """What each changed knob must bring, in margins, before the search changes it."""
 _SWEEPS = 4
-_RISKY = 0.5
+_RISKY, _FAILING = 0.3, 0.1
 
 
 class Belief:
@@ -57,7 +57,8 @@ class Belief:
             return None
         places = self._frame.rows([each.configuration for each in observations])
         times = np.zeros(len(observations))
-        return fit(self._frame, Data(places, times, unsafe), 0.1, None)
+        # The surface expects effects of some percent: failure is made one of 10 %.
+        return fit(self._frame, Data(places, times, _FAILING * unsafe), 0.1 * _FAILING)
 
     def unsafe(self, seen: Observation) -> bool:
         """Whether the run failed, or exceeded a guard."""
@@ -86,7 +87,7 @@ class Belief:
     def _too_risky(self, configurations: Sequence[Configuration]) -> NDArray[np.bool_]:
         if self._risk is None:
             return np.zeros(len(configurations), dtype=np.bool_)
-        return np.asarray(self._risk.mean(configurations) > _RISKY)
+        return np.asarray(self._risk.mean(configurations) > _RISKY * _FAILING)
 
     def best(self, boldness: float = 0.0, starts: int = 2) -> Configuration:
         """The configuration that promises most, by walks from the best of the runs, and from the defaults."""

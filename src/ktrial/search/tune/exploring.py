@@ -27,6 +27,7 @@ _ENOUGH = 12
 """Configurations after which a guard that none has kept is given up."""
 _DEAR_BATCH = 8
 """Configurations that are chosen together, and put in order, where some changes need a boot or a build."""
+_TRIES = 12
 _REFIT = 4
 """Contending runs after which the strengths of effects and noise are estimated again."""
 _BOLDNESS = (0.5, 0.0)
@@ -89,8 +90,9 @@ class Explorer:
             found: list[Configuration] = []
             for _ in range(count):
                 best = belief.best(_BOLDNESS[turn % len(_BOLDNESS)])
-                # Where runs go on at once, a second look at the same place tells little.
-                found.append(best if best and best not in found else self._optimiser.ask(1)[0])
+                # Where runs go on at once, or without noise, a second look at the same place tells little.
+                again = best in found or (self._ledger.measuring.noise_free and self._was_run(best))
+                found.append(self._optimiser.ask(1)[0] if again or not best else best)
                 turn += 1
             return found
 
@@ -114,11 +116,28 @@ class Explorer:
         while (left := end - len(self._ledger.observations)) > 0:
             size = min(self._batch, left)
             due = not self._ledger.measuring.noise_free and self._baseline_due(size)
-            chosen = self._ground.in_order_of_cost(choose(size - due if size > 1 else size))
+            chosen = self._ground.in_order_of_cost(self._new(choose, size - due if size > 1 else size))
+            if not chosen:
+                return
             wanted = [Wanted(each) for each in chosen]
             if due:
                 wanted.insert(int(self._rng.integers(len(wanted) + 1)), Wanted({}))
             self._ledger.run(wanted[:left], purpose)
+
+    def _new(self, choose: _Choose, count: int) -> list[Configuration]:
+        """As chosen; without noise nothing is run twice, so that a small space may be used up."""
+        if not self._ledger.measuring.noise_free:
+            return choose(count)
+        found: list[Configuration] = []
+        for _ in range(_TRIES):
+            more = [each for each in choose(count - len(found)) if not self._was_run(each)]
+            found += [each for at, each in enumerate(more) if each not in (*found, *more[:at])]
+            if len(found) == count:
+                break
+        return found
+
+    def _was_run(self, configuration: Configuration) -> bool:
+        return any(each.configuration == configuration for each in self._ledger.observations)
 
     @property
     def _batch(self) -> int:

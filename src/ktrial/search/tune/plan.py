@@ -44,9 +44,11 @@ def shares(runs: int, *, noise_free: bool, perturbations: int = 1, dimensions: i
     if runs < FEWEST_RUNS:
         raise BudgetTooSmall(runs=runs, fewest=FEWEST_RUNS)
     calibrate = min(max(runs // 16, 3), 10)
-    blocks = min(max(round(0.12 * runs), _FEWEST_BLOCKS), _MOST_BLOCKS)
+    blocks = min(max(round(0.14 * runs), _FEWEST_BLOCKS), _MOST_BLOCKS)
     rest = runs - calibrate - 2 * blocks
-    ablate, contend = round(0.15 * rest), round(0.35 * rest)
+    # A few runs tell little about single knobs: of a small budget the search itself has nearly all.
+    ablate = round(0.07 * rest) + round(0.12 * max(0, runs - 100))
+    contend = round(0.35 * (rest - ablate))
     return Shares(calibrate, rest - ablate - contend, contend, ablate, blocks)
 
 

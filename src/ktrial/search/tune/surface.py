@@ -28,7 +28,7 @@ _LENGTH = 0.45
 """Over what part of a range an effect keeps its direction."""
 _LEVEL = 1.0
 """Prior standard deviation of the level: anything."""
-_AMPLITUDE, _AMPLITUDE_SPREAD = 0.02, 1.0
+_AMPLITUDE, _AMPLITUDE_SPREAD = 0.03, 0.7
 """A knob's typical effect, and the standard deviation of its logarithm."""
 _PAIRS, _PAIRS_SPREAD = 150.0, 1.0
 """Variance of a pair over the product of its knobs' variances: two of 4 % have one of 2 %."""

@@ -5,6 +5,7 @@ Runs in parallel are held apart by believing the model where it has been asked (
 Carraro's kriging believer, 2010).
 """
 
+import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -39,7 +40,7 @@ class Gp:
         rows, scores = self._rows([each.configuration for each in self._told]), self._scores()
         places = self._rows(drawn)
         chosen: list[int] = []
-        model = _model(rows.shape[1]).fit(rows, scores)
+        model = _fitted(rows, scores)
         for _ in range(count):
             mean, spread = model.predict(places, return_std=True)
             gain = _expected_improvement(mean, spread, float(scores.max()))
@@ -47,7 +48,7 @@ class Gp:
             at = int(np.argmax(gain))
             chosen.append(at)
             rows, scores = np.vstack([rows, places[at]]), np.append(scores, mean[at])
-            model = _model(rows.shape[1], model.kernel_).fit(rows, scores)
+            model = _fitted(rows, scores, model.kernel_)
         return [drawn[at] for at in chosen]
 
     def tell(self, told: Sequence[Told]) -> None:
@@ -78,17 +79,22 @@ class Gp:
 def make(ground: Ground, objectives: int, seed: int) -> Gp:
     """See `optimiser`. Raises OptimiserMissing."""
     if find_spec("sklearn") is None:
-        raise OptimiserMissing(optimiser="gp", package="scikit-learn")
+        raise OptimiserMissing(name="gp", package="scikit-learn")
     return Gp(ground, seed)
 
 
-def _model(columns: int, kernel: Any = None) -> Any:
+def _fitted(rows: Array, scores: Array, kernel: Any = None) -> Any:
     """A first fit looks for the kernel's numbers; one with a kernel that was found takes them."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Matern, WhiteKernel
 
-    first = Matern(np.full(columns, 1.0), (0.05, 20.0), nu=2.5) + WhiteKernel(0.1, (1e-4, 1.0))
-    return GaussianProcessRegressor(kernel or first, optimizer=None if kernel else "fmin_l_bfgs_b")
+    first = Matern(np.full(rows.shape[1], 1.0), (0.05, 20.0), nu=2.5) + WhiteKernel(0.1, (1e-4, 1.0))
+    model = GaussianProcessRegressor(kernel or first, optimizer=None if kernel else "fmin_l_bfgs_b")
+    with warnings.catch_warnings():
+        # A dimension that does nothing has no length scale, and says so.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(rows, scores)
 
 
 def _expected_improvement(mean: Array, spread: Array, best: float) -> Array:

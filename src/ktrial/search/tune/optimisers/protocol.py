@@ -6,7 +6,6 @@ from pkgutil import iter_modules
 from typing import NamedTuple, Protocol
 
 from ktrial.errors import UnknownOptimiser
-from ktrial.errors.nearest import nearest
 from ktrial.model.tuning import Configuration
 from ktrial.search.tune.space import Ground
 
@@ -40,6 +39,6 @@ def optimiser(name: str, ground: Ground, objectives: int, seed: int) -> Optimise
     here = import_module(package)
     known = sorted({each.name for each in iter_modules(here.__path__)} - {"protocol"})
     if name not in known:
-        raise UnknownOptimiser(optimiser=name, similar=nearest(name, known), known=", ".join(known))
+        raise UnknownOptimiser(name=name, known=", ".join(known))
     made: Optimiser = import_module(f"{package}.{name}").make(ground, objectives, seed)
     return made

@@ -1,0 +1,114 @@
+"""How well a search over settings does on a formula with noise: ktrial, Optuna's TPE alone, random search.
+
+All have 65 runs. TPE and random search report the best configuration that they happened to see, with the
+number that they saw; ktrial what it confirmed, with the confirmation's. Regret is what the true best has
+more than the true value of what was reported, in % of the baseline (logarithms).
+"""
+
+import math
+import os
+import statistics
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rich.table import Table
+from tests.unit.tuning_function import GOAL, METRIC, SPACE, Formula, best, log_gain, nothing
+
+from bench.row import Row, seconds
+from ktrial.model.tuning import Budget, Purpose, Tuned
+from ktrial.search.tune import tune
+from ktrial.search.tune.ledger import Ledger, Wanted
+from ktrial.search.tune.optimisers import Told, optimiser
+from ktrial.search.tune.scores import Scores
+from ktrial.search.tune.space import Ground
+
+RUNS = 65
+SEEDS = int(os.environ.get("KTRIAL_BENCH_SEEDS", "20"))
+"""Searches of each kind; the test of A/A spaces has twice as many."""
+LONGEST = 5.0
+"""Seconds that a search of 65 runs may think."""
+
+
+class Found(NamedTuple):
+    """One search's answer, beside the truth."""
+
+    true: float
+    """Log gain of what was reported."""
+    reported: float
+    """What it said."""
+    covers: bool | None
+    """Whether its interval holds the truth; None where it gave none."""
+    gain: bool
+    """Whether a gain was reported at all."""
+
+
+def rows() -> Iterator[Row]:
+    """How long a search thinks."""
+    took = seconds(lambda: ours(1, 0.05))
+    yield Row(f"a search of {RUNS} runs over 12 knobs, without the runs", took, most_seconds=LONGEST)
+
+
+def tables() -> Iterator[Table]:
+    """Regret, overstatement, coverage; and how often an A/A space shows a gain."""
+    optimum = best()[1]
+    for noise in (0.02, 0.05):
+        title = f"{SEEDS} searches, noise {noise * 100:.0f} %, 3 % outliers, best gain {optimum * 100:.1f} %"
+        drawn = Table(
+            "search", "median regret", "mean regret", "overstated by", "interval holds", title=title
+        )
+        for name in ("ktrial", "tpe", "random"):
+            found = [_search(name, seed, noise) for seed in range(1, SEEDS + 1)]
+            drawn.add_row(name, *_cells(found, optimum))
+        yield drawn
+    again = [ours(seed, 0.05, idle=True) for seed in range(1, 2 * SEEDS + 1)]
+    none = sum(not each.gain for each in again)
+    idle = Table("search", "no gain", title="knobs that do nothing, noise 5 %, 3 % outliers")
+    idle.add_row("ktrial", f"{100 * none / len(again):.1f} % of {len(again)}")
+    yield idle
+
+
+def _cells(found: list[Found], optimum: float) -> tuple[str, ...]:
+    regrets = [optimum - each.true for each in found]
+    over = statistics.median(each.reported - each.true for each in found)
+    told = [each.covers for each in found if each.covers is not None]
+    holds = f"{100 * sum(told) / len(told):.0f} %" if told else "none given"
+    return (
+        f"{100 * statistics.median(regrets):.1f} %",
+        f"{100 * statistics.fmean(regrets):.1f} %",
+        f"{100 * over:.1f} points",
+        holds,
+    )
+
+
+def _search(name: str, seed: int, noise: float) -> Found:
+    return ours(seed, noise) if name == "ktrial" else alone(name, seed, noise)
+
+
+def ours(seed: int, noise: float, *, idle: bool = False) -> Found:
+    """A whole search of ktrial's."""
+    truth = nothing if idle else log_gain
+    return judged(tune(SPACE, GOAL, Budget(runs=RUNS), Formula(noise, seed, truth), seed), idle=idle)
+
+
+def judged(found: Tuned, *, idle: bool = False) -> Found:
+    """Beside the truth. The interval is that of the configuration which was put to the test, gain or not."""
+    truth = nothing if idle else log_gain
+    one = found.comparison
+    covers = None
+    if one is not None and one.low is not None and one.high is not None:
+        covers = one.low <= math.exp(truth(found.candidate)) <= one.high
+    gain = found.confirmed is not None
+    reported = math.log(one.ratio) if gain and one and one.ratio else 0.0
+    return Found(truth(found.confirmed or {}), reported, covers, gain)
+
+
+def alone(name: str, seed: int, noise: float) -> Found:
+    """An optimiser by itself: it reports the best run that it saw."""
+    chosen, scores = optimiser(name, Ground(SPACE), 1, seed), Scores(GOAL)
+    ledger = Ledger(Formula(noise, seed), Budget(runs=RUNS), (), lambda _stage: None)
+    baseline = ledger.run([Wanted({})], Purpose.EXPLORE)[0].values[METRIC]
+    while ledger.left:
+        (seen,) = ledger.run([Wanted(chosen.ask(1)[0])], Purpose.EXPLORE)
+        chosen.tell([Told(seen.configuration, scores.of(seen), 0.0)])
+    top = max(ledger.observations[1:], key=lambda each: each.values[METRIC])
+    return Found(log_gain(top.configuration), math.log(top.values[METRIC] / baseline), None, True)
