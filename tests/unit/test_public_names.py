@@ -143,6 +143,9 @@ PUBLIC = {
     "ktrial.model.unixbench": """
         BASELINES SCORE
     """,
+    "ktrial.model.variability": """
+        Mound Scatter Variability
+    """,
     "ktrial.model.verdict": """
         Comparison Interaction Result Verdict
     """,

@@ -45,7 +45,8 @@ def sampled(workload: str = "fork", times: tuple[float, ...] = TIMES) -> Sampled
 
 
 def a_record(tmp_path: Path, *found: Sampled, **machine: object) -> StudyRecord:
-    study = a_study(machine=MachineSettings.model_validate({"kind": "host", **machine}), perturbations=1)
+    settings = MachineSettings.model_validate({"kind": "host", "sample_ns": 10**9, **machine})
+    study = a_study(machine=settings, perturbations=1)
     with open_store(tmp_path / "s.db") as store:
         number = store.study(study)
         for order, kernel in enumerate(("debian:6.1", "debian:6.12")):

@@ -76,14 +76,14 @@ def test_what_needs_a_boot_cannot_be_a_factor_on_this_system(tmp_path: Path, fac
         host(tmp_path, "", factor)
 
 
-@pytest.mark.parametrize("key", ["pin = [1]", 'sample_every = "1 s"', "allow_emulated_time = true"])
+@pytest.mark.parametrize("key", ["pin = [1]", "allow_emulated_time = true"])
 def test_exact_mode_has_no_use_for_keys_of_real_time(tmp_path: Path, key: str) -> None:
     with pytest.raises(StudyMistake, match="means nothing on the machine exact"):
         read(tmp_path, f"[machine]\n{key}\n{KERNELS}")
 
 
 def test_the_study_file_of_a_report_reads_as_the_same_study(tmp_path: Path) -> None:
-    first = host(tmp_path, 'pin = [0]\ncgroup = { cpus = 0.5, memory = "64M" }')
+    first = host(tmp_path, 'pin = [0]\ncgroup = { cpus = 0.5, memory = "64M" }\nsample_every = "0.1 s"')
     again = tmp_path / "again.toml"
     again.write_text(study_toml(first))
     assert load(again, MACHINES) == first

@@ -17,9 +17,13 @@ mod plan;
 mod ports;
 mod ready;
 mod rusage;
+#[path = "../../launch/src/sampler.rs"]
+mod sampler;
 mod settle;
 mod standard_files;
 mod steps;
+#[path = "../../launch/src/whole.rs"]
+mod whole;
 
 use wire::boot::{BootPlan, Done, Plan, Ready};
 use wire::frame::FrameKind;

@@ -18,6 +18,7 @@ mod output;
 mod rusage;
 mod sampler;
 mod watched;
+mod whole;
 mod window;
 
 use std::io::{self, BufWriter, Write as _};

@@ -5,8 +5,6 @@ use std::io::{self, BufRead as _};
 use serde::Deserialize;
 use wire::steps::Run;
 
-use crate::sampler;
-
 /// The whole order.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,10 +27,8 @@ pub struct Row {
     pub step: u32,
     /// How often it runs.
     pub times: u32,
-    /// The program.
+    /// The program. What is sampled is sampled around the row.
     pub run: Run,
-    /// What is read around the row, and at an interval; none: nothing.
-    pub sample: Option<sampler::Order>,
 }
 
 impl Order {

@@ -1,50 +1,30 @@
 //! Files read before a row of programs, after it, and at an interval while each program runs: what was in them goes to
-//! ktrial as it is, and is understood there, when all programs have ended.
+//! ktrial as it is, and is understood there, when all programs have ended. The guest's agent reads with it too.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 
 use nix::time::{clock_gettime, ClockId};
-use serde::{Deserialize, Serialize};
+use wire::steps::{SampledFiles, Sampling};
 
-use crate::watched::{whole, CHUNK};
+use crate::whole::{whole, CHUNK};
 
 /// So many moments are kept. One more, and every other is dropped, and the interval is twice as long from then on: what
 /// is kept and what it costs has a bound, however long a program runs.
 const MOST: usize = 512;
 
-/// What is read, and how often.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Order {
-    files: Vec<String>,
-    /// 0: only before and after the row.
-    every_ns: u64,
-}
-
-/// What was read, and what it cost.
-#[derive(Debug, Serialize)]
-pub struct Sampled {
-    /// The interval in the end.
-    every_ns: u64,
-    /// CPU time of this process for the moments while programs ran.
-    cost_ns: u64,
-    /// How many of those there were, dropped ones too.
-    readings: u64,
-    /// Since the row began.
-    at_ns: Vec<u64>,
-    /// File → its text at each moment; empty where it could not be read then.
-    texts: BTreeMap<String, Vec<String>>,
-}
-
+#[derive(Debug)]
 struct Moment {
     at_ns: u64,
     texts: Vec<Vec<u8>>,
 }
 
 /// Reads the files of one row.
+#[derive(Debug)]
 pub struct Sampler {
     files: Vec<(String, File)>,
+    /// So many of them, the first ones, are read at every moment; the others at the first and the last.
+    often: usize,
     every_ns: u64,
     began_ns: u64,
     next_ns: Option<u64>,
@@ -56,16 +36,19 @@ pub struct Sampler {
 
 impl Sampler {
     /// The row begins: everything is read once. A file that cannot be read is left out.
-    pub fn begin(order: &Order, now_ns: u64) -> Self {
+    pub fn begin(order: &Sampling, now_ns: u64) -> Self {
         let mut chunk = vec![0; CHUNK];
         let mut readable = |path: &String| {
             let file = File::open(path).ok()?;
             whole(&file, &mut chunk)?;
             Some((path.clone(), file))
         };
-        let files = order.files.iter().filter_map(&mut readable).collect();
+        let mut files: Vec<_> = order.files.iter().filter_map(&mut readable).collect();
+        let often = files.len();
+        files.extend(order.around.iter().filter_map(&mut readable));
         let mut sampler = Self {
             files,
+            often,
             every_ns: order.every_ns,
             began_ns: now_ns,
             next_ns: None,
@@ -74,7 +57,7 @@ impl Sampler {
             cost_ns: 0,
             readings: 0,
         };
-        sampler.read(now_ns);
+        sampler.read(now_ns, sampler.files.len());
         sampler
     }
 
@@ -98,7 +81,7 @@ impl Sampler {
         if self.next_ns.is_none_or(|next| next > now_ns) {
             return;
         }
-        self.read(now_ns);
+        self.read(now_ns, self.often);
         self.readings += 1;
         if self.kept.len() > MOST {
             self.thin();
@@ -109,14 +92,17 @@ impl Sampler {
     }
 
     /// The row has ended: everything is read once more.
-    pub fn end(mut self, now_ns: u64) -> Sampled {
-        self.read(now_ns);
+    pub fn end(mut self, now_ns: u64) -> SampledFiles {
+        self.read(now_ns, self.files.len());
         let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (place, (path, _)) in self.files.iter().enumerate() {
-            let text = |moment: &Moment| String::from_utf8_lossy(&moment.texts[place]).into_owned();
+            let text = |moment: &Moment| {
+                let bytes = moment.texts.get(place).map_or(&[][..], Vec::as_slice);
+                String::from_utf8_lossy(bytes).into_owned()
+            };
             texts.insert(path.clone(), self.kept.iter().map(text).collect());
         }
-        Sampled {
+        SampledFiles {
             every_ns: self.every_ns,
             cost_ns: self.cost_ns,
             readings: self.readings,
@@ -125,10 +111,9 @@ impl Sampler {
         }
     }
 
-    fn read(&mut self, now_ns: u64) {
+    fn read(&mut self, now_ns: u64, files: usize) {
         let chunk = &mut self.chunk;
-        let texts = self
-            .files
+        let texts = self.files[..files]
             .iter()
             .map(|(_, file)| whole(file, chunk).unwrap_or_default())
             .collect();
@@ -157,9 +142,10 @@ pub fn own_cpu_ns() -> u64 {
 mod tests {
     use super::*;
 
-    fn order(every_ns: u64) -> Order {
-        Order {
+    fn order(every_ns: u64) -> Sampling {
+        Sampling {
             files: vec!["/proc/uptime".into(), "/nowhere".into()],
+            around: vec!["/proc/stat".into(), "/nowhere/else".into()],
             every_ns,
         }
     }
@@ -175,7 +161,26 @@ mod tests {
         let sampled = sampler.end(1200);
         assert_eq!(sampled.at_ns, [0, 200]);
         assert_eq!((sampled.readings, sampled.cost_ns), (0, 0));
-        assert_eq!(sampled.texts.keys().collect::<Vec<_>>(), ["/proc/uptime"]);
+        assert_eq!(
+            sampled.texts.keys().collect::<Vec<_>>(),
+            ["/proc/stat", "/proc/uptime"]
+        );
+    }
+
+    #[test]
+    fn what_takes_long_is_read_before_and_after_only() {
+        let mut sampler = Sampler::begin(&order(100), 0);
+        sampler.program_starts(0);
+        sampler.read_if_due(100, 0);
+        let sampled = sampler.end(200);
+        let [before, between, after] = &sampled.texts["/proc/stat"][..] else {
+            panic!("three moments");
+        };
+        assert!(before.contains("ctxt") && after.contains("ctxt"));
+        assert_eq!(between, "");
+        assert!(sampled.texts["/proc/uptime"]
+            .iter()
+            .all(|text| !text.is_empty()));
     }
 
     #[test]

@@ -2,13 +2,10 @@
 //! between two programs takes from the second one's share of its CPU, and of its caches.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 use crate::counters::{Snapshot, VMSTAT};
-
-/// How much is read at once.
-pub const CHUNK: usize = 1 << 16;
+use crate::whole::{whole, CHUNK};
 
 /// The content of some files at one moment.
 #[derive(Clone, Debug, Default)]
@@ -69,18 +66,6 @@ impl Watched {
             }
         }
         Moment(Rc::new(content))
-    }
-}
-
-/// From its start: a file in /proc is made anew for each reading from there.
-pub fn whole(file: &File, chunk: &mut [u8]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    loop {
-        let size = file.read_at(chunk, bytes.len() as u64).ok()?;
-        bytes.extend_from_slice(&chunk[..size]);
-        if size == 0 {
-            return Some(bytes);
-        }
     }
 }
 

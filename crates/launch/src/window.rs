@@ -10,14 +10,13 @@ use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{killpg, Signal};
 use nix::time::{clock_gettime, ClockId};
-use serde::Serialize;
-use wire::steps::{Failure, Run, StepResult};
+use wire::steps::{Failure, Run, SampledFiles, StepResult};
 
 use crate::child::{Child, Place, Prepared};
 use crate::order::Row;
 use crate::output::{Output, LIMIT};
 use crate::rusage::wait4;
-use crate::sampler::{own_cpu_ns, Sampled, Sampler};
+use crate::sampler::{own_cpu_ns, Sampler};
 use crate::watched::{Moment, Watched};
 use crate::{cpu_time, descendants, failure};
 
@@ -32,15 +31,6 @@ pub fn is_told_to_stop() -> io::Result<bool> {
     Ok(polled[0].any().unwrap_or(false))
 }
 
-/// What is told of a run.
-#[derive(Debug, Serialize)]
-pub struct Told {
-    #[serde(flatten)]
-    result: StepResult,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sampled: Option<Sampled>,
-}
-
 /// A row that has ended.
 #[derive(Debug)]
 pub struct EndedRow {
@@ -48,33 +38,21 @@ pub struct EndedRow {
     watch: Vec<String>,
     before: Moment,
     after: Moment,
-    sampled: Option<Sampled>,
+    sampled: Option<SampledFiles>,
 }
 
 impl EndedRow {
     /// All that is told of it. The last one's counters and readings are those of the whole row.
-    pub fn told(mut self) -> Vec<Told> {
+    pub fn told(mut self) -> Vec<StepResult> {
         let (before, after) = (self.before.counters(), self.after.counters());
         let mut watched = after.since(&before);
         watched.retain(|path, _| self.watch.contains(path));
         if let Some(last) = self.results.last_mut() {
             last.oom_kills = after.oom_kills() - before.oom_kills();
             last.watched = watched;
-        }
-        let mut told: Vec<Told> = self.results.into_iter().map(Told::plain).collect();
-        if let Some(last) = told.last_mut() {
             last.sampled = self.sampled;
         }
-        told
-    }
-}
-
-impl Told {
-    fn plain(result: StepResult) -> Self {
-        Self {
-            result,
-            sampled: None,
-        }
+        self.results
     }
 }
 
@@ -87,7 +65,7 @@ pub fn run_row(
     watched: &mut Watched,
 ) -> io::Result<EndedRow> {
     let mut prepared = prepared(&row.run);
-    let sample = row.sample.as_ref();
+    let sample = row.run.sample.as_ref();
     let mut sampler = sample.map(|order| Sampler::begin(order, now_ns()));
     let before = watched.before(&row.run.watch);
     let mut results = Vec::with_capacity(row.times as usize);

@@ -93,6 +93,23 @@ pub struct Run {
     /// Files of counters, read before and after.
     #[serde(default)]
     pub watch: Vec<String>,
+    /// Files that are read whole, again and again; none: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<Sampling>,
+}
+
+/// Files that are read around a program, and at an interval while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampling {
+    /// Read at every moment.
+    pub files: Vec<String>,
+    /// Read before and after only: these take long.
+    #[serde(default)]
+    pub around: Vec<String>,
+    /// Nanoseconds by the monotonic clock; 0: only before and after.
+    #[serde(default)]
+    pub every_ns: u64,
 }
 
 fn root() -> String {
@@ -307,6 +324,25 @@ pub struct StepResult {
     /// Walk: file or root → why it is not among `files`: the errno's name, `changing`, `long`, `unreadable`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub left_out: BTreeMap<String, String>,
+    /// Run: what was sampled.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sampled: Option<SampledFiles>,
+}
+
+/// What some files said at several moments, and what it cost to read them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SampledFiles {
+    /// The interval in the end.
+    pub every_ns: u64,
+    /// CPU time of the reader for the moments while programs ran.
+    pub cost_ns: u64,
+    /// How many of those there were, dropped ones too.
+    pub readings: u64,
+    /// Nanoseconds since the first moment, which is before the program; the last one is after it.
+    pub at_ns: Vec<u64>,
+    /// File → its text at each moment; empty where it was not, or could not be, read then.
+    pub texts: BTreeMap<String, Vec<String>>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -9,7 +9,7 @@ from ktrial.cli.terminal import breakable
 from ktrial.model.design import told_apart
 from ktrial.model.matrix import Cell, Matrix
 from ktrial.model.verdict import Verdict
-from ktrial.report import figures
+from ktrial.report import figures, variability
 from ktrial.report.printable import one_line, shortened
 from ktrial.report.words import VERDICTS
 
@@ -25,6 +25,8 @@ def print_matrix(found: Matrix, console: Console) -> None:
     console.print(_table(found))
     console.print()
     marks = ", ".join(f"{words.symbol} {words.word}" for words in VERDICTS.values())
+    if found.has_scatter:
+        marks += f", {variability.MARK} {variability.MEANING}"
     console.print(Text(f"{marks}; margin {breakable(figures.percentage(found.margin))}", style="dim"))
     for problem in found.problems:
         console.print(Text(one_line(problem), style="red"))
@@ -65,4 +67,6 @@ def _cell(cell: Cell) -> Text:
         one.ratio is not None and abs(one.ratio - 1) >= _STRONG and one.verdict is not Verdict.INCONCLUSIVE
     )
     style = f"{STYLES[one.verdict]}{' reverse' if strong and STYLES[one.verdict] else ''}"
-    return Text(f"{breakable(figures.change(one.ratio))} {VERDICTS[one.verdict].symbol}", style=style.strip())
+    mark = f" {variability.MARK}" if cell.scatter else ""
+    shown = f"{breakable(figures.change(one.ratio))} {VERDICTS[one.verdict].symbol}{mark}"
+    return Text(shown, style=style.strip())

@@ -21,31 +21,40 @@ def report(
     ] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead: one row a comparison.")] = False,
     samples: Annotated[bool, typer.Option("--samples", help="With --csv: one row a sample.")] = False,
+    series: Annotated[
+        bool, typer.Option("--series", help="With --csv: one row a moment of what was read over time.")
+    ] = False,
     store: StoreOption = None,
 ) -> None:
     """Write a study's report: one HTML page, Markdown or CSV. Nothing is run."""
     from ktrial import report as reports
     from ktrial.cli.running import default_report, write_report
     from ktrial.cli.stored import find
+    from ktrial.cli.tune_shown import report_search
     from ktrial.runner.result import record as record_of
     from ktrial.store import default_location, open_store
 
-    _check(html, markdown=markdown, csv=csv, samples=samples)
+    _check(html, markdown=markdown, csv=csv, samples=samples, series=series)
     location = store or default_location()
     with open_store(location) as opened:
-        record = record_of(opened, find(opened, study).id)
+        stored = find(opened, study)
+        if stored.study.search and not (markdown or csv):
+            print(f"report: {report_search(stored, opened, html)}")
+            return
+        record = record_of(opened, stored.id)
         reasons = () if csv else reports.whys(opened, record)
     if markdown:
         typer.echo(reports.markdown(record, reasons), nl=False)
     elif csv:
         # As bytes: text would have its CR LF turned into the platform's line ends.
-        table = reports.samples_csv(record) if samples else reports.csv(record)
+        made = reports.samples_csv if samples else reports.series_csv if series else reports.csv
+        table = made(record)
         typer.echo(table.encode(), nl=False)
     else:
         print(f"report: {write_report(record, html or default_report(record, location), reasons)}")
 
 
-def _check(html: Path | None, *, markdown: bool, csv: bool, samples: bool) -> None:
+def _check(html: Path | None, *, markdown: bool, csv: bool, samples: bool, series: bool) -> None:
     """Raise BadParameter where the options contradict each other."""
     chosen = [
         name
@@ -54,5 +63,8 @@ def _check(html: Path | None, *, markdown: bool, csv: bool, samples: bool) -> No
     ]
     if len(chosen) > 1:
         raise typer.BadParameter(f"{' and '.join(chosen)}: one report at a time")
-    if samples and not csv:
-        raise typer.BadParameter("--samples goes with --csv")
+    if samples and series:
+        raise typer.BadParameter("--samples and --series: one table at a time")
+    for option, given in (("--samples", samples), ("--series", series)):
+        if given and not csv:
+            raise typer.BadParameter(f"{option} goes with --csv")

@@ -21,6 +21,7 @@ def as_json(
         "answer": record.result.answer,
         "comparisons": [comparison.model_dump(mode="json") for comparison in record.result.comparisons],
         "interactions": [one.model_dump(mode="json") for one in record.result.interactions],
+        "variability": [one.model_dump(mode="json") for one in record.result.variability],
         "builds": builds.as_json(record),
         "why": whys_as_json(whys),
         "warnings": [warning.model_dump(mode="json") for warning in summary.warnings(record)],

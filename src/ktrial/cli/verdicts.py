@@ -1,6 +1,7 @@
 """A study's result as a table for the terminal: readable at 80 columns, and without colour."""
 
 from collections import Counter
+from collections.abc import Container
 
 from rich.console import Console
 from rich.table import Table
@@ -13,7 +14,7 @@ from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Comparison, Interaction, Verdict
 from ktrial.model.workload import STRING_BYTES
-from ktrial.report import figures, interactions, summary
+from ktrial.report import figures, interactions, series, summary, variability
 from ktrial.report.printable import one_line, shortened
 from ktrial.report.words import DIRECTIONS, MODE_NAMES, OUTCOMES, VERDICTS
 
@@ -27,6 +28,7 @@ _NAME_COLUMNS = 60
 _QUESTION_COLUMNS = 400
 _MOST_FAILURES = 20
 _MOST_INTERACTIONS = 3
+_MOST_VARIABILITY = 10
 
 
 def print_result(record: StudyRecord, console: Console) -> None:
@@ -37,12 +39,15 @@ def print_result(record: StudyRecord, console: Console) -> None:
     if groups:
         console.print(_what_is_shown(record))
         console.print()
-        console.print(_pair(groups[0]) if len(groups) == 1 else _many(record))
+        console.print(_pair(groups[0], record) if len(groups) == 1 else _many(record))
         console.print()
+    _print_variability(record, console)
     _print_interactions(record, console)
     _print_reasons(record, console)
     _print_failures(record, console)
     _print_warnings(record, console)
+    if cost := series.whole_cost(record):
+        console.print(Text(one_line(cost), style="dim"))
     answer = record.result.answer or "There are no numbers yet."
     console.print(Text(one_line(answer), style="bold"))
 
@@ -57,14 +62,14 @@ def _what_is_shown(record: StudyRecord) -> Text:
     return Text(one_line("; ".join(parts)), style="dim")
 
 
-def _pair(group: summary.Group) -> Table:
+def _pair(group: summary.Group, record: StudyRecord) -> Table:
     """One treatment against the baseline: a row a metric, both values side by side."""
     table = _table()
     table.add_column("workload", overflow="fold")
     for heading in (group.baseline, group.treatment, "change", "interval, %"):
         table.add_column(shortened(heading, 16), justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    names = _names(group.comparisons)
+    names, unsteady = _names(group.comparisons), variability.by_place(record)
     for row in group.comparisons:
         table.add_row(
             names[row.workload, row.metric],
@@ -72,7 +77,7 @@ def _pair(group: summary.Group) -> Table:
             figures.number(row.value),
             breakable(figures.change(row.ratio)),
             figures.interval(row.low, row.high),
-            _verdict(row),
+            _marked(row, unsteady),
         )
     return table
 
@@ -86,7 +91,7 @@ def _many(record: StudyRecord) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     rows = record.result.comparisons
-    names = _names(rows)
+    names, unsteady = _names(rows), variability.by_place(record)
     before = None
     for row in sorted(rows, key=lambda row: list(names).index((row.workload, row.metric))):
         key = (row.workload, row.metric)
@@ -97,7 +102,12 @@ def _many(record: StudyRecord) -> Table:
         interval = figures.interval(row.low, row.high)
         value, change = figures.number(row.value), breakable(figures.change(row.ratio))
         table.add_row(
-            "", one_line(told_apart(row.treatment, row.baseline)), value, change, interval, _verdict(row)
+            "",
+            one_line(told_apart(row.treatment, row.baseline)),
+            value,
+            change,
+            interval,
+            _marked(row, unsteady),
         )
     return table
 
@@ -130,6 +140,26 @@ def _name(workload: str, metric: str, unit: str) -> str:
 def _verdict(row: Comparison | Interaction) -> Text:
     words = VERDICTS[row.verdict]
     return Text(f"{words.symbol} {words.word}", style=_STYLES[row.verdict])
+
+
+def _marked(row: Comparison, unsteady: Container[variability.Place]) -> Text:
+    """With a mark where the treatment scatters otherwise than the baseline."""
+    verdict = _verdict(row)
+    return verdict.append(f" {variability.MARK}") if variability.place_of(row) in unsteady else verdict
+
+
+def _print_variability(record: StudyRecord, console: Console) -> None:
+    several = len(summary.groups(record)) > 1
+    found = record.result.variability
+    for one in found[:_MOST_VARIABILITY]:
+        treatment = f"{told_apart(one.treatment, one.baseline)}: " if several else ""
+        what = f"{treatment}{one.workload}, {one.metric}"
+        console.print(one_line(f"{variability.MARK} {what}: {variability.beside(one)}"))
+    if len(found) > _MOST_VARIABILITY:
+        left = breakable(figures.counted(len(found) - _MOST_VARIABILITY, "more treatment"))
+        console.print(f"{variability.MARK} {left} that scatter otherwise than the baseline: in the report")
+    if found:
+        console.print()
 
 
 def _print_interactions(record: StudyRecord, console: Console) -> None:

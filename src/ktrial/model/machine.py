@@ -51,7 +51,7 @@ class Boot(Model):
     allow_emulated_time: bool = False
     """Machine kvm: without KVM, the time that emulation takes will do."""
     sample_ns: int = Field(default=0, ge=0, exclude_if=lambda found: not found)
-    """Machine host: nanoseconds between two readings of the monitors while programs run; 0: none."""
+    """Nanoseconds, in a guest its own, between two readings of the monitors while programs run; 0: none."""
 
 
 class MachineIdentity(Model):

@@ -1,6 +1,7 @@
 """Versions by workloads: every comparison of a study with its baseline, as a table. Plain data."""
 
 from ktrial.model.base import Model
+from ktrial.model.variability import Scatter
 from ktrial.model.verdict import Comparison
 
 
@@ -11,6 +12,8 @@ class Cell(Model):
     """None where the study has none."""
     why: str = ""
     """The command that says what the change is made of; empty where there is no change, or no profile."""
+    scatter: tuple[Scatter, ...] = ()
+    """How it scatters, where that is otherwise than the baseline."""
 
 
 class MatrixRow(Model):
@@ -38,3 +41,8 @@ class Matrix(Model):
     margin: float
     problems: tuple[str, ...] = ()
     """Treatments without numbers, and why."""
+
+    @property
+    def has_scatter(self) -> bool:
+        """Whether any treatment scatters otherwise than the baseline."""
+        return any(cell.scatter for row in self.rows for cell in row.cells)

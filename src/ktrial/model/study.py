@@ -72,7 +72,7 @@ class MachineSettings(Model):
     """Machine kvm: without KVM, the time that emulation takes will do."""
     # Left out where it is the default: the digest of a study must stay what it was.
     sample_ns: int = Field(default=0, ge=0, exclude_if=lambda found: not found)
-    """Machine host: nanoseconds between two readings of the monitors while programs run; 0: none."""
+    """Nanoseconds, in a guest its own, between two readings of the monitors while programs run; 0: none."""
 
 
 class Stopping(StrEnum):

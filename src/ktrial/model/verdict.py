@@ -5,6 +5,7 @@ from enum import StrEnum
 from ktrial.model.advice import DataWarning
 from ktrial.model.base import Model
 from ktrial.model.design import LevelValue
+from ktrial.model.variability import Variability
 from ktrial.model.workload import Direction, Mode
 
 
@@ -86,4 +87,6 @@ class Result(Model):
     comparisons: tuple[Comparison, ...]
     interactions: tuple[Interaction, ...] = ()
     """Of every two factors whose four combinations were run, for every metric."""
+    variability: tuple[Variability, ...] = ()
+    """Treatments that scatter otherwise than the baseline, whatever their verdicts."""
     warnings: tuple[DataWarning, ...] = ()

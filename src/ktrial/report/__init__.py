@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ktrial.report.why import Why
     from ktrial.store import Store
 
-__all__ = ["csv", "html", "kernel_difference_html", "markdown", "samples_csv", "whys"]
+__all__ = ["csv", "html", "kernel_difference_html", "markdown", "samples_csv", "series_csv", "whys"]
 
 
 def html(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
@@ -64,3 +64,10 @@ def samples_csv(record: StudyRecord) -> str:
     from ktrial.report.as_csv import samples
 
     return samples(record)
+
+
+def series_csv(record: StudyRecord) -> str:
+    """One row a moment of what was read over time, in each treatment's first trial, as RFC 4180 has it."""
+    from ktrial.report.as_csv import series
+
+    return series(record)

@@ -9,6 +9,7 @@ from ktrial.model.trial import Trial
 from ktrial.model.verdict import Comparison
 from ktrial.model.workload import Sample
 from ktrial.report.printable import one_line
+from ktrial.report.variability import scatters
 
 _COMPARISON = (
     "workload",
@@ -38,13 +39,18 @@ _SAMPLE = (
     "median",
     "mean",
 )
+_SERIES = ("treatment", "workload", "name", "unit", "kind", "seconds", "value")
 _TRIAL = ("order", "block", "treatment", "perturbation", "outcome", "kernel_release")
 
 
 def comparisons(record: StudyRecord) -> str:
-    """One row a comparison."""
-    rows = (_fields(comparison, _COMPARISON) for comparison in record.result.comparisons)
-    return _table(_COMPARISON, rows)
+    """One row a comparison. `scatter`: how its treatment scatters, where not as the baseline does."""
+    found = record.result.variability
+    rows = (
+        [*_fields(comparison, _COMPARISON), " ".join(scatters(found, comparison))]
+        for comparison in record.result.comparisons
+    )
+    return _table((*_COMPARISON, "scatter"), rows)
 
 
 def samples(record: StudyRecord) -> str:
@@ -53,6 +59,17 @@ def samples(record: StudyRecord) -> str:
         [*_trial(trial), *_fields(sample, _SAMPLE)] for trial in record.trials for sample in trial.samples
     )
     return _table((*_TRIAL, *_SAMPLE), rows)
+
+
+def series(record: StudyRecord) -> str:
+    """One row a moment of a series."""
+    rows: Iterable[list[object]] = (
+        [one.treatment, one.sampled.workload, each.name, each.unit, each.kind.value, seconds, value]
+        for one in record.sampled
+        for each in one.sampled.series
+        for seconds, value in zip(one.sampled.times, each.values, strict=True)
+    )
+    return _table(_SERIES, rows)
 
 
 def _trial(trial: Trial) -> list[object]:

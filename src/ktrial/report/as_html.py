@@ -7,6 +7,7 @@ without it they are pictures with tooltips. Otherwise the page has no script.
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from jinja2 import Environment
@@ -14,6 +15,7 @@ from markupsafe import Markup
 
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
+from ktrial.model.verdict import Comparison
 from ktrial.model.workload import Mode
 from ktrial.report import (
     counters,
@@ -24,6 +26,7 @@ from ktrial.report import (
     repeat,
     series,
     summary,
+    variability,
     words,
 )
 from ktrial.report import environment as surroundings
@@ -119,6 +122,8 @@ def facts(record: StudyRecord) -> dict[str, Any]:
         "recipe": repeat.recipe(record),
         "builds": built_kernels(record),
         "series": series.by_workload(record),
+        "unsteady": partial(_beside, variability.by_place(record)),
+        "variability": variability,
         "interactions": interactions.tables(record),
         "interaction_meaning": interactions.MEANING,
         "study_file": study_toml(record.study),
@@ -127,6 +132,10 @@ def facts(record: StudyRecord) -> dict[str, Any]:
         "ended": max((trial.started for trial in record.trials), default=None),
         "completed": sum(trial.outcome is Outcome.COMPLETED for trial in record.trials),
     }
+
+
+def _beside(found: dict[variability.Place, str], one: Comparison) -> str:
+    return found.get(variability.place_of(one), "")
 
 
 def _pictures(record: StudyRecord) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 """GitHub-flavoured Markdown for a pull request: the answer, the table; the rest folded."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from ktrial.model.advice import DataWarning
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Comparison
-from ktrial.report import environment, figures, interactions, repeat, summary, words
+from ktrial.report import environment, figures, interactions, repeat, summary, variability, words
 from ktrial.report.builds import built_kernels
 from ktrial.report.kernel_difference import OptionLine, shown
 from ktrial.report.printable import one_line, printable
@@ -27,6 +27,7 @@ def text(record: StudyRecord, whys: Sequence[Why] = ()) -> str:
     parts = [
         *_head(record),
         *_tables(record),
+        *_variability(record),
         *_interactions(record),
         *_reasons(whys),
         *_keep_in_mind(record),
@@ -76,11 +77,11 @@ def _head(record: StudyRecord) -> Iterator[str]:
 
 
 def _tables(record: StudyRecord) -> Iterator[str]:
-    compared = summary.groups(record)
+    compared, unsteady = summary.groups(record), variability.by_place(record)
     if len(compared) > 1:
         yield _matrix(record, compared)
     for group in compared:
-        table = _table(group)
+        table = _table(group, unsteady)
         title = f"{code(group.treatment)} against {code(group.baseline)}"
         yield f"{title}\n\n{table}" if len(compared) == 1 else _folded(_bare(group.treatment), table)
 
@@ -92,6 +93,15 @@ def _matrix(record: StudyRecord, compared: tuple[summary.Group, ...]) -> str:
         for row in summary.matrix(record)
     ]
     return _rows(header, rows, left=1)
+
+
+def _variability(record: StudyRecord) -> Iterator[str]:
+    """What stands beside a verdict: a spread, or a number of modes, that is not the baseline's."""
+    yield "\n".join(
+        f"- {variability.MARK} {code(one.workload)}, {code(one.metric)}, {code(one.treatment)}: "
+        f"{prose(variability.beside(one))}"
+        for one in record.result.variability
+    )
 
 
 def _interactions(record: StudyRecord) -> Iterator[str]:
@@ -156,14 +166,15 @@ def _cell(comparison: Comparison | None) -> str:
     return f"{figures.change(comparison.ratio)} {words.VERDICTS[comparison.verdict].symbol}"
 
 
-def _table(group: summary.Group) -> str:
+def _table(group: summary.Group, unsteady: Container[variability.Place]) -> str:
     header = ["Workload", "Metric", "Mode", "Verdict", "Baseline", "Value", "Change", "Interval in %"]
     rows = [
         [
             code(one.workload),
             code(summary.metric_name(one.metric, one.unit)),
             one.mode.value,
-            f"{words.VERDICTS[one.verdict].symbol} {words.VERDICTS[one.verdict].word}",
+            f"{words.VERDICTS[one.verdict].symbol} {words.VERDICTS[one.verdict].word}"
+            + f" {variability.MARK}" * (variability.place_of(one) in unsteady),
             figures.number(one.baseline_value),
             figures.number(one.value),
             figures.change(one.ratio),

@@ -13,8 +13,9 @@ from ktrial.model.matrix import Cell, Matrix, MatrixRow
 from ktrial.model.record import StudyRecord
 from ktrial.model.verdict import Comparison, Verdict
 from ktrial.model.workload import STRING_BYTES, Mode
-from ktrial.report import summary
+from ktrial.report import summary, variability
 from ktrial.report.history import Crumbs, site_environment, style
+from ktrial.report.variability import scatters
 from ktrial.report.why import Why
 from ktrial.report.words import OUTCOMES
 
@@ -32,7 +33,7 @@ _COLUMNS = (
         "low",
         "high",
     ),
-    *("verdict", "mode", "reason"),
+    *("verdict", "mode", "reason", "scatter"),
 )
 _WHOLE_COLOUR = 0.5
 """The relative change from which a cell has its full colour."""
@@ -72,8 +73,13 @@ def _row(record: StudyRecord, row: summary.MatrixRow) -> MatrixRow:
         metric=first.metric,
         unit=first.unit,
         baseline=row.baseline_value,
-        cells=tuple(Cell(comparison=one, why=_why(record, one)) for one in row.comparisons),
+        cells=tuple(_cell(record, one) for one in row.comparisons),
     )
+
+
+def _cell(record: StudyRecord, one: Comparison | None) -> Cell:
+    found = scatters(record.result.variability, one) if one else ()
+    return Cell(comparison=one, why=_why(record, one), scatter=found)
 
 
 def _why(record: StudyRecord, one: Comparison | None) -> str:
@@ -104,13 +110,13 @@ def matrix_csv(found: Matrix) -> str:
     writer = csv.writer(text)
     writer.writerow(_COLUMNS)
     for row in found.rows:
-        for one in (cell.comparison for cell in row.cells):
-            if one is not None:
+        for cell in row.cells:
+            if (one := cell.comparison) is not None:
                 numbers = [one.baseline_value, one.value, one.ratio, one.low, one.high]
                 writer.writerow(
                     [one.workload, one.metric, one.unit, one.baseline, one.treatment]
                     + ["" if number is None else repr(number) for number in numbers]
-                    + [one.verdict.value, one.mode.value, one.reason]
+                    + [one.verdict.value, one.mode.value, one.reason, " ".join(cell.scatter)]
                 )
     return text.getvalue()
 
@@ -136,6 +142,7 @@ def matrix_page(
         "question": "",
         "matrix": found,
         "heat": heat,
+        "variability": variability,
         "whys": reasons,
         "graphs": [None] * len(reasons),
         "why_places": why_places if why_places is not None else own,

@@ -61,14 +61,38 @@ class WorkloadSeries(NamedTuple):
 def by_workload(record: StudyRecord) -> tuple[WorkloadSeries, ...]:
     """The study's workloads of which something was read over time, in the order of reading."""
     names = dict.fromkeys(each.sampled.workload for each in record.sampled)
-    return tuple(found for name in names if (found := _of(name, record.sampled)))
+    exact = is_exact(record)
+    return tuple(found for name in names if (found := _of(name, record.sampled, exact=exact)))
 
 
-def cost(sampled: Sampled) -> str:
-    """`13 readings, one every 0.1 s, took 0.098 % of one CPU`."""
+def is_exact(record: StudyRecord) -> bool:
+    """Whether the readings' time is counted in instructions."""
+    return record.study.machine.kind == "exact"
+
+
+def cost(sampled: Sampled, *, exact: bool = False) -> str:
+    """`13 readings, one every 0.1 s, took 0.098 % of one CPU`; in exact mode in instructions."""
     every = figures.duration(sampled.interval)
     count = figures.counted(sampled.readings, "reading")
-    return f"{count}, one every {every}, took {figures.percentage(sampled.cost)} of one CPU"
+    share = figures.percentage(sampled.cost)
+    if exact:
+        # One guest nanosecond is one instruction.
+        instructions = figures.number(sampled.cost_seconds * 1e9)
+        took = f"{instructions} instructions, {share} of the guest’s time"
+        return f"{count}, one every {every} of the guest’s, took {took}, counted with the workload’s"
+    return f"{count}, one every {every}, took {share} of one CPU"
+
+
+def whole_cost(record: StudyRecord) -> str:
+    """What all readings of the record took, in one sentence; empty where nothing was read over time."""
+    if not record.sampled:
+        return ""
+    exact = is_exact(record)
+    worst = max(record.sampled, key=lambda one: one.sampled.cost)
+    where = f"{worst.sampled.workload}, {worst.treatment}"
+    total = figures.counted(sum(one.sampled.readings for one in record.sampled), "reading")
+    most = cost(worst.sampled, exact=exact)
+    return f"monitors: {total} while programs ran; the dearest, {where}: {most}"
 
 
 def rate(times: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:
@@ -77,11 +101,11 @@ def rate(times: Sequence[float], values: Sequence[float]) -> list[tuple[float, f
     return [(b[0], (b[1] - a[1]) / (b[0] - a[0])) for a, b in pairwise(moments) if b[0] > a[0]]
 
 
-def _of(workload: str, everything: Sequence[TrialSampled]) -> WorkloadSeries | None:
+def _of(workload: str, everything: Sequence[TrialSampled], *, exact: bool) -> WorkloadSeries | None:
     own = [one for one in everything if one.sampled.workload == workload]
     long = [one for one in own if len(one.sampled.times) >= _FEWEST]
     pictures = tuple(_pictures(long))[:_MOST]
-    costs = tuple(f"{one.treatment}: {cost(one.sampled)}." for one in long)
+    costs = tuple(f"{one.treatment}: {cost(one.sampled, exact=exact)}." for one in long)
     return WorkloadSeries(workload, pictures, costs) if pictures else None
 
 

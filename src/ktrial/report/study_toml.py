@@ -77,8 +77,10 @@ def _disk(disk: Disk) -> dict[str, Any]:
 
 
 def _real_time(machine: MachineSettings) -> dict[str, Any]:
-    """Keys that only machines in real time have, and only where they say something."""
+    """Keys that not all machines have, and only where they say something."""
     found: dict[str, Any] = {"pin": machine.pin}
+    if machine.sample_ns:
+        found["sample_every"] = f"{machine.sample_ns / 1e6!r} ms"
     if machine.allow_emulated_time:
         found["allow_emulated_time"] = True
     if machine.cgroup:

@@ -183,7 +183,7 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) 
         pin=machine.pin,
         cgroup=machine.cgroup if machine.kind == _THIS_SYSTEM else None,
         allow_emulated_time=machine.allow_emulated_time,
-        sample_ns=machine.sample_ns if machine.kind == _THIS_SYSTEM else 0,
+        sample_ns=machine.sample_ns,
     )
 
 

@@ -19,9 +19,10 @@ from ktrial.runner.interactions import Side, interactions
 from ktrial.runner.kernel_steps import with_kernels
 from ktrial.runner.missing import why_missing
 from ktrial.runner.planning import plan, treatments
-from ktrial.runner.study_file.machine import HOST
+from ktrial.runner.variability import variability_of
 from ktrial.stats import Arm, answer, compare
 from ktrial.stats.comparable import kernel_difference, machine_difference, mode_difference
+from ktrial.stats.variability_answer import variability_answer
 from ktrial.store import Store, StoredStudy
 
 Described = Callable[[WorkloadUse], tuple[Metric, ...]]
@@ -53,8 +54,8 @@ def record_of(store: Store, stored: StoredStudy, trials: tuple[Trial, ...]) -> S
 
 
 def _sampled(store: Store, stored: StoredStudy, trials: Sequence[Trial]) -> Iterator[TrialSampled]:
-    """Of each treatment's first trial that completed. Only on this system is anything sampled."""
-    if stored.study.machine.kind != HOST:
+    """Of each treatment's first trial that completed."""
+    if not stored.study.machine.sample_ns:
         return
     seen: set[str] = set()
     for trial in trials:
@@ -103,12 +104,15 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
         comparisons, warnings = _judged_in_time(study, in_order, arms, comparisons)
     metrics = metrics_of(study, in_order, described)
     found = interactions(study, arms, metrics, _difference)
+    unsteady = variability_of(study, arms, comparisons)
+    said = (answer(comparisons, study.margin, found), variability_answer(unsteady))
     return Result(
         study=study.name,
         question=study.question,
-        answer=answer(comparisons, study.margin, found),
+        answer=" ".join(filter(None, said)),
         comparisons=comparisons,
         interactions=found,
+        variability=unsteady,
         warnings=(
             *warnings_of(study, {arm.treatment.label: arm.trials for arm in arms}, comparisons),
             *warnings,

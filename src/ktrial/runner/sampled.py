@@ -1,39 +1,21 @@
 """What monitors read of this system while a workload ran, from the texts of the files."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 
 from ktrial import monitors
 from ktrial.model.series import Sampled, SeriesKind
-from ktrial.target import LocalTarget, Read, SampledFiles, StepResult
+from ktrial.target import SampledFiles, StepResult
 
 _SECOND = 1e9
 
 
-def costly_now() -> dict[str, str]:
-    """What this system says in the files that take long to read; a file that it does not show is left out."""
-    files = monitors.costly_files()
-    results = LocalTarget().perform(tuple(Read(path=file) for file in files))
-    return {file: each.content for file, each in zip(files, results, strict=True) if not each.failure}
-
-
-def sampled_of(
-    workload: str,
-    results: Iterable[StepResult],
-    before: Mapping[str, str] = MappingProxyType({}),
-    after: Mapping[str, str] = MappingProxyType({}),
-) -> Sampled | None:
-    """All rows of one workload, as if nothing had been between them; None: nothing was read.
-
-    `before`, `after`: what belongs to the first moment and to the last (costly_now).
-    """
+def sampled_of(workload: str, results: Iterable[StepResult]) -> Sampled | None:
+    """All rows of one workload, as if nothing had been between them; None: nothing was read."""
     rows = tuple(results)
     parts = [each.sampled for each in rows if each.sampled is not None]
     if not parts:
         return None
     moments = [texts for part in parts for texts in _moments(part)]
-    moments[0] |= before
-    moments[-1] |= after
     return Sampled(
         workload=workload,
         interval=max(part.every_ns for part in parts) / _SECOND,

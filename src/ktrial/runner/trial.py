@@ -36,7 +36,7 @@ from ktrial.runner.boots import Job
 from ktrial.runner.host_problems import HOST_PROBLEMS
 from ktrial.runner.kernel_symbols import KernelSymbols
 from ktrial.runner.profile import counted_profile, own_results
-from ktrial.runner.sampled import costly_now, rises, sampled_of
+from ktrial.runner.sampled import rises, sampled_of
 from ktrial.runner.settings import SettingRefused, read_back
 from ktrial.runner.trial_warnings import machine_warnings
 from ktrial.target import Run, Sampling, Step, StepResult
@@ -178,7 +178,6 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
     prepared = len(job.before)
     first = prepared + len(job.preparation)
     everything = (*job.before, *job.preparation, *writes, *_watched(steps, job.boot.sample_ns), *job.after)
-    around = [costly_now()] if job.boot.sample_ns else []
     try:
         results = _perform(target, job, everything, notes)
     except GuestEnded as ended:
@@ -187,7 +186,6 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
         if isinstance(before, tuple) and len(before) >= first + len(writes):
             notes.settings |= read_back(job.settings, own_results(before, first))
         raise
-    around += [costly_now()] if job.boot.sample_ns else []
     after = first + len(writes) + len(steps)
     notes.settings |= _in_force(target, job, results[:prepared], results[after:], notes)
     job.check_preparation(results[prepared:first])
@@ -195,7 +193,7 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None
     own = own_results(results[:after], first + len(writes))
     samples = job.workload.samples(job.use, machine.mode, own)
     notes.samples += [_checked(sample, job) for sample in samples]
-    sampled = sampled_of(job.label, own, *around)
+    sampled = sampled_of(job.label, own)
     notes.sampled += [sampled] if sampled else []
     notes.counters += _counters(job, own, sampled)
     if isinstance(job.workload, RunsPrograms):
@@ -231,6 +229,8 @@ def _perform(
 
 
 def _keep_profile(target: CountingTarget, job: Job, own: tuple[StepResult, ...], notes: _Notes) -> None:
+    if not notes.symbols.wanted:
+        return
     try:
         known = notes.symbols.of(target, job.boot)
         notes.profiles.append(counted_profile(job, target.identity, own, known))
@@ -242,7 +242,9 @@ def _keep_profile(target: CountingTarget, job: Job, own: tuple[StepResult, ...],
 def _watched(steps: Iterable[Step], every_ns: int) -> tuple[Step, ...]:
     """The steps, with the monitors' files watched around every program, and sampled where they can be."""
     files = monitors.watched_files()
-    sample = Sampling(files=monitors.sampled_files(), every_ns=every_ns) if every_ns else None
+    sample = None
+    if every_ns:
+        sample = Sampling(files=monitors.sampled_files(), around=monitors.costly_files(), every_ns=every_ns)
     return tuple(
         step.model_copy(update={"watch": tuple(dict.fromkeys((*step.watch, *files))), "sample": sample})
         if isinstance(step, Run)

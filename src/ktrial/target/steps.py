@@ -27,6 +27,8 @@ class Sampling(Model):
     """Files that are read around a row of equal runs, and at an interval while each program runs."""
 
     files: tuple[str, ...]
+    around: tuple[str, ...] = ()
+    """Read before and after only: these take long."""
     every_ns: int = Field(default=0, ge=0, lt=2**64)
     """0: only before and after. A program that is shorter is not interrupted."""
 
@@ -46,8 +48,8 @@ class Run(Model):
     """Guest nanoseconds waited before the program starts."""
     watch: tuple[str, ...] = ()
     """Kernel files of counters (`/proc/vmstat`); one that is not there is left out of the result."""
-    sample: Sampling | None = Field(default=None, exclude=True)
-    """Machine host only; a guest is not told of it."""
+    sample: Sampling | None = Field(default=None, exclude_if=lambda found: found is None)
+    """None: nothing is read over time."""
 
 
 class Start(Model):
@@ -164,8 +166,8 @@ class SampledFiles(Model):
     at_ns: tuple[int, ...]
     """Nanoseconds since the row began. The first moment is before its programs, the last after them."""
     texts: dict[str, tuple[str, ...]]
-    """File → its text at each moment, empty where it could not be read then. Files that this system does not
-    have, or does not show to this user, are left out."""
+    """File → its text at each moment, empty where it was not, or could not be, read then. Files that this
+    system does not have, or does not show to this user, are left out."""
 
 
 class StepResult(Model):
@@ -199,8 +201,8 @@ class StepResult(Model):
     """Run: file → line's first word → by how much each number on that line rose. Lines without change are
     left out; a colon after the first word is dropped. On the machine `host` the last of a row of equal runs
     has the rises of the whole row: to read them between two runs would slow the second one."""
-    sampled: SampledFiles | None = Field(default=None, exclude=True)
-    """Run on the machine `host`, in the last of a row of equal runs: what was sampled in the whole row."""
+    sampled: SampledFiles | None = Field(default=None, exclude_if=lambda found: found is None)
+    """Run: what was sampled. On the machine `host`, the last of a row of equal runs has it for the row."""
     region: RegionCounts | None = Field(default=None, exclude=True)
     """Run: what the QEMU plugin counted in the program's marked region, or around the whole program where it
     marks none; the guest knows nothing of it. None where nothing was counted."""

@@ -21,6 +21,7 @@ use super::layout;
 use super::orphans::Orphans;
 use crate::ports;
 use crate::rusage::wait4;
+use crate::sampler::{own_cpu_ns, Sampler};
 
 /// A program that runs, in a session and a process group of its own.
 #[derive(Debug)]
@@ -74,14 +75,20 @@ impl Process {
         })
     }
 
-    /// Wait for its end; after `limit_ns` (0: never) kill it with its process group.
-    pub fn wait(&mut self, limit_ns: u64) -> io::Result<Ended> {
+    /// Wait for its end; after `limit_ns` (0: never) kill it with its process group. Meanwhile read what is due.
+    pub fn wait(&mut self, limit_ns: u64, sampler: &mut Option<Sampler>) -> io::Result<Ended> {
         let mut timed_out = false;
-        while !self.has_ended(limit_ns, timed_out)? {
+        if let Some(sampler) = sampler {
+            sampler.program_starts(self.started_ns);
+        }
+        while !self.has_ended(limit_ns, timed_out, sampler)? {
             if !timed_out && limit_ns > 0 && now_ns()? >= self.started_ns.saturating_add(limit_ns) {
                 timed_out = true;
                 killpg(self.pid, Signal::SIGKILL)?;
             }
+        }
+        if let Some(sampler) = sampler {
+            sampler.program_ended();
         }
         let (status, rusage) = wait4(self.pid)?;
         marks::operation();
@@ -105,8 +112,20 @@ impl Process {
     }
 
     /// Sleep until something happens, and deal with it, unless it is the program's end.
-    fn has_ended(&mut self, limit_ns: u64, timed_out: bool) -> io::Result<bool> {
-        let readable = self.poll(limit_ns, timed_out)?;
+    fn has_ended(
+        &mut self,
+        limit_ns: u64,
+        timed_out: bool,
+        sampler: &mut Option<Sampler>,
+    ) -> io::Result<bool> {
+        let due = sampler.as_ref().and_then(Sampler::next_ns);
+        let woken_at = due.map_or(0, |_| own_cpu_ns());
+        let end = self.started_ns.saturating_add(limit_ns);
+        let limit = (limit_ns > 0 && !timed_out).then_some(end);
+        let readable = self.poll([limit, due].into_iter().flatten().min())?;
+        if let (Some(sampler), false) = (sampler, readable.end) {
+            sampler.read_if_due(now_ns()?, woken_at);
+        }
         if readable.stdout {
             self.stdout.read_some()?;
         }
@@ -119,7 +138,7 @@ impl Process {
         Ok(readable.end)
     }
 
-    fn poll(&self, limit_ns: u64, timed_out: bool) -> io::Result<Readable> {
+    fn poll(&self, until_ns: Option<u64>) -> io::Result<Readable> {
         let sources = [
             Some(self.end.as_fd()),
             self.stdout.pipe(),
@@ -131,14 +150,9 @@ impl Process {
             .flatten()
             .map(|source| PollFd::new(*source, PollFlags::POLLIN))
             .collect();
-        let left = match limit_ns {
-            0 => None,
-            _ if timed_out => None,
-            limit => Some(time_spec(
-                self.started_ns
-                    .saturating_add(limit)
-                    .saturating_sub(now_ns()?),
-            )),
+        let left = match until_ns {
+            None => None,
+            Some(until) => Some(time_spec(until.saturating_sub(now_ns()?))),
         };
         ppoll(&mut polled, left, None)?;
         let mut ready = polled.iter().map(|source| source.any().unwrap_or(true));

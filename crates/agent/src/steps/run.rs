@@ -1,6 +1,7 @@
 //! The step `run`: a program to its end, and everything that is told about it.
 
 use std::fs;
+use std::io;
 use std::time::Duration;
 
 use nix::unistd::Pid;
@@ -9,10 +10,11 @@ use wire::steps::{Failure, Run, StepResult};
 
 use super::capture;
 use super::layout::Seeded;
-use super::process::{Ended, Process};
+use super::process::{now_ns, Ended, Process};
 use super::told;
 use crate::counters::{Snapshot, VMSTAT};
 use crate::failure;
+use crate::sampler::Sampler;
 
 /// Run it. A program that fails is no failure of the step: its status and its output tell.
 pub fn run(step: &Run, spared: Option<Pid>, result: &mut StepResult) -> Result<(), Failure> {
@@ -57,11 +59,16 @@ fn measured(
     spared: Option<Pid>,
     result: &mut StepResult,
 ) -> Result<(), Failure> {
+    let mut sampler = told(action, begin_sampling(step))?;
     let (before, kills_before) = (counters_now(&step.watch), oom_kills());
     let mut process = told(action, Process::start(step, spared))?;
-    let ended = told(action, process.wait(step.limit_ns))?;
+    let ended = told(action, process.wait(step.limit_ns, &mut sampler))?;
     result.watched = counters_now(&step.watch).since(&before);
     result.oom_kills = oom_kills() - kills_before;
+    result.sampled = match sampler {
+        Some(sampler) => Some(sampler.end(told(action, now_ns())?)),
+        None => None,
+    };
     tell_end(ended, result);
     let ((stdout, stderr), cut) = told(action, process.clean_up())?;
     (result.stdout, result.stderr) = (stdout, stderr);
@@ -72,6 +79,11 @@ fn measured(
         )));
     }
     Ok(())
+}
+
+fn begin_sampling(step: &Run) -> io::Result<Option<Sampler>> {
+    let begin = |order| Ok(Sampler::begin(order, now_ns()?));
+    step.sample.as_ref().map(begin).transpose()
 }
 
 fn tell_end(ended: Ended, result: &mut StepResult) {
@@ -101,6 +113,7 @@ mod tests {
             layout_seed: UNSEEDED,
             start_offset_ns: 0,
             watch: Vec::new(),
+            sample: None,
         }
     }
 

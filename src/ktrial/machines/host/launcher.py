@@ -129,8 +129,7 @@ def _rows(runs: Sequence[tuple[int, Run]]) -> list[dict[str, object]]:
 
 
 def _row(first: int, times: int, run: Run) -> dict[str, object]:
-    row: dict[str, object] = {"step": first, "times": times, "run": _told(run)}
-    return row | ({"sample": run.sample.model_dump(mode="json")} if run.sample else {})
+    return {"step": first, "times": times, "run": _told(run)}
 
 
 def _told(run: Run) -> dict[str, object]:

@@ -28,8 +28,8 @@ _WHY = {
 _FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every"})
 _NOT_FOR = {
     HOST: frozenset(MachineTable.model_fields) - _FOR_HOST,
-    "exact": frozenset({"pin", "allow_emulated_time", "sample_every"}),
-    "kvm": frozenset({"count", "sample_every"}),
+    "exact": frozenset({"pin", "allow_emulated_time"}),
+    "kvm": frozenset({"count"}),
 }
 """Machine → keys of `[machine]` that mean nothing there."""
 _BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY}) | BUILD_KINDS

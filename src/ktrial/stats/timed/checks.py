@@ -115,7 +115,7 @@ def bimodality(measured: Measured, logs: dict[str, Array]) -> DataWarning | None
         values = np.sort(each[np.isfinite(each)])
         if values[0] == values[-1]:
             continue
-        ratio, lower = _best_split(values[None, :])
+        ratio, lower = best_split(values[None, :])
         if ratio[0] > _split_limit(len(values)):
             low, high = np.exp(values[: lower[0]].mean()), np.exp(values[lower[0] :].mean())
             return _warn(
@@ -127,7 +127,7 @@ def bimodality(measured: Measured, logs: dict[str, Array]) -> DataWarning | None
     return None
 
 
-def _best_split(ordered: Array) -> tuple[Array, NDArray[np.int64]]:
+def best_split(ordered: Array) -> tuple[Array, NDArray[np.int64]]:
     """Largest between / within sum of squares, and how many values lie below the split; rows are sorted."""
     n = ordered.shape[1]
     count = np.arange(1, n)
@@ -148,7 +148,7 @@ def _split_limit(count: int) -> float:
     """What normal values exceed with a probability of LEVEL; by simulation, the same every time."""
     rng = np.random.default_rng(20260101 + count)
     normal = np.sort(rng.standard_normal((_DRAWS, count)), axis=1)
-    return float(np.quantile(_best_split(normal)[0], 1 - LEVEL))
+    return float(np.quantile(best_split(normal)[0], 1 - LEVEL))
 
 
 def unequal_variances(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
