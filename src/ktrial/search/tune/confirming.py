@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ktrial.model.advice import DataWarning
+from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.tuning import Configuration, Goal, Guard, Observation, Purpose
 from ktrial.model.verdict import Comparison, Verdict
 from ktrial.model.workload import Metric, Mode
@@ -59,7 +59,16 @@ def confirm(
         measured = _measured(scores, fresh, blocks)
         ahead = look(measured, design, final=ledger.left < 2).next_look
     judged = look(_measured(scores, fresh, blocks), design, final=True)
-    return Confirmation(judged.comparisons, _broken(scores, fresh, candidate), judged.warnings)
+    told = tuple(_told(each) for each in judged.warnings)
+    return Confirmation(judged.comparisons, _broken(scores, fresh, candidate), told)
+
+
+def _told(warning: DataWarning) -> DataWarning:
+    """A study's warning, with advice that fits a search."""
+    if warning.kind is not WarningKind.EARLY_STOPPING:
+        return warning
+    advice = "the interval holds all the same; ktrial revalidate measures it again"
+    return warning.model_copy(update={"advice": advice})
 
 
 def _measured(scores: Scores, fresh: Sequence[Observation], blocks: int) -> list[Measured]:
