@@ -98,6 +98,8 @@ def test_the_interaction_and_the_builds_reach_terminal_json_and_reports(
 
     page = (tmp_path / "r.html").read_text()
     assert "Interactions</a>" in page
+    assert 'data-label="with SLUB=y"' in page, "on a narrow screen each effect carries its heading"
+    assert page.count('<div style="flex: ') == 1, "three treatments, two a row: the last row has room"
     assert "gcc 12.2" in page
     assert "[kernels.guest]" in page
     assert "ktrial kernel add guest" not in page, "the study builds it"
