@@ -93,7 +93,7 @@ class Belief:
         """The configuration that promises most, by walks from the best of the runs, and from the defaults."""
         value = self.hopeful(boldness)
         run = self.distinct()
-        order = np.argsort(-value(run), kind="stable")[:starts] if run else []
+        order = np.argsort(-value(run), kind="stable")[:starts].tolist() if run else []
         ends = [self.walk(start, value) for start in ({}, *(run[at] for at in order))]
         return self.ground.space.only_changes(ends[int(np.argmax(value(ends)))])
 

@@ -30,6 +30,8 @@ _DEAR_BATCH = 8
 _TRIES = 12
 _REFIT = 4
 """Contending runs after which the strengths of effects and noise are estimated again."""
+_SHARING = 4
+"""Configurations that have a boot, build or kernel in common."""
 _BOLDNESS = (0.5, 0.0)
 """Standard deviations of doubt that count as promise, in turn: look around, then check the best."""
 
@@ -76,8 +78,9 @@ class Explorer:
         """So many runs at most. Raises GuardsNeverMet."""
         end = len(self._ledger.observations) + runs
         spread = round(_SPREAD * runs)
-        self._in_batches(spread, Purpose.EXPLORE, self._spread)
-        self._in_batches(end - len(self._ledger.observations), Purpose.EXPLORE, self._asked)
+        size = max(self._ledger.measuring.at_once, _DEAR_BATCH if self._ground.costly else 1)
+        self._in_batches(spread, Purpose.EXPLORE, self._spread, size)
+        self._in_batches(end - len(self._ledger.observations), Purpose.EXPLORE, self._asked, size)
         self._look_at_guards()
 
     def contend(self, runs: int, belief: Belief) -> None:
@@ -96,25 +99,39 @@ class Explorer:
                 turn += 1
             return found
 
-        self._in_batches(runs, Purpose.CONTEND, chosen)
+        self._in_batches(runs, Purpose.CONTEND, chosen, self._ledger.measuring.at_once)
 
     def _spread(self, count: int) -> list[Configuration]:
-        return [self._ground.draw(self._rng, at_default=_AT_DEFAULT) for _ in range(count)]
+        def drawn(some: int, fixed: Configuration) -> list[Configuration]:
+            return [self._ground.draw_with(self._rng, fixed, at_default=_AT_DEFAULT) for _ in range(some)]
+
+        return self._sharing(count, drawn)
 
     def _asked(self, count: int) -> list[Configuration]:
         seen = self._ledger.observations
         self._optimiser.tell([self._told_of(each) for each in seen[self._told :] if each.configuration])
         self._told = len(seen)
-        return self._optimiser.ask(count)
+        return self._sharing(count, self._optimiser.ask)
+
+    def _sharing(
+        self, count: int, choose: Callable[[int, Configuration], list[Configuration]]
+    ) -> list[Configuration]:
+        """Some at a time have what is dear to change in common: one boot or build serves all of them."""
+        found: list[Configuration] = []
+        while len(found) < count:
+            found += choose(1, {})
+            if self._ground.costly and (more := min(_SHARING - 1, count - len(found))):
+                found += choose(more, self._ground.dear_values(found[-1]))
+        return found
 
     def _told_of(self, seen: Observation) -> Told:
         return Told(seen.configuration, self._scores.of(seen), self._scores.excess(seen))
 
-    def _in_batches(self, runs: int, purpose: Purpose, choose: _Choose) -> None:
+    def _in_batches(self, runs: int, purpose: Purpose, choose: _Choose, most: int) -> None:
         """Batches of as many as run at once, the baseline among them where it is due."""
         end = min(len(self._ledger.observations) + runs, self._ledger.runs)
         while (left := end - len(self._ledger.observations)) > 0:
-            size = min(self._batch, left)
+            size = min(most, left)
             due = not self._ledger.measuring.noise_free and self._baseline_due(size)
             chosen = self._ground.in_order_of_cost(self._new(choose, size - due if size > 1 else size))
             if not chosen:
@@ -138,10 +155,6 @@ class Explorer:
 
     def _was_run(self, configuration: Configuration) -> bool:
         return any(each.configuration == configuration for each in self._ledger.observations)
-
-    @property
-    def _batch(self) -> int:
-        return max(self._ledger.measuring.at_once, _DEAR_BATCH if self._ground.costly else 1)
 
     def _baseline_due(self, size: int) -> bool:
         own = [at for at, each in enumerate(self._ledger.observations) if not each.configuration]

@@ -138,10 +138,12 @@ class Ground:
                 return kept
         raise NoValidConfiguration(constraints="; ".join(map(str, self.space.constraints)))
 
-    def draw_with(self, rng: np.random.Generator, fixed: Mapping[str, str]) -> Configuration:
+    def draw_with(
+        self, rng: np.random.Generator, fixed: Mapping[str, str], *, at_default: float = 0.0
+    ) -> Configuration:
         """The same, with these values. Raises NoValidConfiguration."""
         for _ in range(_TRIES):
-            drawn = self.space.only_changes({**self.draw(rng), **fixed})
+            drawn = self.space.only_changes({**self.draw(rng, at_default=at_default), **fixed})
             if drawn and self.space.holds(drawn):
                 return drawn
         raise NoValidConfiguration(constraints="; ".join(map(str, self.space.constraints)))
@@ -171,11 +173,15 @@ class Ground:
         found += [{**alone, name: value} for value in others if value != here]
         return [each for each in found if self.space.holds(each)]
 
+    def dear_values(self, configuration: Mapping[str, str]) -> Configuration:
+        """Its values, defaults too, of the dimensions that take more than a write to change."""
+        return {name: self.space.value(configuration, name) for name in self.costly}
+
     def in_order_of_cost(self, batch: Iterable[Configuration]) -> list[Configuration]:
         """So that what is dear to change changes least often: kernels, then builds, then boots."""
 
         def key(configuration: Configuration) -> tuple[str, ...]:
-            return tuple(self.space.value(configuration, name) for name in self.costly)
+            return tuple(self.dear_values(configuration).values())
 
         return sorted(batch, key=key)
 

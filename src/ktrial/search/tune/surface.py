@@ -109,7 +109,8 @@ class Strengths:
     @property
     def logs(self) -> Array:
         """As one vector of logarithms."""
-        return np.log(np.concatenate([self.amplitudes, [self.pairs, self.drift, self.noise]]))
+        values = np.concatenate([self.amplitudes, [self.pairs, self.drift, self.noise]])
+        return np.asarray(np.log(values))
 
     @classmethod
     def of(cls, logs: Array) -> "Strengths":
@@ -229,7 +230,7 @@ def fit(
         if np.allclose(new, excess, rtol=0.2):
             break
         excess = new
-    factor = np.linalg.cholesky(_covariance(strengths, kernels, data, excess))
+    factor = _root(_covariance(strengths, kernels, data, excess))
     weights = _solved(factor, data.scores)
     return Surface(frame, data, strengths, excess, factor, weights)
 
@@ -242,6 +243,10 @@ def _covariance(strengths: Strengths, kernels: Array, data: Data, excess: Array)
     time = strengths.drift**2 * drift_kernel(data.times, data.times)
     effects = strengths.covariance(kernels)
     return np.asarray(effects + time + _LEVEL**2 + np.diag(strengths.noise**2 * excess))
+
+
+def _root(covariance: Array) -> Array:
+    return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
 
 def _solved(factor: Array, scores: Array) -> Array:
@@ -281,7 +286,7 @@ def _evidence(
     total = scaled.sum(axis=0)
     pairs = 0.5 * strengths.pairs * (total**2 - (scaled**2).sum(axis=0))
     own = strengths.noise**2 * excess
-    factor = np.linalg.cholesky(total + pairs + time + _LEVEL**2 + np.diag(own))
+    factor = _root(total + pairs + time + _LEVEL**2 + np.diag(own))
     weights = cho_solve((factor, True), data.scores)
     inverse = cho_solve((factor, True), np.eye(len(weights)))
     slope = np.outer(weights, weights) - inverse
@@ -303,7 +308,7 @@ def _outliers(strengths: Strengths, kernels: Array, data: Data) -> Array:
 
     excess = np.ones(len(data.scores))
     for _ in range(max(1, len(excess) // 8)):
-        factor = np.linalg.cholesky(_covariance(strengths, kernels, data, excess))
+        factor = _root(_covariance(strengths, kernels, data, excess))
         weights = _solved(factor, data.scores)
         alone = np.diag(cho_solve((factor, True), np.eye(len(weights))))
         apart = np.abs(weights) / np.sqrt(alone)
