@@ -89,7 +89,7 @@ class Belief:
             return np.zeros(len(configurations), dtype=np.bool_)
         return np.asarray(self._risk.mean(configurations) > _RISKY * _FAILING)
 
-    def best(self, boldness: float = 0.0, starts: int = 2) -> Configuration:
+    def best(self, boldness: float = 0.0, starts: int = 1) -> Configuration:
         """The configuration that promises most, by walks from the best of the runs, and from the defaults."""
         value = self.hopeful(boldness)
         run = self.distinct()

@@ -18,7 +18,7 @@ from ktrial.model.tuning import Configuration, Cost, Dimension, OnlyOneOf, Range
 WIDE = 1000.0
 """Highest / lowest value from which a range is logarithmic."""
 _TRIES = 2000
-_FINEST = 15
+_FINEST = 9
 """Values of a range that a walk along it tries."""
 NONE_OF_THEM = ""
 """The choice of a group of which no dimension is changed."""

@@ -143,7 +143,9 @@ class Surface:
     """Lower Cholesky factor of the runs' covariance."""
     weights: Array
     """The covariance's inverse times the scores."""
-    _alone: dict[tuple[str, str], Array] = field(default_factory=dict)
+    _alone: dict[tuple[str, str], int] = field(default_factory=dict)
+    _parts: list[Array] = field(default_factory=list)
+    _tabled: list[Array] = field(default_factory=list)
 
     def gain(self, configurations: Sequence[Mapping[str, str]]) -> tuple[Array, Array]:
         """Mean (shape (n,)) and covariance (n, n) of the logarithm of each one's ratio to the baseline."""
@@ -190,23 +192,32 @@ class Surface:
 
     def _towards(self, configurations: Sequence[Mapping[str, str]]) -> tuple[Array, Array]:
         """Each one's covariance with the runs, and its variance; only what is changed counts."""
-        runs = len(self.data.scores)
-        total, squares = np.zeros((len(configurations), runs + 1)), np.zeros((len(configurations), runs + 1))
-        for row, configuration in enumerate(configurations):
-            if configuration:
-                parts = np.array([self._along(*each) for each in configuration.items()])
-                total[row], squares[row] = parts.sum(axis=0), (parts * parts).sum(axis=0)
-        found = total + 0.5 * self.strengths.pairs * (total * total - squares)
+        changed = [[self._row(*each) for each in one.items()] for one in configurations]
+        parts, squares = self._tables()
+        picked = np.zeros((len(changed), len(parts)))
+        for at, rows in enumerate(changed):
+            picked[at, rows] = 1.0
+        total = picked @ parts
+        found = total + 0.5 * self.strengths.pairs * (total * total - picked @ squares)
         return found[:, :-1], found[:, -1]
 
-    def _along(self, name: str, value: str) -> Array:
-        """One dimension at one value: its covariance with each run, and last its variance."""
+    def _row(self, name: str, value: str) -> int:
+        """Where the tables have one dimension at one value."""
         known = self._alone.get((name, value))
         if known is None:
+            known = self._alone[name, value] = len(self._parts)
             at, rows = self.frame.ground.index[name], self.frame.rows([{name: value}])
             kernel = self.frame.kernels(rows, np.concatenate([self.data.places, rows]))[at, 0]
-            known = self._alone[name, value] = kernel * self.strengths.amplitudes[at] ** 2
+            self._parts.append(kernel * self.strengths.amplitudes[at] ** 2)
         return known
+
+    def _tables(self) -> tuple[Array, Array]:
+        """A row for each dimension at a value: its covariance with each run, and last its variance; and the
+        squares of that."""
+        if not self._tabled or len(self._tabled[0]) < len(self._parts):
+            parts = np.array(self._parts).reshape(-1, len(self.data.scores) + 1)
+            self._tabled[:] = [parts, parts * parts]
+        return self._tabled[0], self._tabled[1]
 
     def _effects(self, left: Array, right: Array) -> Array:
         return self.strengths.covariance(self.frame.kernels(left, right))
