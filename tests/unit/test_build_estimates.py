@@ -59,7 +59,7 @@ def told(expected: int, files: int, monkeypatch: pytest.MonkeyPatch) -> list[str
     """What is said while so many files are compiled, one each ten seconds."""
     said: list[str] = []
     moments = iter(range(0, 100_000, 10))
-    monkeypatch.setattr(estimate.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr("ktrial.kernels.source.estimate.time.monotonic", lambda: next(moments))
     teller = Teller(lambda what, done=0, total=0: said.append(what), "building", expected)
     for number in range(files):
         teller(f"  CC      kernel/{number}.o")

@@ -11,28 +11,6 @@ from ktrial.errors import BuildToolsMissing, CompilerUnsuitable
 from ktrial.kernels.source.tree import Tree
 
 _VERSION = re.compile(r"\b(\d+)\.(\d+)(?:\.(\d+))?")
-_WANTS = {
-    re.compile(r"your (?:version of )?GCC is too old|\*\*\* (?:C )?[Cc]ompiler is too old"): (
-        "a newer compiler",
-        "install a newer gcc, and name it: --make CC=gcc-14",
-    ),
-    re.compile(r"\*\*\* Assembler is too old|\*\*\* Linker is too old"): (
-        "newer binutils",
-        "install newer binutils, or use LLVM's: --make LLVM=1",
-    ),
-    re.compile(r"pahole.*(?:not available|not found)|BTF: .*pahole"): (
-        "pahole, for CONFIG_DEBUG_INFO_BTF",
-        "sudo apt-get install dwarves, or --option DEBUG_INFO_BTF=n",
-    ),
-    re.compile(r"rustc.*(?:not found|too old)|Rust compiler .* too old"): (
-        "a Rust compiler that fits it",
-        "--option RUST=n, or see Documentation/rust/quick-start.rst",
-    ),
-    re.compile(r"unrecognized command[- ]line option .(?P<option>-[^'’ ]+)"): (
-        "a newer compiler, which knows {option}",
-        "install a newer gcc, and name it: --make CC=gcc-14",
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -69,7 +47,7 @@ def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
         env={"PATH": "/usr/bin:/bin", "SRCARCH": "x86"},
         check=False,
     )
-    wanted, here = _numbers(done.stdout), _numbers(compiler.shown.partition(",")[0])
+    wanted, here = numbers(done.stdout), numbers(compiler.shown.partition(",")[0])
     if done.returncode == 0 and wanted and here and here < wanted:
         name = {"llvm": "clang", "gcc": "gcc"}[kind]
         raise CompilerUnsuitable(
@@ -81,15 +59,8 @@ def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
         )
 
 
-def wanted_tool(output: str) -> tuple[str, str] | None:
-    """What a failed build wants that is not here, and what to do, as far as its output tells."""
-    for pattern, (wanted, advice) in _WANTS.items():
-        if found := pattern.search(output):
-            return wanted.format(**found.groupdict()), advice
-    return None
-
-
-def _numbers(text: str) -> tuple[int, ...]:
+def numbers(text: str) -> tuple[int, ...]:
+    """The first version in the text, up to three numbers; none where there is none."""
     # What stands in parentheses is the package's version.
     found = _VERSION.search(re.sub(r"\([^)]*\)", "", text))
     return tuple(int(part or 0) for part in found.groups()) if found else ()

@@ -12,9 +12,10 @@ from pathlib import Path
 
 from ktrial.errors import BuildFailed, BuildToolsMissing, CompilerUnsuitable
 from ktrial.kernels.progress import Progress
-from ktrial.kernels.source.compiler import compiler_of, wanted_tool
+from ktrial.kernels.source.compiler import compiler_of
 from ktrial.kernels.source.estimate import Teller
 from ktrial.kernels.source.tree import Tree
+from ktrial.kernels.source.unsuitable import missing_tool, older_compiler, wanted_tool
 from ktrial.kernels.space import check_output
 
 _MEMORY_A_JOB = 600 << 20
@@ -116,7 +117,7 @@ class Make:
         """Run make with the arguments to its end, and return how many files it compiled.
 
         `expected`: how many that may be; 0 where nobody knows.
-        Raises BuildFailed, CompilerUnsuitable, NoSpace.
+        Raises BuildFailed, BuildToolsMissing, CompilerUnsuitable, NoSpace.
         """
         with self._alone() as descriptor:
             start = self.log.stat().st_size if self.log.exists() else 0
@@ -147,14 +148,18 @@ class Make:
         finally:
             os.close(descriptor)
 
-    def _failure(self, said: str, status: int) -> BuildFailed | CompilerUnsuitable:
+    def _failure(self, said: str, status: int) -> BuildFailed | BuildToolsMissing | CompilerUnsuitable:
         name = self.called or str(self.tree.directory)
         problem = first_error(said) or f"make ended with status {status}"
         if tool := wanted_tool(said):
             found = f"{compiler_of(self.variables).shown.partition(',')[0]} ({problem})"
             advice = f"{tool[1]}; the whole log: {self.log}"
             return CompilerUnsuitable(name=name, directory=name, wanted=tool[0], found=found, advice=advice)
-        return BuildFailed(name=name, directory=name, problem=problem, log=self.log)
+        if missing := missing_tool(said):
+            return BuildToolsMissing(name=name, directory=name, tools=missing[0], packages=missing[1])
+        older = older_compiler(compiler_of(self.variables).shown, self.tree.version)
+        hint = "; ".join(filter(None, (f"the whole log: {self.log}", older)))
+        return BuildFailed(name=name, directory=name, problem=problem, log=self.log, hint=hint)
 
     def _command(self, *arguments: str) -> list[str]:
         through = "ccache " if shutil.which("ccache") else ""
@@ -217,7 +222,7 @@ def first_error(output: str) -> str:
 def check_tools(tree: Tree, *, signing: bool = False, compiler: str = "gcc") -> None:
     """Raise BuildToolsMissing where a program or a header is not here that the build needs."""
     program = compiler.split()[0]
-    needed = _TOOLS | {program: program}
+    needed = _TOOLS | {program: program} | ({"openssl": "openssl"} if signing else {})
     missing = {tool: package for tool, package in needed.items() if shutil.which(tool) is None}
     if "gcc" not in missing:
         headers = _HEADERS | (_HEADERS_OF_SIGNING if signing else {})

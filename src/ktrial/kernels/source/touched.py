@@ -4,13 +4,11 @@
 that one of them asks for (`include/config/SLAB`, before 5.16 `.../slab.h`): scripts/basic/fixdep.c.
 """
 
-import re
 from collections.abc import Collection
 from pathlib import Path
 
 from ktrial.kernels.config import parse_config
 
-_WORD = re.compile(rb"[^\s()\\]+")
 _OBJECTS = ".*.o.cmd"
 
 
@@ -28,7 +26,7 @@ def files_touched(build: Path, before: str, after: str, paths: Collection[str] =
     wanted = _marks(before, after, paths)
     if not wanted:
         return 0
-    found = [path for path in build.rglob(_OBJECTS) if wanted.intersection(_WORD.findall(path.read_bytes()))]
+    found = [path for path in build.rglob(_OBJECTS) if not wanted.isdisjoint(path.read_bytes().split())]
     archives = {above for path in found for above in path.relative_to(build).parents}
     return len(found) + len(archives)
 
@@ -36,6 +34,6 @@ def files_touched(build: Path, before: str, after: str, paths: Collection[str] =
 def _marks(before: str, after: str, paths: Collection[str]) -> set[bytes]:
     changed = {name for name, _ in set(parse_config(before).items()) ^ set(parse_config(after).items())}
     names = [name.removeprefix("CONFIG_") for name in changed]
-    marks = {f"include/config/{name}" for name in names}
-    marks |= {f"include/config/{name.lower().replace('_', '/')}.h" for name in names}
+    marks = {f"include/config/{name})" for name in names}
+    marks |= {f"include/config/{name.lower().replace('_', '/')}.h)" for name in names}
     return {mark.encode() for mark in marks | {f"../{path}" for path in paths}}
