@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.model.tuning import Configuration, Observation
+from ktrial.search.tune.fitting import fit
 from ktrial.search.tune.scores import Scores
 from ktrial.search.tune.space import Ground
-from ktrial.search.tune.surface import Data, Frame, Surface, fit
+from ktrial.search.tune.surface import Data, Frame, Surface
 
 Array = NDArray[np.float64]
 Value = Callable[[Sequence[Configuration]], Array]
