@@ -31,7 +31,7 @@ def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
     console.print()
     table = _table("knob", "now", "searched", "what it does")
     for one in space.dimensions:
-        summary = shortened(one.summary, _SUMMARY_COLUMNS)
+        summary = _beginning(one.summary)
         table.add_row(one.name, shortened(one.default, _VALUE_COLUMNS) or "–", values_of(one), summary)
     console.print(table)
     if space.constraints:
@@ -41,6 +41,10 @@ def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
     console.print()
     for line in prospects(plan):
         console.print(Text(breakable(line)))
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= _SUMMARY_COLUMNS else f"{text[: _SUMMARY_COLUMNS - 1].rstrip()}…"
 
 
 def wanted(goal: Goal) -> str:

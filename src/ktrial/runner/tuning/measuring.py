@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from ktrial.errors import ImageError, KernelError, KtrialError, ObjectiveMissing, TuneBaselineFailed
 from ktrial.machines import Machine
@@ -47,7 +48,7 @@ class TrialMeasuring:
     """Stores a trial, in one transaction, before anything else is done with it."""
     stopped: bool = False
     _kernels: dict[str, Kernel | KernelError] = field(default_factory=dict)
-    _symbols: KernelSymbols = field(default_factory=KernelSymbols)
+    _symbols: KernelSymbols = field(default_factory=partial(KernelSymbols, wanted=False))
     _slowest: float = 0.0
     """Seconds of the baseline's longest trial so far."""
     _looked: float = -_LOOK_AROUND_S

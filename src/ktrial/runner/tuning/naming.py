@@ -63,7 +63,8 @@ def _one(item: str) -> list[Wanted]:
     name, equals, values = (part.strip() for part in item.partition("="))
     if equals and not values:
         raise BadKnobSpace(text=item, problem="there are no values behind the =")
-    if name == KERNEL or name.startswith((BOOT, OPTION)):
+    # Without values, `kernel` is the subsystem of that name.
+    if (name == KERNEL and equals) or name.startswith((BOOT, OPTION)):
         return [_elsewhere(item, name, values)]
     if not equals and (group := _several(name)):
         return group
