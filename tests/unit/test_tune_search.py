@@ -71,6 +71,15 @@ class Exact(Formula):
         return BASE * math.exp(self.truth(ask.configuration)) * (1 + 0.0005 * ask.perturbation)
 
 
+class FailsTogether(Exact):
+    """Each knob alone runs, `mode` with another `ratio` does not."""
+
+    def measure(self, batch: Sequence[Ask]) -> Iterator[Observation]:
+        for seen in super().measure(batch):
+            fails = {"mode", "ratio"} <= set(seen.configuration)
+            yield seen.model_copy(update={"values": {}, "failure": "panic"}) if fails else seen
+
+
 def exact(truth: object = small) -> Exact:
     return Exact(noise=0.0, seed=1, truth=truth)  # type: ignore[arg-type]
 
@@ -122,6 +131,13 @@ class TestNoiseFree:
         assert found.confirmed == {"mode": "on", "idle": "1"}
         (one,) = [each for each in found.interactions if {each.first, each.second} == {"mode", "idle"}]
         assert one.ratio == pytest.approx(math.exp(0.1), rel=0.02)
+
+    def test_a_candidate_that_fails_gives_way_to_the_best_that_ran(self) -> None:
+        measuring = FailsTogether(noise=0.0, seed=1, truth=small)
+        found = tune(SMALL, GOAL, Budget(runs=40), measuring)
+        assert found.confirmed
+        assert small(found.confirmed) - small({}) > 0.06
+        assert not ({"mode", "ratio"} <= set(found.confirmed))
 
     def test_an_idle_space_has_no_gain(self) -> None:
         found = tune(SMALL, GOAL, Budget(runs=40), exact(nothing))

@@ -82,9 +82,18 @@ def ablate(
         wanted = [Wanted(candidate, block), *(Wanted(without(candidate, each.names), block) for each in arms)]
         ledger.run([wanted[at] for at in rng.permutation(len(wanted))], Purpose.ABLATE)
         belief.learn(ledger.observations)
-        candidate = pruned(belief, candidate)
+        candidate = pruned(belief, _safe(belief, candidate))
         runs, block = runs - len(wanted), block + 1
-    return candidate
+    return _safe(belief, candidate)
+
+
+def _safe(belief: Belief, candidate: Configuration) -> Configuration:
+    """The candidate; where a run of it failed or exceeded a guard, the best of those that did not."""
+    if not any(each.configuration == candidate and belief.unsafe(each) for each in belief.seen):
+        return candidate
+    others = belief.distinct()
+    gains = belief.gains(others) if others else np.zeros(1)
+    return others[int(np.argmax(gains))] if gains.max() > 0 else {}
 
 
 def _doubt(loss: Loss, least: float) -> float:
@@ -95,6 +104,7 @@ def _doubt(loss: Loss, least: float) -> float:
 def ablate_exactly(belief: Belief, ledger: Ledger, candidate: Configuration, runs: int) -> Configuration:
     """Noise-free: take each knob back, drop what costs less than the margin, and check it together."""
     bench = _Exact(belief, ledger, runs)
+    candidate = bench.best(candidate)
     while candidate and bench.left >= len(candidate):
         costs = bench.costs(candidate)
         idle = _idle(costs, belief.scores.goal.margin)
@@ -130,6 +140,13 @@ class _Exact:
     @property
     def left(self) -> int:
         return min(self._end - len(self._ledger.observations), self._ledger.left)
+
+    def best(self, candidate: Configuration) -> Configuration:
+        """The candidate, measured, or the best that was: without noise the largest number is the best."""
+        self._measure([candidate])
+        plain = [each for each in self._ledger.observations if not each.perturbation]
+        good = [each for each in plain if not self._belief.unsafe(each)]
+        return max(good, key=lambda each: sum(self._belief.scores.of(each))).configuration if good else {}
 
     def costs(self, candidate: Configuration) -> list[tuple[tuple[str, ...], float]]:
         """Each removal, and the log ratio that it costs."""
