@@ -16,6 +16,7 @@ from ktrial.report.words import VERDICTS
 _STRONG = 0.1
 """From this change on a cell is set in reverse."""
 _MOST_WHYS = 5
+_LONGEST_NAME = 40
 
 
 def print_matrix(found: Matrix, console: Console) -> None:
@@ -49,9 +50,14 @@ def _table(found: Matrix) -> Table:
     table.add_column(_short(found.baseline), justify="right", no_wrap=True)
     for column in found.columns:
         table.add_column(_short(told_apart(column, found.baseline)), justify="right", no_wrap=True)
-    for row in found.rows:
-        cells = [_cell(cell) for cell in row.cells]
-        table.add_row(shortened(row.name, 48), figures.number(row.baseline), *cells)
+    for workload, rows in found.by_workload:
+        if len(rows) > 1:
+            table.add_row(shortened(workload, _LONGEST_NAME))
+        for row in rows:
+            cells = [_cell(cell) for cell in row.cells]
+            inside = "  " if len(rows) > 1 else ""
+            name = inside + shortened(row.metric if inside else row.name, _LONGEST_NAME)
+            table.add_row(name, figures.number(row.baseline), *cells)
     return table
 
 

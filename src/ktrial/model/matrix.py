@@ -43,6 +43,14 @@ class Matrix(Model):
     """Treatments without numbers, and why."""
 
     @property
+    def by_workload(self) -> tuple[tuple[str, tuple[MatrixRow, ...]], ...]:
+        """The rows of each workload, with its name."""
+        found: dict[str, list[MatrixRow]] = {}
+        for row in self.rows:
+            found.setdefault(row.workload, []).append(row)
+        return tuple((workload, tuple(rows)) for workload, rows in found.items())
+
+    @property
     def has_scatter(self) -> bool:
         """Whether any treatment scatters otherwise than the baseline."""
         return any(cell.scatter for row in self.rows for cell in row.cells)

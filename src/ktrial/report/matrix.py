@@ -42,13 +42,14 @@ _WHOLE_COLOUR = 0.5
 def matrix(record: StudyRecord, *, all_metrics: bool = False) -> Matrix:
     """The record as a table of versions by workloads. Raises NoMatrix where there is nothing to compare.
 
-    `all_metrics`: with the bytes of string instructions, which else only other programs get.
+    `all_metrics`: with the bytes of string instructions, and with counts that are zero everywhere, which else
+    only other programs get.
     """
     groups = summary.groups(record)
     if not groups:
         raise NoMatrix(study=record.study.name)
     rows = [row for row in summary.matrix(record) if any(row.comparisons)]
-    shown = [_row(record, row) for row in rows if all_metrics or not _is_bytes(row.comparisons)]
+    shown = [_row(record, row) for row in rows if all_metrics or _tells_something(row.comparisons)]
     return Matrix(
         study_id=record.id,
         study=record.study.name,
@@ -61,8 +62,12 @@ def matrix(record: StudyRecord, *, all_metrics: bool = False) -> Matrix:
     )
 
 
-def _is_bytes(comparisons: Sequence[Comparison | None]) -> bool:
-    return any(one is not None and one.metric == STRING_BYTES.name for one in comparisons)
+def _tells_something(comparisons: Sequence[Comparison | None]) -> bool:
+    found = [one for one in comparisons if one is not None]
+    if any(one.metric == STRING_BYTES.name for one in found):
+        return False
+    numbers = [number for one in found for number in (one.baseline_value, one.value) if number is not None]
+    return any(numbers) or not numbers
 
 
 def _row(record: StudyRecord, row: summary.MatrixRow) -> MatrixRow:

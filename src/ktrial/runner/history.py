@@ -6,7 +6,7 @@ from statistics import geometric_mean, median
 
 from ktrial.model.design import BUILD_KINDS, FactorKind, Treatment
 from ktrial.model.history import History, Line, Point, System
-from ktrial.model.study import Study
+from ktrial.model.study import Disk, Study
 from ktrial.model.trial import Outcome, Provenance, Trial
 from ktrial.model.workload import STRING_BYTES, Metric, Mode, Sample
 from ktrial.runner import history_changes
@@ -129,15 +129,28 @@ def _settings(study: Study, treatment: Treatment) -> str:
     levels = [
         f"{name}={level}" for name, level in treatment.levels.items() if kinds[name] not in _OF_THE_KERNEL
     ]
-    disk = machine.disk.model_dump_json(exclude_defaults=True) if machine.disk else ""
+    limit = machine.cgroup.memory_mib if machine.cgroup else None
     parts = (
         f"{machine.memory_mib} MiB",
         f"{machine.cpus} CPU{'s' if machine.cpus > 1 else ''}",
         *machine.boot,
-        f"disk {disk}" if disk else "",
+        f"{limit} MiB for the programs" if limit else "",
+        _disk(machine.disk) if machine.disk else "",
         *sorted(levels),
     )
     return ", ".join(part for part in parts if part)
+
+
+def _disk(disk: Disk) -> str:
+    """All that tells two disks apart."""
+    parts = (
+        f"{disk.kind.value} disk of {disk.size_mib} MiB with {disk.filesystem}",
+        f"{disk.bandwidth_mib} MiB/s" if disk.bandwidth_mib else "",
+        f"{disk.latency_us:g} µs" if disk.latency_us else "",
+        "turning" if disk.rotational else "",
+        f"at {disk.path}" if disk.path != Disk().path else "",
+    )
+    return " ".join(part for part in parts if part)
 
 
 def _point(one: Measured, treatment: Treatment, mode: Mode, samples: _Sampled) -> Point:
