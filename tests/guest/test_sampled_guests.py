@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +19,18 @@ from ktrial.target import Run, Sampling, StepResult
 
 pytestmark = pytest.mark.guest
 KERNEL = "debian:6.12"
-EVERY_NS = 10_000_000
+EVERY_NS = 20_000_000
 SAMPLING = Sampling(files=monitors.sampled_files(), around=monitors.costly_files(), every_ns=EVERY_NS)
 
 
-def fork(sample: Sampling | None, clock: str = "tsc", operations: int = 1000) -> Run:
+def fork(sample: Sampling | None, clock: str = "tsc", operations: int = 100) -> Run:
     argv = ("/ktrial/work", "fork", "--operations", str(operations), "--clock", clock)
     return Run(argv=argv, sample=sample)
 
 
 @pytest.fixture(scope="module")
 def boot() -> Boot:
-    return boot_of(kernels.add(KERNEL))
+    return boot_of(kernels.add(KERNEL), limit_seconds=1000.0)
 
 
 def median_of(result: StepResult) -> float:
@@ -53,23 +54,22 @@ def test_a_sampled_guest_says_the_same_twice_and_what_it_cost(boot: Boot, tmp_pa
     sampled = sampled_of("fork", (first,))
     assert sampled is not None
     assert sampled.readings >= 5
-    # A reading is due an interval after the one before, in the guest's time.
-    steps = [after - before for before, after in zip(sampled.times[1:-2], sampled.times[2:-1], strict=True)]
-    assert statistics.median(steps) == pytest.approx(EVERY_NS / 1e9, rel=0.2)
+    # A reading is due an interval after the one before, in the guest's time; the first ones may be thinned.
+    steps = [after - before for before, after in pairwise(sampled.times[:-1])]
+    assert statistics.median(steps) == pytest.approx(sampled.interval, rel=0.2)
     faults = next(one for one in sampled.series if one.name == "vmstat.pgfault")
     assert faults.values[-1] > 1000
     assert list(faults.values) == sorted(faults.values)
     assert any(one.name.startswith("slabinfo.") for one in sampled.series)
-    # The cost is what the guest's time grew by, but for the switches to the reader and back.
-    grew = (first.wall_ns - plain.wall_ns) / 1e9
-    assert sampled.cost_seconds > 0
-    assert sampled.cost_seconds == pytest.approx(grew, rel=0.35)
-    assert median_of(first) == pytest.approx(median_of(plain), rel=0.002)
+    # 187,000 instructions a reading on 6.12; a nanosecond of the guest's is one.
+    assert 50_000 < sampled.cost_seconds * 1e9 / sampled.readings < 600_000
+    assert sampled.cost < 0.1
+    assert median_of(first) == pytest.approx(median_of(plain), rel=0.01)
 
 
 def test_a_program_shorter_than_the_interval_is_not_disturbed(boot: Boot, tmp_path: Path) -> None:
-    rarely = SAMPLING.model_copy(update={"every_ns": 3_000_000_000})
-    (found,) = perform(ExactMachine(cache=tmp_path), boot, fork(rarely, operations=100))
+    rarely = SAMPLING.model_copy(update={"every_ns": 600_000_000_000})
+    (found,) = perform(ExactMachine(cache=tmp_path), boot, fork(rarely, operations=10))
     assert found.sampled is not None
     assert (len(found.sampled.at_ns), found.sampled.readings, found.sampled.cost_ns) == (2, 0, 0)
 

@@ -2,6 +2,7 @@
 
 import re
 from enum import StrEnum
+from functools import lru_cache
 
 from pydantic import Field
 
@@ -66,7 +67,13 @@ class Treatment(Model):
     @property
     def key(self) -> str:
         """The same for the same levels, whatever their order."""
-        return digest(self.levels)[:16]
+        return _key(tuple((name, type(level), level) for name, level in self.levels.items()))
+
+
+@lru_cache(maxsize=4096)
+def _key(levels: tuple[tuple[str, type, LevelValue], ...]) -> str:
+    """A study of many trials asks for the same few again and again. 1, 1.0 and True are three levels."""
+    return digest({name: level for name, _, level in levels})[:16]
 
 
 def told_apart(label: str, baseline: str) -> str:

@@ -86,8 +86,10 @@ class WorkloadUse(Model):
     @property
     def label(self) -> str:
         """`hackbench(groups=2)`: the name, with the parameters that were set."""
+        if not self.parameters:
+            return self.name
         inside = ", ".join(f"{key}={value}" for key, value in sorted(self.parameters.items()))
-        return f"{self.name}({inside})" if inside else self.name
+        return f"{self.name}({inside})"
 
 
 class MetricRule(Model):

@@ -13,7 +13,7 @@ def result_page(
     store: Store, record: StudyRecord, made: Environment, sheet: str, *, reasons: bool
 ) -> ResultPage:
     """The page, rendered. Raises StoreError."""
-    found = whys(store, record) if reasons else ()
+    found = whys(store, record, graphs=False) if reasons else ()
     made.globals.update(console_end=console_end)
     places = [Reason(why.workload, why.treatment, place) for place, why in enumerate(found, start=1)]
     text = made.get_template("result.html.j2").render(

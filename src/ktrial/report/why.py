@@ -1,6 +1,6 @@
 """Why workloads have changed: the functions that a study's differences are made of."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
@@ -79,15 +79,18 @@ class Why(NamedTuple):
         return any(part.byte_difference for part in (*self.parts, self.others))
 
 
-def whys(store: Store, record: StudyRecord, most: int | None = None) -> tuple[Why, ...]:
+def whys(
+    store: Store, record: StudyRecord, most: int | None = None, *, graphs: bool = True
+) -> tuple[Why, ...]:
     """One for each comparison's workload that has changed, or may have, and of which the store has profiles.
 
-    In the order of the report; `most`: only so many. Nothing is booted or fetched: of a kernel that is not in
-    the cache, and of settings that were never read, less is said. Raises StoreError.
+    In the order of the report; `most`: only so many; `graphs=False`: without frames of flame graphs. Nothing
+    is booted or fetched: of a kernel that is not in the cache, and of settings that were never read, less is
+    said. Raises StoreError.
     """
-    wanted = list(_wanted(record))
-    least, most = _FRAMES
-    room = max(least, min(most, _FRAMES_OF_A_PAGE // max(1, len(wanted))))
+    wanted = list(_wanted(record, store.profiled(record.id)))
+    fewest, enough = _FRAMES
+    room = max(fewest, min(enough, _FRAMES_OF_A_PAGE // max(1, len(wanted)))) if graphs else 0
     found = (_why(store, record, comparisons, room) for comparisons in wanted)
     return tuple(islice((why for why in found if why), most))
 
@@ -115,13 +118,13 @@ def explained(comparisons: Sequence[Comparison], found: Explained, most_frames: 
     )
 
 
-def _wanted(record: StudyRecord) -> Iterator[tuple[Comparison, ...]]:
-    """Comparisons by workload, of each pair of treatments."""
+def _wanted(record: StudyRecord, profiled: Container[str]) -> Iterator[tuple[Comparison, ...]]:
+    """Comparisons by workload, of each pair of treatments: of workloads that have profiles."""
     for group in summary.groups(record):
         counted = [one for one in group.comparisons if one.mode is Mode.EXACT_PLUGIN]
         for workload in dict.fromkeys(one.workload for one in counted):
             its = tuple(one for one in counted if one.workload == workload)
-            if any(one.verdict in _CHANGED for one in its):
+            if workload in profiled and any(one.verdict in _CHANGED for one in its):
                 yield its
 
 
@@ -176,7 +179,7 @@ def _subsystems(explanation: Explanation) -> Iterator[Part]:
 
 
 def _frames(before: Profile, after: Profile, explanation: Explanation, most: int) -> Frames | None:
-    if before.region.nodes is None or after.region.nodes is None:
+    if not most or before.region.nodes is None or after.region.nodes is None:
         return None
     old, new = stacks_of_both(before, after, explanation)
     return frames(aligned(old, new), new, most=most)

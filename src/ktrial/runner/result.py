@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ktrial import workloads
 from ktrial.errors import GuestProgramsMissing, WorkloadError
@@ -173,12 +174,16 @@ class _TreatmentTrials:
 
     def samples(self, label: str, metric: str) -> dict[int, Sample]:
         """Perturbation's number → sample."""
-        return {
-            trial.planned.perturbation.number: sample
-            for trial in self.trials
-            for sample in trial.samples
-            if (sample.workload, sample.metric) == (label, metric)
-        }
+        return self._by_metric.get((label, metric), {})
+
+    @cached_property
+    def _by_metric(self) -> dict[tuple[str, str], dict[int, Sample]]:
+        found: dict[tuple[str, str], dict[int, Sample]] = {}
+        for trial in self.trials:
+            for sample in trial.samples:
+                own = found.setdefault((sample.workload, sample.metric), {})
+                own[trial.planned.perturbation.number] = sample
+        return found
 
     def arm(self, label: str, metric: str) -> Arm:
         """The treatment's numbers for one metric, with what is missing of them."""
@@ -203,8 +208,11 @@ def metrics_of(
     Without the bytes of string instructions where no trial has any.
     """
     found: dict[tuple[str, str], Metric] = {}
+    by_workload: dict[str, list[Sample]] = {}
+    for sample in (sample for trial in trials for sample in trial.samples):
+        by_workload.setdefault(sample.workload, []).append(sample)
     for use in study.workloads:
-        samples = [sample for trial in trials for sample in trial.samples if sample.workload == use.label]
+        samples = by_workload.get(use.label, [])
         if not any(sample.value for sample in samples if sample.metric == STRING_BYTES.name):
             samples = [sample for sample in samples if sample.metric != STRING_BYTES.name]
         metrics = [Metric(name=one.metric, unit=one.unit, direction=one.direction) for one in samples]

@@ -160,6 +160,18 @@ class Store:
             content = connection.scalar(query) if there else None
             return rows.profile_of(content) if content is not None else None
 
+    def profiled(self, study_id: int) -> frozenset[str]:
+        """Workloads (their labels) of which at least one trial of the study has a profile."""
+        query = (
+            select(profiles.c.workload)
+            .join(trials, trials.c.id == profiles.c.trial_id)
+            .where(trials.c.study_id == study_id)
+        )
+        with self._reading() as connection:
+            # A store of schema 1 that may only be read has no such table.
+            there = inspect(connection).has_table(profiles.name)
+            return frozenset(connection.scalars(query.distinct())) if there else frozenset()
+
     def sampled(self, study_id: int, trial_key: str) -> tuple[Sampled, ...]:
         """What monitors read over time in one trial (PlannedTrial.key), one a workload."""
         query = (
