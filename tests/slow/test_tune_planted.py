@@ -27,7 +27,7 @@ knobs = [
     "vm.dirty_ratio=4..60", "vm.dirty_background_ratio=1..50", "vm.swappiness", "kernel.sched_latency_ns",
     "kernel.sched_rt_runtime_us",
 ]
-budget = 40
+budget = 30
 """
 """Planted by boot parameters: with so low limits whoever writes has to wait for the disk."""
 HACKBENCH = """\

@@ -16,7 +16,7 @@ from ktrial.model.study import Study
 from ktrial.runner.sources import Sources
 
 PRESSURE = "/proc/sys/vm/vfs_cache_pressure"
-ON = ("--kernel", "debian:6.12", "--workload", "fork")
+ON = ("--kernel", "debian:6.12", "--workload", "fork", "--minimise", "instructions")
 KNOBS = ("--knobs", "vm.vfs_cache_pressure,vm.swappiness")
 
 
@@ -55,7 +55,6 @@ def test_a_dry_run_says_what_would_be_done_and_measures_nothing(here: Here) -> N
     assert "some of its values lose data" in said.output
     assert "noise of one run: none (exact mode)" in said.output
     assert "at most 30 runs" in said.output
-    assert said.messages == ""
 
 
 def test_a_dry_run_as_json_has_the_space_and_what_is_left_out(here: Here) -> None:
