@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from ktrial.errors import NothingToWatch
+from ktrial.errors import KernelError, NothingToWatch
 from ktrial.kernels import Progress
 from ktrial.kernels.source import build, requested
 from ktrial.model.kernel import Kernel
@@ -14,16 +14,24 @@ _SECONDS = 1800.0
 def branch_kernel(directory: Path, branch: str, progress: Progress) -> Kernel:
     """Fetch what the tree's remotes have, and build the branch's commit with the configuration `guest`.
 
-    `branch`: what git resolves (`master`, `origin/linux-6.12.y`). Raises NothingToWatch, BuildError.
+    `branch`: what git resolves (`master`, `origin/linux-6.12.y`). Raises NothingToWatch, BuildError, and
+    KernelError where the remotes do not answer, which may be better tomorrow.
     """
     what = f"git:{directory}@{branch}"
     if _git(directory, what, "remote"):
         progress("fetching what is new")
-        _git(directory, what, "fetch", "--quiet", "--all")
+        _fetch(directory, what)
     commit = _git(directory, what, "rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}")
     if not commit:
         raise NothingToWatch(what=what, problem=f"git knows no {branch}")
     return build(requested(f"git:{directory.absolute()}@{commit}", directory=Path.cwd()), progress)
+
+
+def _fetch(directory: Path, what: str) -> None:
+    try:
+        _git(directory, what, "fetch", "--quiet", "--all")
+    except NothingToWatch as error:
+        raise KernelError(name=what, problem=f"git fetch: {error.facts['problem']}") from error
 
 
 def _git(directory: Path, what: str, *arguments: str) -> str:
