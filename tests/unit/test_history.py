@@ -8,15 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from tests.unit.command_line import CommandLine
 from tests.unit.making import a_sample
 from tests.unit.report_records import FIVE, a_record
 from tests.unit.stored_results import WORKLOADS, a_store
 
+from ktrial.cli.matrix_table import print_matrix
 from ktrial.errors import BadKernelRange
 from ktrial.model.history import ChangeKind, History
 from ktrial.model.record import StudyRecord
 from ktrial.model.workload import Mode
+from ktrial.report.matrix import matrix, matrix_page
 from ktrial.runner.history import history, measured
 from ktrial.runner.kernel_ranges import Range, chosen
 from ktrial.runner.version_order import version_order
@@ -168,6 +171,33 @@ def test_a_matrix_shows_every_cell_with_its_verdict(tmp_path: Path, cli: Command
     rows = list(csv.DictReader(io.StringIO(said.output)))
     assert len(rows) == 4 * len(WORKLOADS)
     assert rows[0]["verdict"] == "worse"
+
+
+def test_a_workloads_metrics_stand_below_its_name_and_zeros_are_left_out() -> None:
+    record = a_record(FIVE[:2], ("fork",))
+    (one,) = record.result.comparisons
+    more = [
+        one.model_copy(update={"metric": metric, "baseline_value": value, "value": value})
+        for metric, value in (("refaults", 7.0), ("evictions", 0.0))
+    ]
+    result = record.result.model_copy(update={"comparisons": (one, *more)})
+    record = record.model_copy(update={"result": result})
+    ((workload, rows),) = matrix(record).by_workload
+    assert (workload, [row.metric for row in rows]) == ("fork", [one.metric, "refaults"])
+    assert [row.metric for row in matrix(record, all_metrics=True).rows] == [
+        one.metric,
+        "refaults",
+        "evictions",
+    ]
+    console = Console(width=100, record=True, file=io.StringIO())
+    print_matrix(matrix(record), console)
+    printed = console.export_text()
+    assert "\nfork " in printed
+    assert "\n  refaults " in printed
+    assert "evictions" not in printed
+    page = matrix_page(matrix(record))
+    assert page.count('scope="rowgroup"') == 1
+    assert "refaults" in page
 
 
 def test_a_matrix_needs_two_kernels(tmp_path: Path, cli: CommandLine) -> None:
