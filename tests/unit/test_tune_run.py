@@ -119,6 +119,8 @@ def test_runs_that_fail_are_outcomes_with_their_reasons(store: Store) -> None:
     outcomes = {trials[one.order].outcome for one in tuned.observations if one.failure}
     assert outcomes <= {Outcome.PANICKED, Outcome.REFUSED}
     assert not any(one.values for one in tuned.observations if one.failure)
+    assert tuned.confirmed is not None
+    assert list(tuned.confirmed) == ["vm.vfs_cache_pressure"]
 
 
 def test_a_workload_that_fails_at_the_baseline_ends_the_search_at_once(store: Store) -> None:

@@ -19,7 +19,7 @@ from ktrial.cli.options import (
 Command = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[STUDY] | -- COMMAND…",
+        metavar="STUDY | -- COMMAND",
         help="The command to measure; or a study file with a section [search].",
         show_default=False,
     ),

@@ -31,7 +31,7 @@ def end(
     number = store.study(study)
     answer = _answer(study, tuned, store.trials(number, counted=False))
     files = write_answer(answer, directory) if directory and answer else ()
-    applied = _apply(study, answer) if apply and answer else ()
+    applied = put_in_force(study, answer) if apply and answer else ()
     report = None if no_html else _written(study, tuned, answer, number, store.name, html)
     if json:
         print_json(
@@ -95,7 +95,7 @@ def _in_force(trials: tuple[Trial, ...], tuned: Tuned) -> dict[str, str]:
     return dict(wanted)
 
 
-def _apply(study: Study, answer: Answer) -> tuple[str, ...]:
+def put_in_force(study: Study, answer: Answer) -> tuple[str, ...]:
     """Set the answer's knobs here, through the journal, to stay."""
     from ktrial.knobs import changing
     from ktrial.target import LocalTarget
