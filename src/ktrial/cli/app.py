@@ -37,7 +37,7 @@ from ktrial.cli.watch import watch
 class Commands(TyperGroup):
     """All commands; their help fits a screen of 40 lines."""
 
-    def get_params(self, ctx: typer.Context) -> list[Any]:
+    def get_params(self, ctx: Any) -> list[Any]:
         """The options; Typer's own words for one of them take two lines."""
         found: list[Any] = super().get_params(ctx)
         for option in found:
