@@ -32,7 +32,8 @@ budget = 30
 """Planted by boot parameters: with so low limits whoever writes has to wait for the disk."""
 HACKBENCH = """\
 perturbations = 2
-workloads = [{ name = "hackbench", groups = 2 }]
+margin = "2 %"
+workloads = [{ name = "hackbench", groups = 1, operations = 1, passes = 1 }]
 [machine]
 kernel = "debian:5.10"
 memory = "256M"
@@ -45,9 +46,11 @@ knobs = [
     "kernel.sched_latency_ns", "kernel.sched_min_granularity_ns",
     "kernel.sched_wakeup_granularity_ns=0..100000000", "vm.swappiness", "kernel.sched_rt_runtime_us",
 ]
-budget = 36
+budget = 30
 """
-"""Planted: a scheduler that lets whoever wakes up go first, however short the other one ran."""
+"""Planted: a scheduler that lets whoever wakes up go first, however short the other one ran.
+
+Who runs when moves by accidents of layout: a single run of hackbench by about 1 %, hence the margin."""
 
 
 def answer(tmp_path: Path, study: str) -> dict[str, Any]:
@@ -78,4 +81,4 @@ def test_slices_of_the_scheduler_for_hackbench(tmp_path: Path) -> None:
     found = answer(tmp_path, HACKBENCH)
     slices = {"sched_latency_ns", "sched_min_granularity_ns", "sched_wakeup_granularity_ns"}
     check(found, slices, tmp_path)
-    assert found["comparisons"][0]["ratio"] < 0.97
+    assert found["comparisons"][0]["ratio"] < 0.98
