@@ -1,7 +1,9 @@
 """`ktrial systems`: machine by machine, with the interaction of machine and version tested."""
 
+import re
 from pathlib import Path
 
+import html5lib
 import numpy as np
 import pytest
 from tests.unit.command_line import CommandLine
@@ -11,6 +13,8 @@ from tests.unit.test_history import timed, with_qemu
 
 from ktrial.model.record import StudyRecord
 from ktrial.model.systems import Across, Agreement
+from ktrial.report.site import build
+from ktrial.report.site_cache import PageCache
 from ktrial.runner.history import measured
 from ktrial.runner.systems import across
 from ktrial.stats.machines_apart import exact_agreement, interaction_p
@@ -84,6 +88,26 @@ def test_other_kernels_of_one_name_are_told(tmp_path: Path) -> None:
     (row,) = rows_of(tmp_path, a_record((OLD, NEW), ("fork",)), moved.model_copy(update={"trials": trials}))
     assert row.agreement is Agreement.UNDECIDED
     assert "another kernel on each machine" in row.reason
+
+
+def test_the_site_shows_each_machine_and_averages_nothing(tmp_path: Path) -> None:
+    with open_store(str(a_store(tmp_path, on("Xeon", 1.41, 1), on("EPYC", 1.28, 2)))) as store:
+        build(store, tmp_path / "site", cache=PageCache(tmp_path / "cache"))
+    page = (tmp_path / "site/index.html").read_text(encoding="utf-8")
+    parser = html5lib.HTMLParser()
+    parser.parse(page)
+    assert parser.errors == []
+    assert 'id="machines"' in page
+    assert "it depends on the machine" in page
+    for cpu, change in (("Xeon", r"\+4[0-2]\."), ("EPYC", r"\+2[6-9]\.")):
+        assert cpu in page
+        assert re.search(change, page)
+
+
+def test_one_machine_has_nothing_to_compare_with(tmp_path: Path) -> None:
+    with open_store(str(a_store(tmp_path, on("Xeon", 1.41, 1)))) as store:
+        build(store, tmp_path / "site", cache=PageCache(tmp_path / "cache"))
+    assert 'id="machines"' not in (tmp_path / "site/index.html").read_text(encoding="utf-8")
 
 
 def test_systems_prints_each_machine(tmp_path: Path, cli: CommandLine) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -72,8 +73,18 @@ def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
     return found
 
 
-def nothing(_what: str, _done: int = 0, _total: int = 0) -> None:
+def nothing(what: str, done: int = 0, total: int = 0) -> None:
     """Nobody watches."""
+
+
+@dataclass
+class Telling:
+    """Writes down what a build says."""
+
+    said: list[str]
+
+    def __call__(self, what: str, done: int = 0, total: int = 0) -> None:
+        self.said.append(what)
 
 
 def test_a_branch_is_fetched_and_its_newest_commit_built(
@@ -81,7 +92,7 @@ def test_a_branch_is_fetched_and_its_newest_commit_built(
 ) -> None:
     first = git(upstream, "rev-parse", "HEAD")
     said: list[str] = []
-    git_branch.branch_kernel(tree, "origin/master", lambda what, *_: said.append(what))
+    git_branch.branch_kernel(tree, "origin/master", Telling(said))
     second = commit(upstream, "costs 1100")
     git_branch.branch_kernel(tree, "origin/master", nothing)
     git_branch.branch_kernel(tree, "origin/linux-6.12.y", nothing)
@@ -91,7 +102,7 @@ def test_a_branch_is_fetched_and_its_newest_commit_built(
 
 def test_a_tree_of_ones_own_needs_no_remote(upstream: Path, tree: Path, built: list[str]) -> None:
     said: list[str] = []
-    git_branch.branch_kernel(upstream, "master", lambda what, *_: said.append(what))
+    git_branch.branch_kernel(upstream, "master", Telling(said))
     assert built == [f"git:{upstream}@{git(upstream, 'rev-parse', 'HEAD')}"]
     assert said == ["building"]
     with pytest.raises(NothingToWatch, match="git knows no nowhere"):
@@ -177,7 +188,7 @@ def test_fetch_adds_what_debian_has_to_what_is_here(monkeypatch: pytest.MonkeyPa
         return [a_kernel(f"debian:{one}", release=f"{one}.0-1-amd64") for one in ("6.1", "6.12", "7.2")]
 
     monkeypatch.setattr(kernel_ranges, "available", available)
-    monkeypatch.setattr(kernel_ranges.kernels, "all_kernels", lambda: [a_kernel("debian:5.10")])
+    monkeypatch.setattr("ktrial.kernels.all_kernels", lambda: [a_kernel("debian:5.10")])
     here = kernel_ranges.expanded(["5.10..6.12"], str, nothing)
     fetched = kernel_ranges.expanded(["5.10..6.12"], str, nothing, fetch=True)
     assert (here, fetched) == (("debian:5.10",), ("debian:5.10", "debian:6.1", "debian:6.12"))

@@ -60,20 +60,14 @@ def systems(
 def _print(row: "Across", console: "Console") -> None:
     from ktrial.report import figures
     from ktrial.report.printable import one_line
+    from ktrial.report.words import AGREEMENTS
 
     chance = f", p {row.p:.2g}" if row.p is not None else ""
     reason = f" ({row.reason})" if row.reason else ""
     what = f"{row.workload}, {row.metric}: {row.before} → {row.after}"
-    console.print(one_line(f"{what}: {_WORDS[row.agreement]}{chance}{reason}"), style="bold")
+    console.print(one_line(f"{what}: {AGREEMENTS[row.agreement]}{chance}{reason}"), style="bold")
     for one in row.systems:
         system = one.system
         about = "; ".join(part for part in (system.machine, system.qemu[:24], system.cpu_model) if part)
         change = f"{figures.change(one.ratio)} ({figures.interval(one.low, one.high)})"
         console.print(one_line(f"  {change}  {about}; study {one.study_id}"))
-
-
-_WORDS = {
-    "same": "the same on all machines",
-    "differs": "it depends on the machine",
-    "undecided": "undecided whether it depends on the machine",
-}

@@ -13,11 +13,13 @@ from ktrial.errors import NoMatrix, SiteInTheWay, SiteNotWritten
 from ktrial.model.base import digest
 from ktrial.model.history import Change, History
 from ktrial.model.matrix import Matrix
+from ktrial.model.systems import Across
 from ktrial.report import figures
 from ktrial.report.history import history_page, site_environment, style
 from ktrial.report.matrix import matrix, matrix_page
 from ktrial.report.site_cache import PageCache, ResultPage
 from ktrial.report.site_result import result_page
+from ktrial.report.site_systems import on_several_machines
 from ktrial.runner.history import Measured, history, measured
 from ktrial.runner.planning import treatments
 from ktrial.runner.result import record_of
@@ -111,7 +113,9 @@ class _Building:
             written["matrix.html"] = _matrix_text(chosen, rendered, places, made)
         past = [one for one, _ in histories.values()]
         results = [_Result(one.stored, pages[one.stored.id], rendered[one.stored.id].answer) for one in found]
-        written["index.html"] = _index(self.store.name, results, past, places, made, matrix=bool(chosen))
+        machines = on_several_machines(found, past)
+        front = _Front(self.store.name, results, past, places, machines, matrix=bool(chosen))
+        written["index.html"] = _index(front, made)
         self._write(written)
         return Site(self.directory / "index.html", len(written) - 2, fresh)
 
@@ -203,15 +207,20 @@ def _matrix_text(
     )
 
 
-def _index(
-    store: str,
-    results: Sequence[_Result],
-    past: Sequence[History],
-    places: Mapping[str, str],
-    made: Environment,
-    *,
-    matrix: bool,
-) -> str:
+@dataclass(frozen=True)
+class _Front:
+    """What the front page shows."""
+
+    store: str
+    results: Sequence[_Result]
+    past: Sequence[History]
+    places: Mapping[str, str]
+    machines: Sequence[Across]
+    matrix: bool
+
+
+def _index(front: _Front, made: Environment) -> str:
+    past = front.past
     changes = [_Changed(one.workload, change) for one in past for change in one.lines[0].changes[-1:]]
     changes.sort(key=lambda one: -abs((one.change.ratio or 2.0) - 1))
     facts: dict[str, Any] = {
@@ -220,11 +229,12 @@ def _index(
         "question": "",
         "changes": changes[:_MOST_CHANGES],
         "workloads": [_of_workload(one) for one in past],
-        "histories": places,
-        "results": list(reversed(results)),
-        "crumbs": (("Matrix", "matrix.html"),) if matrix else (),
+        "machines": front.machines,
+        "histories": front.places,
+        "results": list(reversed(front.results)),
+        "crumbs": (("Matrix", "matrix.html"),) if front.matrix else (),
         "sheet": _SHEET,
-        "foot": f"{figures.counted(len(results), 'result')} of {Path(store).name}",
+        "foot": f"{figures.counted(len(front.results), 'result')} of {Path(front.store).name}",
     }
     return made.get_template("site_index.html.j2").render(**facts)
 

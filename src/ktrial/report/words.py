@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from ktrial.model.systems import Agreement
 from ktrial.model.trial import Outcome
 from ktrial.model.verdict import Verdict
 from ktrial.model.workload import Direction, Mode
@@ -28,6 +29,12 @@ VERDICTS = {
     ),
 }
 """In the order in which they are counted: what needs attention first."""
+
+AGREEMENTS = {
+    Agreement.SAME: "the same on all machines",
+    Agreement.DIFFERS: "it depends on the machine",
+    Agreement.UNDECIDED: "undecided whether it depends on the machine",
+}
 
 DIRECTIONS = {Direction.LOWER: "lower is better", Direction.HIGHER: "higher is better"}
 
