@@ -12,6 +12,8 @@ from ktrial.stats.timed.power import ratio_spread
 FEWEST_RUNS = 20
 """Below so many nothing can be explored and confirmed."""
 _FEWEST_BLOCKS, _MOST_BLOCKS = 6, 60
+_SURE = 8.0
+"""Standard errors; a study that expects so many finds its difference though an outlier falls into it."""
 EVERY = 8
 """Runs between two of the baseline while exploring, so that drift is seen."""
 
@@ -61,6 +63,17 @@ def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
     rest = max(runs - 1 - 2 * blocks - ablate, 4)
     contend = rest // 3
     return Shares(1, rest - contend, contend, runs - 1 - 2 * blocks - rest, blocks)
+
+
+def enough_blocks(found: Shares, gain: float, noise: float) -> int:
+    """How many of confirmation's blocks show an expected log gain for sure: the rest is better searched with.
+
+    Decided before its first run, from the search's runs alone, so that confirmation stays what it says.
+    """
+    for blocks in usual_looks(found.blocks):
+        if gain * math.sqrt(blocks) >= _SURE * ratio_spread(noise):
+            return blocks
+    return found.blocks
 
 
 def design_of(shares: Shares, margin: float) -> SequentialDesign:

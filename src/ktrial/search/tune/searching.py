@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ktrial.search.tune.front import front
 from ktrial.search.tune.ledger import Ledger
 from ktrial.search.tune.measuring import Measuring, Progress, Stage
 from ktrial.search.tune.optimisers import optimiser
-from ktrial.search.tune.plan import Shares, design_of, shares, smallest_effect
+from ktrial.search.tune.plan import Shares, design_of, enough_blocks, shares, smallest_effect
 from ktrial.search.tune.scores import Scores, robust_spread
 from ktrial.search.tune.space import Ground
 
@@ -85,11 +86,24 @@ class _Search:
         belief.noise = max(self._noise(), _LEAST_NOISE) if noise else QUIET
         self.explorer.contend(min(shared.contend, self.ledger.left - spare), belief)
         belief.learn(self.ledger.observations)
+        shared, spare = self._spared(belief, shared)
         found = belief.best()
         candidate = self._ablated(belief, found, min(shared.ablate, self.ledger.left - spare))
         confirmation = self._confirmed(candidate, shared)
         belief.learn(self.ledger.observations)
         return self._tuned(belief, found, candidate, confirmation, shared)
+
+    def _spared(self, belief: Belief, shared: Shares) -> tuple[Shares, int]:
+        """Where the gain is plain, confirmation needs fewer runs than were put by: contenders get them."""
+        if self.measuring.noise_free:
+            return shared, 2 * shared.blocks
+        expected = float(belief.gains([belief.best()])[0])
+        fewer = replace(shared, blocks=enough_blocks(shared, expected, self._noise()))
+        if fewer.blocks < shared.blocks:
+            more = min(2 * (shared.blocks - fewer.blocks), self.ledger.left - 2 * fewer.blocks - fewer.ablate)
+            self.explorer.contend(more, belief)
+            belief.learn(self.ledger.observations)
+        return fewer, 2 * fewer.blocks
 
     def _calibrated(self) -> tuple[Shares, float]:
         """The shares, and the noise as the first runs show it; 0 in noise-free mode."""
