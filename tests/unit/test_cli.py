@@ -13,7 +13,19 @@ from tests.unit.command_line import CommandLine
 import ktrial
 from ktrial.workloads import DEFAULT, WHOLE_BENCHMARKS
 
-COMMANDS = ("run", "compare", "explain", "profile", "show", "report", "list", "doctor", "kernel", "workload")
+COMMANDS = (
+    "run",
+    "compare",
+    "tune",
+    "explain",
+    "profile",
+    "show",
+    "report",
+    "list",
+    "doctor",
+    "kernel",
+    "workload",
+)
 SUBCOMMANDS = (
     *(("kernel", "add"), ("kernel", "list"), ("workload", "list"), ("workload", "show")),
     *(("bisect", name) for name in ("config", "patches", "versions", "knobs")),

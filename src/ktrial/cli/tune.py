@@ -101,7 +101,7 @@ def tune(
     no_html: NoHtml = False,
     jobs: Jobs = None,
 ) -> None:
-    """Search for better settings; confirm the answer, keep only what matters.
+    """Search for better settings, and confirm the answer.
 
     `ktrial tune --knobs vm,sched --maximise rps -- ./bench.sh`. Settings are put back after each run, and
     nothing stays in force without --apply. Interrupted, the same command goes on where it stopped.
