@@ -77,9 +77,7 @@ def test_every_workload_runs_and_repeats_to_the_last_digit(tmp_path: Path, kerne
 @pytest.mark.slow  # not yet seen to pass as it stands: the machine was too busy
 def test_with_less_memory_than_files_pages_are_evicted_and_read_again(tmp_path: Path) -> None:
     parameters = {"path": "/mnt", "requests": 300, "passes": 1}
-    uses = [
-        WorkloadUse(name="file-server", parameters={**parameters, "memory": limit}) for limit in (0, 24)
-    ]
+    uses = [WorkloadUse(name="file-server", parameters={**parameters, "memory": limit}) for limit in (0, 24)]
     (trial,) = run_in(tmp_path, a_study(*uses, kernels=("debian:6.12",))).trials
     enough, little = (values(trial, use.label) for use in uses)
     assert enough["evictions"] == enough["refaults"] == 0

@@ -25,6 +25,8 @@ from ktrial.report.why import whys
 from ktrial.runner.session import run
 from ktrial.store import open_store
 
+# Those of the module have not yet been seen to pass as they stand: the machine was too busy. Before, the module was built
+# with a text for its limit, and changed nothing.
 pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 MODULE = "ktrial_forgets"
@@ -37,15 +39,15 @@ SERVER = WorkloadUse(
     name="file-server",
     parameters={
         "path": "/mnt",
-        "small": 512,
-        "medium": 128,
-        "large": 12,
-        "exponent": 120,
+        "small": 64,
+        "medium": 8,
+        "large": 20,
+        "exponent": 60,
         "passes": 1,
         "requests": 400,
     },
 )
-"""18 MiB of files, the popular ones much more often than the others."""
+"""20 MiB of files: the small ones are asked for again and again, while the large ones stream through."""
 PATIENCE = 1200
 """Host seconds for a trial: others may be busy here."""
 CLASSES = ("4 KiB", "32 KiB", "1 MiB")
@@ -74,7 +76,8 @@ def _kernel(known: Kernel, kept: Path, place: Path, limit: int) -> str:
     modules = place / "lib" / "modules" / known.release
     modules.mkdir(parents=True)
     source = Path(shutil.copy(Path(__file__).with_name(f"{MODULE}.c"), place))
-    built = headers(known, kept).build(source, FORGETS_UP_TO=f"{limit}LL")
+    refaults = limit if limit == SMALL_ONLY else NOTHING
+    built = headers(known, kept).build(source, FORGETS_UP_TO=limit, REFAULTS_UP_TO=refaults)
     assert known.modules
     builtin = known.modules.glob("**/modules.builtin*")  # what has no file, and is there all the same: ext4
     for file in (built, *builtin, *kernels.resolve(known, ["null_blk"])):
@@ -94,41 +97,61 @@ def compared(record: StudyRecord) -> dict[tuple[str, str], Comparison]:
     return {(one.treatment, one.metric): one for one in record.result.comparisons}
 
 
-def of_kernels(*names: str) -> Study:
-    factor = Factor(name="kernel", kind=FactorKind.KERNEL, levels=names, baseline=names[0])
-    machine = MachineSettings(modules=(MODULE,), disk=DISK, cgroup=MEMORY, limit_seconds=PATIENCE)
-    return Study(name="forgets", machine=machine, factors=(factor,), workloads=(SERVER,), perturbations=1)
+@pytest.fixture(scope="module")
+def found(
+    planted: dict[int, str], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, Comparison]]:
+    """Change (`nothing`, or bytes up to which files are forgotten) → metric → its comparison.
+
+    The baseline, and the control of which only the name is another, have the module that only looks.
+    """
+    factors = (
+        Factor(
+            name="kernel",
+            kind=FactorKind.KERNEL,
+            levels=(planted[NOTHING], planted[EVERYTHING], planted[SMALL_ONLY]),
+            baseline=planted[NOTHING],
+        ),
+        Factor(name="nothing", kind=FactorKind.NOTHING, levels=("a", "b"), baseline="a"),
+    )
+    study = Study(
+        name="forgets",
+        machine=MachineSettings(modules=(MODULE,), disk=DISK, cgroup=MEMORY, limit_seconds=PATIENCE),
+        factors=factors,
+        design=Design.ONE_AT_A_TIME,
+        workloads=(SERVER,),
+        perturbations=1,
+    )
+    all_of_them = compared(measured(tmp_path_factory.mktemp("found"), study))
+    by_change: dict[str, dict[str, Comparison]] = {}
+    for (treatment, metric), one in all_of_them.items():
+        (change,) = [str(limit) for limit in (EVERYTHING, SMALL_ONLY) if planted[limit] in treatment] or [
+            "nothing"
+        ]
+        by_change.setdefault(change, {})[metric] = one
+    assert set(by_change) == {"nothing", str(EVERYTHING), str(SMALL_ONLY)}
+    return by_change
 
 
-def test_a_page_cache_that_marks_nothing_is_found(planted: dict[int, str], tmp_path: Path) -> None:
-    found = compared(measured(tmp_path, of_kernels(planted[NOTHING], planted[EVERYTHING])))
+def test_a_page_cache_that_marks_nothing_is_found(found: dict[str, dict[str, Comparison]]) -> None:
     for metric in ("refaults", "read"):
-        one = found[planted[EVERYTHING], metric]
+        one = found[str(EVERYTHING)][metric]
         assert one.verdict is Verdict.WORSE, one
 
 
-@pytest.mark.xfail(reason="with so few requests hardly any page is marked twice before it is evicted")
-def test_a_page_cache_that_forgets_small_files_is_told_by_the_sizes(
-    planted: dict[int, str], tmp_path: Path
+def test_a_page_cache_that_evicts_small_files_is_told_by_the_sizes(
+    found: dict[str, dict[str, Comparison]],
 ) -> None:
-    found = compared(measured(tmp_path, of_kernels(planted[NOTHING], planted[SMALL_ONLY])))
-    small, *others = (found[planted[SMALL_ONLY], f"misses of {size} files"].ratio or 1.0 for size in CLASSES)
-    assert small > 1.2
-    assert max(others) < small
+    for what in ("evictions", "misses"):
+        small, *others = (found[str(SMALL_ONLY)][f"{what} of {size} files"] for size in CLASSES)
+        assert small.verdict is Verdict.WORSE, small
+        assert small.ratio
+        assert small.ratio > 1.2
+        assert small.ratio > max(one.ratio or 1.0 for one in others)
 
 
-def test_the_control_is_equivalent_in_every_count(planted: dict[int, str], tmp_path: Path) -> None:
-    """Two settings between which there is no difference, on the kernel whose module only looks."""
-    nothing = Factor(name="nothing", kind=FactorKind.NOTHING, levels=("a", "b"), baseline="a")
-    study = of_kernels(planted[NOTHING])
-    study = study.model_copy(
-        update={
-            "factors": (nothing,),
-            "machine": study.machine.model_copy(update={"kernel": planted[NOTHING]}),
-        }
-    )
-    record = measured(tmp_path, study)
-    assert {one.verdict for one in compared(record).values()} == {Verdict.EQUIVALENT}
+def test_the_control_is_equivalent_in_every_count(found: dict[str, dict[str, Comparison]]) -> None:
+    assert {one.verdict for one in found["nothing"].values()} == {Verdict.EQUIVALENT}
 
 
 def test_read_ahead_switched_off_is_named_as_the_cause(tmp_path: Path) -> None:
