@@ -25,8 +25,8 @@ from ktrial.report.why import whys
 from ktrial.runner.session import run
 from ktrial.store import open_store
 
-# Those of the module have not yet been seen to pass as they stand: the machine was too busy. Before, the module was built
-# with a text for its limit, and changed nothing.
+# Those of the module have not yet been seen to pass as they stand: the machine was too busy. Before, the
+# module was built with a text for its limit, and changed nothing.
 pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 MODULE = "ktrial_forgets"
