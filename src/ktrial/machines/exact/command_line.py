@@ -32,9 +32,9 @@ OLDEST_FOR_CPUS = (10, 0)
 """7.2 hangs with `-icount` and more than one CPU; 10.0 gives the same numbers at 1, 2 and 4 CPUs."""
 
 _SEEDED = "random.trust_cpu=on"
-"""Random numbers are seeded from RDRAND at once, as in distributions (CONFIG_RANDOM_TRUST_CPU). Else the kernel
-is unseeded until its own timers' jitter is enough, and each draw until then hashes the pool anew: on 6.1 in the
-guest configuration 11,000 instructions a fork or thread, or none, by when the workload starts."""
+"""Random numbers are seeded from RDRAND at once, as in distributions (CONFIG_RANDOM_TRUST_CPU). Else the
+kernel is unseeded until its own timers' jitter is enough, and each draw until then hashes the pool anew:
+on 6.1 in the guest configuration 11,000 instructions a fork or thread, or none, by when it starts."""
 
 _PARAMETERS = (
     "console=ttyS0",
