@@ -17,12 +17,15 @@ from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.kernel_difference import KernelDifference, Respect
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.trial import Provenance
+from ktrial.model.variability import Scatter, Variability
 from ktrial.model.verdict import Verdict
+from ktrial.model.workload import Mode
 from ktrial.report import html, markdown
 from ktrial.runner.boots import kernel_name
 from ktrial.runner.declared import Judged, Step, judged
 from ktrial.runner.kernel_difference import difference_of
-from ktrial.runner.result import record
+from ktrial.runner.kernel_steps import with_kernels
+from ktrial.runner.result import record, result
 from ktrial.store import Store, open_store
 
 FOUR = "version, 1 patch, 3 options and compiler flags"
@@ -198,3 +201,28 @@ def test_a_confound_reaches_the_verdict_the_answer_and_the_reports(tmp_path: Pat
     assert FOUR in page
     assert "What differs between the kernels" in page
     assert "muqss.patch" in page
+
+
+def test_what_scatters_is_still_said_where_kernels_differ(tmp_path: Path) -> None:
+    study, one, other = four(tmp_path)
+    study = study.model_copy(update={"perturbations": 1})
+    found = difference_of(one, other)
+    with open_store(tmp_path / "x.db") as store:
+        trials = store.trials(stored(store, study, one, other, found))
+    unsteady = Variability(
+        workload="fork",
+        metric="fork",
+        unit="instructions",
+        mode=Mode.EXACT_CLOCK,
+        baseline="arch",
+        treatment="muqss",
+        scatter=Scatter.WIDER,
+        baseline_spread=0.001,
+        spread=0.052,
+        trials=3,
+        p=0.01,
+    )
+    plain = result(study, trials).model_copy(update={"variability": (unsteady,)})
+    said = with_kernels(study, trials, plain, (found,)).answer
+    assert FOUR in said
+    assert "fork (fork) scatters more with muqss: 5.2 %" in said

@@ -19,6 +19,7 @@ from ktrial.runner.declared import Judged, Step, judged, warnings_of
 from ktrial.runner.kernel_difference import difference_of
 from ktrial.runner.planning import treatments
 from ktrial.stats import answer
+from ktrial.stats.variability_answer import variability_answer
 from ktrial.store import Store
 
 
@@ -57,11 +58,12 @@ def with_kernels(
     ]
     comparisons = tuple(_confounded(one, found.get(one.treatment)) for one in result.comparisons)
     interactions = tuple(_of_confounded(one, found) for one in result.interactions)
+    said = (answer(comparisons, study.margin, interactions), variability_answer(result.variability))
     return result.model_copy(
         update={
             "comparisons": comparisons,
             "interactions": interactions,
-            "answer": answer(comparisons, study.margin, interactions),
+            "answer": " ".join(filter(None, said)),
             "warnings": tuple(dict.fromkeys((*warnings, *result.warnings))),
         }
     )
