@@ -120,11 +120,22 @@ def test_a_faster_kernel_is_within_any_limit(here: Here) -> None:
 
 def test_a_change_inside_the_spread_is_undecided_and_ends_with_125(here: Here) -> None:
     def wide(boot: Boot, run: Run) -> StepResult:
-        return StepResult(step=0, do="run", exit=0, stdout=str(1000 + 40 * int(run.argv[1])))
+        number = int(run.argv[1])
+        moved = 40 * (2 - number if boot.kernel.name.startswith(SLOW) else number)
+        return StepResult(step=0, do="run", exit=0, stdout=str(1000 + moved))
 
     here.machine(wide)
     said = here.run(*SLOW_FORK)
     assert (said.status, "Undecided: fork" in said.output) == (125, True)
+
+
+def test_what_perturbations_move_alike_in_both_kernels_is_no_spread(here: Here) -> None:
+    def wide(boot: Boot, run: Run) -> StepResult:
+        return StepResult(step=0, do="run", exit=0, stdout=str(1000 + 40 * int(run.argv[1])))
+
+    here.machine(wide)
+    said = here.run(*SLOW_FORK)
+    assert (said.status, "Within the limit" in said.output) == (0, True)
 
 
 BUILD = {"name": "x", "directory": "/x", "log": "/x.log"}
