@@ -1,7 +1,7 @@
 """Searches on a formula: whole ones, interrupted ones, impossible ones."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -80,8 +80,8 @@ class FailsTogether(Exact):
             yield seen.model_copy(update={"values": {}, "failure": "panic"}) if fails else seen
 
 
-def exact(truth: object = small) -> Exact:
-    return Exact(noise=0.0, seed=1, truth=truth)  # type: ignore[arg-type]
+def exact(truth: Callable[[Mapping[str, str]], float] = small) -> Exact:
+    return Exact(noise=0.0, seed=1, truth=truth)
 
 
 class TestNoiseFree:
@@ -96,6 +96,13 @@ class TestNoiseFree:
         assert found.comparison.ratio == pytest.approx(math.exp(small(found.confirmed) - small({})))
         assert len(measuring.asked) == len(found.observations) <= 45
         assert found.noise == 0
+
+    @pytest.mark.parametrize("runs", [18, 22, 30])
+    def test_a_small_budget_leaves_no_idle_knobs_either(self, runs: int) -> None:
+        found = tune(SMALL, GOAL, Budget(runs=runs), exact())
+        assert found.confirmed is not None
+        assert set(found.confirmed) <= {"ratio", "mode"}
+        assert len(found.observations) <= runs
 
     def test_nothing_is_run_twice_but_confirmation_is_perturbed(self) -> None:
         measuring = exact()

@@ -102,15 +102,17 @@ def _doubt(loss: Loss, least: float) -> float:
 
 
 def ablate_exactly(belief: Belief, ledger: Ledger, candidate: Configuration, runs: int) -> Configuration:
-    """Noise-free: take each knob back, drop what costs less than the margin, and check it together."""
+    """Noise-free: take back what the model expects to be idle, together; then each knob by itself, drop what
+    costs less than the margin, and check it together. So a few runs already leave no more than a few knobs.
+    """
     bench = _Exact(belief, ledger, runs)
     candidate = bench.best(candidate)
+    belief.learn(ledger.observations)
+    expected = [(loss.names, loss.mean) for loss in losses(belief, candidate)]
+    candidate = without(candidate, bench.spared(candidate, _idle(expected, belief.scores.goal.margin)))
     while candidate and bench.left >= len(candidate):
         costs = bench.costs(candidate)
-        idle = _idle(costs, belief.scores.goal.margin)
-        while len(idle) > 1 and not bench.stands(without(candidate, idle), candidate):
-            # They only cost nothing one at a time: either of two that do the same must stay.
-            idle = idle[: max(1, len(idle) // 2)]
+        idle = bench.spared(candidate, _idle(costs, belief.scores.goal.margin))
         if not idle:
             break
         candidate = without(candidate, idle)
@@ -155,6 +157,13 @@ class _Exact:
         here = self._score(candidate)
         found = ((each, self._score(without(candidate, each))) for each in names)
         return [(each, here - score) for each, score in found if score is not None and here is not None]
+
+    def spared(self, candidate: Configuration, idle: Sequence[str]) -> Sequence[str]:
+        """As many of these names, from the first, as the candidate can do without together."""
+        while idle and not self.stands(without(candidate, idle), candidate):
+            # They may cost nothing one at a time only: either of two that do the same must stay.
+            idle = idle[: len(idle) // 2]
+        return idle
 
     def stands(self, fewer: Configuration, whole: Configuration) -> bool:
         """Whether the smaller configuration is as good, within the margin."""
