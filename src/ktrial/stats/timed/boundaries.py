@@ -23,7 +23,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 Array = NDArray[np.float64]
 
@@ -82,6 +81,9 @@ _Law = Callable[[Array], Array]
 
 
 def _first(blocks: int) -> _Law:
+    # scipy.special takes a third of a second to load, and every session loads this module.
+    from scipy import special
+
     def law(w: Array) -> Array:
         t = w * np.sqrt((blocks - 1) / np.maximum(blocks - w * w, 1e-300))
         return np.asarray(special.stdtr(blocks - 1, t))
@@ -108,6 +110,8 @@ def _next(grid: Array, inside: Array, before: int, blocks: int) -> _Law:
 
 def _beta_nodes(a: float, b: float) -> tuple[Array, Array]:
     """Quantiles of Beta(a, b) at Gauss-Legendre nodes, and their weights: smooth for every a and b."""
+    from scipy import special
+
     x, weights = np.polynomial.legendre.leggauss(_SHARES)
     shares = special.betaincinv(a, b, (x + 1) / 2)
     return np.clip(shares, 1e-12, 1 - 1e-12), weights / 2
@@ -117,6 +121,8 @@ def _coordinate(dimensions: int) -> _Law:
     """The distribution function of one coordinate of a point on the sphere."""
     if dimensions == 1:
         return lambda u: np.where(u < -1, 0.0, np.where(u < 1, 0.5, 1.0))
+    from scipy import special
+
     points = np.sin(np.linspace(-math.pi / 2, math.pi / 2, 4001))
     half = (dimensions - 1) / 2
     values = special.betainc(half, half, (points + 1) / 2)

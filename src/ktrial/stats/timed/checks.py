@@ -6,10 +6,10 @@ Each check warns at a level of 1 %, so that ten of them on good data warn about 
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.verdict import Comparison
@@ -98,7 +98,7 @@ def autocorrelation(measured: Measured, treatment: str) -> DataWarning | None:
     # Under independence r1 has mean -1/n and variance about 1/n (Anderson 1942).
     n = len(differences)
     z = (r + 1 / n) * math.sqrt(n)
-    if 2 * special.ndtr(-abs(z)) >= LEVEL:
+    if 2 * NormalDist().cdf(-abs(z)) >= LEVEL:
         return None
     return _warn(
         measured,

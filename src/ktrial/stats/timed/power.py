@@ -2,9 +2,9 @@
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
-from scipy import special
 
 from ktrial.stats.timed.design import SequentialDesign
 from ktrial.stats.timed.sequential import Claim, first_claims
@@ -74,10 +74,10 @@ def blocks_needed(
 
 def _at_most(effect: float, spread: float, design: SequentialDesign, blocks: int) -> float:
     """Nearly the share that one look at the end would find, with a known spread: more than any design."""
-    edge = float(-special.ndtri(design.alpha / 2))
+    edge = float(-NormalDist().inv_cdf(design.alpha / 2))
     distance = abs(math.log1p(effect)) if effect else math.log1p(design.margin)
     # A clock that is too coarse shows no spread at all.
-    reached = float(special.ndtr(distance * math.sqrt(blocks) / spread - edge)) if spread else 1.0
+    reached = float(NormalDist().cdf(distance * math.sqrt(blocks) / spread - edge)) if spread else 1.0
     return (reached if effect else 2 * reached - 1) + _SLACK
 
 
