@@ -4,17 +4,22 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
+
+import pytest
 
 from ktrial.cli.app import app
 from ktrial.cli.main import main
 from ktrial.cli.problems import Ending
-from ktrial.knobs import Setting, changing
-from ktrial.knobs.location import CHANGES
-from ktrial.target import Target
+from ktrial.knobs import Setting, System, changing, find
+from ktrial.knobs.location import CHANGES, VARIABLE
+from ktrial.target import LocalTarget, Target
 
 ROUNDS = 2.0
 """The random instant lies within so many rounds of changes, however long one takes on this machine now."""
@@ -81,6 +86,49 @@ def kill_at_a_random_instant(work: Callable[[int], object], chance: random.Rando
 def has_left_something(journal: Path) -> bool:
     """Whether there is an entry in the journal."""
     return any((journal / CHANGES).glob("*.json"))
+
+
+def first_change(journal: Path, process: int) -> bool:
+    """Wait for it. Return whether the process has ended instead, well: nothing was left to be run."""
+    while not has_left_something(journal):
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            assert os.waitstatus_to_exitcode(status) == 0
+            return True
+        time.sleep(0.002)
+    return False
+
+
+def killed_at_a_random_instant(
+    arguments: tuple[str, ...], journal: Path, chance: random.Random, longest: float
+) -> bool:
+    """Run the command line, wait for its first change, and kill it within `longest` seconds from then.
+
+    Return whether it had ended by itself before.
+    """
+    process = forked(partial(run_command, *arguments))
+    if first_change(journal, process):
+        return True
+    time.sleep(chance.uniform(0, longest))
+    if os.waitpid(process, os.WNOHANG)[0]:
+        return True
+    os.kill(process, signal.SIGKILL)
+    os.waitpid(process, 0)
+    return False
+
+
+@contextmanager
+def journal_in_memory(patch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A journal of its own, where writing it through to a disk takes no time."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
+        patch.setenv(VARIABLE, f"{directory}/journal")
+        yield Path(directory) / "journal"
+
+
+def values_now(names: Iterable[str]) -> dict[str, str]:
+    """Of knobs of this system."""
+    return {name: find(System(LocalTarget()), name)[0].value for name in names}
 
 
 def run_ktrial(*arguments: str) -> int:

@@ -209,7 +209,7 @@ PUBLIC = {
         Store StoredStudy default_location open_store
     """,
     "ktrial.search.tuning": """
-        replayed run_search
+        ended run_search
     """,
     "ktrial.runner.session": """
         TRIED_AGAIN run

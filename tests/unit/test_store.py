@@ -1,6 +1,7 @@
 """The store: what goes in comes out, whole, and nothing that is not ours is touched."""
 
 import json
+import math
 import os
 import sqlite3
 import subprocess
@@ -21,6 +22,8 @@ from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.base import digest
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.trial import Outcome
+from ktrial.model.tuning import Budget, Effect, Goal, Objective, Space, Tuned
+from ktrial.model.workload import Direction
 from ktrial.store import Store, default_location, open_store
 from ktrial.store.schema import SCHEMA_VERSION, metadata
 
@@ -192,8 +195,8 @@ def test_the_tables_are_ones_that_postgresql_can_make() -> None:
 
     engine = create_mock_engine("postgresql+psycopg://", execute)
     metadata.create_all(engine, checkfirst=False)
-    assert sum("CREATE TABLE" in statement for statement in made) == len(metadata.tables) == 8
-    assert sum("SERIAL" in statement for statement in made) == 7
+    assert sum("CREATE TABLE" in statement for statement in made) == len(metadata.tables) == 9
+    assert sum("SERIAL" in statement for statement in made) == 8
 
 
 # Files that are not ours
@@ -494,8 +497,40 @@ def test_a_profile_that_cannot_be_read_is_damage(store: Store, tmp_path: Path) -
     with closing(sqlite3.connect(tmp_path / "trials.db")) as raw:
         raw.execute("UPDATE profiles SET content = x'00'")
         raw.commit()
-    with pytest.raises(errors.StoreDamaged, match="a profile cannot be read"):
+    with pytest.raises(errors.StoreDamaged, match="what was compressed cannot be read"):
         store.profile(study_id, planned().key, "fork")
+
+
+def test_an_answer_comes_back_replaces_an_older_one_and_goes_with_its_study(
+    store: Store, tmp_path: Path
+) -> None:
+    tuned = an_answer(math.inf)
+    study_id = store.study(a_study())
+    assert store.answer(study_id) is None
+    store.add_answer(study_id, an_answer(1.0))
+    store.add_answer(study_id, tuned)
+    assert store.answer(study_id) == tuned
+    store.delete(study_id)
+    with closing(sqlite3.connect(tmp_path / "trials.db")) as raw:
+        assert raw.execute("SELECT count(*) FROM answers").fetchone() == (0,)
+
+
+def an_answer(high: float) -> Tuned:
+    """Of a search whose interval has no upper end, say."""
+    goal = Goal(objectives=(Objective(metric="rps", direction=Direction.HIGHER),))
+    kept = Effect(names=("vm.swappiness",), values=("10",), ratio=1.1, low=1.0, high=high)
+    return Tuned(
+        space=Space(dimensions=()),
+        goal=goal,
+        budget=Budget(runs=20),
+        seed=1,
+        baseline={"rps": 100.0},
+        observations=(),
+        kept=(kept,),
+        noise=0.02,
+        smallest_effect=0.01,
+        answer="«größer»",
+    )
 
 
 @pytest.fixture
@@ -507,6 +542,7 @@ def older(tmp_path: Path) -> Path:
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("DROP TABLE profiles")
         raw.execute("DROP TABLE series")
+        raw.execute("DROP TABLE answers")
         raw.execute("UPDATE ktrial_schema SET version = 1")
         (spec,) = raw.execute("SELECT spec FROM studies").fetchone()
         plain = json.loads(spec)
@@ -538,4 +574,5 @@ def test_a_store_of_schema_1_that_is_only_read_stays_as_it_is(older: Path) -> No
         assert store.trials(study.id) == (a_trial(),)
         assert store.profile(study.id, planned().key, "fork") is None
         assert store.sampled(study.id, planned().key) == ()
+        assert store.answer(study.id) is None
     assert schema_of(older) == 1

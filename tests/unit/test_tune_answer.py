@@ -41,6 +41,7 @@ ANSWER = Answer(
         "net.ipv4.conf.eth0/1.rp_filter": "/proc/sys/net/ipv4/conf/eth0.1/rp_filter",
         "transparent_hugepage/enabled": "/sys/kernel/mm/transparent_hugepage/enabled",
     },
+    back={"vm.dirty_bytes": ("/proc/sys/vm/dirty_ratio", "30")},
 )
 
 
@@ -69,7 +70,7 @@ def test_what_was_there_before_comes_back_the_last_setting_first() -> None:
         "printf '%s\\n' madvise > /sys/kernel/mm/transparent_hugepage/enabled",
         "printf '%s\\n' 1 > /proc/sys/net/ipv4/conf/eth0.1/rp_filter",
         # A limit in bytes takes no 0: the ratio that it had replaced is written.
-        "printf '%s\\n' 20 > /proc/sys/vm/dirty_ratio",
+        "printf '%s\\n' 30 > /proc/sys/vm/dirty_ratio",
         "printf '%s\\n' 60 > /proc/sys/vm/swappiness",
     ]
 

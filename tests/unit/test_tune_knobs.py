@@ -2,7 +2,7 @@
 
 import pytest
 from tests.unit.scripted import sources
-from tests.unit.tunable import TunableMachine, a_search
+from tests.unit.tunable import FILES, TunableMachine, a_search
 
 from ktrial import errors
 from ktrial.model.base import digest
@@ -126,6 +126,19 @@ def test_coupled_knobs_and_orders_are_constraints() -> None:
     assert OnlyOneOf(names=("vm.dirty_ratio", "vm.dirty_bytes")) in space.constraints
     order = Order(left="vm.dirty_background_ratio", relation="<", right="vm.dirty_ratio")
     assert order in space.constraints
+
+
+def test_a_limit_that_is_set_in_another_unit_goes_back_through_that_one() -> None:
+    files = {**FILES, "/proc/sys/vm/dirty_ratio": "35\n"}
+    machine = TunableMachine(lambda boot, written: 1.0, files=files)
+    # A kernel refuses the 0 that it shows there itself.
+    machine.refuses = lambda step: step.path.endswith("/dirty_bytes") and step.value == "0"
+    study = a_search("vm.dirty_bytes=1048576,8388608", "vm.dirty_background_ratio=5,10")
+    _, space = search_of(with_space(study, machine, sources(), Silent()))
+    assert {one.name: one.back for one in space.dimensions} == {
+        "vm.dirty_bytes": ("vm.dirty_ratio", "35"),
+        "vm.dirty_background_ratio": None,
+    }
 
 
 def test_nothing_to_search_is_an_error_that_says_why() -> None:

@@ -1,7 +1,7 @@
 """Searches as trials, on a machine whose numbers follow from its knobs: stored, interrupted, gone on with."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from ktrial.model.workload import Mode
 from ktrial.runner.observer import Silent
 from ktrial.runner.tuning.revalidation import Holds, judged, revalidation_of
 from ktrial.runner.tuning.space import with_space
-from ktrial.search.tuning import replayed, run_search
+from ktrial.search.tuning import ended, run_search
 from ktrial.store import Store, open_store
 
 PRESSURE, SWAPPINESS = "/proc/sys/vm/vfs_cache_pressure", "/proc/sys/vm/swappiness"
@@ -52,15 +52,16 @@ class Whole(NamedTuple):
     machine: TunableMachine
     tuned: Tuned
     trials: tuple[Trial, ...]
+    store: Store
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     machine = TunableMachine(planted)
     study = searched_on(machine)
     with open_store(tmp_path_factory.mktemp("whole") / "trials.db") as opened:
         tuned = run_search(study, store=opened, machine=machine, sources=sources())
-        return Whole(study, machine, tuned, opened.trials(opened.study(study)))
+        yield Whole(study, machine, tuned, opened.trials(opened.study(study)), opened)
 
 
 def test_a_planted_gain_is_found_and_confirmed_and_only_what_matters_stays(whole: Whole) -> None:
@@ -81,16 +82,23 @@ def test_every_run_is_a_trial_in_the_store_with_what_it_is_for(whole: Whole) -> 
     assert all(trial.planned.treatment.levels == trial.settings for trial in whole.trials)
 
 
-@pytest.mark.parametrize("ended", [3, 17])
-def test_interrupted_it_goes_on_with_the_same_answer_and_repeats_nothing(
-    whole: Whole, store: Store, ended: int
-) -> None:
-    number = store.study(whole.study)
-    # Two at once: the one that was asked for later may have ended before.
-    for trial in (*whole.trials[:ended], *whole.trials[ended + 1 : ended + 2]):
+def kept(store: Store, study: Study, trials: Iterable[Trial]) -> int:
+    """The id of the study, with these trials and no answer."""
+    number = store.study(study)
+    for trial in trials:
         store.add_trial(number, trial)
+    return number
+
+
+@pytest.mark.parametrize("runs", [3, 17])
+def test_interrupted_it_goes_on_with_the_same_answer_and_repeats_nothing(
+    whole: Whole, store: Store, runs: int
+) -> None:
+    # Two at once: the one that was asked for later may have ended before.
+    there = (*whole.trials[:runs], *whole.trials[runs + 1 : runs + 2])
+    number = kept(store, whole.study, there)
     stored = store.trials(number)
-    assert replayed(whole.study, stored) is None
+    assert ended(store, store.find(number)) is None
     machine = TunableMachine(planted)
     tuned = run_search(whole.study, store=store, machine=machine, sources=sources())
     assert len(stored) + len(machine.ran) == len(whole.trials)
@@ -99,8 +107,31 @@ def test_interrupted_it_goes_on_with_the_same_answer_and_repeats_nothing(
     assert asked == expected
 
 
-def test_what_is_stored_is_the_answer_again(whole: Whole) -> None:
-    assert replayed(whole.study, whole.trials) == whole.tuned
+def test_the_answer_is_stored_and_no_optimiser_is_asked_for_it_again(
+    whole: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def newer(*_arguments: object, **_named: object) -> Tuned:
+        raise errors.NotTheSameSearch(order=3)
+
+    monkeypatch.setattr("ktrial.search.tune.tune", newer)
+    stored = whole.store.find(whole.study.name)
+    assert ended(whole.store, stored) == whole.tuned
+    again = run_search(whole.study, store=whole.store, machine=whole.machine, sources=sources())
+    assert again == whole.tuned
+
+
+def test_of_an_older_ktrial_the_answer_follows_from_the_runs(whole: Whole, store: Store) -> None:
+    number = kept(store, whole.study, whole.trials)
+    assert store.answer(number) is None
+    assert ended(store, store.find(number)) == whole.tuned
+
+
+def test_runs_that_this_ktrial_would_not_ask_for_are_no_answer(whole: Whole, store: Store) -> None:
+    other = whole.study.model_copy(update={"seed": whole.study.seed + 1})
+    number = kept(store, other, whole.trials)
+    assert ended(store, store.find(number)) is None
+    with pytest.raises(errors.NotTheSameSearch):
+        run_search(other, store=store, machine=TunableMachine(planted), sources=sources())
 
 
 def test_runs_that_fail_are_outcomes_with_their_reasons(store: Store) -> None:

@@ -7,9 +7,11 @@ import typer
 
 from ktrial.cli.options import (
     Count,
+    GuestMemory,
     Html,
     Jobs,
     Json,
+    Margin,
     NoHtml,
     Perturbations,
     StoreOption,
@@ -44,10 +46,8 @@ def compare(
     ],
     perturbations: Perturbations = None,
     count: Count = None,
-    margin: Annotated[
-        str | None, typer.Option(metavar="1%", help="The smallest change that matters.")
-    ] = None,
-    memory: Annotated[str | None, typer.Option(metavar="512M", help="The guest's memory.")] = None,
+    margin: Margin = None,
+    memory: GuestMemory = None,
     cpus: Annotated[int | None, typer.Option(metavar="N", help="The guest's CPUs.")] = None,
     boot: Annotated[
         list[str] | None, typer.Option(metavar="PARAMETER", help="A boot parameter; may be repeated.")

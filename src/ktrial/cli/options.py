@@ -111,6 +111,13 @@ Jobs = Annotated[
 Perturbations = Annotated[
     int | None, typer.Option(min=1, max=1000, metavar="N", help="Perturbations of each treatment.")
 ]
+Margin = Annotated[
+    str | None, typer.Option("--margin", metavar="1%", help="The smallest change that matters.")
+]
+GuestMemory = Annotated[str | None, typer.Option("--memory", metavar="512M", help="The guest's memory.")]
+AllowHostChanges = Annotated[
+    bool, typer.Option("--allow-host-changes", help="Machine host: settings are changed, and put back.")
+]
 Count = Annotated[
     Literal["plugin", "clock"] | None,
     typer.Option(

@@ -30,7 +30,7 @@ def report(
     from ktrial import report as reports
     from ktrial.cli.running import default_report, write_report
     from ktrial.cli.stored import find
-    from ktrial.cli.tune_shown import report_search
+    from ktrial.cli.tune_shown import markdown_of_search, report_search
     from ktrial.runner.result import record as record_of
     from ktrial.store import default_location, open_store
 
@@ -38,8 +38,11 @@ def report(
     location = store or default_location()
     with open_store(location) as opened:
         stored = find(opened, study)
-        if stored.study.search and not (markdown or csv):
-            print(f"report: {report_search(stored, opened, html)}")
+        if stored.study.search and not csv:
+            if markdown:
+                typer.echo(markdown_of_search(stored, opened), nl=False)
+            else:
+                print(f"report: {report_search(stored, opened, html)}")
             return
         record = record_of(opened, stored.id)
         reasons = () if csv else reports.whys(opened, record)

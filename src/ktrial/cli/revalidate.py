@@ -4,7 +4,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options import Html, Jobs, Json, NoHtml, StoredStudyName, StoreOption, kernel_names
+from ktrial.cli.options import (
+    AllowHostChanges,
+    Html,
+    Jobs,
+    Json,
+    NoHtml,
+    StoredStudyName,
+    StoreOption,
+    kernel_names,
+)
 
 if TYPE_CHECKING:
     from ktrial.model.study import Study
@@ -24,9 +33,7 @@ def revalidate(
     blocks: Annotated[
         int, typer.Option(min=6, max=10_000, metavar="N", help="In real time: blocks at most.")
     ] = 30,
-    allow_host_changes: Annotated[
-        bool, typer.Option("--allow-host-changes", help="Machine host: settings are changed, and put back.")
-    ] = False,
+    allow_host_changes: AllowHostChanges = False,
     json: Json = False,
     store: StoreOption = None,
     html: Html = None,
@@ -66,14 +73,14 @@ def _tuned(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
     """The newest search of this name, with an answer. Raises NothingTuned, NotATune."""
     from ktrial.cli.stored import find
     from ktrial.errors import NotATune, NothingTuned
-    from ktrial.search.tuning import replayed
+    from ktrial.search.tuning import ended
 
     searches = [one for one in store.studies() if one.study.search]
     stored = find(store, name) if name or not searches else searches[-1]
     study = stored.study
     if study.search is None or study.search.space is None:
         raise NotATune(study=study.name)
-    tuned = replayed(study, store.trials(stored.id, counted=False))
+    tuned = ended(store, stored)
     if tuned is None:
         raise NothingTuned(study=study.name, problem="it was interrupted; ktrial tune --resume goes on")
     if not tuned.confirmed or not tuned.comparisons:

@@ -6,9 +6,12 @@ from typing import Annotated
 import typer
 
 from ktrial.cli.options import (
+    AllowHostChanges,
+    GuestMemory,
     Html,
     Jobs,
     Json,
+    Margin,
     NoHtml,
     StoreOption,
     kernel_names,
@@ -58,9 +61,7 @@ def tune(
     ] = None,
     budget: Annotated[int | None, typer.Option(min=1, metavar="RUNS", help="Runs in all; else 65.")] = None,
     time: Annotated[str | None, typer.Option(metavar="30min", help="Time in all.")] = None,
-    margin: Annotated[
-        str | None, typer.Option(metavar="1%", help="The smallest change that matters.")
-    ] = None,
+    margin: Margin = None,
     optimiser: Annotated[
         str | None, typer.Option(metavar="tpe|random|gp", help="How the next settings are chosen.")
     ] = None,
@@ -75,7 +76,7 @@ def tune(
         list[str] | None, typer.Option(metavar="FILE", help="A file that the command needs in a guest.")
     ] = None,
     limit: Annotated[str | None, typer.Option(metavar="5min", help="End a run after so long.")] = None,
-    memory: Annotated[str | None, typer.Option(metavar="512M", help="The guest's memory.")] = None,
+    memory: GuestMemory = None,
     boot: Annotated[
         list[str] | None, typer.Option(metavar="PARAMETER", help="A boot parameter of every trial.")
     ] = None,
@@ -86,9 +87,7 @@ def tune(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the search that was interrupted last.")
     ] = False,
-    allow_host_changes: Annotated[
-        bool, typer.Option("--allow-host-changes", help="Machine host: settings are changed, and put back.")
-    ] = False,
+    allow_host_changes: AllowHostChanges = False,
     answer: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the answer there, as files to be installed.")
     ] = None,

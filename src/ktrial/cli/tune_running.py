@@ -79,13 +79,13 @@ def search(study: Study, ways: Ways) -> None:
 
 def go_on(ways: Ways) -> None:
     """Go on with the newest search that has not ended. Raises NothingToResume."""
-    from ktrial.search.tuning import replayed
+    from ktrial.search.tuning import ended
 
     with open_store(ways.store or default_location()) as store:
         for stored in reversed(store.studies()):
             study = stored.study
             known = bool(study.search and study.search.space)
-            if known and replayed(study, store.trials(stored.id, counted=False)) is None:
+            if known and ended(store, stored) is None:
                 break
         else:
             raise NothingToResume(store=store.name)

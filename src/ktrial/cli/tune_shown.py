@@ -56,7 +56,7 @@ def end(
 
 def show_search(stored: StoredStudy, store: Store, *, json: bool) -> None:
     """What `ktrial show` says of a search. Raises Interrupted where it has not ended."""
-    tuned, answer = _replayed(stored, store)
+    tuned, answer = _ended(stored, store)
     if json:
         print_json(_as_json(stored.study, tuned, answer, store.name, stored.id))
     else:
@@ -65,15 +65,22 @@ def show_search(stored: StoredStudy, store: Store, *, json: bool) -> None:
 
 def report_search(stored: StoredStudy, store: Store, html: Path | None) -> Path:
     """Write the page of a search anew. Raises Interrupted where it has not ended, ReportNotWritten."""
-    tuned, answer = _replayed(stored, store)
+    tuned, answer = _ended(stored, store)
     return _written(stored.study, tuned, answer, stored.id, store.name, html)
 
 
-def _replayed(stored: StoredStudy, store: Store) -> tuple[Tuned, Answer | None]:
-    from ktrial.search.tuning import replayed
+def markdown_of_search(stored: StoredStudy, store: Store) -> str:
+    """The search as Markdown. Raises Interrupted where it has not ended."""
+    from ktrial.report.tuning_markdown import text
+
+    return text(stored.study, *_ended(stored, store))
+
+
+def _ended(stored: StoredStudy, store: Store) -> tuple[Tuned, Answer | None]:
+    from ktrial.search.tuning import ended
 
     trials = store.trials(stored.id, counted=False)
-    tuned = replayed(stored.study, trials)
+    tuned = ended(store, stored)
     if tuned is None:
         what = f"the search {stored.study.name} has {len(trials)} runs, and has not ended"
         raise Interrupted(what=what, resume="ktrial tune --resume goes on with it")

@@ -9,11 +9,12 @@ from rich.text import Text
 
 from ktrial.cli.terminal import breakable
 from ktrial.model.study import Study
-from ktrial.model.tuning import Dimension, Effect, Goal, Tuned
+from ktrial.model.tuning import Effect, Tuned
 from ktrial.model.verdict import Comparison
 from ktrial.report import figures
 from ktrial.report.printable import one_line, shortened
 from ktrial.report.tuning_answer import Answer
+from ktrial.report.tuning_words import values_text, wanted
 from ktrial.report.words import VERDICTS
 from ktrial.runner.tuning.space import search_of
 
@@ -21,6 +22,7 @@ _MOST_LEFT_OUT = 40
 _MOST_FAILURES = 5
 _VALUE_COLUMNS = 30
 _SUMMARY_COLUMNS = 36
+_CHOICES_COLUMNS = 60
 
 
 def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
@@ -32,7 +34,12 @@ def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
     table = _table("knob", "now", "searched", "what it does")
     for one in space.dimensions:
         summary = _beginning(one.summary)
-        table.add_row(one.name, shortened(one.default, _VALUE_COLUMNS) or "–", values_of(one), summary)
+        table.add_row(
+            one.name,
+            shortened(one.default, _VALUE_COLUMNS) or "–",
+            shortened(values_text(one), _CHOICES_COLUMNS),
+            summary,
+        )
     console.print(table)
     if space.constraints:
         console.print(Text(f"kept: {'; '.join(map(str, space.constraints))}"))
@@ -45,22 +52,6 @@ def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
 
 def _beginning(text: str) -> str:
     return text if len(text) <= _SUMMARY_COLUMNS else f"{text[: _SUMMARY_COLUMNS - 1].rstrip()}…"
-
-
-def wanted(goal: Goal) -> str:
-    """`higher rps, with p99 <= 20 ms`."""
-    objectives = " and ".join(f"{one.direction.value} {one.metric}" for one in goal.objectives)
-    return f"{objectives}, with {', '.join(map(str, goal.guards))}" if goal.guards else objectives
-
-
-def values_of(dimension: Dimension) -> str:
-    """`5 … 60`, `100,000 … 1,000,000,000 (logarithmic)`, `none, bfq`."""
-    if dimension.range is None:
-        return shortened(", ".join(value or "(not given)" for value in dimension.choices), 60)
-    found = dimension.range
-    how = " (logarithmic)" if found.log else ""
-    unit = f" {dimension.unit}" if dimension.unit else ""
-    return f"{found.low:.12g} … {found.high:.12g}{unit}{how}"
 
 
 def _print_left_out(study: Study, console: Console) -> None:

@@ -77,6 +77,9 @@ class Dimension(Model):
     default: str
     """The value in force without the search, which ablation takes it back to; it is always allowed, also
     where it lies outside the range."""
+    back: tuple[str, str] | None = None
+    """Knob and value whose writing brings the default back, where writing the default does not: a limit in
+    bytes is 0 as soon as the ratio in its place is written, and takes no 0."""
     unit: str = ""
     summary: str = ""
 

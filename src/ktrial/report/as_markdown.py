@@ -83,7 +83,7 @@ def _tables(record: StudyRecord) -> Iterator[str]:
     for group in compared:
         table = _table(group, unsteady)
         title = f"{code(group.treatment)} against {code(group.baseline)}"
-        yield f"{title}\n\n{table}" if len(compared) == 1 else _folded(_bare(group.treatment), table)
+        yield f"{title}\n\n{table}" if len(compared) == 1 else folded(bare(group.treatment), table)
 
 
 def _matrix(record: StudyRecord, compared: tuple[summary.Group, ...]) -> str:
@@ -92,7 +92,7 @@ def _matrix(record: StudyRecord, compared: tuple[summary.Group, ...]) -> str:
         [code(row.name), figures.number(row.baseline_value), *(_cell(one) for one in row.comparisons)]
         for row in summary.matrix(record)
     ]
-    return _rows(header, rows, left=1)
+    return grid(header, rows, left=1)
 
 
 def _variability(record: StudyRecord) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _interactions(record: StudyRecord) -> Iterator[str]:
         ]
         rows = [_interaction(row) for row in table.rows]
         meaning = prose(interactions.MEANING)
-        yield _folded(f"Interaction: {_bare(table.title)}", f"{meaning}\n\n{_rows(header, rows, left=1)}")
+        yield folded(f"Interaction: {bare(table.title)}", f"{meaning}\n\n{grid(header, rows, left=1)}")
 
 
 def _interaction(row: interactions.Row) -> list[str]:
@@ -135,11 +135,11 @@ def _reasons(whys: Sequence[Why]) -> Iterator[str]:
     """The heaviest functions of each workload that has changed."""
     for why in whys:
         difference = f"{figures.signed(why.whole.difference)} instructions an operation"
-        title = f"Why: {_bare(why.workload)}, {_bare(why.treatment)}: {difference}"
+        title = f"Why: {bare(why.workload)}, {bare(why.treatment)}: {difference}"
         header = ["Function", "Baseline", "Value", "Difference", "Share, %"]
         shown = [_part(part, code(part.name)) for part in why.parts[:_MOST_PARTS]]
         rest = [_part(part, prose(part.name)) for part in (*_left(why), why.whole)]
-        yield _folded(title, _rows(header, [*shown, *rest], left=1))
+        yield folded(title, grid(header, [*shown, *rest], left=1))
 
 
 def _left(why: Why) -> Iterator[Part]:
@@ -182,10 +182,10 @@ def _table(group: summary.Group, unsteady: Container[variability.Place]) -> str:
         ]
         for one in group.comparisons
     ]
-    return _rows(header, rows, left=4)
+    return grid(header, rows, left=4)
 
 
-def _rows(header: list[str], rows: list[list[str]], *, left: int) -> str:
+def grid(header: list[str], rows: list[list[str]], *, left: int) -> str:
     """A table whose first `left` columns are set flush left, and the others flush right."""
     line = ["---"] * left + ["--:"] * (len(header) - left)
     escaped = ([cell.replace("|", "\\|") for cell in cells] for cells in (header, line, *rows))
@@ -203,14 +203,14 @@ def _keep_in_mind(record: StudyRecord) -> Iterator[str]:
     yield "\n".join(f"> ℹ {_warning(one)}<br>" for one in found if one.is_note)
     for more in (group.more for group in groups if group.more):
         lines = "\n".join(f"- {prose(one.text)}" for one in more)
-        yield _folded(f"{len(more)} more warnings like these", lines)
+        yield folded(f"{len(more)} more warnings like these", lines)
     reasons = {
         f"- {code(one.workload)}, {code(one.treatment)}: {prose(one.reason)}"
         for one in record.result.comparisons
         if one.reason
     }
     if reasons:
-        yield _folded("Why a verdict is inconclusive", "\n".join(sorted(reasons)))
+        yield folded("Why a verdict is inconclusive", "\n".join(sorted(reasons)))
 
 
 def _warning(warning: DataWarning) -> str:
@@ -221,7 +221,7 @@ def _kernels(record: StudyRecord) -> Iterator[str]:
     """What differs from the baseline's kernel to each other one."""
     for change in map(shown, record.kernels):
         facts = [[fact.name, code(fact.before), code(fact.after)] for fact in change.facts]
-        table = _rows(["", code(change.before), code(change.after)], facts, left=3)
+        table = grid(["", code(change.before), code(change.after)], facts, left=3)
         lines = [f"- {prose(group.title)}: {_options(group.lines)}" for group in change.groups]
         lines += [
             f"- {prose(listing.title)}: {len(listing.names)}"
@@ -230,8 +230,8 @@ def _kernels(record: StudyRecord) -> Iterator[str]:
         lines += [f"- not known: {prose(one)}" for one in change.unknown]
         left = len(lines) - _MOST_MENUS
         more = [f"- and {left} more menus and lists: ktrial kernel diff shows them"] if left > 0 else []
-        title = f"Kernels: {_bare(change.before)} → {_bare(change.after)}: {_bare(change.sentence)}"
-        yield _folded(title, f"{table}\n\n" + "\n".join([*lines[:_MOST_MENUS], *more]))
+        title = f"Kernels: {bare(change.before)} → {bare(change.after)}: {bare(change.sentence)}"
+        yield folded(title, f"{table}\n\n" + "\n".join([*lines[:_MOST_MENUS], *more]))
 
 
 def _options(lines: Sequence[OptionLine]) -> str:
@@ -246,7 +246,7 @@ def _options(lines: Sequence[OptionLine]) -> str:
 def _failed(record: StudyRecord) -> Iterator[str]:
     failed = summary.failed_trials(record)
     if failed:
-        yield _folded(figures.counted(len(failed), "failed trial"), "\n\n".join(map(_failure, failed)))
+        yield folded(figures.counted(len(failed), "failed trial"), "\n\n".join(map(_failure, failed)))
 
 
 def _failure(trial: Trial) -> str:
@@ -260,7 +260,7 @@ def _failure(trial: Trial) -> str:
 
 def _about(record: StudyRecord) -> Iterator[str]:
     meanings = [paragraph for mode in summary.modes(record) for paragraph in words.MODES[mode]]
-    yield _folded("What the numbers mean", "\n\n".join(meanings)) if meanings else ""
+    yield folded("What the numbers mean", "\n\n".join(meanings)) if meanings else ""
     facts = [
         f"- {kernel.name}: {kernel.release} {kernel.package} {kernel.digest}"
         for kernel in environment.kernels(record)
@@ -272,17 +272,18 @@ def _about(record: StudyRecord) -> Iterator[str]:
     facts += [
         f"- {' · '.join((fact.name, *fact.treatments))}: {fact.value}" for fact in environment.machine(record)
     ]
-    yield _folded("Environment", block("\n".join(map(one_line, facts)))) if facts else ""
+    yield folded("Environment", block("\n".join(map(one_line, facts)))) if facts else ""
     recipe = repeat.recipe(record)
     steps = f"{code(recipe.file)}:\n\n{block(study_toml(record.study), 'toml')}"
-    yield _folded("How to repeat it", f"{steps}\n\n{block(chr(10).join(recipe.commands), 'sh')}")
+    yield folded("How to repeat it", f"{steps}\n\n{block(chr(10).join(recipe.commands), 'sh')}")
 
 
-def _folded(title: str, body: str) -> str:
+def folded(title: str, body: str) -> str:
+    """What opens with a click. `title`: as HTML (`bare`)."""
     return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
     """Text on one line for inside a tag, where Markdown is not read."""
     line = one_line(text)[:_LONGEST_CELL]
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("@", "@\u2060")

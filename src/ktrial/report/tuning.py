@@ -1,7 +1,5 @@
 """A search as one HTML page: its path, the confirmation, what was kept, what was taken back. No script."""
 
-from collections.abc import Mapping
-
 from markupsafe import Markup
 
 from ktrial.model.study import Study
@@ -11,6 +9,7 @@ from ktrial.report.charts.search import picture
 from ktrial.report.printable import shortened
 from ktrial.report.templating import environment, text_of
 from ktrial.report.tuning_answer import Answer
+from ktrial.report.tuning_words import configuration_text, values_text, wanted
 from ktrial.runner.tuning.space import search_of
 
 PURPOSES = {
@@ -38,15 +37,10 @@ def page(study: Study, tuned: Tuned, answer: Answer | None = None) -> str:
         corners=[(one, corners(one)) for one in tuned.interactions],
         own={name: effect for effect in tuned.kept for name in effect.names},
         settings=configuration_text,
+        wanted=wanted,
+        values=values_text,
         failed=[one for one in tuned.observations if one.failure],
         style=Markup(text_of("page.css") + text_of("tuning.css")),
-    )
-
-
-def configuration_text(configuration: Mapping[str, str]) -> str:
-    """`vm.swappiness=10, vm.dirty_ratio=40`; `as it was` for the baseline."""
-    return (
-        ", ".join(f"{name}={value or '(not given)'}" for name, value in configuration.items()) or "as it was"
     )
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ktrial import __version__
 from ktrial.errors import AnswerNotWritten
-from ktrial.knobs import catalogue
 from ktrial.knobs.finding import path_in
 from ktrial.model.study import Study
 from ktrial.model.tuning import Configuration, Effect, Tuned
@@ -39,6 +38,8 @@ class Answer:
     """The kernel that it was measured on."""
     paths: dict[str, str] = field(default_factory=dict)
     """Of those that are set at run time: where."""
+    back: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Of those whose old value cannot be written: the file and the value that bring it back."""
 
     @property
     def sysctls(self) -> dict[str, str]:
@@ -97,6 +98,9 @@ def answer_of(study: Study, tuned: Tuned, in_force: Mapping[str, str], release: 
             name: path_in(name, release)
             for name in configuration
             if name != KERNEL and not name.startswith(elsewhere)
+        },
+        back={
+            name: (path_in(back[0], release), back[1]) for name in configuration if (back := space[name].back)
         },
     )
 
@@ -216,7 +220,7 @@ def _undo(answer: Answer) -> str:
     """Puts back what was there when the search began, the last setting first."""
     lines = ["#!/bin/sh", *_head(answer, "Run it as root: it puts back what was there before."), "set -e"]
     for name in reversed(answer.paths):
-        path, value = _before(answer, name)
+        path, value = answer.back.get(name, (answer.paths[name], answer.defaults[name]))
         lines.append(f"printf '%s\\n' {shlex.quote(value)} > {shlex.quote(path)}")
     installed = [
         f"/etc/{file}" for file in (f"sysctl.d/99-{answer.study}.conf", f"tmpfiles.d/{answer.study}.conf")
@@ -228,20 +232,6 @@ def _undo(answer: Answer) -> str:
         )
         lines.append(f"echo {shlex.quote(f'by hand, and with a boot: take back {elsewhere}')}")
     return _text(lines)
-
-
-def _before(answer: Answer, name: str) -> tuple[str, str]:
-    """File and value that bring the old state back.
-
-    A limit in bytes that was 0 stood for the ratio beside it, and takes no 0: writing the ratio clears it.
-    """
-    value, path = answer.defaults[name], answer.paths[name]
-    if not (name.endswith("_bytes") and value == "0"):
-        return path, value
-    ratio = name.removesuffix("_bytes") + "_ratio"
-    known = catalogue.known(ratio)
-    default = known.defaults[0].value if known and known.defaults else value
-    return path_in(ratio, answer.release), default
 
 
 def _text(lines: Iterable[str]) -> str:

@@ -1,8 +1,11 @@
-"""A study's search from its beginning to its answer: stored as it goes, resumed, replayed."""
+"""A study's search from its beginning to its answer: stored as it goes, and gone on with.
+
+The answer is stored as well: what has ended is read, whatever a newer optimiser would ask for today.
+"""
 
 from collections.abc import Iterator, Sequence
 
-from ktrial.errors import Interrupted
+from ktrial.errors import Interrupted, NotTheSameSearch
 from ktrial.machines import Machine
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
@@ -17,7 +20,7 @@ from ktrial.runner.tuning.measuring import TrialMeasuring
 from ktrial.runner.tuning.space import search_of
 from ktrial.runner.tuning.treatments import observation
 from ktrial.search.tune.measuring import Ask, Progress
-from ktrial.store import Store
+from ktrial.store import Store, StoredStudy
 
 
 def run_search(
@@ -29,7 +32,8 @@ def run_search(
     sources: Sources | None = None,
     progress: Progress = lambda _stage: None,
 ) -> Tuned:
-    """Search, and return the answer; runs that the store has already are not run again.
+    """Search, and return the answer, which is stored; runs that the store has already are not run again, nor
+    is a search that has ended.
 
     `study`: with its search's space (runner.tuning.space.with_space). What was asked follows from the study
     alone: the optimiser is told the stored runs again, asks the same as before, and goes on from there.
@@ -37,6 +41,8 @@ def run_search(
     """
     sources = sources_for(machine, sources or the_real_ones())
     number = store.study(study)
+    if (known := store.answer(number)) is not None:
+        return known
     stored = store.trials(number, counted=False)
 
     def keep(trial: Trial) -> None:
@@ -49,20 +55,26 @@ def run_search(
         try:
             machine.check()
             check_workloads(study, sources)
-            return _tune(study, measuring, stored, progress)
+            tuned = _tune(study, measuring, stored, progress)
         except KeyboardInterrupt:
             raise _interrupted(store, number) from None
+    store.add_answer(number, tuned)
+    return tuned
 
 
-def replayed(study: Study, trials: Sequence[Trial]) -> Tuned | None:
-    """The answer of a search that has ended, from its stored trials; None where it has not.
+def ended(store: Store, stored: StoredStudy) -> Tuned | None:
+    """The answer of a search that has ended; None where it has not. Raises what the search raised."""
+    return store.answer(stored.id) or _replayed(stored.study, store.trials(stored.id, counted=False))
 
-    Raises what the search raised.
+
+def _replayed(study: Study, trials: Sequence[Trial]) -> Tuned | None:
+    """From its trials: those of an older ktrial have no answer beside them, and those of a search that ended
+    with an error have none at all. None where runs are missing, or are not what would be asked for today.
     """
     mode = next((sample.mode for trial in trials for sample in trial.samples), Mode.TIMED)
     try:
         return _tune(study, _Replay(study, mode), trials, lambda _stage: None)
-    except _NotMeasured:
+    except (_NotMeasured, NotTheSameSearch):
         return None
 
 

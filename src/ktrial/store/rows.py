@@ -11,6 +11,7 @@ from ktrial.model.kernel_difference import KernelDifference
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.series import Sampled
 from ktrial.model.trial import CounterDelta, Trial
+from ktrial.model.tuning import Tuned
 from ktrial.model.workload import Sample
 
 Row = dict[str, Any]
@@ -88,6 +89,16 @@ def kernel_difference_row(study_id: int, found: KernelDifference) -> Row:
 def kernel_difference_of(content: bytes) -> KernelDifference:
     """The difference in a row of `kernel_differences`. Raises zlib.error, pydantic.ValidationError."""
     return KernelDifference.model_validate_json(zlib.decompress(content))
+
+
+def answer_row(study_id: int, tuned: Tuned) -> Row:
+    """The row in `answers`."""
+    return {"study_id": study_id, "content": zlib.compress(tuned.model_dump_json().encode())}
+
+
+def answer_of(content: bytes) -> Tuned:
+    """The answer in a row of `answers`. Raises zlib.error, pydantic.ValidationError."""
+    return Tuned.model_validate_json(zlib.decompress(content))
 
 
 def trial_of(row: RowMapping, samples: Iterable[RowMapping], counters: Iterable[RowMapping]) -> Trial:

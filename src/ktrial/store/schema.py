@@ -16,14 +16,14 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """1: trials, samples, counters. 2: profiles; `count` in a study's machine. 3: kernel_differences; builds in a
 study, and factors that change them. 4: series; `sample_ns` in a study's machine. 5: `search` in a study,
-`purpose` of a planned trial, `discarded` in a command.
+`purpose` of a planned trial, `discarded` in a command. 6: answers.
 
 Raise it with every change to a table, and with every field added to a model that is stored as JSON (Study,
-PlannedTrial, Provenance, DataWarning): an older ktrial must refuse what it cannot read. `opening` brings
-older stores up to it."""
+PlannedTrial, Provenance, DataWarning, Tuned): an older ktrial must refuse what it cannot read. `opening`
+brings older stores up to it."""
 
 metadata = MetaData()
 
@@ -126,3 +126,12 @@ series = Table(
 )
 """`content` is model.series.Sampled as JSON, compressed by zlib: about 100 KB for 500
 moments."""
+
+answers = Table(
+    "answers",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False, unique=True),
+    Column("content", LargeBinary, nullable=False),
+)
+"""What a search came to; `content` is model.tuning.Tuned as JSON, compressed by zlib: some 10 KB."""

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Engine, RowMapping, Select, delete, func, insert, inspect, select
+from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, func, insert, inspect, select
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from ktrial.errors import StoreDamaged, StoreError, StudyNotStored
@@ -23,8 +23,18 @@ from ktrial.model.kernel_profile import Profile
 from ktrial.model.series import Sampled
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
+from ktrial.model.tuning import Tuned
 from ktrial.store import rows, sqlite
-from ktrial.store.schema import counters, kernel_differences, profiles, samples, series, studies, trials
+from ktrial.store.schema import (
+    answers,
+    counters,
+    kernel_differences,
+    profiles,
+    samples,
+    series,
+    studies,
+    trials,
+)
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
 
@@ -155,9 +165,7 @@ class Store:
             .where(trials.c.study_id == study_id, trials.c.key == trial_key, profiles.c.workload == workload)
         )
         with self._reading() as connection:
-            # A store of schema 1 that may only be read has no such table.
-            there = inspect(connection).has_table(profiles.name)
-            content = connection.scalar(query) if there else None
+            content = connection.scalar(query) if _has(connection, profiles) else None
             return rows.profile_of(content) if content is not None else None
 
     def profiled(self, study_id: int) -> frozenset[str]:
@@ -168,8 +176,7 @@ class Store:
             .where(trials.c.study_id == study_id)
         )
         with self._reading() as connection:
-            # A store of schema 1 that may only be read has no such table.
-            there = inspect(connection).has_table(profiles.name)
+            there = _has(connection, profiles)
             return frozenset(connection.scalars(query.distinct())) if there else frozenset()
 
     def sampled(self, study_id: int, trial_key: str) -> tuple[Sampled, ...]:
@@ -181,8 +188,7 @@ class Store:
             .order_by(series.c.id)
         )
         with self._reading() as connection:
-            # A store of an older schema that may only be read has no such table.
-            there = inspect(connection).has_table(series.name)
+            there = _has(connection, series)
             return tuple(map(rows.sampled_of, connection.scalars(query))) if there else ()
 
     def add_kernel_difference(self, study_id: int, found: KernelDifference) -> None:
@@ -198,9 +204,21 @@ class Store:
         table = kernel_differences
         query = select(table.c.content).where(table.c.study_id == study_id).order_by(table.c.id)
         with self._reading() as connection:
-            # A store of an older schema that may only be read has no such table.
-            there = inspect(connection).has_table(table.name)
+            there = _has(connection, table)
             return tuple(map(rows.kernel_difference_of, connection.scalars(query))) if there else ()
+
+    def add_answer(self, study_id: int, tuned: Tuned) -> None:
+        """Store what a search came to; an older answer is replaced."""
+        with contextlib.suppress(_Conflict), self._writing() as connection:
+            connection.execute(delete(answers).where(answers.c.study_id == study_id))
+            connection.execute(insert(answers).values(**rows.answer_row(study_id, tuned)))
+
+    def answer(self, study_id: int) -> Tuned | None:
+        """What the search came to; None where it has not ended, or no search was, or ktrial was older."""
+        query = select(answers.c.content).where(answers.c.study_id == study_id)
+        with self._reading() as connection:
+            content = connection.scalar(query) if _has(connection, answers) else None
+            return rows.answer_of(content) if content is not None else None
 
     def delete(self, study_id: int) -> None:
         """Remove the study and its trials. Raises StudyNotStored."""
@@ -252,7 +270,9 @@ class Store:
         except ValidationError as error:
             raise StoreDamaged(store=self.name, problem=f"a row cannot be read ({error.title})") from error
         except zlib.error as error:
-            raise StoreDamaged(store=self.name, problem=f"a profile cannot be read ({error})") from error
+            raise StoreDamaged(
+                store=self.name, problem=f"what was compressed cannot be read ({error})"
+            ) from error
         except SQLAlchemyError as error:
             raise failure(error, self.name, self._file) from error
 
@@ -267,6 +287,11 @@ def failure(error: SQLAlchemyError | sqlite3.Error, name: str, file: Path | None
     if file and isinstance(cause, sqlite3.Error):
         return sqlite.failure(cause, name, file)
     return StoreError(store=name, problem=str(cause))
+
+
+def _has(connection: Connection, table: Table) -> bool:
+    """Whether the table is there: a store of an older schema that may only be read does not have all."""
+    return inspect(connection).has_table(table.name)
 
 
 def _insert(connection: Connection, table: Any, values: rows.Row) -> int:

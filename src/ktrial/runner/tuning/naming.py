@@ -13,6 +13,8 @@ from ktrial.model.knob import Knob
 
 BOOT, OPTION, KERNEL = "boot:", "kconfig:", "kernel"
 """How names of boot parameters and configuration options begin; the name of the kernel itself."""
+_UNITS_OF_ONE = ("_ratio", "_kbytes", "_bytes")
+"""Endings of knobs that say the same in two ways: writing one makes the kernel forget the other."""
 _RANGE = re.compile(r"(?P<low>-?[0-9]+)\.\.(?P<high>-?[0-9]+)")
 _PATTERN = re.compile(r"[*?\[]")
 
@@ -44,6 +46,20 @@ def wanted_of(texts: Iterable[str]) -> tuple[Wanted, ...]:
     if twice := next((each for each in named if each.by_itself and single[each.name] != each), None):
         raise BadKnobSpace(text=twice.name, problem="it is here twice, with different values")
     return tuple({each.name: single.get(each.name, each) for each in named}.values())
+
+
+def stem(name: str) -> str:
+    """`vm.dirty` of `vm.dirty_ratio` and `vm.dirty_bytes`, which say the same; empty for others."""
+    ending = next((each for each in _UNITS_OF_ONE if name.endswith(each)), "")
+    return name.removesuffix(ending) if ending else ""
+
+
+def in_another_unit(knob: Knob | None) -> str:
+    """The knob that says the same as this one, and is forgotten with it: `vm.dirty_ratio` of
+    `vm.dirty_bytes`; empty where there is none.
+    """
+    names = knob.coupled if knob and stem(knob.name) else ()
+    return next((name for name in names if knob and stem(name) == stem(knob.name)), "")
 
 
 def _items(text: str) -> list[str]:

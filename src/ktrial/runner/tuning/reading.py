@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.knobs import System, finding
+from ktrial.knobs import System, catalogue, finding
 from ktrial.knobs.values import form_of
 from ktrial.machines import Machine
 from ktrial.model.design import Treatment
@@ -14,7 +14,7 @@ from ktrial.runner.boots import jobs_of, kernel_name
 from ktrial.runner.observer import Observer
 from ktrial.runner.sources import Sources
 from ktrial.runner.this_system import RunsAlready
-from ktrial.runner.tuning.naming import Wanted
+from ktrial.runner.tuning.naming import Wanted, in_another_unit
 from ktrial.target import Failure, LocalTarget, Read, Step, StepResult, Target, Write
 
 _ALWAYS = ("/proc/sys/kernel/osrelease", "/proc/mounts")
@@ -83,6 +83,8 @@ def _paths(wanted: Iterable[Wanted]) -> Iterable[str]:
             yield each.name if each.name.startswith("/") else finding.path_in(each.name)
         else:
             yield from (finding.filled(place.path, instance) for place in each.knob.places if place.path)
+            if other := in_another_unit(each.knob):
+                yield finding.path_in(other)
 
 
 def _in_a_guest(
@@ -102,7 +104,7 @@ def _in_a_guest(
     with machine.start(job.boot) as target:
         results = target.perform((*before, *(Read(path=path) for path in paths)))
         read = dict(zip(paths, results[len(before) :], strict=True))
-        there = [path for path, result in read.items() if not result.failure and path not in _ALWAYS]
+        there = [path for path, result in read.items() if _is_tried(path, result)]
         writes = tuple(Write(path=path, value=_own(path, read[path])) for path in there)
         written = target.perform((*before, *writes))[len(before) :] if there else ()
     refusals = {
@@ -111,6 +113,14 @@ def _in_a_guest(
         if result.failure
     }
     return Here(Recorded(read), refusals)
+
+
+def _is_tried(path: str, result: StepResult) -> bool:
+    """Whether writing back what was read tells something. Of a limit that is set in another unit it does not:
+    it shows a 0, which the kernel refuses, or takes for the other's value too.
+    """
+    forgotten = result.content.strip() == "0" and in_another_unit(catalogue.at(path))
+    return not (result.failure or path in _ALWAYS or forgotten)
 
 
 def _own(path: str, result: StepResult) -> str:

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Sequence
 from enum import StrEnum
 
+from ktrial.errors import NothingTuned
 from ktrial.model.design import Design
 from ktrial.model.study import Study, Timing
 from ktrial.model.trial import Trial
@@ -30,8 +31,11 @@ class Holds(StrEnum):
 def revalidation_of(study: Study, space: Space, answer: Configuration, *, blocks: int) -> Study:
     """The study. Every setting of the answer is written in both treatments: the old value in the baseline.
 
-    So it says the same where the answer is installed already.
+    So it says the same where the answer is installed already. Raises NothingTuned.
     """
+    if forgotten := [name for name in answer if space[name].back]:
+        problem = f"{forgotten[0]} was 0, and is that only where the same limit is set in another unit"
+        raise NothingTuned(study=study.name, problem=problem)
     two = study_of(study, space, answer)
     goal = study.search.goal if study.search else None
     workload = goal.workload if goal else ""

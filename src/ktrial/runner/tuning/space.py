@@ -12,7 +12,7 @@ from ktrial.errors import (
     UnknownKnob,
 )
 from ktrial.errors.nearest import nearest
-from ktrial.knobs import catalogue, find
+from ktrial.knobs import Found, System, catalogue, find
 from ktrial.machines import Machine
 from ktrial.model.knob import Knob, KnobKind, version_of
 from ktrial.model.search import LeftOut, Search
@@ -20,12 +20,10 @@ from ktrial.model.study import Study
 from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, Relation, Space
 from ktrial.runner.observer import Observer
 from ktrial.runner.sources import Sources
-from ktrial.runner.tuning.naming import BOOT, KERNEL, OPTION, Wanted, wanted_of
+from ktrial.runner.tuning.naming import BOOT, KERNEL, OPTION, Wanted, in_another_unit, stem, wanted_of
 from ktrial.runner.tuning.reading import Here, look
 from ktrial.runner.tuning.values import dimension, range_of, why_unsafe
 
-_UNITS_OF_ONE = ("_ratio", "_bytes", "_kbytes")
-"""Endings of knobs that say the same in two ways: writing one makes the kernel forget the other."""
 _ORDERS: tuple[tuple[str, Relation, str], ...] = (
     ("vm.dirty_background_ratio", "<", "vm.dirty_ratio"),
     ("vm.dirty_background_bytes", "<", "vm.dirty_bytes"),
@@ -128,7 +126,7 @@ class _Making:
                 fixed = here.why_fixed(one.path)
                 made = fixed or dimension(each, one, version)
                 if isinstance(made, Dimension):
-                    self.dimensions.append(made)
+                    self.dimensions.append(made.model_copy(update={"back": _back(here.system, one)}))
                 else:
                     self._leave_out(one.name, made)
 
@@ -182,6 +180,18 @@ class _Making:
         self.left_out.append(LeftOut(name=name, reason=reason))
 
 
+def _back(system: System, found: Found) -> tuple[str, str] | None:
+    """Of a limit that is 0 since the same limit is set in another unit: that one, and its value."""
+    other = in_another_unit(found.knob) if found.value == "0" else ""
+    if not other:
+        return None
+    try:
+        (partner,) = find(system, other)
+    except KnobError:
+        return None
+    return None if partner.value == "0" else (other, partner.value)
+
+
 def _parameter_values(knob: Knob | None) -> tuple[str, ...]:
     """What a boot parameter can be, beside what it is where it is not given."""
     if knob is None:
@@ -200,9 +210,8 @@ def constraints_of(dimensions: Iterable[Dimension]) -> tuple[Constraint, ...]:
     names = [each.name for each in dimensions]
     by_stem: dict[str, list[str]] = {}
     for name in names:
-        ending = next((each for each in _UNITS_OF_ONE if name.endswith(each)), "")
-        if ending:
-            by_stem.setdefault(name.removesuffix(ending), []).append(name)
+        if common := stem(name):
+            by_stem.setdefault(common, []).append(name)
     coupled = [OnlyOneOf(names=tuple(same)) for same in by_stem.values() if len(same) > 1]
     orders = [
         Order(left=left, relation=relation, right=right)
