@@ -151,7 +151,7 @@ PUBLIC = {
     """,
     "ktrial.model.workload": """
         Command CountedBy Direction Metric MetricRule Mode Parameter STRING_BYTES Sample WorkloadDescription
-        WorkloadUse
+        WorkloadUse short_labels
     """,
     "ktrial.target": """
         Collect Failure LoadModule LocalTarget MakeDirectory Mount Push Read Run SampledFiles Sampling

@@ -36,6 +36,13 @@ SIX = [
 ]
 
 
+def test_parameters_are_left_out_where_the_name_tells_enough() -> None:
+    said = answer([change("fork", 1.138), change("seq-read(path=/mnt, size=8)", 1.06)], 0.01)
+    assert "seq-read by 6 %" in said
+    said = answer([change("fork(a=1)", 1.138), change("fork(a=2)", 1.06)], 0.01)
+    assert "fork(a=1) by 13.8 %, fork(a=2) by 6 %" in said
+
+
 def test_one_treatment_is_one_clause() -> None:
     assert answer(SIX, 0.01) == (
         "By instructions counted, not time: 3 of 6 workloads got worse from debian:6.1 to debian:6.12: "

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ktrial.cli.terminal import breakable
+from ktrial.model.workload import short_labels
 from ktrial.report import figures
 from ktrial.report.printable import one_line
 from ktrial.report.why import Part, Why
@@ -23,8 +24,9 @@ def print_whys(whys: Sequence[Why], console: Console) -> None:
     several = len({why.treatment for why in whys}) > 1
     console.print()
     console.print(Text("why, by kernel function (instructions an operation):", style="dim"))
+    names = short_labels(why.workload for why in whys)
     for why in whys[:MOST_WORKLOADS]:
-        where = f"{why.workload}, {why.treatment}" if several else why.workload
+        where = names[why.workload] + (f", {why.treatment}" if several else "")
         shown = [f"{part.name} {figures.signed(part.difference)}" for part in why.parts[:_MOST_FUNCTIONS]]
         parts = ", ".join(shown) or "no function differs"
         text = f"{where}: {figures.signed(why.whole.difference)}: {parts}"

@@ -1,5 +1,7 @@
 """Workloads, metrics and samples."""
 
+from collections import Counter
+from collections.abc import Iterable
 from enum import StrEnum
 
 from pydantic import Field
@@ -90,6 +92,16 @@ class WorkloadUse(Model):
             return self.name
         inside = ", ".join(f"{key}={value}" for key, value in sorted(self.parameters.items()))
         return f"{self.name}({inside})"
+
+
+def short_labels(labels: Iterable[str]) -> dict[str, str]:
+    """Label → what a sentence calls it: `seq-read` for `seq-read(path=/mnt, size=8)`, the only one.
+
+    Parameters stay where two labels would become the same.
+    """
+    names = {label: label.partition("(")[0] if label.endswith(")") else label for label in labels}
+    found = Counter(names.values())
+    return {label: name if name and found[name] == 1 else label for label, name in names.items()}
 
 
 class MetricRule(Model):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ktrial.model.design import level_shown, told_apart
 from ktrial.model.verdict import Comparison, Interaction, Verdict
-from ktrial.model.workload import STRING_BYTES, Mode
+from ktrial.model.workload import STRING_BYTES, Mode, short_labels
 
 _MOST_NAMED = 3
 _ROUTE = "\0"
@@ -18,7 +18,9 @@ def answer(comparisons: Sequence[Comparison], margin: float, interactions: Seque
 
     Then a sentence for every two factors, on whether what the one does depends on the other.
     """
-    return " ".join(filter(None, (_answer(comparisons, margin), interaction_answer(interactions, margin))))
+    names = short_labels(one.workload for one in comparisons)
+    named = [one.model_copy(update={"workload": names[one.workload]}) for one in comparisons]
+    return " ".join(filter(None, (_answer(named, margin), interaction_answer(interactions, margin))))
 
 
 def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
@@ -93,9 +95,11 @@ def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> s
 
 def interaction_answer(interactions: Sequence[Interaction], margin: float) -> str:
     """One sentence for every two factors: where what the one does depends on the other."""
+    names = short_labels(one.workload for one in interactions)
     pairs: dict[tuple[str, str], list[Interaction]] = {}
     for one in interactions:
-        pairs.setdefault((one.first, one.second), []).append(one)
+        named = one.model_copy(update={"workload": names[one.workload]})
+        pairs.setdefault((one.first, one.second), []).append(named)
     return " ".join(_of_pair(first, second, found, margin) for (first, second), found in pairs.items())
 
 
