@@ -17,6 +17,7 @@ from tests.unit.stored_results import WORKLOADS, a_store
 from ktrial.cli.matrix_table import print_matrix
 from ktrial.errors import BadKernelRange
 from ktrial.model.history import ChangeKind, History
+from ktrial.model.machine import CgroupLimits
 from ktrial.model.record import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.report.matrix import matrix, matrix_page
@@ -209,3 +210,48 @@ def test_a_matrix_needs_two_kernels(tmp_path: Path, cli: CommandLine) -> None:
     assert said.status == 2
     said = cli("matrix", "--study", "1", "--json", "--csv", "--store", store)
     assert said.status == 2
+
+
+def test_modules_limits_and_sampling_make_another_line(tmp_path: Path) -> None:
+    record = a_record(FIVE, ("fork",))
+    more = {"modules": ("crc32c_intel",), "sample_ns": 10_000_000, "cgroup": CgroupLimits(memory_mib=64)}
+    machine = record.study.machine.model_copy(update=more)
+    other = record.model_copy(update={"study": record.study.model_copy(update={"machine": machine})})
+    lines = of(a_store(tmp_path, record, other), "fork").lines
+    assert [len(line.points) for line in lines] == [5, 5]
+    assert {line.system.settings for line in lines} == {
+        "512 MiB, 1 CPU",
+        "512 MiB, 1 CPU, modules crc32c_intel, sampled every 10 ms, 64 MiB for the programs",
+    }
+
+
+def test_only_what_two_kernels_alone_can_show_is_explained_by_them(tmp_path: Path) -> None:
+    """Of two studies `explain` counts anew, with the defaults: another machine's numbers it cannot tell."""
+    records = [in_plugin_mode(a_record((one,), ("fork",))) for one in FIVE[:2]]
+    (line,) = of(a_store(tmp_path, *records), "fork").lines
+    assert line.changes[0].why == "ktrial explain --workload 'fork' --kernel debian:5.10 --kernel debian:6.1"
+    boot = {"boot": ("mitigations=off",)}
+    others = [
+        one.model_copy(
+            update={
+                "study": one.study.model_copy(update={"machine": one.study.machine.model_copy(update=boot)})
+            }
+        )
+        for one in records
+    ]
+    (line,) = of(a_store(tmp_path / "other", *others), "fork").lines
+    assert line.changes[0].why == ""
+
+
+def in_plugin_mode(record: StudyRecord) -> StudyRecord:
+    trials = tuple(
+        trial.model_copy(
+            update={
+                "samples": tuple(
+                    sample.model_copy(update={"mode": Mode.EXACT_PLUGIN}) for sample in trial.samples
+                )
+            }
+        )
+        for trial in record.trials
+    )
+    return record.model_copy(update={"trials": trials})

@@ -42,9 +42,9 @@ PUBLIC = {
         StudyUnreadable SymbolsElsewhere SymbolsUnknown TimedError TooManyCpus TooManyGroups
         ToolFailed ToolMissing TreatmentNotSaid TuneBaselineFailed TuningError UnknownKnob
         UnknownMachine UnknownModule UnknownOptimiser UnknownOption UnknownParameter
-        UnknownSubsystem UnknownTreatment UnknownWorkload UnsafeXml ValuesUnreadable WorkloadError
-        WorkloadFailed WorkloadKilled WorkloadNotInStudy WorkloadNotSaid WorkloadNotStarted
-        WorkloadTimedOut WrongArchitecture
+        UnknownSubsystem UnknownTreatment UnknownWorkload UnsafeXml ValuesUnreadable
+        WorkloadAmbiguous WorkloadError WorkloadFailed WorkloadKilled WorkloadNotInStudy WorkloadNotSaid
+        WorkloadNotStarted WorkloadTimedOut WrongArchitecture
     """,
     "ktrial.model.advice": """
         NOTES DataWarning WarningKind

@@ -1,11 +1,17 @@
 """`ktrial history`: one metric over versions, with the places where it changed."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ktrial.cli.options import Json, StoreOption, workload_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ktrial.errors import NotMeasured
+    from ktrial.runner.history import Measured
 
 Kernels = Annotated[
     list[str] | None,
@@ -31,30 +37,28 @@ def history(
 ) -> None:
     """Show one metric over versions, and where it changed.
 
-    Numbers of other machines, settings or modes are lines of their own, and never mixed.
+    Numbers of other machines, settings or modes are lines of their own, and never mixed. W may be written
+    without its parameters where only one variant is stored.
     """
     from ktrial.cli.history_tables import print_history
     from ktrial.cli.measuring import margin_of
     from ktrial.cli.terminal import output, print_json
     from ktrial.cli.written import write_page
-    from ktrial.errors import NotMeasured
     from ktrial.report.history import history_page
     from ktrial.runner.history import history as history_of
-    from ktrial.runner.history import measured
+    from ktrial.runner.history import measured, versions
     from ktrial.runner.kernel_ranges import chosen
+    from ktrial.runner.stored_workloads import label_of
     from ktrial.store import default_location, open_store
 
     edge = margin_of(margin)
     with open_store(store or default_location()) as opened:
-        found, name = measured(opened, workload), opened.name
-    seen = {(one.provenance.kernel, one.provenance.kernel_release) for each in found for one in each.trials}
-    only = chosen(kernels, seen) if kernels else None
-    result = history_of(
-        found, workload, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha
-    )
+        label = label_of((one.study for one in opened.studies()), workload)
+        found, name = measured(opened, label), opened.name
+    only = chosen(kernels, versions(found).items()) if kernels else None
+    result = history_of(found, label, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha)
     if not result.lines:
-        detail = f", metric {metric}" if metric and found else ""
-        raise NotMeasured(store=name, workload=workload, detail=detail)
+        raise _nothing(name, label, found, metric, kernels or [])
     if html:
         write_page(html, history_page(result))
     if json:
@@ -63,3 +67,27 @@ def history(
         print_history(result, output())
         if html:
             print(f"page: {html.expanduser().absolute()}")
+
+
+def _nothing(
+    store: str, workload: str, found: "Sequence[Measured]", metric: str | None, kernels: list[str]
+) -> "NotMeasured":
+    """What is not there: the workload, the metric, or the kernels; and what is there instead."""
+    from ktrial.errors import NotMeasured
+    from ktrial.errors.nearest import nearest
+    from ktrial.runner.history import metrics, versions
+    from ktrial.workloads import descriptions
+
+    there = metrics(found, workload)
+    if not there:
+        known = descriptions()
+        if workload in known:
+            return NotMeasured(store=store, workload=workload, detail="")
+        hint = "ktrial list and ktrial show say what is stored"
+        return NotMeasured(store=store, workload=workload, detail=nearest(workload, known), hint=hint)
+    if metric and metric not in there:
+        hint = f"its metrics are {', '.join(there)}"
+        detail = f", metric {metric}{nearest(metric, there)}"
+        return NotMeasured(store=store, workload=workload, detail=detail, hint=hint)
+    hint = f"measured are {', '.join(versions(found))}"
+    return NotMeasured(store=store, workload=workload, detail=f", kernels {','.join(kernels)}", hint=hint)

@@ -1,5 +1,7 @@
 """A history for the terminal: a table a line, and its changes in words."""
 
+import re
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +19,7 @@ STYLES = {
     Verdict.EQUIVALENT: "",
     Verdict.INCONCLUSIVE: "yellow",
 }
+_HAS_PARAMETERS = re.compile(r"\(.*\)$")
 _BAR = 24
 _LEAST_TO_JUDGE = 16
 
@@ -27,9 +30,7 @@ def print_history(found: History, console: Console) -> None:
         _print_line(line, found, console)
     if found.missing:
         console.print(one_line(f"no number: {', '.join(found.missing)}"))
-        console.print(
-            f"  measure: ktrial matrix --kernels {','.join(found.missing)} --workloads {found.workload}"
-        )
+        console.print(f"  measure: {_how_to_measure(found)}", soft_wrap=True)
 
 
 def _print_line(line: Line, found: History, console: Console) -> None:
@@ -51,6 +52,13 @@ def _print_line(line: Line, found: History, console: Console) -> None:
         if change.why:
             console.print(f"    why: {change.why}", soft_wrap=True)
     console.print()
+
+
+def _how_to_measure(found: History) -> str:
+    if not _HAS_PARAMETERS.search(found.workload):
+        return f"ktrial matrix --kernels {','.join(found.missing)} --workloads {found.workload}"
+    study = max(found.lines[0].points, key=lambda point: point.study_id).study
+    return one_line(f"add them to the kernels of study {study}, and run it again")
 
 
 def summary(line: Line, found: History) -> str:

@@ -1,5 +1,6 @@
 """`ktrial matrix`: versions by workloads against a baseline, as a heat map."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from ktrial.runner.study_file import Known
     from ktrial.store import Store
 
+_BETWEEN = re.compile(r",(?![^(]*\))")
+"""A comma between workloads, and not one between the parameters of `seq-read(path=/mnt, size=8)`."""
 _OPTIONS = {"factors": "--kernels", "workloads": "--workloads", "machine": "the machine's options"}
 
 
@@ -148,9 +151,11 @@ def planned(
 
 
 def _baseline(installed: "Known", baseline: str | None, names: tuple[str, ...]) -> str:
+    from ktrial.runner.kernel_ranges import full_name
+
     if baseline is None:
         return names[0]
-    return installed.kernel_name(baseline if ":" in baseline else f"debian:{baseline}")
+    return installed.kernel_name(full_name(baseline))
 
 
 def workload_names_of(texts: list[str] | None) -> list[str]:
@@ -158,7 +163,8 @@ def workload_names_of(texts: list[str] | None) -> list[str]:
     from ktrial.workloads import DEFAULT, DISK, QUICK
 
     sets = {"default": DEFAULT, "quick": QUICK, "disk": DISK}
-    words = [word.strip() for text in texts or ["default"] for word in text.split(",") if word.strip()]
+    parts = (part for text in texts or ["default"] for part in _BETWEEN.split(text))
+    words = [part.strip() for part in parts if part.strip()]
     return list(dict.fromkeys(name for word in words for name in sets.get(word, (word,))))
 
 

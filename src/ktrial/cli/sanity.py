@@ -39,10 +39,11 @@ def sanity(
     """
     from ktrial.cli.check import check
     from ktrial.cli.matrix import workload_names_of
+    from ktrial.runner.kernel_ranges import full_name
 
     check(
-        against=_named(old),
-        kernel=_named(new),
+        against=full_name(old),
+        kernel=full_name(new),
         workload=workload_names_of(workloads or ["quick"]),
         maximum=maximum,
         top=top,
@@ -54,8 +55,3 @@ def sanity(
         store=store,
         jobs=jobs,
     )
-
-
-def _named(kernel: str) -> str:
-    """`6.12` is Debian's."""
-    return f"debian:{kernel}" if kernel[:1].isdigit() else kernel

@@ -38,14 +38,17 @@ def systems(
     from ktrial.cli.terminal import output, print_json
     from ktrial.kernels import canonical_name
     from ktrial.runner.history import measured
+    from ktrial.runner.kernel_ranges import full_name
+    from ktrial.runner.stored_workloads import labels_of
     from ktrial.runner.systems import across
     from ktrial.store import default_location, open_store
 
-    first, second = (canonical_name(f"debian:{one}" if one[:1].isdigit() else one) for one in (old, new))
+    first, second = (canonical_name(full_name(one)) for one in (old, new))
     with open_store(store or default_location()) as opened:
         found, name = measured(opened), opened.name
-    labels = list(dict.fromkeys(use.label for one in found for use in one.stored.study.workloads))
-    wanted = workload_names_of(workloads) if workloads else labels
+    studies = [one.stored.study for one in found]
+    labels = list(dict.fromkeys(use.label for study in studies for use in study.workloads))
+    wanted = labels_of(studies, workload_names_of(workloads)) if workloads else labels
     rows = across(found, wanted, first, second, margin_of(margin) or 0.01)
     if not rows:
         raise OneMachine(store=name, old=first, new=second)

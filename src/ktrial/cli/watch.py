@@ -104,16 +104,11 @@ def _tell(looks: "list[Look]", top: int, summary: Path | None, *, json: bool) ->
 
 def _named(targets: list[str]) -> list[str]:
     from ktrial.cli.known import known
+    from ktrial.runner.kernel_ranges import full_name
 
-    installed = known()
-    return list(
-        dict.fromkeys(
-            one
-            if one.startswith("git:")
-            else installed.kernel_name(f"debian:{one}" if one[:1].isdigit() else one)
-            for one in targets
-        )
-    )
+    named = known().kernel_name
+    names = (one if one.startswith("git:") else named(full_name(one)) for one in targets)
+    return list(dict.fromkeys(names))
 
 
 def _seconds(text: str) -> float:

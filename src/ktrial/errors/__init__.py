@@ -73,6 +73,7 @@ from ktrial.errors.history import (
     NotMeasured,
     SiteInTheWay,
     SiteNotWritten,
+    WorkloadAmbiguous,
 )
 from ktrial.errors.importers import (
     BadAmount,
@@ -412,6 +413,7 @@ __all__ = [
     "UnknownWorkload",
     "UnsafeXml",
     "ValuesUnreadable",
+    "WorkloadAmbiguous",
     "WorkloadError",
     "WorkloadFailed",
     "WorkloadKilled",

@@ -13,6 +13,13 @@ class NotMeasured(HistoryError):
     hint = "measure it: ktrial matrix --kernels debian:6.1,debian:6.12 --workloads {workload}"
 
 
+class WorkloadAmbiguous(HistoryError):
+    """{count} workloads are called {workload}: {found}."""
+
+    hint = "give one as it is written there, in quotes"
+    exit_code = 2
+
+
 class BadKernelRange(HistoryError):
     """Kernels {text}: {problem}."""
 

@@ -4,19 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, median
 
-from ktrial.model.design import BUILD_KINDS, FactorKind, Treatment
+from ktrial.model.design import Treatment
 from ktrial.model.history import History, Line, Point, System
-from ktrial.model.study import Disk, Study
+from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Provenance, Trial
 from ktrial.model.workload import STRING_BYTES, Metric, Mode, Sample
 from ktrial.runner import history_changes
 from ktrial.runner.planning import treatments
+from ktrial.runner.settings_in_words import settings_in_words
 from ktrial.runner.version_order import version_order
 from ktrial.stats.change_points import ALPHA
 from ktrial.store import Store, StoredStudy
 
 EXACT = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
-_OF_THE_KERNEL = BUILD_KINDS | {FactorKind.KERNEL}
 _DEFAULT_MARGIN = 0.01
 
 
@@ -32,6 +32,23 @@ def measured(store: Store, workload: str | None = None) -> tuple[Measured, ...]:
     """The studies with this workload, or all, oldest first. Raises StoreError."""
     wanted = [one for one in store.studies() if workload is None or workload in _labels(one.study)]
     return tuple(Measured(one, store.trials(one.id, counted=False)) for one in wanted)
+
+
+def metrics(found: Iterable[Measured], workload: str) -> tuple[str, ...]:
+    """What the workload's numbers are called, as they were stored first."""
+    trials = (trial for one in found for trial in one.trials)
+    names = (one.metric for trial in trials for one in trial.samples if one.workload == workload)
+    return tuple(dict.fromkeys(names))
+
+
+def versions(found: Iterable[Measured]) -> dict[str, str]:
+    """Kernels that were measured → their release; empty where none of them said it."""
+    seen: dict[str, str] = {}
+    for one in found:
+        for trial in one.trials:
+            provenance = trial.provenance
+            seen[provenance.kernel] = provenance.kernel_release or seen.get(provenance.kernel, "")
+    return seen
 
 
 def _labels(study: Study) -> set[str]:
@@ -59,7 +76,7 @@ def history(
     lines = _lines(workload, list(_entries(found, workload, metric, names)), by_time)
     judged = history_changes.judged(lines, edge, alpha)
     seen = {point.version for line in judged for point in line.points if point.value is not None}
-    missing = tuple(name for name in names or () if name not in seen)
+    missing = tuple(sorted((name for name in names or () if name not in seen), key=version_order))
     return History(workload=workload, margin=edge, alpha=alpha, lines=judged, missing=missing)
 
 
@@ -118,39 +135,9 @@ def _key(study: Study, treatment: Treatment, provenance: Provenance, sample: Sam
             cpu_model=provenance.cpu_model,
             agent_digest=provenance.agent_digest,
             seed=provenance.seed,
-            settings=_settings(study, treatment),
+            settings=settings_in_words(study, treatment),
         ),
     )
-
-
-def _settings(study: Study, treatment: Treatment) -> str:
-    machine = study.machine
-    kinds = {factor.name: factor.kind for factor in study.factors}
-    levels = [
-        f"{name}={level}" for name, level in treatment.levels.items() if kinds[name] not in _OF_THE_KERNEL
-    ]
-    limit = machine.cgroup.memory_mib if machine.cgroup else None
-    parts = (
-        f"{machine.memory_mib} MiB",
-        f"{machine.cpus} CPU{'s' if machine.cpus > 1 else ''}",
-        *machine.boot,
-        f"{limit} MiB for the programs" if limit else "",
-        _disk(machine.disk) if machine.disk else "",
-        *sorted(levels),
-    )
-    return ", ".join(part for part in parts if part)
-
-
-def _disk(disk: Disk) -> str:
-    """All that tells two disks apart."""
-    parts = (
-        f"{disk.kind.value} disk of {disk.size_mib} MiB with {disk.filesystem}",
-        f"{disk.bandwidth_mib} MiB/s" if disk.bandwidth_mib else "",
-        f"{disk.latency_us:g} µs" if disk.latency_us else "",
-        "turning" if disk.rotational else "",
-        f"at {disk.path}" if disk.path != Disk().path else "",
-    )
-    return " ".join(part for part in parts if part)
 
 
 def _point(one: Measured, treatment: Treatment, mode: Mode, samples: _Sampled) -> Point:

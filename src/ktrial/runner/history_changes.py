@@ -8,6 +8,7 @@ import numpy as np
 from ktrial.model.history import Change, ChangeKind, Line, Point
 from ktrial.model.verdict import Verdict
 from ktrial.model.workload import Direction, Mode
+from ktrial.runner.settings_in_words import is_plain
 from ktrial.stats.change_points import Shift, shifts_of_all, steps
 
 _LEAST_POINTS = 16
@@ -125,5 +126,7 @@ def _why(line: Line, before: Point, after: Point) -> str:
     if before.study_id == after.study_id:
         ends = f"--from '{before.treatment}' --to '{after.treatment}'"
         return f"ktrial explain {after.study_id} --workload '{line.workload}' {ends}"
+    if line.workload.endswith(")") or not is_plain(line.system.settings):
+        return ""  # `explain --kernel` counts a workload as it is by default, on a machine that nobody set
     ends = f"--kernel {before.version} --kernel {after.version}"
     return f"ktrial explain --workload '{line.workload}' {ends}"

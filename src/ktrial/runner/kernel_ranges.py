@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ktrial import kernels
 from ktrial.errors import BadKernelRange, NoKernelInRange
-from ktrial.kernels import cache_directory
+from ktrial.kernels import cache_directory, canonical_name
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.debian import available
 from ktrial.runner.version_order import series, version_order
@@ -50,16 +50,23 @@ def is_range(text: str) -> bool:
 
 
 def chosen(texts: Iterable[str], versions: Iterable[tuple[str, str]]) -> set[str]:
-    """Of kernels (name, release) those that ranges or names choose. Raises BadKernelRange."""
+    """Of kernels (name, release) those that ranges choose, and all that are named, measured or not.
+
+    Raises BadKernelRange.
+    """
     wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     ranges = [Range.of(part) for part in wanted if is_range(part)]
-    return {
-        name
-        for name, release in versions
-        if name in wanted
-        or name.removeprefix("debian:") in wanted
-        or any(one.holds(release or name) for one in ranges)
+    known = dict(versions)
+    named = {
+        part if part in known else canonical_name(full_name(part)) for part in wanted if not is_range(part)
     }
+    held = {name for name, release in known.items() if any(one.holds(release or name) for one in ranges)}
+    return named | held
+
+
+def full_name(text: str) -> str:
+    """`debian:6.12` for `6.12`; other names as they are."""
+    return f"debian:{text}" if text[:1].isdigit() else text
 
 
 def expanded(
@@ -76,7 +83,7 @@ def expanded(
         if is_range(part):
             found |= dict.fromkeys(_in_range(part, progress, fetch=fetch, flavour=flavour))
         else:
-            found[named(part if ":" in part or not part[0].isdigit() else f"debian:{part}")] = None
+            found[named(full_name(part))] = None
     return tuple(found)
 
 

@@ -7,6 +7,7 @@ from ktrial.errors import (
     SameTreatmentTwice,
     TreatmentNotSaid,
     UnknownTreatment,
+    WorkloadAmbiguous,
     WorkloadNotInStudy,
     WorkloadNotSaid,
 )
@@ -44,7 +45,7 @@ def question(
 
     Treatments are told by their labels, as `ktrial show` prints them, or by a level that only one has. Raises
     UnknownTreatment, AmbiguousTreatment, TreatmentNotSaid, SameTreatmentTwice, WorkloadNotInStudy,
-    WorkloadNotSaid.
+    WorkloadAmbiguous, WorkloadNotSaid.
     """
     known = treatments(study)
     use = _use(study, workload)
@@ -72,6 +73,9 @@ def _use(study: Study, workload: str | None) -> WorkloadUse:
     named = same or [use for use in study.workloads if use.name == workload]
     if len(named) == 1:
         return named[0]
+    if named:
+        found = _listed([use.label for use in named])
+        raise WorkloadAmbiguous(workload=workload, count=len(named), found=found)
     raise WorkloadNotInStudy(
         study=study.name, workload=workload, similar=nearest(workload, labels), known=_listed(labels)
     )
@@ -107,4 +111,4 @@ def _other(study: Study, known: tuple[Treatment, ...], first: Treatment) -> Trea
 
 
 def _listed(names: list[str]) -> str:
-    return ", ".join(names)
+    return ("; " if any(", " in name for name in names) else ", ").join(names)

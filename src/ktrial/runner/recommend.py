@@ -6,6 +6,7 @@ from ktrial.errors import NothingToRecommend
 from ktrial.model.history import Line, Point, System
 from ktrial.model.recommendation import Candidate, Recommendation, Regret
 from ktrial.runner.history import history, measured
+from ktrial.runner.stored_workloads import labels_of
 from ktrial.stats.regret import Ratio, dominates, regrets
 from ktrial.store import Store
 
@@ -19,6 +20,7 @@ def recommend(store: Store, workloads: Sequence[str], margin: float | None = Non
     Raises NothingToRecommend where fewer than two kernels have a number above zero in each of them.
     """
     found = measured(store)
+    workloads = labels_of([one.stored.study for one in found], workloads)
     lines: dict[System, dict[str, Line]] = {}
     edge = margin
     for workload in workloads:
