@@ -2,22 +2,21 @@
 
 import os
 import random
-import signal
-import tempfile
-import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.unit.killing import forked, has_left_something, run_command, run_ktrial
+from tests.unit.killing import (
+    has_left_something,
+    journal_in_memory,
+    killed_at_a_random_instant,
+    run_ktrial,
+    values_now,
+)
 
 from ktrial.cli import running
-from ktrial.knobs import System, find
-from ktrial.knobs.location import VARIABLE
 from ktrial.runner import session
 from ktrial.store import open_store
-from ktrial.target import LocalTarget
 
 pytestmark = [
     pytest.mark.slow,
@@ -47,14 +46,8 @@ KNOBS = ("vm.stat_interval", "vm.dirty_writeback_centisecs")
 
 @pytest.fixture
 def journal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
-        monkeypatch.setenv(VARIABLE, f"{directory}/journal")
-        yield Path(directory) / "journal"
-
-
-def now() -> dict[str, str]:
-    return {name: find(System(LocalTarget()), name)[0].value for name in KNOBS}
+    with journal_in_memory(monkeypatch) as directory:
+        yield directory
 
 
 def finished(store: Path) -> int:
@@ -63,34 +56,17 @@ def finished(store: Path) -> int:
         return sum(one.finished for one in opened.studies())
 
 
-def wait_for_the_first_change(journal: Path, process: int) -> bool:
-    """Return whether the process has ended instead: nothing was left to be run."""
-    while not has_left_something(journal):
-        ended, status = os.waitpid(process, os.WNOHANG)
-        if ended:
-            assert os.waitstatus_to_exitcode(status) == 0
-            return True
-        time.sleep(0.005)
-    return False
-
-
 def test_nothing_is_lost_and_everything_comes_back(journal: Path, tmp_path: Path) -> None:
     study = tmp_path / "harmless.toml"
     study.write_text(STUDY)
-    first, chance, left, gone_on, before = now(), random.Random(3), 0, 0, 0
+    first, chance, left, gone_on, before = values_now(KNOBS), random.Random(3), 0, 0, 0
     store = tmp_path / "0.db"
     for instant in range(INSTANTS):
         command = ("run", str(study), "--allow-host-changes", "--no-html", "--store", str(store))
-        process = forked(partial(run_command, *command))
-        ended = wait_for_the_first_change(journal, process)
-        time.sleep(chance.uniform(0, LONGEST_S))
-        ended = ended or os.waitpid(process, os.WNOHANG)[0] != 0
-        if not ended:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
+        ended = killed_at_a_random_instant(command, journal, chance, LONGEST_S)
         left += has_left_something(journal)
         assert run_ktrial("restore") == 0
-        assert now() == first, f"instant {instant}"
+        assert values_now(KNOBS) == first, f"instant {instant}"
         after = finished(store)
         assert after >= before
         gone_on += after > before > 0

@@ -2,22 +2,21 @@
 
 import os
 import random
-import signal
-import tempfile
-import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.unit.killing import forked, has_left_something, run_command, run_ktrial
+from tests.unit.killing import (
+    has_left_something,
+    journal_in_memory,
+    killed_at_a_random_instant,
+    run_ktrial,
+    values_now,
+)
 
 from ktrial.cli import tune_running
-from ktrial.knobs import System, find
-from ktrial.knobs.location import VARIABLE
 from ktrial.search import tune, tuning
 from ktrial.store import open_store
-from ktrial.target import LocalTarget
 
 pytestmark = [
     pytest.mark.slow,
@@ -38,20 +37,14 @@ IMPORTED_ONCE = (tune_running, tune.tune, tuning)
 
 @pytest.fixture
 def journal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
-        monkeypatch.setenv(VARIABLE, f"{directory}/journal")
-        yield Path(directory) / "journal"
-
-
-def now() -> dict[str, str]:
-    return {name: find(System(LocalTarget()), name)[0].value for name in KNOBS}
+    with journal_in_memory(monkeypatch) as directory:
+        yield directory
 
 
 def command(store: Path) -> tuple[str, ...]:
     knobs = ",".join(f"{name}={values}" for name, values in KNOBS.items())
     where = ("--allow-host-changes", "--no-html", "--store", str(store))
-    return ("tune", "--knobs", knobs, "--budget", str(BUDGET), *where, "--", "/bin/true")
+    return ("tune", "--knobs", knobs, "--budget", str(BUDGET), *where, "--", "/bin/sleep", "0.05")
 
 
 def orders(store: Path) -> list[int]:
@@ -62,31 +55,14 @@ def orders(store: Path) -> list[int]:
         return [trial.planned.order for one in studies for trial in opened.trials(one.id, counted=False)]
 
 
-def wait_for_the_first_change(journal: Path, process: int) -> bool:
-    """Return whether the process has ended instead: nothing was left to be run."""
-    while not has_left_something(journal):
-        ended, status = os.waitpid(process, os.WNOHANG)
-        if ended:
-            assert os.waitstatus_to_exitcode(status) == 0
-            return True
-        time.sleep(0.002)
-    return False
-
-
 def test_every_knob_comes_back_and_the_search_goes_on(journal: Path, tmp_path: Path) -> None:
-    first, chance, left, gone_on, before = now(), random.Random(5), 0, 0, 0
+    first, chance, left, gone_on, before = values_now(KNOBS), random.Random(5), 0, 0, 0
     store = tmp_path / "0.db"
     for instant in range(INSTANTS):
-        process = forked(partial(run_command, *command(store)))
-        ended = wait_for_the_first_change(journal, process)
-        time.sleep(0 if ended else chance.uniform(0, LONGEST_S))
-        ended = ended or os.waitpid(process, os.WNOHANG)[0] != 0
-        if not ended:
-            os.kill(process, signal.SIGKILL)
-            os.waitpid(process, 0)
+        ended = killed_at_a_random_instant(command(store), journal, chance, LONGEST_S)
         left += has_left_something(journal)
         assert run_ktrial("restore") == 0
-        assert now() == first, f"instant {instant}"
+        assert values_now(KNOBS) == first, f"instant {instant}"
         found = orders(store)
         assert found == list(range(len(found))), "no run is repeated, and none is left out"
         assert before <= len(found) <= BUDGET
@@ -97,4 +73,4 @@ def test_every_knob_comes_back_and_the_search_goes_on(journal: Path, tmp_path: P
     assert left >= INSTANTS // 10
     assert gone_on >= INSTANTS // 10
     assert run_ktrial(*command(store)) == 0, "undisturbed, it ends"
-    assert now() == first
+    assert values_now(KNOBS) == first
