@@ -75,6 +75,15 @@ def test_what_was_there_before_comes_back_the_last_setting_first() -> None:
     ]
 
 
+def test_a_kernel_is_named_and_nothing_is_removed_that_was_not_installed() -> None:
+    facts = {"configuration": {"kernel": "debian:6.1"}, "defaults": {"kernel": "debian:6.12"}, "paths": {}}
+    found = texts(Answer(**{**vars(ANSWER), **facts}))
+    assert set(found) == {"kernel", "undo.sh", "answer.json"}
+    assert found["kernel"] == "debian:6.1\n"
+    assert found["undo.sh"].splitlines()[-1] == "echo 'by hand: boot debian:6.12 again'"
+    assert "rm " not in found["undo.sh"]
+
+
 def test_a_dot_in_a_part_of_a_path_is_a_slash_in_the_sysctl_s_name() -> None:
     assert dotted("/proc/sys/net/ipv4/conf/eth0.1/mtu") == "net.ipv4.conf.eth0/1.mtu"
 

@@ -30,7 +30,7 @@ def report(
     from ktrial import report as reports
     from ktrial.cli.running import default_report, write_report
     from ktrial.cli.stored import find
-    from ktrial.cli.tune_shown import markdown_of_search, report_search
+    from ktrial.cli.tune_shown import markdown_of_search, report_search, with_confirmation
     from ktrial.runner.result import record as record_of
     from ktrial.store import default_location, open_store
 
@@ -45,6 +45,8 @@ def report(
                 print(f"report: {report_search(stored, opened, html)}")
             return
         record = record_of(opened, stored.id)
+        if stored.study.search and not (samples or series):
+            record = with_confirmation(record, stored, opened)
         reasons = () if csv else reports.whys(opened, record)
     if markdown:
         typer.echo(reports.markdown(record, reasons), nl=False)

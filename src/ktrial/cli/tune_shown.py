@@ -7,6 +7,7 @@ from ktrial.cli.running import reports_beside, write_page
 from ktrial.cli.terminal import output, print_json, say
 from ktrial.cli.tune_texts import print_tuned
 from ktrial.errors import Interrupted
+from ktrial.model.record import StudyRecord
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.model.tuning import Tuned
@@ -76,6 +77,13 @@ def markdown_of_search(stored: StoredStudy, store: Store) -> str:
     return text(stored.study, *_ended(stored, store))
 
 
+def with_confirmation(record: StudyRecord, stored: StoredStudy, store: Store) -> StudyRecord:
+    """The record of a search's runs, with what its confirmation compared. Raises Interrupted."""
+    tuned, _ = _ended(stored, store)
+    result = record.result.model_copy(update={"comparisons": tuned.comparisons})
+    return record.model_copy(update={"result": result})
+
+
 def _ended(stored: StoredStudy, store: Store) -> tuple[Tuned, Answer | None]:
     from ktrial.search.tuning import ended
 
@@ -88,18 +96,14 @@ def _ended(stored: StoredStudy, store: Store) -> tuple[Tuned, Answer | None]:
 
 
 def _answer(study: Study, tuned: Tuned, trials: tuple[Trial, ...]) -> Answer | None:
-    release = next((one.provenance.kernel_release for one in trials if one.provenance.kernel_release), "")
-    return answer_of(study, tuned, _in_force(trials, tuned), release)
-
-
-def _in_force(trials: tuple[Trial, ...], tuned: Tuned) -> dict[str, str]:
-    """The answer's settings as they were read back in the last run that had them."""
+    """With the settings as they were read back in the last run that had them, and that run's kernel."""
     wanted = tuned.confirmed or {}
     for trial in reversed(trials):
         found = observation(trial)
         if wanted and found.configuration == wanted and not found.failure:
-            return {name: trial.settings.get(name, value) for name, value in wanted.items()}
-    return dict(wanted)
+            in_force = {name: trial.settings.get(name, value) for name, value in wanted.items()}
+            return answer_of(study, tuned, in_force, trial.provenance.kernel_release)
+    return answer_of(study, tuned, wanted)
 
 
 def put_in_force(study: Study, answer: Answer) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """What `ktrial tune` prints: the plan before anything is spent, and the answer."""
 
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ from rich.text import Text
 
 from ktrial.cli.terminal import breakable
 from ktrial.model.study import Study
-from ktrial.model.tuning import Effect, Tuned
+from ktrial.model.tuning import Effect, Space, Tuned
 from ktrial.model.verdict import Comparison
 from ktrial.report import figures
 from ktrial.report.printable import one_line, shortened
@@ -21,7 +22,7 @@ from ktrial.runner.tuning.space import search_of
 _MOST_LEFT_OUT = 40
 _MOST_FAILURES = 5
 _VALUE_COLUMNS = 30
-_SUMMARY_COLUMNS = 36
+_LEAST_SUMMARY = 20
 _CHOICES_COLUMNS = 60
 
 
@@ -31,16 +32,7 @@ def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
     console.print(Text(f"{study.name}: {wanted(search.goal)}", style="bold"))
     console.print(Text(f"{search.goal.workload} on the machine {study.machine.kind}"))
     console.print()
-    table = _table("knob", "now", "searched", "what it does")
-    for one in space.dimensions:
-        summary = _beginning(one.summary)
-        table.add_row(
-            one.name,
-            shortened(one.default, _VALUE_COLUMNS) or "–",
-            shortened(values_text(one), _CHOICES_COLUMNS),
-            summary,
-        )
-    console.print(table)
+    console.print(_space(space, console.width))
     if space.constraints:
         console.print(Text(f"kept: {'; '.join(map(str, space.constraints))}"))
     if search.left_out:
@@ -50,8 +42,37 @@ def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
         console.print(Text(breakable(line)))
 
 
-def _beginning(text: str) -> str:
-    return text if len(text) <= _SUMMARY_COLUMNS else f"{text[: _SUMMARY_COLUMNS - 1].rstrip()}…"
+def _space(space: Space, columns: int) -> Table:
+    """A line a knob; what it does goes as far as there is room."""
+    rows = [
+        (
+            one.name,
+            shortened(one.default, _VALUE_COLUMNS) or "–",
+            shortened(values_text(one), _CHOICES_COLUMNS),
+            one.summary,
+        )
+        for one in space.dimensions
+    ]
+    header = ("knob", "now", "searched", "what it does")
+    taken = sum(
+        2 + max(map(len, column)) for column in zip(header[:3], *(row[:3] for row in rows), strict=True)
+    )
+    room = columns - taken
+    table = _table(*header[: 4 if room >= _LEAST_SUMMARY else 3])
+    table.columns[0].no_wrap = True
+    for *values, summary in rows:
+        table.add_row(*values, *([_beginning(summary, room)] if room >= _LEAST_SUMMARY else []))
+    return table
+
+
+def _beginning(text: str, columns: int) -> str:
+    return text if len(text) <= columns else f"{text[: columns - 1].rstrip()}…"
+
+
+def _indented(text: str, columns: int) -> str:
+    return textwrap.fill(
+        text, max(columns, 40), initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
 
 
 def _print_left_out(study: Study, console: Console) -> None:
@@ -63,7 +84,7 @@ def _print_left_out(study: Study, console: Console) -> None:
     console.print()
     console.print(Text(f"left out: {len(left_out)}"))
     for reason, names in list(by_reason.items())[:_MOST_LEFT_OUT]:
-        console.print(Text(f"  {', '.join(names)}: {one_line(reason)}"))
+        console.print(Text(_indented(f"{', '.join(names)}: {one_line(reason)}", console.width)))
     if len(by_reason) > _MOST_LEFT_OUT:
         console.print(Text(f"  and {len(by_reason) - _MOST_LEFT_OUT} more reasons: --json"))
 
@@ -120,7 +141,7 @@ def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, console: Cons
     _print_failures(tuned, console)
     for warning in tuned.warnings:
         console.print(Text(breakable(one_line(f"note: {warning.text}; {warning.advice}")), style="yellow"))
-    if tuned.seen is not None and answer:
+    if tuned.seen is not None and answer and tuned.noise:
         seen = breakable(figures.change(tuned.seen))
         console.print(
             Text(f"The best single run of the search showed {seen}: chance is in that.", style="dim")

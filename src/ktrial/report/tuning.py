@@ -5,7 +5,7 @@ from markupsafe import Markup
 from ktrial.model.study import Study
 from ktrial.model.tuning import Purpose, Tuned, TunedInteraction
 from ktrial.report import figures, words
-from ktrial.report.charts.search import picture
+from ktrial.report.charts.search import NARROW, picture
 from ktrial.report.printable import shortened
 from ktrial.report.templating import environment, text_of
 from ktrial.report.tuning_answer import Answer
@@ -31,7 +31,7 @@ def page(study: Study, tuned: Tuned, answer: Answer | None = None) -> str:
         tuned=tuned,
         answer=answer,
         left_out=search.left_out,
-        chart=picture(tuned),
+        charts=[("wide", picture(tuned)), ("narrow", picture(tuned, NARROW))],
         purposes=PURPOSES,
         used=list(dict.fromkeys(one.purpose for one in tuned.observations)),
         corners=[(one, corners(one)) for one in tuned.interactions],

@@ -70,6 +70,11 @@ class Answer:
         return tuple(found)
 
     @property
+    def kernel(self) -> str:
+        """The kernel to boot; empty where none was chosen."""
+        return self.configuration.get(KERNEL, "")
+
+    @property
     def options(self) -> dict[str, str]:
         """Configuration options of the kernel's build."""
         return {
@@ -149,18 +154,19 @@ def write_answer(answer: Answer, directory: Path) -> tuple[Path, ...]:
 
 def texts(answer: Answer) -> dict[str, str]:
     """Name of each file, relative to the answer's directory → its text."""
-    name = answer.study
     found: dict[str, str] = {}
     if answer.sysctls:
-        found[f"sysctl.d/99-{name}.conf"] = _sysctl(answer)
+        found[_sysctl_file(answer)] = _sysctl(answer)
     if answer.files:
-        found[f"tmpfiles.d/{name}.conf"] = _tmpfiles(answer)
+        found[_tmpfiles_file(answer)] = _tmpfiles(answer)
+    if answer.kernel:
+        found["kernel"] = f"{answer.kernel}\n"
     if answer.parameters:
         found["kernel-command-line"] = f"{' '.join(answer.parameters)}\n"
     if answer.options:
         found["kernel.config"] = "".join(f"{key}={value}\n" for key, value in answer.options.items())
     if answer.sysctls or answer.files or answer.parameters:
-        found[f"tuned/{name}/tuned.conf"] = _tuned(answer)
+        found[f"tuned/{answer.study}/tuned.conf"] = _tuned(answer)
     found["undo.sh"] = _undo(answer)
     found["answer.json"] = (
         json.dumps(vars(answer) | {"ktrial": __version__}, indent=2, ensure_ascii=False) + "\n"
@@ -222,16 +228,23 @@ def _undo(answer: Answer) -> str:
     for name in reversed(answer.paths):
         path, value = answer.back.get(name, (answer.paths[name], answer.defaults[name]))
         lines.append(f"printf '%s\\n' {shlex.quote(value)} > {shlex.quote(path)}")
-    installed = [
-        f"/etc/{file}" for file in (f"sysctl.d/99-{answer.study}.conf", f"tmpfiles.d/{answer.study}.conf")
-    ]
-    lines.append(f"rm -f {' '.join(map(shlex.quote, installed))}")
-    if answer.parameters or answer.options:
-        elsewhere = " ".join(
-            (*answer.parameters, *(f"{key}={value}" for key, value in answer.options.items()))
-        )
+    files = {_sysctl_file(answer): answer.sysctls, _tmpfiles_file(answer): answer.files}
+    if installed := [f"/etc/{file}" for file, settings in files.items() if settings]:
+        lines.append(f"rm -f {' '.join(map(shlex.quote, installed))}")
+    options = (f"{key}={value}" for key, value in answer.options.items())
+    if elsewhere := " ".join((*answer.parameters, *options)):
         lines.append(f"echo {shlex.quote(f'by hand, and with a boot: take back {elsewhere}')}")
+    if answer.kernel:
+        lines.append(f"echo {shlex.quote(f'by hand: boot {answer.defaults[KERNEL]} again')}")
     return _text(lines)
+
+
+def _sysctl_file(answer: Answer) -> str:
+    return f"sysctl.d/99-{answer.study}.conf"
+
+
+def _tmpfiles_file(answer: Answer) -> str:
+    return f"tmpfiles.d/{answer.study}.conf"
 
 
 def _text(lines: Iterable[str]) -> str:

@@ -60,7 +60,7 @@ def _confirmation(tuned: Tuned) -> Iterator[str]:
         for one in tuned.comparisons
     ]
     yield grid(header, rows, left=2) if rows else ""
-    if tuned.seen is not None and rows:
+    if tuned.seen is not None and rows and tuned.noise:
         yield f"The best single run of the search showed {figures.change(tuned.seen)}: chance is in that."
 
 

@@ -9,7 +9,9 @@ from ktrial.model.workload import Direction
 from ktrial.report import figures
 
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 16.0, 16.0, 40.0
-WIDTH, HEIGHT = 900.0, 300.0
+WIDE, NARROW, HEIGHT = 900.0, 400.0, 300.0
+"""Of a picture, in its own units: on a telephone a wide one would have letters that nobody can read."""
+_PLACE_OF_A_NUMBER = 70.0
 _Scale = Callable[[float], float]
 
 
@@ -36,6 +38,9 @@ class Picture(NamedTuple):
 
     width: float
     height: float
+    left: float
+    right: float
+    """Where lines across it begin and end."""
     dots: tuple[Dot, ...]
     best: str
     """The path of the best run so far while exploring."""
@@ -46,7 +51,7 @@ class Picture(NamedTuple):
     description: str
 
 
-def picture(tuned: Tuned) -> Picture | None:
+def picture(tuned: Tuned, width: float = WIDE) -> Picture | None:
     """Of the first objective; None where no run has a number. Drift, as the baseline saw it, is taken out."""
     ratios = _ratios(tuned)
     numbers = [ratio for ratio in ratios if ratio is not None]
@@ -58,7 +63,7 @@ def picture(tuned: Tuned) -> Picture | None:
     count = len(tuned.observations)
 
     def x(place: float) -> float:
-        return round(LEFT + (place + 0.5) / count * (WIDTH - LEFT - RIGHT), 1)
+        return round(LEFT + (place + 0.5) / count * (width - LEFT - RIGHT), 1)
 
     def y(ratio: float) -> float:
         return round(TOP + (high - ratio) / (high - low) * (HEIGHT - TOP - BOTTOM), 1)
@@ -75,13 +80,17 @@ def picture(tuned: Tuned) -> Picture | None:
         for place, (one, ratio) in enumerate(zip(tuned.observations, ratios, strict=True))
     )
     return Picture(
-        width=WIDTH,
+        width=width,
         height=HEIGHT,
+        left=LEFT,
+        right=width - RIGHT,
         dots=dots,
         best=_best(tuned, ratios, x, y),
         zero=y(1.0),
         ticks=tuple(Tick(y(one), figures.change(one)) for one in _ticks(low, high)),
-        runs=tuple(Tick(x(place), str(place + 1)) for place in _places(count)),
+        runs=tuple(
+            Tick(x(place), str(place + 1)) for place in _places(count, int(width / _PLACE_OF_A_NUMBER))
+        ),
         description=f"{count} runs; the best single one {figures.change(tuned.seen)}",
     )
 
@@ -122,6 +131,6 @@ def _ticks(low: float, high: float) -> list[float]:
     return [low + (high - low) * part for part in (0.1, 0.5, 0.9)]
 
 
-def _places(count: int) -> list[int]:
-    every = max(1, -(-count // 12))
+def _places(count: int, most: int) -> list[int]:
+    every = max(1, -(-count // most))
     return list(range(0, count, every))

@@ -24,6 +24,7 @@ from ktrial.runner.tuning.naming import BOOT, KERNEL, OPTION, Wanted, in_another
 from ktrial.runner.tuning.reading import Here, look
 from ktrial.runner.tuning.values import dimension, range_of, why_unsafe
 
+_SUMMARIES = {Cost.KERNEL: "the kernel that is booted", Cost.BUILD: "an option of the kernel's build"}
 _ORDERS: tuple[tuple[str, Relation, str], ...] = (
     ("vm.dirty_background_ratio", "<", "vm.dirty_ratio"),
     ("vm.dirty_background_bytes", "<", "vm.dirty_bytes"),
@@ -163,7 +164,7 @@ class _Making:
         raise KnobNotOnMachine(knob=wanted.name, **facts)
 
     def _add(self, wanted: Wanted, cost: Cost, default: str, choices: tuple[str, ...]) -> None:
-        summary = wanted.knob.summary if wanted.knob else ""
+        summary = wanted.knob.summary if wanted.knob else _SUMMARIES.get(cost, "")
         if wanted.low is not None and wanted.high is not None:
             made = Dimension(
                 name=wanted.name,

@@ -31,6 +31,10 @@ def _silent(_stage: Stage) -> None:
     pass
 
 
+def _knobs(configuration: Configuration) -> str:
+    return "one knob" if len(configuration) == 1 else f"{len(configuration)} knobs"
+
+
 def tune(
     space: Space,
     goal: Goal,
@@ -129,7 +133,7 @@ class _Search:
     def _ablated(self, belief: Belief, found: Configuration, runs: int) -> Configuration:
         if not found:
             return {}
-        self.ledger.say(Purpose.ABLATE, f"taking back {len(found)} knobs")
+        self.ledger.say(Purpose.ABLATE, f"taking back {_knobs(found)}")
         if self.measuring.noise_free:
             return ablate_exactly(belief, self.ledger, found, runs)
         return ablate(belief, self.ledger, found, runs, self.rng)
@@ -137,7 +141,7 @@ class _Search:
     def _confirmed(self, candidate: Configuration, shared: Shares) -> Confirmation | None:
         if not candidate:
             return None
-        self.ledger.say(Purpose.CONFIRM, f"confirming {len(candidate)} knobs on fresh runs")
+        self.ledger.say(Purpose.CONFIRM, f"confirming {_knobs(candidate)} on fresh runs")
         if self.measuring.noise_free:
             return confirm_exactly(self.ledger, self.scores, candidate, self.measuring.mode)
         design = design_of(shared, self.goal.margin)
