@@ -1,6 +1,7 @@
 """What a search is told to search: names, ranges, values; what it makes of them, and what it leaves out."""
 
 import pytest
+from tests.unit.fake_builds import NO_OPTION, FakeBuilder
 from tests.unit.scripted import sources
 from tests.unit.tunable import FILES, TunableMachine, a_search
 
@@ -159,12 +160,43 @@ def test_boot_parameters_and_kernels_cost_more_and_come_last() -> None:
 
 
 def test_options_are_searched_of_a_kernel_that_the_study_builds() -> None:
-    study = a_search("kconfig:CONFIG_HZ=250,1000", builds={"mine": Build(source="debian:linux-source-6.1")})
-    machine = TunableMachine(lambda boot, written: 1.0)
-    _, space = search_of(with_space(study, machine, sources(), Silent()))
-    assert [(one.name, one.cost, one.choices) for one in space.dimensions] == [
-        ("kconfig:HZ", Cost.BUILD, ("", "250", "1000"))
+    build = Build(source="debian:linux-source-6.1", options={"CONFIG_LOG_BUF_SHIFT": "17"})
+    knobs = ("kconfig:CONFIG_SLAB=y", "kconfig:LOG_BUF_SHIFT=14,17", "kconfig:NR_CPUS=2..64")
+    machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
+    there = sources(builder=fake.builder)
+    _, space = search_of(with_space(a_search(*knobs, builds={"mine": build}), machine, there, Silent()))
+    assert [(one.name, one.cost, one.default, one.choices) for one in space.dimensions] == [
+        ("kconfig:SLAB", Cost.BUILD, "n", ("n", "y")),
+        ("kconfig:LOG_BUF_SHIFT", Cost.BUILD, "17", ("17", "14")),
+        ("kconfig:NR_CPUS", Cost.BUILD, "n", ()),
     ]
+    assert fake.built == []
+
+
+def test_an_option_that_does_not_take_its_value_is_an_error_before_anything_is_built() -> None:
+    build = Build(source="debian:linux-source-6.1")
+    study = a_search(f"kconfig:{NO_OPTION}=y", builds={"mine": build})
+    machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
+    with pytest.raises(errors.OptionNotTaken):
+        with_space(study, machine, sources(builder=fake.builder), Silent())
+    assert (fake.built, machine.ran) == ([], [])
+
+
+def test_options_of_a_kernel_that_nobody_builds_are_refused() -> None:
+    builds = {"mine": Build(source="debian:linux-source-6.1")}
+    study = a_search("kconfig:SLAB=y", "kernel=debian:6.12", builds=builds)
+    machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
+    with pytest.raises(errors.KnobNotOnMachine, match="is searched too, which the study does not build"):
+        with_space(study, machine, sources(builder=fake.builder), Silent())
+
+
+def test_an_option_that_is_so_already_is_left_out() -> None:
+    build = Build(source="debian:linux-source-6.1", options={"CONFIG_SLAB": "y"})
+    study = a_search("kconfig:SLAB=y", "boot:nohz=off", builds={"mine": build})
+    machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
+    found = with_space(study, machine, sources(builder=fake.builder), Silent())
+    assert search_of(found)[1].names == ("boot:nohz",)
+    assert "it is y already" in reasons(found)["kconfig:SLAB"]
 
 
 def test_what_needs_a_boot_is_refused_on_this_system() -> None:

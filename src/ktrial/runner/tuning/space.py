@@ -21,10 +21,10 @@ from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, R
 from ktrial.runner.observer import Observer
 from ktrial.runner.sources import Sources
 from ktrial.runner.tuning.naming import BOOT, KERNEL, OPTION, Wanted, in_another_unit, stem, wanted_of
+from ktrial.runner.tuning.options import Options
 from ktrial.runner.tuning.reading import Here, look
-from ktrial.runner.tuning.values import dimension, range_of, why_unsafe
+from ktrial.runner.tuning.values import dimension, why_unsafe
 
-_SUMMARIES = {Cost.KERNEL: "the kernel that is booted", Cost.BUILD: "an option of the kernel's build"}
 _ORDERS: tuple[tuple[str, Relation, str], ...] = (
     ("vm.dirty_background_ratio", "<", "vm.dirty_ratio"),
     ("vm.dirty_background_bytes", "<", "vm.dirty_bytes"),
@@ -41,13 +41,14 @@ def with_space(study: Study, machine: Machine, sources: Sources, observer: Obser
     """The study, its search with the space as the system is now.
 
     Raises SpaceEmpty, KnobError where a knob that was named by itself is not there, KnobNotOnMachine,
-    BadKnobSpace, and what reading a guest raises.
+    BadKnobSpace, KernelError where an option does not take a value, and what reading a guest raises.
     """
     search = study.search
     if search is None:
         raise AssertionError("a study without a search has no space")
     wanted = wanted_of(search.knobs)
-    made = _Making(study)
+    kernels = next((each.values for each in wanted if each.name == KERNEL), ())
+    made = _Making(study, _options(study, sources, observer), kernels)
     at_run_time = tuple(each for each in wanted if made.at_run_time(each))
     if at_run_time:
         made.read(at_run_time, look(study, at_run_time, machine, sources, observer))
@@ -68,6 +69,16 @@ def search_of(study: Study) -> tuple[Search, Space]:
     return study.search, study.search.space
 
 
+def _options(study: Study, sources: Sources, observer: Observer) -> Options | None:
+    name = study.machine.kernel
+
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
+        observer.kernel_progress(name, what, done, total)
+
+    build = study.builds.get(name)
+    return Options(build, sources.builder, progress) if build else None
+
+
 def _place(name: str, names: Sequence[str]) -> int:
     return names.index(name) if name in names else len(names)
 
@@ -77,6 +88,10 @@ class _Making:
     """Dimensions and what is left out, as far as is known."""
 
     study: Study
+    options: Options | None
+    """Where the study builds its kernel."""
+    kernels: tuple[str, ...] = ()
+    """Those that are searched beside the study's own."""
     dimensions: list[Dimension] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
 
@@ -148,11 +163,18 @@ class _Making:
 
     def _option(self, wanted: Wanted) -> None:
         """A configuration option; by default it is as the configuration has it."""
-        if self.study.machine.kernel not in self.study.builds:
+        if others := [name for name in self.kernels if name not in self.study.builds]:
+            problem = f"the kernel {others[0]} is searched too, which the study does not build"
+            self._refuse(wanted, problem, "search kernels that the study builds, or options of one of them")
+        if self.options is None:
             problem = "the kernel is not one that the study builds from source"
             advice = '[kernels.mine] in a study file describes one: [machine] kernel = "mine"'
             self._refuse(wanted, problem, advice)
-        self._add(wanted, Cost.BUILD, "", ("", *wanted.values))
+        made = self.options.dimension(wanted)
+        if isinstance(made, Dimension):
+            self.dimensions.append(made)
+        else:
+            self._leave_out(wanted.name, made)
 
     def _require_boot(self, wanted: Wanted) -> None:
         if not self._boots:
@@ -164,18 +186,11 @@ class _Making:
         raise KnobNotOnMachine(knob=wanted.name, **facts)
 
     def _add(self, wanted: Wanted, cost: Cost, default: str, choices: tuple[str, ...]) -> None:
-        summary = wanted.knob.summary if wanted.knob else _SUMMARIES.get(cost, "")
-        if wanted.low is not None and wanted.high is not None:
-            made = Dimension(
-                name=wanted.name,
-                cost=cost,
-                range=range_of(wanted.low, wanted.high),
-                default=default,
-                summary=summary,
-            )
-        else:
-            made = Dimension(name=wanted.name, cost=cost, choices=choices, default=default, summary=summary)
-        self.dimensions.append(made)
+        booted = "the kernel that is booted" if cost is Cost.KERNEL else ""
+        summary = wanted.knob.summary if wanted.knob else booted
+        self.dimensions.append(
+            Dimension(name=wanted.name, cost=cost, choices=choices, default=default, summary=summary)
+        )
 
     def _leave_out(self, name: str, reason: str) -> None:
         self.left_out.append(LeftOut(name=name, reason=reason))
