@@ -1,4 +1,4 @@
-//! A timer's expiry.
+//! A timer's expiry. Its time has passed when it is armed, since waiting would be idle time.
 
 use std::hint::black_box;
 use std::io;
@@ -14,18 +14,19 @@ use crate::workload::{Domain, Parameter, Workload};
 
 pub const WORKLOAD: Workload = Workload {
     name: "timer",
-    summary: "arm a timer, take its interrupt, read its expiry",
+    summary: "arm a timer for a time that has passed, read its expiry",
     does: "One operation arms a timerfd with a time that has passed, computes for a while (a loop of fixed length, \
-           whose own cost is taken off), in which the timer's interrupt comes, and reads the timerfd without waiting. \
-           What is left is the kernel's work of arming, expiring and reading, and no idle time. The timer must have \
-           expired exactly once. In real time, where an interrupt may come later than that, the loop goes on until it \
+           whose own cost is taken off), and reads the timerfd without waiting. The timer must have expired exactly \
+           once. Up to Linux 6.18 its interrupt comes while the loop runs; Linux 7.2 sees at once that the time has \
+           passed, and takes none. What is left is the kernel's work of arming, expiring and reading, and no idle \
+           time. In real time, where an interrupt may come later than that, the loop goes on until it \
            has come, and that counts.",
     system_calls: &["timerfd_settime", "read"],
     metric: "arm, expire, read",
     also: &[],
     parameters: &[Parameter {
         name: "spin",
-        summary: "turns of the loop in which the interrupt must come (two instructions each)",
+        summary: "turns of the loop in which the interrupt, if any, must come (two instructions each)",
         domain: Domain::Number { default: 20_000, minimum: 1_000, maximum: 10_000_000 },
     }],
     source: "cyclictest's wake-up, without the waiting",
