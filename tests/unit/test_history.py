@@ -20,7 +20,7 @@ from ktrial.model.history import ChangeKind, History
 from ktrial.model.machine import CgroupLimits
 from ktrial.model.record import StudyRecord
 from ktrial.model.workload import Mode
-from ktrial.report.matrix import matrix, matrix_page
+from ktrial.report.matrix import answer_of, matrix, matrix_page
 from ktrial.runner.history import history, measured
 from ktrial.runner.kernel_ranges import Range, chosen
 from ktrial.runner.version_order import version_order
@@ -255,3 +255,24 @@ def in_plugin_mode(record: StudyRecord) -> StudyRecord:
         for trial in record.trials
     )
     return record.model_copy(update={"trials": trials})
+
+
+def test_a_matrix_of_many_metrics_counts_its_verdicts() -> None:
+    record = a_record(FIVE, WORKLOADS)
+    found = matrix(record)
+    assert answer_of(found) == [record.result.answer]
+    long = found.model_copy(update={"answer": "words " * 200})
+    assert answer_of(long)[0] == "debian:6.1: 3 worse, 1 equivalent"
+    assert len(answer_of(long)) == len(FIVE) - 1
+    assert "words" not in matrix_page(long)
+
+
+def test_a_cell_whose_baseline_is_zero_says_what_it_came_to() -> None:
+    record = a_record(FIVE[:2], ("fork",))
+    (one,) = record.result.comparisons
+    risen = one.model_copy(update={"baseline_value": 0.0, "value": 272.0, "ratio": None})
+    record = record.model_copy(update={"result": record.result.model_copy(update={"comparisons": (risen,)})})
+    console = Console(width=100, record=True, file=io.StringIO())
+    print_matrix(matrix(record), console)
+    assert "→ 272 ✗" in console.export_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert "→\N{NO-BREAK SPACE}272 ✗" in matrix_page(matrix(record))

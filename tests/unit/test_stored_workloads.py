@@ -105,4 +105,4 @@ def test_kernels_that_are_named_and_were_never_measured_are_missing(tmp_path: Pa
     assert "add them to the kernels of study quick-0" in said.output, "a matrix has no parameters"
     store = a_store(tmp_path / "plain", with_uses(FORK, number=2))
     said = cli("history", "fork", "--kernels", "5.10,8.1", "--store", store)
-    assert "ktrial matrix --kernels debian:8.1 --workloads fork" in said.output
+    assert "ktrial matrix --kernels debian:5.10,debian:8.1 --workloads fork" in said.output

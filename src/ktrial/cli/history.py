@@ -76,6 +76,7 @@ def _nothing(
     from ktrial.errors import NotMeasured
     from ktrial.errors.nearest import nearest
     from ktrial.runner.history import metrics, versions
+    from ktrial.runner.version_order import version_order
     from ktrial.workloads import descriptions
 
     there = metrics(found, workload)
@@ -89,5 +90,5 @@ def _nothing(
         hint = f"its metrics are {', '.join(there)}"
         detail = f", metric {metric}{nearest(metric, there)}"
         return NotMeasured(store=store, workload=workload, detail=detail, hint=hint)
-    hint = f"measured are {', '.join(versions(found))}"
+    hint = f"measured are {', '.join(sorted(versions(found), key=version_order))}"
     return NotMeasured(store=store, workload=workload, detail=f", kernels {','.join(kernels)}", hint=hint)

@@ -12,6 +12,7 @@ from ktrial.model.verdict import Verdict
 from ktrial.report import figures
 from ktrial.report.printable import one_line, shortened
 from ktrial.report.words import DIRECTIONS, MODE_NAMES, VERDICTS
+from ktrial.runner.settings_in_words import is_plain
 
 STYLES = {
     Verdict.BETTER: "green",
@@ -34,10 +35,9 @@ def print_history(found: History, console: Console) -> None:
 
 
 def _print_line(line: Line, found: History, console: Console) -> None:
-    title = f"{line.workload}, {line.metric}" + (
-        f" ({line.unit})" if line.unit not in ("", line.metric) else ""
-    )
-    console.print(Text(one_line(f"{title}, {DIRECTIONS[line.direction]}"), style="bold"))
+    unit = f" ({line.unit})" if line.unit not in ("", line.metric) else ""
+    title = f"{line.workload}: {line.metric}{unit}, {DIRECTIONS[line.direction]}"
+    console.print(Text(one_line(title), style="bold"))
     system = line.system
     about = [MODE_NAMES[line.mode], system.machine, system.cpu_model, system.settings]
     console.print(Text(one_line("; ".join(part for part in about if part)), style="dim"))
@@ -55,14 +55,19 @@ def _print_line(line: Line, found: History, console: Console) -> None:
 
 
 def _how_to_measure(found: History) -> str:
-    if not _HAS_PARAMETERS.search(found.workload):
-        return f"ktrial matrix --kernels {','.join(found.missing)} --workloads {found.workload}"
-    study = max(found.lines[0].points, key=lambda point: point.study_id).study
+    line = found.lines[0]
+    if is_plain(line.system.settings) and not _HAS_PARAMETERS.search(found.workload):
+        # A matrix is of two versions at least.
+        versions = dict.fromkeys((line.points[0].version, *found.missing))
+        return f"ktrial matrix --kernels {','.join(versions)} --workloads {found.workload}"
+    study = max(line.points, key=lambda point: point.study_id).study
     return one_line(f"add them to the kernels of study {study}, and run it again")
 
 
 def summary(line: Line, found: History) -> str:
     """How many changes there are, and by which rule."""
+    if sum(point.value is not None for point in line.points) < 2:
+        return "One version: there is nothing to compare it with yet."
     count = figures.counted(len(line.changes), "change point")
     if line.mode.value.startswith("exact"):
         return f"{count}: beyond the margin of {figures.percentage(found.margin)} and the spread."

@@ -9,7 +9,9 @@ from ktrial.cli.terminal import breakable
 from ktrial.model.design import told_apart
 from ktrial.model.matrix import Cell, Matrix
 from ktrial.model.verdict import Verdict
+from ktrial.model.workload import short_labels
 from ktrial.report import figures, variability
+from ktrial.report.matrix import answer_of
 from ktrial.report.printable import one_line, shortened
 from ktrial.report.words import VERDICTS
 
@@ -36,7 +38,11 @@ def print_matrix(found: Matrix, console: Console) -> None:
         console.print("why, of the largest changes:")
         for cell in largest:
             console.print(f"  {cell.why}", soft_wrap=True)
-    console.print(Text(one_line(found.answer), style="bold"))
+    sentences = answer_of(found)
+    for sentence in sentences:
+        console.print(Text(one_line(sentence), style="bold"))
+    if len(sentences) > 1:
+        console.print(f"in words: ktrial show {found.study_id}")
 
 
 def _size(cell: Cell) -> float:
@@ -50,13 +56,15 @@ def _table(found: Matrix) -> Table:
     table.add_column(_short(found.baseline), justify="right", no_wrap=True)
     for column in found.columns:
         table.add_column(_short(told_apart(column, found.baseline)), justify="right", no_wrap=True)
+    names = short_labels(workload for workload, _ in found.by_workload)
     for workload, rows in found.by_workload:
         if len(rows) > 1:
-            table.add_row(shortened(workload, _LONGEST_NAME))
+            table.add_row(shortened(names[workload], _LONGEST_NAME))
         for row in rows:
             cells = [_cell(cell) for cell in row.cells]
             inside = "  " if len(rows) > 1 else ""
-            name = inside + shortened(row.metric if inside else row.name, _LONGEST_NAME)
+            own = row.name.replace(workload, names[workload], 1)
+            name = inside + shortened(row.metric if inside else own, _LONGEST_NAME)
             table.add_row(name, figures.number(row.baseline), *cells)
     return table
 
@@ -74,5 +82,5 @@ def _cell(cell: Cell) -> Text:
     )
     style = f"{STYLES[one.verdict]}{' reverse' if strong and STYLES[one.verdict] else ''}"
     mark = f" {variability.MARK}" if cell.scatter else ""
-    shown = f"{breakable(figures.change(one.ratio))} {VERDICTS[one.verdict].symbol}{mark}"
+    shown = f"{breakable(figures.step(one.ratio, one.value))} {VERDICTS[one.verdict].symbol}{mark}"
     return Text(shown, style=style.strip())

@@ -163,7 +163,7 @@ def _part(part: Part, name: str) -> list[str]:
 def _cell(comparison: Comparison | None) -> str:
     if comparison is None:
         return figures.NONE
-    return f"{figures.change(comparison.ratio)} {words.VERDICTS[comparison.verdict].symbol}"
+    return f"{figures.step(comparison.ratio, comparison.value)} {words.VERDICTS[comparison.verdict].symbol}"
 
 
 def _table(group: summary.Group, unsteady: Container[variability.Place]) -> str:

@@ -32,6 +32,11 @@ def change(ratio: float | None, *, percent: bool = True) -> str:
     return f"{sign}{text}{SPACE}%" if percent else f"{sign}{text}"
 
 
+def step(ratio: float | None, value: float | None) -> str:
+    """`change` of a ratio; where there is none, as after zero, what it came to: `→ 272`."""
+    return f"→{SPACE}{number(value)}" if ratio is None and value is not None else change(ratio)
+
+
 def interval(low: float | None, high: float | None) -> str:
     """The interval of a ratio as relative changes, in %: `+35.72 … +35.91`; empty where there is none."""
     if low is None or high is None:

@@ -3,21 +3,23 @@
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jinja2 import Environment
 
 from ktrial.errors import NoMatrix
+from ktrial.model.design import told_apart
 from ktrial.model.matrix import Cell, Matrix, MatrixRow
 from ktrial.model.record import StudyRecord
 from ktrial.model.verdict import Comparison, Verdict
-from ktrial.model.workload import STRING_BYTES, Mode
+from ktrial.model.workload import STRING_BYTES, Mode, short_labels
 from ktrial.report import summary, variability
 from ktrial.report.history import Crumbs, site_environment, style
 from ktrial.report.variability import scatters
 from ktrial.report.why import Why
-from ktrial.report.words import OUTCOMES
+from ktrial.report.words import OUTCOMES, VERDICTS
 
 _CHANGED = frozenset({Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE})
 _COLUMNS = (
@@ -35,6 +37,7 @@ _COLUMNS = (
     ),
     *("verdict", "mode", "reason", "scatter"),
 )
+_LONGEST_ANSWER = 600
 _WHOLE_COLOUR = 0.5
 """The relative change from which a cell has its full colour."""
 
@@ -101,6 +104,21 @@ def _problems(record: StudyRecord) -> list[str]:
     return list(dict.fromkeys(told))
 
 
+def answer_of(found: Matrix) -> list[str]:
+    """The study's answer; where nobody reads it through, how often each verdict came in each column."""
+    if len(found.answer) <= _LONGEST_ANSWER:
+        return [found.answer]
+    return [
+        f"{told_apart(column, found.baseline)}: {_tally(row.cells[place].comparison for row in found.rows)}"
+        for place, column in enumerate(found.columns)
+    ]
+
+
+def _tally(comparisons: Iterable[Comparison | None]) -> str:
+    count = Counter(one.verdict for one in comparisons if one is not None)
+    return ", ".join(f"{count[verdict]} {word.word}" for verdict, word in VERDICTS.items() if count[verdict])
+
+
 def heat(one: Comparison) -> int:
     """How strongly a cell is coloured, in %: by the logarithm of the change, full from half or twice."""
     if one.ratio is None or one.ratio <= 0:
@@ -146,6 +164,8 @@ def matrix_page(
         "eyebrow": "ktrial matrix",
         "question": "",
         "matrix": found,
+        "answer": answer_of(found),
+        "short": short_labels(workload for workload, _ in found.by_workload),
         "heat": heat,
         "variability": variability,
         "whys": reasons,

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ktrial.model.history import Line
-from ktrial.model.verdict import Verdict
 from ktrial.report import figures
 from ktrial.report.printable import shortened
 from ktrial.report.words import VERDICTS
@@ -86,7 +85,7 @@ def picture(line: Line) -> Picture:
             Mark(
                 x(one.place - 0.5),
                 one.verdict.value,
-                _mark(one.ratio, one.verdict),
+                f"{VERDICTS[one.verdict].symbol} {figures.step(one.ratio, one.after)}",
                 f"{one.since} → {one.version}",
             )
             for one in line.changes
@@ -94,10 +93,6 @@ def picture(line: Line) -> Picture:
         ticks=tuple(Tick(y(value), figures.number(value)) for value in _ticks(low, high)),
         description=_described(line),
     )
-
-
-def _mark(ratio: float | None, verdict: Verdict) -> str:
-    return f"{VERDICTS[verdict].symbol} {figures.change(ratio)}"
 
 
 def _dots(line: Line, x: _Scale, y: _Scale) -> Iterator[Dot]:
@@ -131,6 +126,6 @@ def _ticks(low: float, high: float) -> list[float]:
 def _described(line: Line) -> str:
     points = "; ".join(f"{point.version}: {figures.number(point.value)}" for point in line.points)
     changes = "; ".join(
-        f"{one.version} {figures.change(one.ratio)} {one.verdict.value}" for one in line.changes
+        f"{one.version} {figures.step(one.ratio, one.after)} {one.verdict.value}" for one in line.changes
     )
     return f"{points}. Changes: {changes or 'none'}."
