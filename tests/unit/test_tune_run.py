@@ -10,6 +10,8 @@ from tests.unit.scripted import ends, sources
 from tests.unit.tunable import TunableMachine, a_search
 
 from ktrial import errors
+from ktrial.machines.kvm import KvmMachine
+from ktrial.machines.kvm_probe import KvmProbe
 from ktrial.model.machine import Boot
 from ktrial.model.search import Search
 from ktrial.model.study import Study
@@ -177,6 +179,17 @@ def test_an_objective_that_is_not_measured_ends_the_search_at_once(store: Store)
     with pytest.raises(errors.ObjectiveMissing, match="does not measure 'rps'"):
         run_search(study, store=store, machine=machine, sources=sources())
     assert len(machine.ran) == 1
+
+
+def test_without_kvm_the_reason_is_told_before_anything_is_measured(store: Store) -> None:
+    machine = KvmMachine(probe=KvmProbe(usable=False, reason="a probe guest got nowhere"))
+    with pytest.raises(errors.KvmUnusable, match="a probe guest got nowhere"):
+        with_space(a_search("vm.swappiness", kind="kvm"), machine, sources(), Silent())
+    # For a boot parameter alone no guest is looked into.
+    study = with_space(a_search("boot:nohz=off", kind="kvm"), machine, sources(), Silent())
+    with pytest.raises(errors.KvmUnusable, match="a probe guest got nowhere"):
+        run_search(study, store=store, machine=machine, sources=sources())
+    assert store.trials(store.study(study)) == ()
 
 
 def test_limits_that_no_configuration_meets_end_it_before_the_budget_is_spent(store: Store) -> None:
