@@ -35,12 +35,15 @@ RUSAGE = {"utime_ns": 4e6, "stime_ns": 8e7, "minflt": 52.0, "nvcsw": 1000.0, "ma
 
 
 SAMPLED = ["diskstats", "meminfo", "pressure", "slabinfo", "softirqs"]
+BESIDE = ["off-cpu", "page-cache", "perf-stat", "read-ahead"]
 """What is only sampled on the host."""
 
 
 def test_every_monitor_is_found_by_its_name() -> None:
     known, warnings = monitors.found()
-    assert list(known) == [*SAMPLED[:3], "rusage", "schedstat", *SAMPLED[3:], "stat", "vmstat"]
+    files = [*SAMPLED[:3], "rusage", "schedstat", *SAMPLED[3:], "stat", "vmstat"]
+    assert list(known) == sorted((*files, *BESIDE))
+    assert list(monitors.beside()) == BESIDE
     assert all(monitor.summary for monitor in known.values())
     assert warnings == ()
 
@@ -107,7 +110,7 @@ def test_a_broken_plugin_warns_and_stops_nothing(plugins: list[EntryPoint], valu
     plugins.append(EntryPoint("broken", value, "ktrial.monitors"))
     try:
         known, (warning,) = monitors.found()
-        assert len(known) == 4 + len(SAMPLED)
+        assert len(known) == 4 + len(SAMPLED) + len(BESIDE)
         assert warning.kind is WarningKind.PLUGIN_BROKEN
         assert "the monitor broken (" in warning.text
     finally:

@@ -28,7 +28,8 @@ PUBLIC = {
         KnobNotMounted KnobNotOnMachine KnobNotTaken KnobRefused KnobRounded KtrialError KvmUnusable
         LibraryNotFound LimitNotSet ListsOutOfDate MachineError MachineFailedCheck MachineStopped
         MachineToolMissing MeasurementsDamaged MeasurementsTooLarge MeasurementsUnreadable
-        MetricNotFound MetricNotMeasured ModulesUnusable NewerStore NoDebianSource NoHostKernel
+        MetricNotFound MetricNotMeasured ModulesUnusable MonitorError
+        MonitorFailed MonitorUnusable NewerStore NoDebianSource NoHostKernel
         NoKernelInRange NoMarkedRegion NoMatrix NoMeasurements NoPluginHere NoRecipe
         NoSpaceForSnapshot NoSuchBackend NoSuchBuild NoSuchRelease NoSuchSource NoSymbolsInGuest
         NoValidConfiguration NotAKernel NotASource NotAStore NotATune NotCounted NotInForce
@@ -107,6 +108,9 @@ PUBLIC = {
     "ktrial.model.measurements": """
         Family Group Imported IndexRow Rounded Score Summary
     """,
+    "ktrial.model.monitored": """
+        Monitored
+    """,
     "ktrial.model.profile": """
         CacheCounts CallNode CycleModel FunctionCount OperationCounts PROGRAM PageCount PluginCounts
         ProgramCount RegionCounts StringCounts TaskCount UNKNOWN inclusive_counts
@@ -154,8 +158,8 @@ PUBLIC = {
         WorkloadUse short_labels
     """,
     "ktrial.target": """
-        Collect Failure LoadModule LocalTarget MakeDirectory Mount Push Read Run SampledFiles Sampling
-        Start Step StepResult Stop Target Walk Write
+        Beside Collect Failure LoadModule LocalTarget MakeDirectory Mount Push Read Run SampledFiles Sampling
+        Start Step StepResult Stop Target Walk Watcher Write
     """,
     "ktrial.knobs": """
         Applied Changes Ending Entry Found Journal LEFT Lister Owner Setting Stage System Undone
@@ -181,8 +185,8 @@ PUBLIC = {
         descriptions find found
     """,
     "ktrial.monitors": """
-        AnyMonitor Monitor SampledMonitor Watched costly_files counters found sampled_files
-        series watched_files
+        AnyMonitor BesideMonitor Monitor Prepared SampledMonitor Watched beside costly_files counters
+        found sampled_files series watched_files
     """,
     "ktrial.stats": """
         Arm answer compare

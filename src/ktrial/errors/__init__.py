@@ -159,6 +159,7 @@ from ktrial.errors.machines import (
     TooManyCpus,
     UnknownMachine,
 )
+from ktrial.errors.monitors import MonitorError, MonitorFailed, MonitorUnusable
 from ktrial.errors.store import (
     NewerStore,
     NoSuchBackend,
@@ -325,6 +326,9 @@ __all__ = [
     "MetricNotFound",
     "MetricNotMeasured",
     "ModulesUnusable",
+    "MonitorError",
+    "MonitorFailed",
+    "MonitorUnusable",
     "NewerStore",
     "NoDebianSource",
     "NoHostKernel",

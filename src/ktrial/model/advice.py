@@ -22,6 +22,10 @@ class WarningKind(StrEnum):
     """One perturbation only: nothing tells an effect from an accident of layout."""
     MISSING_WORKLOAD = "missing-workload"
     COUNTERS_MISSING = "counters-missing"
+    EVENTS_LEFT_OUT = "events-left-out"
+    """A monitor does not count here all that it counts elsewhere."""
+    MONITOR_COST = "monitor-cost"
+    """By how much a monitor slows down what it watches: a note, since the study's numbers are without it."""
     PLUGIN_BROKEN = "plugin-broken"
     """An outside machine, workload or importer that cannot be loaded."""
     ENVIRONMENT = "environment"
@@ -59,7 +63,7 @@ class WarningKind(StrEnum):
     """A results file with parts that could not be used."""
 
 
-NOTES = frozenset({WarningKind.WHOLE_STEP})
+NOTES = frozenset({WarningKind.WHOLE_STEP, WarningKind.EVENTS_LEFT_OUT, WarningKind.MONITOR_COST})
 """What is said so that a result is read for what it is; nothing is wrong with the data."""
 
 

@@ -1,19 +1,21 @@
 """What is watched while a workload runs. One module a monitor.
 
 A monitor is a module here, or an entry point in the group `ktrial.monitors`, with an object `MONITOR`. There
-are two kinds. A Monitor names counters that are read before and after a program, on every machine. A
-SampledMonitor understands the text of files that are read at several moments, on the machine `host`.
+are three kinds. A Monitor names counters that are read before and after a program, on every machine. A
+SampledMonitor understands the text of files that are read at several moments. A BesideMonitor is a program
+that watches others, on the machine `host`, for studies that ask for it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ktrial import extensions
 from ktrial.model.advice import DataWarning
 from ktrial.model.series import Series
 from ktrial.monitors import sampled
 from ktrial.monitors.sampled import Reading, Texts
+from ktrial.target import Beside
 
 Watched = Mapping[str, Mapping[str, tuple[float, ...]]]
 """File → line's first word → by how much each number on that line rose (StepResult.watched)."""
@@ -74,7 +76,42 @@ class SampledMonitor(Protocol):
         ...
 
 
-AnyMonitor = Monitor | SampledMonitor
+class Prepared(NamedTuple):
+    """How a program is run that watches others, as it was found to work here."""
+
+    beside: Beside
+    program: str
+    """Its version and what it was asked for: a trial keeps that."""
+    warnings: tuple[DataWarning, ...] = ()
+    """What it cannot watch here."""
+
+
+@runtime_checkable
+class BesideMonitor(Protocol):
+    """A program that watches others from outside while they run."""
+
+    @property
+    def name(self) -> str:
+        """First part of its counters' names: `perf-stat` of `perf-stat.cycles`."""
+        ...
+
+    @property
+    def summary(self) -> str:
+        """What it counts, in one line."""
+        ...
+
+    def prepare(self) -> Prepared:
+        """How it is run, tried on this very system; cheap the second time. Raises MonitorUnusable."""
+        ...
+
+    def counted(self, printed: str) -> dict[str, float]:
+        """Name → by how much it rose, from what the program printed. Raises ValueError where that is none of
+        its own.
+        """
+        ...
+
+
+AnyMonitor = Monitor | SampledMonitor | BesideMonitor
 
 
 @cache
@@ -82,6 +119,11 @@ def found() -> tuple[dict[str, AnyMonitor], tuple[DataWarning, ...]]:
     """Every monitor by its name, sorted, and a warning for each plugin that is broken."""
     own = dict(_check(*item) for item in extensions.built_in(__name__, "MONITOR").items())
     return extensions.outside(_GROUP, "monitor", _check, own)
+
+
+def beside() -> dict[str, BesideMonitor]:
+    """The monitors that a study has to ask for, by name, sorted."""
+    return {name: monitor for name, monitor in found()[0].items() if isinstance(monitor, BesideMonitor)}
 
 
 def watched_files() -> tuple[str, ...]:
@@ -130,6 +172,6 @@ def _sampling() -> list[SampledMonitor]:
 
 
 def _check(_name: str, found: object) -> tuple[str, AnyMonitor]:
-    if not isinstance(found, Monitor | SampledMonitor):
+    if not isinstance(found, AnyMonitor):
         raise TypeError("it is no monitor")
     return found.name, found

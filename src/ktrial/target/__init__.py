@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ktrial.target.local import LocalTarget
 from ktrial.target.steps import (
+    Beside,
     Collect,
     Failure,
     LoadModule,
@@ -26,8 +27,10 @@ from ktrial.target.steps import (
     Walk,
     Write,
 )
+from ktrial.target.watcher import Watcher
 
 __all__ = [
+    "Beside",
     "Collect",
     "Failure",
     "LoadModule",
@@ -45,6 +48,7 @@ __all__ = [
     "Stop",
     "Target",
     "Walk",
+    "Watcher",
     "Write",
 ]
 

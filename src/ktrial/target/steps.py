@@ -33,6 +33,18 @@ class Sampling(Model):
     """0: only before and after. A program that is shorter is not interrupted."""
 
 
+class Beside(Model):
+    """A program that watches others from outside: from before the first of a row until after the last."""
+
+    name: str
+    argv: tuple[str, ...]
+    """`{pid}` in an argument stands for the process whose descendants are watched."""
+    say: str = ""
+    """Written to its standard input once it runs; empty: it has none."""
+    ready: str
+    """A text in what it prints on its standard output as soon as it watches."""
+
+
 class Run(Model):
     """Run a program to its end. The files in `watch` are read before and after."""
 
@@ -50,6 +62,8 @@ class Run(Model):
     """Kernel files of counters (`/proc/vmstat`); one that is not there is left out of the result."""
     sample: Sampling | None = Field(default=None, exclude_if=lambda found: found is None)
     """None: nothing is read over time."""
+    beside: tuple[Beside, ...] = Field(default=(), exclude_if=lambda found: not found)
+    """Machine host: what watches it, and all that is run with it."""
 
 
 class Start(Model):
@@ -203,6 +217,8 @@ class StepResult(Model):
     has the rises of the whole row: to read them between two runs would slow the second one."""
     sampled: SampledFiles | None = Field(default=None, exclude_if=lambda found: found is None)
     """Run: what was sampled. On the machine `host`, the last of a row of equal runs has it for the row."""
+    beside: dict[str, str] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    """Run, on the machine `host`: Beside.name → what it printed; the last of the watched runs has it."""
     region: RegionCounts | None = Field(default=None, exclude=True)
     """Run: what the QEMU plugin counted in the program's marked region, or around the whole program where it
     marks none; the guest knows nothing of it. None where nothing was counted."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ktrial.errors import GuestProgramsMissing, MachineError, MachineStopped
 from ktrial.machines.exact.process import memory_file
-from ktrial.target import Run, StepResult
+from ktrial.target import Beside, Run, StepResult, Watcher
 
 PROGRAM = "launch"
 
@@ -61,7 +61,8 @@ class Launchers:
 
         Where the same one follows itself, the last of such a row has the counters of the whole row.
         Between the start of the first program and the end of the last this process does nothing.
-        Raises MachineStopped, or MachineError where the launcher itself fails.
+        Programs that are to watch them are started before, and ended after: the last result has what they
+        printed. Raises MachineStopped, MonitorFailed, or MachineError where the launcher itself fails.
         """
         self.check()
         order = {
@@ -72,17 +73,21 @@ class Launchers:
         }
         with memory_file("ktrial-results") as results, memory_file("ktrial-launch") as said:
             child = self._spawn(program, results, said)
-            try:
+            with contextlib.ExitStack() as beside:
+                beside.callback(self._remove, child)
+                watchers = [beside.enter_context(Watcher(each, child.pid)) for each in _beside(runs)]
+                for watcher in watchers:
+                    watcher.wait_until_ready(self.check)
                 status = self._finish(child, json.dumps(order).encode() + b"\n")
-            finally:
-                self._remove(child)
+                self.check()
+                printed = {watcher.name: watcher.end() for watcher in watchers}
             self.check()
             found = tuple(StepResult.model_validate_json(line) for line in _lines(results))
             if status or len(found) < len(runs):
                 last = _text(said).strip() or "it said nothing"
                 problem = f"the launcher ended with status {status}: {last}"
                 raise MachineError(machine=self._machine, problem=problem)
-            return found
+            return _with_printed(found, printed)
 
     def _spawn(self, program: Path, results: int, said: int) -> subprocess.Popen[bytes]:
         try:
@@ -116,6 +121,14 @@ class Launchers:
         child.wait()
 
 
+def _beside(runs: Sequence[tuple[int, Run]]) -> tuple[Beside, ...]:
+    return tuple(dict.fromkeys(each for _, run in runs for each in run.beside))
+
+
+def _with_printed(found: tuple[StepResult, ...], printed: dict[str, str]) -> tuple[StepResult, ...]:
+    return (*found[:-1], found[-1].model_copy(update={"beside": printed})) if printed else found
+
+
 def _rows(runs: Sequence[tuple[int, Run]]) -> list[dict[str, object]]:
     """Runs of the same program with numbers that follow each other are told once."""
     rows: list[tuple[int, int, Run]] = []
@@ -134,7 +147,7 @@ def _row(first: int, times: int, run: Run) -> dict[str, object]:
 
 def _told(run: Run) -> dict[str, object]:
     """As the launcher reads it. The layout stays as this system has it: random, or not."""
-    return run.model_dump(mode="json", exclude={"do"})
+    return run.model_dump(mode="json", exclude={"do", "beside"})
 
 
 def _hang_up(child: subprocess.Popen[bytes]) -> None:
