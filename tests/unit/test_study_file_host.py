@@ -13,7 +13,7 @@ from ktrial.model.study import Study
 from ktrial.report.study_toml import study_toml
 from ktrial.runner.study_file import load
 
-MACHINES = replace(KNOWN, machines=("exact", "host", "kvm"))
+MACHINES = replace(KNOWN, machines=("exact", "host", "kvm"), monitors=("off-cpu", "perf-stat"))
 SETTING = '[factors."vm.swappiness"]\nlevels = [60, 10]\n'
 KERNELS = '[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]\n'
 
@@ -56,6 +56,9 @@ def test_a_study_under_kvm_may_allow_emulated_time(tmp_path: Path) -> None:
         ('kernel = "debian:6.12"', '"kernel" means nothing on the machine host'),
         ('memory = "1G"', '"memory" means nothing on the machine host'),
         ('boot = ["quiet"]', '"boot" means nothing on the machine host'),
+        ('monitors = ["perf-stats"]', 'did you mean "perf-stat"?'),
+        ('monitors = ["off-cpu", "off-cpu"]', "off-cpu is here twice"),
+        ('monitors = "off-cpu"', 'allowed: a list of monitors: ["perf-stat", "off-cpu"]'),
     ],
 )
 def test_a_mistake_in_the_machine_is_named(tmp_path: Path, keys: str, said: str) -> None:
@@ -76,14 +79,16 @@ def test_what_needs_a_boot_cannot_be_a_factor_on_this_system(tmp_path: Path, fac
         host(tmp_path, "", factor)
 
 
-@pytest.mark.parametrize("key", ["pin = [1]", "allow_emulated_time = true"])
+@pytest.mark.parametrize("key", ["pin = [1]", "allow_emulated_time = true", 'monitors = ["perf-stat"]'])
 def test_exact_mode_has_no_use_for_keys_of_real_time(tmp_path: Path, key: str) -> None:
     with pytest.raises(StudyMistake, match="means nothing on the machine exact"):
         read(tmp_path, f"[machine]\n{key}\n{KERNELS}")
 
 
 def test_the_study_file_of_a_report_reads_as_the_same_study(tmp_path: Path) -> None:
-    first = host(tmp_path, 'pin = [0]\ncgroup = { cpus = 0.5, memory = "64M" }\nsample_every = "0.1 s"')
+    limits = 'cgroup = { cpus = 0.5, memory = "64M" }'
+    first = host(tmp_path, f'pin = [0]\n{limits}\nsample_every = "0.1 s"\nmonitors = ["off-cpu"]')
+    assert first.machine.monitors == ("off-cpu",)
     again = tmp_path / "again.toml"
     again.write_text(study_toml(first))
     assert load(again, MACHINES) == first

@@ -17,7 +17,7 @@ def tell_broken(warnings: Iterable[DataWarning]) -> None:
 
 def known() -> Known:
     """Everything that is installed. Plugins that are broken are told, and left out."""
-    from ktrial import machines, workloads
+    from ktrial import machines, monitors, workloads
     from ktrial.kernels.provider import provider_of
 
     def build(source: str, **parts: Any) -> Build:
@@ -36,4 +36,5 @@ def known() -> Known:
         kernel_name=kernel_name,
         check=workloads.check,
         build=build,
+        monitors=monitors.beside().keys(),
     )

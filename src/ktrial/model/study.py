@@ -73,6 +73,8 @@ class MachineSettings(Model):
     # Left out where it is the default: the digest of a study must stay what it was.
     sample_ns: int = Field(default=0, ge=0, exclude_if=lambda found: not found)
     """Nanoseconds, in a guest its own, between two readings of the monitors while programs run; 0: none."""
+    monitors: tuple[str, ...] = Field(default=(), exclude_if=lambda found: not found)
+    """Machine host: programs that watch the workloads, each in a run of its own."""
 
 
 class Stopping(StrEnum):

@@ -10,6 +10,7 @@ from ktrial.model.base import Model
 from ktrial.model.design import PlannedTrial
 from ktrial.model.environment import Environment
 from ktrial.model.kernel_profile import Profile
+from ktrial.model.monitored import Monitored
 from ktrial.model.series import Sampled
 from ktrial.model.workload import Sample
 
@@ -60,6 +61,8 @@ class Provenance(Model):
     """Programs that are not ktrial's: their versions and the arguments that they were run with."""
     environment: Environment | None = None
     """In real time: this host just before the trial. None in exact mode, which does not mind it."""
+    monitored: tuple[Monitored, ...] = Field(default=(), exclude_if=lambda found: not found)
+    """Machine host: what the workloads measured while programs watched them, and without."""
 
 
 class CounterDelta(Model):

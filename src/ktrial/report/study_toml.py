@@ -81,6 +81,8 @@ def _real_time(machine: MachineSettings) -> dict[str, Any]:
     found: dict[str, Any] = {"pin": machine.pin}
     if machine.sample_ns:
         found["sample_every"] = f"{machine.sample_ns / 1e6!r} ms"
+    if machine.monitors:
+        found["monitors"] = machine.monitors
     if machine.allow_emulated_time:
         found["allow_emulated_time"] = True
     if machine.cgroup:

@@ -40,6 +40,8 @@ class Job:
     """For the workload in the guest, and set after the disk is made."""
     in_force: tuple[InForce, ...] = ()
     """What is loaded or looked at around all that, and verified."""
+    monitors: tuple[str, ...] = ()
+    """What watches the workload, each in a run of its own."""
 
     @property
     def before(self) -> tuple[Step, ...]:
@@ -149,10 +151,13 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources
         boot = common.model_copy(update={"files": _once((*common.files, *files))}) if files else common
         machine = study.machine
         limits = None if machine.kind == _THIS_SYSTEM else machine.cgroup
+        watchers = machine.monitors
         around = in_force(study, treatment, kernel, boot.parameters)
         if machine.disk:
             around += (DiskSettings(machine.disk),)
-        made.append(Job(use.label, with_levels, workload, boot, settings, machine.disk, limits, around))
+        made.append(
+            Job(use.label, with_levels, workload, boot, settings, machine.disk, limits, around, watchers)
+        )
     return tuple(made)
 
 

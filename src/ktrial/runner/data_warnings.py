@@ -6,7 +6,7 @@ from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.verdict import Comparison
-from ktrial.runner import environment
+from ktrial.runner import environment, monitoring
 from ktrial.runner.missing import failures
 from ktrial.stats.comparable import kernel_difference, machine_difference, warn
 
@@ -22,6 +22,7 @@ def warnings_of(study: Study, trials: _Trials, comparisons: Sequence[Comparison]
         *_missing_workloads(study, trials),
         *_spread(study, comparisons),
         *environment.warnings_of(study, trials),
+        *monitoring.costs(trial for of_treatment in trials.values() for trial in of_treatment),
         *(
             warning
             for of_treatment in trials.values()

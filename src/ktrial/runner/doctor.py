@@ -61,6 +61,7 @@ def examine(progress: Progress) -> Iterator[Check]:
     yield _debian_kernels()
     progress("trying KVM")
     yield _kvm()
+    yield from _monitors(progress)
     yield _room("cache", _cache_directory(), _CACHE_ROOM, "KTRIAL_CACHE")
     yield _room("store", _store_directory(), _STORE_ROOM, "KTRIAL_STORE")
     yield _memory()
@@ -152,6 +153,23 @@ def _kvm_remedy(device: Path) -> str:
     if not os.access(device, os.R_OK | os.W_OK):
         return f"sudo adduser {getpass.getuser()} kvm, then log in again"
     return "a host whose KVM runs guests (nested virtualization often does not)"
+
+
+def _monitors(progress: Progress) -> Iterator[Check]:
+    """What can watch programs of this system, beside the kernel's own files."""
+    from ktrial import monitors
+
+    for name, monitor in monitors.beside().items():
+        progress(f"trying the monitor {name}")
+        try:
+            prepared = monitor.prepare()
+        except KtrialError as error:
+            problem = str(error.facts.get("problem", error.message))
+            remedy = str(error.facts.get("remedy", ""))
+            yield Check(name=f"monitor {name}", state=State.LIMITED, found=problem, remedy=remedy)
+        else:
+            left_out = "".join(f"; {each.text.removeprefix(f'{name}: ')}" for each in prepared.warnings)
+            yield Check(name=f"monitor {name}", state=State.FINE, found=f"{prepared.program}{left_out}")
 
 
 def _cache_directory() -> Path:

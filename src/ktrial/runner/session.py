@@ -13,7 +13,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.record import StudyRecord
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
-from ktrial.runner import kernel_steps, timed
+from ktrial.runner import kernel_steps, monitoring, timed
 from ktrial.runner.boots import Job, builds_of, check_workloads, jobs_of, kernel_name, kernel_names
 from ktrial.runner.builds import misconfigured, numbered
 from ktrial.runner.host_problems import HOST_PROBLEMS
@@ -75,6 +75,7 @@ def run(
         try:
             machine.check()
             check_workloads(study, session.sources)
+            monitoring.check(study)
             session.run(interruption, trials_at_once(machine, jobs))
         except KeyboardInterrupt:
             raise session.interrupted() from None

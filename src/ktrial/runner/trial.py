@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
 
 from ktrial import __version__, monitors
@@ -28,10 +29,11 @@ from ktrial.model.environment import Environment
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.monitored import Monitored
 from ktrial.model.series import Sampled
 from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
 from ktrial.model.workload import Sample
-from ktrial.runner import environment
+from ktrial.runner import environment, monitoring
 from ktrial.runner.boots import Job
 from ktrial.runner.host_problems import HOST_PROBLEMS
 from ktrial.runner.kernel_symbols import KernelSymbols
@@ -123,6 +125,7 @@ class _Notes:
     sampled: list[Sampled] = field(default_factory=list)
     warnings: list[DataWarning] = field(default_factory=list)
     programs: dict[str, str] = field(default_factory=dict)
+    monitored: list[Monitored] = field(default_factory=list)
     environment: Environment | None = None
 
     def failed(self, error: KtrialError | SettingRefused, workload: str = "") -> None:
@@ -151,7 +154,11 @@ class _Notes:
             warnings=(*machine_warnings(self.identity, self.kernel), *dict.fromkeys(self.warnings)),
             console=self.console,
             provenance=_provenance(self.kernel, self.identity).model_copy(
-                update={"programs": self.programs, "environment": self.environment}
+                update={
+                    "programs": self.programs,
+                    "environment": self.environment,
+                    "monitored": tuple(self.monitored) if valid else (),
+                }
             ),
             started=self.started,
             seconds=time.monotonic() - self.clock,
@@ -162,13 +169,35 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: _Note
     with machine.start(boot) as target:
         for job in jobs:
             try:
-                _do(target, machine, job, notes)
+                _do_and_watch(target, machine, job, notes)
             except (*_FAILURES, SettingRefused) as error:
                 notes.failed(error, job.label if isinstance(error, GuestError) else "")
             finally:
                 notes.identity = target.identity
             if notes.outcome is Outcome.REFUSED:
                 return
+
+
+def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None:
+    """One job, and its programs once more for each monitor: before it in every other block."""
+    steps = job.workload.steps(job.use, machine.mode, notes.planned.perturbation)
+    watched_first = notes.planned.block % 2 == 1
+    watch = partial(monitoring.watched, target, machine.mode, job, _watched(steps, job.boot.sample_ns))
+    watched = watch() if watched_first else ()
+    _do(target, machine, job, notes)
+    for each in watched or watch():
+        _keep_watched(each, job, notes)
+
+
+def _keep_watched(watched: monitoring.Watched, job: Job, notes: _Notes) -> None:
+    counted = {one.name: one.delta for one in notes.counters if one.workload == job.label}
+    notes.counters += [
+        CounterDelta(workload=job.label, name=name, delta=delta)
+        for name, delta in sorted(watched.deltas(counted.get(OPERATIONS, 0.0)).items())
+    ]
+    notes.monitored += watched.beside(sample for sample in notes.samples if sample.workload == job.label)
+    notes.programs |= {watched.monitor: watched.program} if watched.program else {}
+    notes.warnings += watched.warnings
 
 
 def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None:

@@ -39,6 +39,8 @@ class Known:
     """The workload's own last word on a use. Raises WorkloadError."""
     build: Requests
     """What a study's table of a kernel asks for. Raises BuildError."""
+    monitors: Collection[str] = ()
+    """Those that watch programs from outside."""
 
 
 def parameter_problem(parameter: Parameter, value: LevelValue) -> str:

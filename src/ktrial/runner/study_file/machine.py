@@ -21,15 +21,15 @@ RUNNING_KERNEL = "running"
 """What studies on it have for a kernel."""
 
 _WHY = {
-    HOST: "it is this system, as it runs (its keys are pin, cgroup, limit_seconds, sample_every)",
+    HOST: "it is this system, as it runs (its keys are pin, cgroup, limit_seconds, sample_every, monitors)",
     "exact": "it counts instructions, wherever it runs",
-    "kvm": "its programs run in a guest; pin holds QEMU",
+    "kvm": "its programs run in a guest; pin holds QEMU, and monitors watch programs of this system",
 }
-_FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every"})
+_FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every", "monitors"})
 _NOT_FOR = {
     HOST: frozenset(MachineTable.model_fields) - _FOR_HOST,
-    "exact": frozenset({"pin", "allow_emulated_time"}),
-    "kvm": frozenset({"count"}),
+    "exact": frozenset({"pin", "allow_emulated_time", "monitors"}),
+    "kvm": frozenset({"count", "monitors"}),
 }
 """Machine → keys of `[machine]` that mean nothing there."""
 _BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY}) | BUILD_KINDS
@@ -43,6 +43,7 @@ def machine_settings(
     if table.kind not in known.machines:
         mistakes.unknown(("machine", "kind"), "machine", table.kind, sorted(known.machines))
     _check_keys(table, mistakes)
+    _check_monitors(table, known, mistakes)
     if table.kernel and (problem := kernel_problem(table.kernel, known)):
         mistakes.add(("machine", "kernel"), problem)
     return MachineSettings(
@@ -62,6 +63,7 @@ def machine_settings(
         cgroup=_cgroup(table, mistakes),
         allow_emulated_time=table.allow_emulated_time,
         sample_ns=round(units.interval(table.sample_every) * 1e9) if table.sample_every else 0,
+        monitors=tuple(table.monitors),
     )
 
 
@@ -114,6 +116,14 @@ def _check_keys(table: MachineTable, mistakes: Mistakes) -> None:
     for place, cpu in enumerate(table.pin):
         if cpu in table.pin[:place]:
             mistakes.add(("machine", "pin", place), f"CPU {cpu} is here twice")
+
+
+def _check_monitors(table: MachineTable, known: Known, mistakes: Mistakes) -> None:
+    for place, name in enumerate(table.monitors if table.kind == HOST else ()):
+        if name not in known.monitors:
+            mistakes.unknown(("machine", "monitors", place), "monitor", name, sorted(known.monitors))
+        elif name in table.monitors[:place]:
+            mistakes.add(("machine", "monitors", place), f"{name} is here twice")
 
 
 def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistakes: Mistakes) -> None:
