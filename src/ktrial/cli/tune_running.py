@@ -132,6 +132,7 @@ def _searched(study: Study, store: Store, machine: Machine, sources: Sources, wa
         study,
         messages(),
         done=len(_stored(study, store)),
+        told_before=frozenset(prospects(plan)),
         look=(lambda: _plan(study, machine, measured_noise(study, _stored(study, store))))
         if noise_is_new
         else None,
@@ -157,10 +158,11 @@ def _plan(study: Study, machine: Machine, known: Known) -> dict[str, object]:
     if runs is None and known.seconds and search.budget.seconds:
         runs = int(search.budget.seconds / known.seconds)
     found = None
-    if runs is not None and (exact or noise):
-        found = outlook(
-            space, search.goal, runs, noise or 0.0, perturbations=study.perturbations if exact else 1
-        )
+    if runs is not None:
+        # How the budget is shared does not follow from the noise: a budget that is too small is told at once.
+        assumed = 0.0 if exact else noise or _SOME_NOISE
+        perturbations = study.perturbations if exact else 1
+        found = outlook(space, search.goal, runs, assumed, perturbations=perturbations)
     seconds = search.budget.seconds
     if seconds is None and known.seconds and runs is not None:
         seconds = runs * known.seconds / search.at_once
@@ -176,7 +178,7 @@ def _plan(study: Study, machine: Machine, known: Known) -> dict[str, object]:
         "at_once": search.at_once,
         "noise": noise,
         "noise_from": "exact mode" if exact else known.source,
-        "smallest_effect": found.smallest_effect if found else None,
+        "smallest_effect": found.smallest_effect if found and noise is not None else None,
         "shares": vars(found.shares) if found else None,
         "run_seconds": known.seconds,
         "seconds": seconds,
@@ -184,6 +186,7 @@ def _plan(study: Study, machine: Machine, known: Known) -> dict[str, object]:
 
 
 _SECONDS_BETWEEN_LINES = 2.0
+_SOME_NOISE = 0.02
 
 
 @dataclass
@@ -194,6 +197,8 @@ class _Watch(Silent):
     console: "Console"
     done: int = 0
     """Runs of an earlier part of this search, which are not told again."""
+    told_before: frozenset[str] = frozenset()
+    """What was said of the budget."""
     look: Callable[[], dict[str, object]] | None = None
     """The plan anew, once the baseline's first runs have shown the noise; None: it was known before."""
     began: float = field(default_factory=time.monotonic)
@@ -215,7 +220,8 @@ class _Watch(Silent):
         if stage.purpose is not Purpose.CALIBRATE and self.look:
             look, self.look = self.look, None
             for line in prospects(look()):
-                self.console.print(line)
+                if line not in self.told_before:
+                    self.console.print(line)
         if stage.text and stage.done >= self.done:
             self.console.print(one_line(stage.text))
         if not stage.text and stage.done > self.done:

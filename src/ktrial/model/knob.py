@@ -40,7 +40,7 @@ class Safety(StrEnum):
     SECURITY = "security"
     """Some values open the system to attacks."""
     DURABILITY = "durability"
-    """Some values lose data, or the system itself, when power or memory fails."""
+    """Some values lose data, or the system itself, when power, memory or a real-time task fails."""
 
 
 class _Versioned(Model):

@@ -1,7 +1,7 @@
 """The scheduler: slices, migration, real-time limits, NUMA balancing, workqueues."""
 
 from ktrial.knobs.declare import DEBUG_SCHED, TO_DEBUGFS, file, scheduler, sysctl
-from ktrial.model.knob import Allowed, Default, Knob, KnobKind, Place, Successor
+from ktrial.model.knob import Allowed, Default, Knob, KnobKind, Place, Safety, Successor
 
 _SCALED = "CPUs: this for one, twice as much for two or three, three times for four to seven…"
 _RENAMED = "e4ec3318a17f sched/debug: Rename sysctl_sched_min_granularity to sysctl_sched_base_slice"
@@ -9,6 +9,8 @@ _WITH_LIMITS = (Allowed(since="5.13"), Allowed(minimum=100_000, maximum=1_000_00
 """debugfs takes any 32-bit number; the sysctls before it had limits."""
 _DEBUG = "Documentation/scheduler/sched-debug.rst"
 _RT = "Documentation/scheduler/sched-rt-group.rst"
+_STARVES = Safety.DURABILITY
+"""Without a limit, or with a wide one, a real-time task that runs away leaves nobody a CPU."""
 _WORKQUEUE = "Documentation/core-api/workqueue.rst"
 
 
@@ -166,6 +168,7 @@ KNOBS = (
         maximum=1_000_000,
         unit="us",
         coupled=("kernel.sched_rt_period_us",),
+        safety=_STARVES,
         documentation=_RT,
     ),
     sysctl(
@@ -175,6 +178,7 @@ KNOBS = (
         minimum=1,
         unit="us",
         coupled=("kernel.sched_rt_runtime_us",),
+        safety=_STARVES,
         documentation=_RT,
     ),
     sysctl(

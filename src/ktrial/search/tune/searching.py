@@ -222,7 +222,8 @@ class _Search:
         runs = self.ledger.observations
         failed = [each for each in runs if self.scores.failure(each)]
         if failed:
-            text = f"{len(failed)} of {len(runs)} runs failed, the first: {self.scores.failure(failed[0])}"
+            reason = self.scores.failure(failed[0]).rstrip(".")
+            text = f"{len(failed)} of {len(runs)} runs failed, the first: {reason}"
             advice = "their configurations are no answer; a narrower range leaves more runs for the rest"
             found.append(DataWarning(kind=WarningKind.FAILED_TRIALS, text=text, advice=advice))
         return tuple(found)
