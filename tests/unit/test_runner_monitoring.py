@@ -195,18 +195,25 @@ def test_the_cost_is_the_mean_of_the_logarithms_with_student_s_interval() -> Non
     assert note.kind is WarningKind.MONITOR_COST
     assert note.is_note
     assert note.text == (
-        f"off-cpu costs fork +3.0 % (latency, 95 % interval −{-math.expm1(low) * 100:.1f} % to "
-        f"+{math.expm1(high) * 100:.1f} %, 3 pairs of runs with and without it)"
+        f"off-cpu costs fork +3.0 % (latency; 95 % interval −{-math.expm1(low) * 100:.1f} % to "
+        f"+{math.expm1(high) * 100:.1f} %; 3 pairs of runs)"
     )
 
 
 def test_the_cost_from_one_pair_has_no_interval_and_that_of_equal_pairs_is_exact() -> None:
     (one,) = monitoring.costs(with_costs(cost(100, 101)))
-    assert one.text == "off-cpu costs fork +1.0 % (latency, 1 pair of runs with and without it)"
+    assert one.text == "off-cpu costs fork +1.0 % (latency; 1 pair of runs)"
     (equal,) = monitoring.costs(with_costs(cost(100, 101), cost(100, 101)))
     assert "95 % interval +1.0 % to +1.0 %" in equal.text
     assert monitoring.costs(with_costs(cost(0, 1))) == ()
     assert monitoring.costs([a_trial()]) == ()
+
+
+def test_a_monitor_s_cost_is_one_note_with_all_workloads() -> None:
+    other = cost(100, 99).model_copy(update={"workload": "pipe"})
+    (note,) = monitoring.costs(with_costs(cost(100, 101), other))
+    assert "costs fork +1.0 % (latency; 1 pair of runs), pipe −1.0 % (latency" in note.text
+    assert "of each pair one had it" in note.advice
 
 
 def test_the_cost_is_among_the_result_s_notes_and_survives_the_store(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from ktrial.stats.unblocked import Moments, mean_interval
 from ktrial.target import Run, Step, StepResult
 from ktrial.workloads import CountsOperations
 
+_APART = "of each pair one had it and one had not: the study's numbers are without it, its counts with it"
 _FAILURES: tuple[type[Exception], ...] = (
     *(GuestError, WorkloadError, MonitorError, MachineError),
     *(SettingRefused, ValueError),
@@ -140,18 +141,18 @@ def costs(trials: Iterable[Trial]) -> tuple[DataWarning, ...]:
     return tuple(
         DataWarning(
             kind=WarningKind.MONITOR_COST,
-            text=f"{monitor} costs {'; '.join(_cost(*of, logs) for of, logs in by_metric.items())}",
-            advice="the study's numbers are from the runs without it, its counts from those with it",
+            text=f"{monitor} costs {', '.join(_cost(*of, logs) for of, logs in by_metric.items())}",
+            advice=_APART,
         )
         for monitor, by_metric in sorted(found.items())
     )
 
 
 def _cost(workload: str, metric: str, logs: list[float]) -> str:
-    """`ls +1.8 % (wall time, 95 % interval −0.6 % to +4.2 %, 8 pairs of runs with and without it)`."""
+    """`ls +1.8 % (wall time; 95 % interval −0.6 % to +4.2 %; 8 pairs of runs)`."""
     mean = statistics.fmean(logs)
-    runs = f"{len(logs)} {'pair' if len(logs) == 1 else 'pairs'} of runs with and without it"
-    details = ", ".join(filter(None, (metric, _interval(mean, logs), runs)))
+    runs = f"{len(logs)} {'pair' if len(logs) == 1 else 'pairs'} of runs"
+    details = "; ".join(filter(None, (metric, _interval(mean, logs), runs)))
     return f"{workload} {_percent(mean)} ({details})"
 
 
