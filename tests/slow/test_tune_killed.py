@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.killing import (
+    SLOW_AND_ROOT,
     has_left_something,
     journal_in_memory,
     killed_at_a_random_instant,
@@ -18,12 +19,7 @@ from ktrial.cli import tune_running
 from ktrial.search import tune, tuning
 from ktrial.store import open_store
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.root,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root may change this system's knobs"),
-    pytest.mark.timeout(3600),
-]
+pytestmark = SLOW_AND_ROOT
 
 INSTANTS = int(os.environ.get("KTRIAL_TEST_INSTANTS", "50"))
 LONGEST_S = 1.5

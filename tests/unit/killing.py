@@ -21,6 +21,13 @@ from ktrial.knobs import Setting, System, changing, find
 from ktrial.knobs.location import CHANGES, VARIABLE
 from ktrial.target import LocalTarget, Target
 
+SLOW_AND_ROOT = [
+    pytest.mark.slow,
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root may change this system's knobs"),
+    pytest.mark.timeout(3600),
+]
+"""Marks of tests that kill at many instants."""
 ROUNDS = 2.0
 """The random instant lies within so many rounds of changes, however long one takes on this machine now."""
 

@@ -146,6 +146,9 @@ def test_nothing_to_search_is_an_error_that_says_why() -> None:
     with pytest.raises(errors.SpaceEmpty) as raised:
         made("vm.zone_reclaim_mode")
     assert "no largest value" in raised.value.advice
+    with pytest.raises(errors.SpaceEmpty) as raised:
+        made("vm.dirty_*", "vm.zone_reclaim_mode")
+    assert raised.value.advice.startswith("vm.dirty_ratio and 5 more: some of its values lose data")
 
 
 def test_boot_parameters_and_kernels_cost_more_and_come_last() -> None:

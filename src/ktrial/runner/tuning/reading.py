@@ -58,8 +58,9 @@ class Here:
         """Why the file cannot be changed; empty where it can."""
         if isinstance(self.target, LocalTarget):
             # Root may open what the kernel gives nobody the right to write, and is refused then.
-            written = os.access(path, os.W_OK) and Path(path).stat().st_mode & _WRITABLE
-            return "" if written else "its file may not be written here"
+            if not Path(path).stat().st_mode & _WRITABLE:
+                return "nobody may write its file"
+            return "" if os.access(path, os.W_OK) else "you may not write its file (sudo ktrial tune)"
         return self.refusals.get(path, "")
 
 

@@ -55,7 +55,7 @@ def with_space(study: Study, machine: Machine, sources: Sources, observer: Obser
     names = [each.name for each in wanted]
     dimensions = tuple(sorted(made.dimensions, key=lambda one: (one.cost.rank, _place(one.name, names))))
     if not dimensions:
-        reasons = "; ".join(f"{one.name}: {one.reason}" for one in made.left_out[:3])
+        reasons = _commonest(made.left_out)
         raise SpaceEmpty(**({"hint": reasons} if reasons else {}))
     space = Space(dimensions=dimensions, constraints=constraints_of(dimensions))
     found = {"space": space, "left_out": tuple(made.left_out)}
@@ -77,6 +77,18 @@ def _options(study: Study, sources: Sources, observer: Observer) -> Options | No
 
     build = study.builds.get(name)
     return Options(build, sources.builder, progress) if build else None
+
+
+def _commonest(left_out: Sequence[LeftOut]) -> str:
+    """The reasons for which most was left out: `vm.swappiness and 22 more: only root may write its file`."""
+    by_reason: dict[str, list[str]] = {}
+    for one in left_out:
+        by_reason.setdefault(one.reason, []).append(one.name)
+    most = sorted(by_reason.items(), key=lambda one: -len(one[1]))[:2]
+    return "; ".join(
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {reason}"
+        for reason, names in most
+    )
 
 
 def _place(name: str, names: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ _WIDE = 100
 _SWITCHES = (("0", "1"), ("N", "Y"), ("n", "y"), ("false", "true"), ("off", "on"))
 _WHY_UNSAFE = {
     Safety.SECURITY: "some of its values open the system to attacks",
-    Safety.DURABILITY: "some of its values lose data, or the system, when power, memory or a real-time task fails",
+    Safety.DURABILITY: "some of its values lose data or the system when power, memory or a task fails",
 }
 
 
