@@ -39,9 +39,11 @@ def history_page(
     made: Environment | None = None,
 ) -> str:
     """The page as text. `sheet`: where the style sheet lies; else it is inside the page."""
+    name, parameters = _in_two(history.workload)
     template = (made or site_environment()).get_template("history.html.j2")
     facts: dict[str, Any] = {
-        "title": history.workload,
+        "title": name,
+        "parameters": parameters,
         "eyebrow": "ktrial history",
         "question": "",
         "history": history,
@@ -53,6 +55,12 @@ def history_page(
         "foot": f"{figures.counted(sum(len(line.points) for line in history.lines), 'point')}",
     }
     return template.render(**facts)
+
+
+def _in_two(label: str) -> tuple[str, str]:
+    """`seq-read` and `path=/mnt, size=8`."""
+    name, _, parameters = label.removesuffix(")").partition("(")
+    return (name, parameters) if name and label.endswith(")") else (label, "")
 
 
 def _why_link(place: tuple[Line, Change], links: Links) -> str:

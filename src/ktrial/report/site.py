@@ -14,6 +14,7 @@ from ktrial.model.base import digest
 from ktrial.model.history import Change, History
 from ktrial.model.matrix import Matrix
 from ktrial.model.systems import Across
+from ktrial.model.workload import short_labels
 from ktrial.report import figures
 from ktrial.report.history import history_page, site_environment, style
 from ktrial.report.matrix import matrix, matrix_page
@@ -227,6 +228,7 @@ def _index(front: _Front, made: Environment) -> str:
         "title": "Kernel performance",
         "eyebrow": "ktrial",
         "question": "",
+        "short": short_labels(one.workload for one in past),
         "changes": changes[:_MOST_CHANGES],
         "workloads": [_of_workload(one) for one in past],
         "machines": front.machines,

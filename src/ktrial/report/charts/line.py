@@ -3,6 +3,7 @@
 Drawn by hand: a site has some dozens of them, and Altair takes a second for ten.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -12,9 +13,11 @@ from ktrial.report.printable import shortened
 from ktrial.report.words import VERDICTS
 
 LEFT, RIGHT, TOP, BOTTOM = 74.0, 22.0, 30.0, 58.0
+_PER_CHARACTER, _GAP = 7.0, 10.0
 HEIGHT = 240.0
 _LEAST_WIDTH, _PER_POINT, _MOST_WIDTH = 340.0, 92.0, 960.0
 _MOST_LABELS = 14
+_MOST_TICKS = 5
 _NAME = 16
 _Scale = Callable[[float], float]
 
@@ -53,6 +56,8 @@ class Picture(NamedTuple):
 
     width: float
     height: float
+    left: float
+    """Where the numbers beside the axis end, and the lines begin."""
     dots: tuple[Dot, ...]
     path: str
     """Through the versions that have a number."""
@@ -64,21 +69,24 @@ class Picture(NamedTuple):
 def picture(line: Line) -> Picture:
     """Where everything stands. The axis begins near the smallest value: a line shows changes, not sizes."""
     count = max(1, len(line.points))
-    width = max(_LEAST_WIDTH, min(_MOST_WIDTH, LEFT + RIGHT + _PER_POINT * count))
-    step = (width - LEFT - RIGHT) / count
     values = [value for point in line.points for value in point.values]
     low, high = _limits(values)
+    texts = {value: figures.number(value) for value in _ticks(low, high)}
+    left = max(LEFT, _GAP + _PER_CHARACTER * max(map(len, texts.values()), default=0))
+    width = max(_LEAST_WIDTH, min(_MOST_WIDTH, left + RIGHT + _PER_POINT * count))
+    step = (width - left - RIGHT) / count
 
     def y(value: float) -> float:
         return round(TOP + (high - value) / (high - low) * (HEIGHT - TOP - BOTTOM), 1)
 
     def x(place: float) -> float:
-        return round(LEFT + (place + 0.5) * step, 1)
+        return round(left + (place + 0.5) * step, 1)
 
     dots = tuple(_dots(line, x, y))
     return Picture(
         width=width,
         height=HEIGHT,
+        left=left,
         dots=dots,
         path="M" + "L".join(f"{dot.x},{dot.y}" for dot in dots) if dots else "",
         marks=tuple(
@@ -90,7 +98,7 @@ def picture(line: Line) -> Picture:
             )
             for one in line.changes
         ),
-        ticks=tuple(Tick(y(value), figures.number(value)) for value in _ticks(low, high)),
+        ticks=tuple(Tick(y(value), text) for value, text in texts.items()),
         description=_described(line),
     )
 
@@ -120,7 +128,11 @@ def _limits(values: list[float]) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    return [low + (high - low) * part for part in (0.1, 0.5, 0.9)]
+    """Round numbers: two to five steps of 1, 2 or 5 times a power of ten."""
+    size = 10.0 ** math.floor(math.log10(high - low))
+    step = next(part * size for part in (0.2, 0.5, 1.0, 2.0) if (high - low) / (part * size) <= _MOST_TICKS)
+    first = math.ceil(low / step)
+    return [round(place * step, 12) for place in range(first, math.floor(high / step) + 1)]
 
 
 def _described(line: Line) -> str:
