@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from ktrial.errors import (
     KnobAbsent,
@@ -193,7 +194,7 @@ class _Making:
             problem = "it needs a boot, and this machine is this system, as it runs"
             self._refuse(wanted, problem, "take --machine exact or kvm, or a knob that is set at run time")
 
-    def _refuse(self, wanted: Wanted, problem: str, advice: str) -> None:
+    def _refuse(self, wanted: Wanted, problem: str, advice: str) -> NoReturn:
         facts = {"machine": self.study.machine.kind, "problem": problem, "advice": advice}
         raise KnobNotOnMachine(knob=wanted.name, **facts)
 
