@@ -224,4 +224,4 @@ def test_the_first_script_that_the_kernel_takes_is_the_one(
         f"case $3 in */page-cache.bt) exit 1;; esac\ncat <<'END'\n{WATCHING}END\n"
         "trap 'exit 0' INT; while :; do sleep 0.05; done\n",
     )
-    assert monitor("page-cache").prepare().program == "bpftrace v0: page-cache-5.12.bt"
+    assert monitor("page-cache").prepare().program == "bpftrace v0: page-cache-tracepoints.bt"

@@ -18,6 +18,5 @@ MONITOR = _PageCache(
     "page-cache",
     "pages that reads ask for, pages that are added to the page cache, and hits (bpftrace)",
     "page-cache",
-    "page-cache-5.12",
     "page-cache-tracepoints",
 )

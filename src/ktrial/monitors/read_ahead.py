@@ -6,6 +6,5 @@ MONITOR = BpftraceMonitor(
     "read-ahead",
     "read-ahead windows in pages, and whether a miss or a mark asked for them (bpftrace)",
     "read-ahead",
-    "read-ahead-5.10",
     "read-ahead-tracepoints",
 )
