@@ -121,6 +121,14 @@ def test_the_answer_is_printed_kept_and_written(here: Here, tmp_path: Path) -> N
     assert here("tune", "--resume").status == 1
 
 
+def test_a_search_that_ended_with_an_error_is_not_gone_on_with(here: Here) -> None:
+    said = here("tune", *ON, *KNOBS, "--budget", 40, "--subject-to", "instructions<=1")
+    assert said.status == 1
+    assert "None of the first" in said.messages
+    assert "there is no search that was interrupted" in here("tune", "--resume").messages
+    assert "None of the first" in here("show", "tune-fork").messages
+
+
 def test_a_study_file_can_search_and_is_not_run_as_a_study(here: Here, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(

@@ -13,7 +13,7 @@ from ktrial.cli.progress import progress
 from ktrial.cli.terminal import messages, output, print_json, say
 from ktrial.cli.tune_shown import end
 from ktrial.cli.tune_texts import print_plan, prospects
-from ktrial.errors import HostChangeForbidden, NothingToResume
+from ktrial.errors import HostChangeForbidden, NothingToResume, TuningError
 from ktrial.machines import CountingMachine, Machine
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
@@ -27,7 +27,7 @@ from ktrial.runner.this_system import sources_for
 from ktrial.runner.tuning.known_noise import Known, known_noise, measured_noise
 from ktrial.runner.tuning.naming import wanted_of
 from ktrial.runner.tuning.space import search_of, with_space
-from ktrial.store import Store, default_location, open_store
+from ktrial.store import Store, StoredStudy, default_location, open_store
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,13 +79,10 @@ def search(study: Study, ways: Ways) -> None:
 
 def go_on(ways: Ways) -> None:
     """Go on with the newest search that has not ended. Raises NothingToResume."""
-    from ktrial.search.tuning import ended
-
     with open_store(ways.store or default_location()) as store:
         for stored in reversed(store.studies()):
             study = stored.study
-            known = bool(study.search and study.search.space)
-            if known and ended(store, stored) is None:
+            if study.search and study.search.space and _goes_on(stored, store):
                 break
         else:
             raise NothingToResume(store=store.name)
@@ -95,6 +92,15 @@ def go_on(ways: Ways) -> None:
             tuned = _searched(study, store, machine, sources, ways)
         if tuned is not None:
             _end(study, tuned, store, ways)
+
+
+def _goes_on(stored: StoredStudy, store: Store) -> bool:
+    from ktrial.search.tuning import ended
+
+    try:
+        return ended(store, stored) is None
+    except TuningError:
+        return False  # So it ended: no configuration kept a guard, say.
 
 
 def _check(study: Study, ways: Ways) -> None:
