@@ -1,11 +1,19 @@
-"""A search over a kernel's version, a boot parameter and a knob together, in exact mode on real kernels."""
+"""Searches in exact mode on real kernels: version, boot parameter and knob together; what undoes an answer."""
 
 from pathlib import Path
 
 import pytest
+from tests.guest.exact_guests import boot_of, host_program, perform
 from tests.guest.real_runs import result
+from tests.unit.tunable import a_search
 
 from ktrial import kernels
+from ktrial.machines.exact import ExactMachine
+from ktrial.report.tuning_answer import Answer, texts
+from ktrial.runner.observer import Silent
+from ktrial.runner.sources import the_real_ones
+from ktrial.runner.tuning.space import search_of, with_space
+from ktrial.target import Read, Run, Write
 
 pytestmark = [pytest.mark.guest, pytest.mark.timeout(900)]
 STUDY = """\
@@ -42,3 +50,45 @@ def test_what_matters_of_kernel_boot_parameter_and_knob_is_found(tmp_path: Path)
     assert '"release": "6.1.' in (tmp_path / "answer/answer.json").read_text()
     again = result("show", "three", *where)
     assert (again["confirmed"], again["comparisons"]) == (BEST, found["comparisons"])
+
+
+LIMITS = {"vm.dirty_bytes": "8388608", "vm.overcommit_kbytes": "1048576"}
+"""Both are 0: the ratio in their place holds. The first takes no 0, the second makes the ratio 0 with it."""
+RATIOS = ("vm.dirty_ratio", "vm.overcommit_ratio")
+
+
+def file_of(name: str) -> str:
+    return f"/proc/sys/{name.replace('.', '/')}"
+
+
+def test_undoing_a_limit_in_another_unit_brings_its_ratio_back() -> None:
+    machine, sources = ExactMachine(), the_real_ones()
+    machine.check()
+    knobs = (f"{name}=0,{value}" for name, value in LIMITS.items())
+    _, space = search_of(with_space(a_search(*knobs), machine, sources, Silent()))
+    back = {one.name: one.back for one in space.dimensions}
+    assert back == {
+        "vm.dirty_bytes": ("vm.dirty_ratio", "20"),
+        "vm.overcommit_kbytes": ("vm.overcommit_ratio", "50"),
+    }
+    answer = Answer(
+        study="limits",
+        configuration=LIMITS,
+        in_force=LIMITS,
+        defaults=dict.fromkeys(LIMITS, "0"),
+        effects={},
+        gain="",
+        paths={name: file_of(name) for name in LIMITS},
+        back={name: (file_of(other[0]), other[1]) for name, other in back.items() if other},
+    )
+    undo = "\n".join(line for line in texts(answer)["undo.sh"].splitlines() if line.startswith("printf"))
+    programs, shell = host_program("sh")
+    boot = boot_of(kernels.add("debian:6.12"), files=programs)
+    names = (*RATIOS, *LIMITS)
+    reads = tuple(Read(path=file_of(name)) for name in names)
+    writes = tuple(Write(path=file_of(name), value=value) for name, value in LIMITS.items())
+    found = perform(machine, boot, *writes, *reads, Run(argv=(shell, "-c", undo)), *reads)
+    set_, put_back = found[2:6], found[7:]
+    assert found[6].exit == 0, found[6].stderr
+    assert [one.content.strip() for one in set_] == ["0", "0", *LIMITS.values()]
+    assert [one.content.strip() for one in put_back] == ["20", "50", "0", "0"]

@@ -91,11 +91,14 @@ def _tuned(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
 def _again(store: "Store", study: "Study", tuned: "Tuned", kernel: str | None, blocks: int) -> "Study":
     from ktrial.cli.counting import BadOption
     from ktrial.cli.known import known
+    from ktrial.runner.tuning.naming import KERNEL
     from ktrial.runner.tuning.revalidation import next_revalidation, revalidation_of
 
     if kernel:
         if study.machine.kind == "host":
             raise BadOption(option="--kernel", problem="the machine host is this system, as it runs")
+        if KERNEL in (tuned.confirmed or {}):
+            raise BadOption(option="--kernel", problem="the answer itself is a kernel")
         name = known().kernel_name(kernel)
         study = study.model_copy(update={"machine": study.machine.model_copy(update={"kernel": name})})
     wanted = revalidation_of(study, tuned.space, tuned.confirmed or {}, blocks=blocks)
