@@ -1,4 +1,4 @@
-"""Searches in exact mode on real kernels: version, boot parameter and knob together; what undoes an answer."""
+"""Searches in exact mode on real kernels: version, boot parameter and knob at once; what undoes an answer."""
 
 from pathlib import Path
 
