@@ -297,7 +297,7 @@ def test_what_ktrial_measured_for_itself_is_listed_only_when_asked_for(here: Her
     here.run(*SLOW_FORK)
     said = here.run("list")
     assert said.output == ""
-    assert said.messages.endswith("for check, baseline or bisect: ktrial list --all\n")
+    assert said.messages.endswith("for check, watch, baseline or bisect: ktrial list --all\n")
     assert said.messages.startswith("3 more")
     assert here.run("list", "--json").output == "[]\n"
     names = [one["study"] for one in json.loads(here.run("list", "--all", "--json").output)]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 All = Annotated[
     bool,
-    typer.Option("--all", help="Also what check, baseline and bisect measured for themselves."),
+    typer.Option("--all", help="Also what check, watch, baseline and bisect measured for themselves."),
 ]
 
 
@@ -34,7 +34,7 @@ def list_studies(store: StoreOption = None, all_: All = False, json: Json = Fals
     elif not every:
         say(f"there is no study in {name} yet; run one: ktrial run STUDY.toml")
     if hidden := len(every) - len(rows):
-        say(f"{hidden} more that ktrial measured for check, baseline or bisect: ktrial list --all")
+        say(f"{hidden} more that ktrial measured for check, watch, baseline or bisect: ktrial list --all")
 
 
 def _is_a_users(one: "StoredStudy", planned: "Plan") -> bool:
