@@ -13,7 +13,7 @@ from ktrial.model.design import told_apart
 from ktrial.model.record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.verdict import Comparison, Interaction, Verdict
-from ktrial.model.workload import STRING_BYTES
+from ktrial.model.workload import STRING_BYTES, short_labels
 from ktrial.report import figures, interactions, series, summary, variability
 from ktrial.report.printable import one_line, shortened
 from ktrial.report.words import DIRECTIONS, MODE_NAMES, OUTCOMES, VERDICTS
@@ -122,11 +122,12 @@ def _names(rows: tuple[Comparison, ...]) -> dict[tuple[str, str], str]:
     others = {key: unit for key, unit in units.items() if key[1] != STRING_BYTES.name}
     metrics = Counter(workload for workload, _ in others)
     same_unit = len(set(others.values())) == 1
+    short = short_labels(workload for workload, _ in units)
 
     def name(workload: str, metric: str, unit: str) -> str:
         if metric == STRING_BYTES.name:
-            return _name(workload, metric, unit)
-        return _name(workload, metric if metrics[workload] > 1 else "", "" if same_unit else unit)
+            return _name(short[workload], metric, unit)
+        return _name(short[workload], metric if metrics[workload] > 1 else "", "" if same_unit else unit)
 
     return {(workload, metric): name(workload, metric, unit) for (workload, metric), unit in units.items()}
 
