@@ -148,4 +148,5 @@ def test_a_program_of_this_system_that_sleeps_is_seen_to_sleep() -> None:
         pytest.skip(done.stdout)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert SLEEP_SECONDS <= found["off-cpu.slept_ns"] / 1e9 <= 4 * SLEEP_SECONDS, found
+    # The timer is set before the program leaves the CPU, and others may have that when it is due.
+    assert 0.9 * SLEEP_SECONDS <= found["off-cpu.slept_ns"] / 1e9 <= 4 * SLEEP_SECONDS, found
