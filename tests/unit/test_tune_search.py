@@ -267,7 +267,7 @@ class TestLimits:
         goal, measuring = GOAL.model_copy(update={"guards": (guard,)}), Limited(0.01, 3, small)
         with pytest.raises(GuardsNeverMet, match=r"p99 < 0\.1"):
             tune(SMALL, goal, Budget(runs=65), measuring, 3)
-        assert len(measuring.asked) < 65 // 2
+        assert len(measuring.asked) <= 65 // 2
 
     def test_two_objectives_have_a_front(self) -> None:
         goal = Goal(
