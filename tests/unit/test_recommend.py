@@ -62,6 +62,15 @@ def test_kernels_that_lack_a_workload_are_not_judged(tmp_path: Path) -> None:
             recommend(store, ("fork", "tcp"))
 
 
+def test_of_a_set_only_what_was_measured_counts(tmp_path: Path, cli: CommandLine) -> None:
+    store = a_store(tmp_path)
+    said = cli("recommend", "--workloads", "quick", "--store", store)
+    assert said.status == 0
+    assert "not measured, and left out: syscall" in said.output
+    assert cli("recommend", "--workloads", "quick,syscall", "--store", store).status == 1, "it was named"
+    assert cli("recommend", "--workloads", "disk", "--store", store).status == 1
+
+
 def test_recommend_prints_the_table(tmp_path: Path, cli: CommandLine) -> None:
     store = a_store(tmp_path)
     said = cli("recommend", "--workloads", "fork,pipe", "--store", store)

@@ -160,12 +160,25 @@ def _baseline(installed: "Known", baseline: str | None, names: tuple[str, ...]) 
 
 def workload_names_of(texts: list[str] | None) -> list[str]:
     """`default`, `quick` and workloads, with commas between them; `default` where nothing is given."""
+    sets = _sets()
+    return list(dict.fromkeys(name for word in _words(texts) for name in sets.get(word, (word,))))
+
+
+def in_sets(texts: list[str] | None) -> set[str]:
+    """Those of the workloads that nobody named: they only belong to a set."""
+    sets, words = _sets(), _words(texts)
+    return {name for word in words for name in sets.get(word, ())} - set(words)
+
+
+def _sets() -> dict[str, tuple[str, ...]]:
     from ktrial.workloads import DEFAULT, DISK, QUICK
 
-    sets = {"default": DEFAULT, "quick": QUICK, "disk": DISK}
+    return {"default": DEFAULT, "quick": QUICK, "disk": DISK}
+
+
+def _words(texts: list[str] | None) -> list[str]:
     parts = (part for text in texts or ["default"] for part in _BETWEEN.split(text))
-    words = [part.strip() for part in parts if part.strip()]
-    return list(dict.fromkeys(name for word in words for name in sets.get(word, (word,))))
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def recommend(
 
     And which to avoid. Nothing is run, and nothing is averaged over workloads: the table is the evidence.
     """
-    from ktrial.cli.matrix import workload_names_of
+    from ktrial.cli.matrix import in_sets, workload_names_of
     from ktrial.cli.measuring import margin_of
     from ktrial.cli.terminal import output, print_json
     from ktrial.report.printable import one_line
@@ -36,7 +36,8 @@ def recommend(
 
     edge = margin_of(margin)
     with open_store(store or default_location()) as opened:
-        found = recommend_from(opened, workload_names_of(workloads), edge)
+        names, of_sets = workload_names_of(workloads), in_sets(workloads)
+        found = recommend_from(opened, names, edge, optional=of_sets)
     if json:
         print_json(found.model_dump(mode="json"))
         return
@@ -48,6 +49,8 @@ def recommend(
     for one in found.candidates:
         if one.dominated_by:
             console.print(one_line(f"{one.version}: dominated by {', '.join(one.dominated_by)}"))
+    if found.left_out:
+        console.print(one_line(f"not measured, and left out: {', '.join(found.left_out)}"))
     for name, missing in found.incomplete.items():
         console.print(one_line(f"{name}: not judged, it has no number of {', '.join(missing)}"))
     console.print(one_line(found.answer), style="bold")
@@ -56,14 +59,18 @@ def recommend(
 def _table(found: "Recommendation") -> "Table":
     from rich.table import Table
 
+    from ktrial.model.workload import short_labels
     from ktrial.report.printable import shortened
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("workload", overflow="fold")
     for one in found.candidates:
         table.add_column(shortened(one.version.removeprefix("debian:"), 18), justify="right", no_wrap=True)
+    names = short_labels(found.workloads)
     for place, workload in enumerate(found.workloads):
-        table.add_row(shortened(workload, 48), *(_cell(one, place, found.margin) for one in found.candidates))
+        table.add_row(
+            shortened(names[workload], 48), *(_cell(one, place, found.margin) for one in found.candidates)
+        )
     table.add_row("worst", *(f"{(one.worst - 1) * 100:.2f}" for one in found.candidates), style="bold")
     return table
 

@@ -44,4 +44,6 @@ class Recommendation(Model):
     """Dominated."""
     incomplete: dict[str, tuple[str, ...]]
     """Kernel → workloads in which it has no number: nothing is said of it."""
+    left_out: tuple[str, ...] = ()
+    """Workloads of a set (`default`…) that the store has no number of."""
     answer: str

@@ -76,9 +76,8 @@ def _use(study: Study, workload: str | None) -> WorkloadUse:
     if named:
         found = _listed([use.label for use in named])
         raise WorkloadAmbiguous(workload=workload, count=len(named), found=found)
-    raise WorkloadNotInStudy(
-        study=study.name, workload=workload, similar=nearest(workload, labels), known=_listed(labels)
-    )
+    similar = nearest(workload, dict.fromkeys(use.name for use in study.workloads))
+    raise WorkloadNotInStudy(study=study.name, workload=workload, similar=similar, known=_listed(labels))
 
 
 def _treatment(study: Study, known: tuple[Treatment, ...], wanted: str) -> Treatment:

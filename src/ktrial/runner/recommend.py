@@ -1,10 +1,11 @@
 """Which of the measured kernels serve some workloads best, and which to avoid: from the store alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ktrial.errors import NothingToRecommend
 from ktrial.model.history import Line, Point, System
 from ktrial.model.recommendation import Candidate, Recommendation, Regret
+from ktrial.model.workload import short_labels
 from ktrial.runner.history import history, measured
 from ktrial.runner.stored_workloads import labels_of
 from ktrial.stats.regret import Ratio, dominates, regrets
@@ -14,13 +15,19 @@ _Table = dict[str, dict[str, Point]]
 """Workload → version → its point."""
 
 
-def recommend(store: Store, workloads: Sequence[str], margin: float | None = None) -> Recommendation:
-    """From the machine and the settings with the most kernels that have all workloads.
+def recommend(
+    store: Store, workloads: Sequence[str], margin: float | None = None, *, optional: Collection[str] = ()
+) -> Recommendation:
+    """From the machine and the settings with the most kernels that have all workloads; of those that are
+    `optional`, only what was measured at all.
 
     Raises NothingToRecommend where fewer than two kernels have a number above zero in each of them.
     """
     found = measured(store)
-    workloads = labels_of([one.stored.study for one in found], workloads)
+    studies = [one.stored.study for one in found]
+    there = {word for study in studies for use in study.workloads for word in (use.name, use.label)}
+    left_out = tuple(one for one in workloads if one in optional and one not in there)
+    workloads = labels_of(studies, (one for one in workloads if one not in left_out))
     lines: dict[System, dict[str, Line]] = {}
     edge = margin
     for workload in workloads:
@@ -29,12 +36,14 @@ def recommend(store: Store, workloads: Sequence[str], margin: float | None = Non
         for line in past.lines:
             lines.setdefault(line.system, {}).setdefault(workload, line)
     system, chosen = max(lines.items(), key=lambda item: len(_whole(item[1], workloads)), default=(None, {}))
-    names = _whole(chosen, workloads)
+    names = _whole(chosen, workloads) if workloads else []
     if system is None or len(names) < 2:
+        workloads = workloads or list(left_out)
         missing = [one for one in workloads if one not in chosen] or list(workloads)
         problem = f"fewer than two kernels have numbers of {', '.join(missing)} on one machine"
         raise NothingToRecommend(store=store.name, problem=problem, workloads=",".join(workloads))
-    return _recommendation(system, chosen, workloads, names, edge or 0.01)
+    told = _recommendation(system, chosen, workloads, names, edge or 0.01)
+    return told.model_copy(update={"left_out": left_out})
 
 
 def _points(line: Line) -> dict[str, Point]:
@@ -83,7 +92,7 @@ def _recommendation(
         best=best,
         avoid=avoid,
         incomplete=_incomplete(table, names),
-        answer=_answer(candidates, best, avoid),
+        answer=_answer(candidates, best, avoid, short_labels(workloads)),
     )
 
 
@@ -121,12 +130,14 @@ def _incomplete(table: _Table, names: list[str]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _answer(candidates: Sequence[Candidate], best: tuple[str, ...], avoid: tuple[str, ...]) -> str:
+def _answer(
+    candidates: Sequence[Candidate], best: tuple[str, ...], avoid: tuple[str, ...], short: Mapping[str, str]
+) -> str:
     first = next(one for one in candidates if one.version == best[0])
     loss = f"{(first.worst - 1) * 100:.3g} %"
     names = " and ".join(best)
     verb = "serves" if len(best) == 1 else "serve"
-    where = f" (in {first.worst_workload})" if first.worst > 1 else ""
+    where = f" (in {short[first.worst_workload]})" if first.worst > 1 else ""
     said = f"{names} {verb} these workloads best: at most {loss} behind the best kernel of each{where}"
     if avoid:
         said += f"; avoid {', '.join(avoid)}: another kernel is worse in none of them, and better in some"
