@@ -16,6 +16,65 @@ _BROWSER = next((path for name in BROWSERS if (path := shutil.which(name))), Non
 needs_a_browser = pytest.mark.skipif(_BROWSER is None, reason=f"needs a browser: {', '.join(BROWSERS)}")
 
 
+WIDTHS = (360, 414, 768, 900, 1280)
+"""In pixels: two telephones, a tablet, two desks."""
+MEASURE = """
+const SLACK = 1;
+function outside(box, frame) { return box.left < frame.left - SLACK || box.right > frame.right + SLACK; }
+function named(element) { return element.tagName + ' ' + (element.textContent || '').trim().slice(0, 40); }
+function overlap(a, b) {
+  return Math.min(a.right, b.right) - Math.max(a.left, b.left) > SLACK
+      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+}
+function measured(frame) {
+  const page = frame.contentDocument, wide = [], cut = [], overlapping = [];
+  const view = {left: 0, right: page.documentElement.clientWidth};
+  for (const one of page.querySelectorAll('body *')) {
+    const box = one.getBoundingClientRect();
+    const hidden = box.width === 0 || one.closest('.skip, thead') || one.matches('td.value');
+    const scrolls = one.parentElement.closest('.scroll, pre');
+    if (!hidden && !scrolls && !one.ownerSVGElement && outside(box, view)) wide.push(named(one));
+  }
+  for (const drawing of page.querySelectorAll('.chart svg, svg.history')) {
+    const frame = drawing.getBoundingClientRect();
+    if (frame.width === 0) continue;
+    const texts = [...drawing.querySelectorAll('text')].filter(text => text.textContent);
+    const boxes = texts.map(text => text.getBoundingClientRect());
+    texts.forEach((text, i) => {
+      if (outside(boxes[i], frame)) cut.push(named(text));
+      for (let j = 0; j < i; j++)
+        if (overlap(boxes[i], boxes[j])) overlapping.push(named(texts[j]) + ' / ' + named(text));
+    });
+  }
+  const shown = [...page.querySelectorAll('.chart svg')].filter(one => one.getBoundingClientRect().width);
+  const live = page.querySelectorAll('svg.flame.live').length;
+  return {live, width: frame.width, scroll: page.documentElement.scrollWidth, wide, cut, overlapping,
+          charts: shown.length};
+}
+addEventListener('load', () => {
+  const found = [...document.querySelectorAll('iframe')].map(measured);
+  const answer = document.createElement('pre');
+  answer.id = 'measured';
+  answer.textContent = JSON.stringify(found);
+  document.body.replaceChildren(answer);
+});
+"""
+
+
+def measured_at_widths(source: str, directory: Path) -> list[dict[str, Any]]:
+    """What the browser made of a page at each of WIDTHS. `source`: the frame's attribute that names it.
+
+    A headless window cannot be narrower than 500 pixels, a frame in it can.
+    """
+    frames = "".join(
+        f'<iframe width="{width}" height="900" style="border:0" {source}></iframe>' for width in WIDTHS
+    )
+    around = directory / "frames.html"
+    around.write_text(f"<!DOCTYPE html><meta charset=utf-8><script>{MEASURE}</script><body>{frames}")
+    answer: list[dict[str, Any]] = found_in(around, directory)
+    return answer
+
+
 def found_in(page: Path, directory: Path) -> Any:
     """What the page has put, as JSON, into its element `measured`. Frames may be files beside it."""
     options = (

@@ -8,68 +8,18 @@ import html
 from pathlib import Path
 
 import pytest
-from tests.docs.browser import found_in, needs_a_browser
+from tests.docs.browser import WIDTHS, measured_at_widths, needs_a_browser
 from tests.unit.report_records import ALL
 from tests.unit.report_whys import a_counted_record, whys_for
 
 from ktrial import report
 
-WIDTHS = (360, 414, 768, 900, 1280)
 pytestmark = needs_a_browser
-
-_MEASURE = """
-const SLACK = 1;
-function outside(box, frame) { return box.left < frame.left - SLACK || box.right > frame.right + SLACK; }
-function named(element) { return element.tagName + ' ' + (element.textContent || '').trim().slice(0, 40); }
-function overlap(a, b) {
-  return Math.min(a.right, b.right) - Math.max(a.left, b.left) > SLACK
-      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
-}
-function measured(frame) {
-  const page = frame.contentDocument, wide = [], cut = [], overlapping = [];
-  const view = {left: 0, right: page.documentElement.clientWidth};
-  for (const one of page.querySelectorAll('body *')) {
-    const box = one.getBoundingClientRect();
-    const hidden = box.width === 0 || one.closest('.skip, thead') || one.matches('td.value');
-    const scrolls = one.parentElement.closest('.scroll, pre');
-    if (!hidden && !scrolls && !one.ownerSVGElement && outside(box, view)) wide.push(named(one));
-  }
-  for (const drawing of page.querySelectorAll('.chart svg')) {
-    const frame = drawing.getBoundingClientRect();
-    if (frame.width === 0) continue;
-    const texts = [...drawing.querySelectorAll('text')].filter(text => text.textContent);
-    const boxes = texts.map(text => text.getBoundingClientRect());
-    texts.forEach((text, i) => {
-      if (outside(boxes[i], frame)) cut.push(named(text));
-      for (let j = 0; j < i; j++)
-        if (overlap(boxes[i], boxes[j])) overlapping.push(named(texts[j]) + ' / ' + named(text));
-    });
-  }
-  const shown = [...page.querySelectorAll('.chart svg')].filter(one => one.getBoundingClientRect().width);
-  const live = page.querySelectorAll('svg.flame.live').length;
-  return {live, width: frame.width, scroll: page.documentElement.scrollWidth, wide, cut, overlapping,
-          charts: shown.length};
-}
-addEventListener('load', () => {
-  const found = [...document.querySelectorAll('iframe')].map(measured);
-  const answer = document.createElement('pre');
-  answer.id = 'measured';
-  answer.textContent = JSON.stringify(found);
-  document.body.replaceChildren(answer);
-});
-"""
 
 
 def measured(page: str, directory: Path) -> list[dict[str, object]]:
     """What the browser made of the page at each of WIDTHS."""
-    frames = "".join(
-        f'<iframe width="{width}" height="900" style="border:0" srcdoc="{html.escape(page)}"></iframe>'
-        for width in WIDTHS
-    )
-    around = directory / "frames.html"
-    around.write_text(f"<!DOCTYPE html><meta charset=utf-8><script>{_MEASURE}</script><body>{frames}")
-    answer: list[dict[str, object]] = found_in(around, directory)
-    return answer
+    return measured_at_widths(f'srcdoc="{html.escape(page)}"', directory)
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1,0 +1,41 @@
+"""The pages of a site in a real browser, at several widths: nothing is cut off or scrolls sideways."""
+
+from pathlib import Path
+
+import pytest
+from tests.docs.browser import WIDTHS, measured_at_widths, needs_a_browser
+from tests.unit.report_records import FIVE, VALUES, a_hostile_record, a_record, a_study_with_failures
+from tests.unit.stored_results import a_store
+
+from ktrial.report.site import build
+from ktrial.report.site_cache import PageCache
+from ktrial.store import open_store
+
+pytestmark = needs_a_browser
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of workloads with parameters, with numbers of eight digits, and of names that nobody expects."""
+    directory = tmp_path_factory.mktemp("site")
+    records = (a_record(FIVE, tuple(VALUES)), a_study_with_failures(), a_hostile_record())
+    with open_store(str(a_store(directory / "store", *records))) as store:
+        build(store, directory / "pages", cache=PageCache(directory / "cache"))
+    return directory / "pages"
+
+
+def pages(site: Path) -> list[Path]:
+    """One of each kind, and the histories whose labels and numbers are the longest."""
+    histories = sorted(site.glob("history/hackbench*.html"))
+    assert histories
+    return [site / "index.html", site / "matrix.html", *histories, *sorted(site.glob("results/*.html"))]
+
+
+def test_nothing_is_cut_off_at_any_width(site: Path, tmp_path: Path) -> None:
+    for page in pages(site):
+        for one, width in zip(measured_at_widths(f'src="{page.as_uri()}"', tmp_path), WIDTHS, strict=True):
+            where = f"{page.relative_to(site)} at {width} pixels"
+            assert one["scroll"] == width, f"{where} scrolls sideways"
+            assert one["wide"] == [], f"{where} is wider"
+            assert one["cut"] == [], f"{where}: text outside its chart"
+            assert one["overlapping"] == [], f"{where}: text over text"
