@@ -157,6 +157,18 @@ def test_runs_that_fail_are_outcomes_with_their_reasons(store: Store) -> None:
     assert list(tuned.confirmed) == ["vm.vfs_cache_pressure"]
 
 
+def test_a_knob_that_the_kernel_never_takes_is_soon_left_alone(store: Store) -> None:
+    machine = TunableMachine(planted)
+    study = searched_on(machine, runs=30)
+    machine.refuses = lambda step: step.path == SWAPPINESS
+    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    refused = [one for one in tuned.observations if one.failure]
+    assert {one.refused for one in refused} == {"vm.swappiness"}
+    assert 2 <= len(refused) <= 5, "those that were asked for together"
+    assert tuned.confirmed is not None
+    assert list(tuned.confirmed) == ["vm.vfs_cache_pressure"]
+
+
 def test_a_workload_that_fails_at_the_baseline_ends_the_search_at_once(store: Store) -> None:
     def fails(boot: Boot, written: Mapping[str, str]) -> float:
         raise ends(Outcome.HUNG, "no end")

@@ -241,6 +241,8 @@ class Observation(Model):
     """Metric → value; empty where it failed."""
     failure: str = ""
     """Why there are no values, in one sentence; empty where it ran."""
+    refused: str = ""
+    """The dimension whose value the kernel did not take; empty where it took all."""
     seconds: float = 0.0
     """What it took, with changing the settings."""
     order: int

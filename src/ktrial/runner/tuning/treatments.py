@@ -56,12 +56,18 @@ def observation(trial: Trial) -> Observation:
         configuration=levels,
         values={} if failed else {sample.metric: sample.value for sample in trial.samples},
         failure=(trial.reason or trial.outcome.value) if failed else "",
+        refused=_refused(trial, levels) if trial.outcome is Outcome.REFUSED else "",
         seconds=trial.seconds,
         order=trial.planned.order,
         purpose=Purpose(trial.planned.purpose),
         block=trial.planned.compared_in,
         perturbation=trial.planned.perturbation.number,
     )
+
+
+def _refused(trial: Trial, levels: Mapping[str, str]) -> str:
+    """The setting that the reason names (ktrial.runner.settings)."""
+    return next((name for name in levels if trial.reason.startswith(f"{name} = ")), "")
 
 
 def study_of(study: Study, space: Space, configuration: Mapping[str, str]) -> Study:

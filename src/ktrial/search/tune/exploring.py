@@ -7,6 +7,7 @@ run, which repeats it, or on what nobody has run yet. So a configuration with on
 before it is believed, and one that is hopeless never is.
 """
 
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
@@ -28,6 +29,8 @@ _ENOUGH = 12
 _DEAR_BATCH = 8
 """Configurations that are chosen together, and put in order, where some changes need a boot or a build."""
 _TRIES = 12
+_REFUSALS = 2
+"""Times that a knob's value is refused, and none is taken, until it is left as it is."""
 _REFIT = 4
 """Contending runs after which the strengths of effects and noise are estimated again."""
 _SHARING = 4
@@ -144,14 +147,29 @@ class Explorer:
     def _new(self, choose: _Choose, count: int) -> list[Configuration]:
         """As chosen; without noise nothing is run twice, so that a small space may be used up."""
         if not self._ledger.measuring.noise_free:
-            return choose(count)
+            return self._takeable(choose(count))
         found: list[Configuration] = []
         for _ in range(_TRIES):
-            more = [each for each in choose(count - len(found)) if not self._was_run(each)]
+            more = [each for each in self._takeable(choose(count - len(found))) if not self._was_run(each)]
             found += [each for at, each in enumerate(more) if each not in (*found, *more[:at])]
             if len(found) == count:
                 break
         return found
+
+    def _takeable(self, chosen: list[Configuration]) -> list[Configuration]:
+        """Without what the kernel never takes: each run that is refused would be lost for all other knobs."""
+        refused = self._never_taken()
+        if not refused:
+            return chosen
+        rest = [{name: each[name] for name in each if name not in refused} for each in chosen]
+        return [each for each in rest if each and self._ground.space.holds(each)] or chosen
+
+    def _never_taken(self) -> set[str]:
+        """Dimensions whose values were refused more than once, and taken in no run."""
+        seen = self._ledger.observations
+        taken = {name for each in seen if not each.refused for name in each.configuration}
+        times = Counter(each.refused for each in seen if each.refused)
+        return {name for name, count in times.items() if count >= _REFUSALS and name not in taken}
 
     def _was_run(self, configuration: Configuration) -> bool:
         return any(each.configuration == configuration for each in self._ledger.observations)
