@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.cli.counting import BootParameters
-from ktrial.cli.measuring import Cpus, Given, MemorySize, Workloads
+from ktrial.cli.measuring import Cpus, Given, Limits, MemorySize, Workloads
 from ktrial.cli.options import Jobs, Json, Perturbations, StoreOption, kernel_names
 from ktrial.cli.under_test import BuildOptions, Config, KernelName, SourceTree, UnderTest
 
@@ -22,10 +22,7 @@ def check(
     kernel: KernelName = None,
     source: SourceTree = None,
     workload: Workloads = None,
-    maximum: Annotated[
-        list[str] | None,
-        typer.Option("--max", metavar="+1%", help="The largest change for the worse; or fork=+2%."),
-    ] = None,
+    maximum: Limits = None,
     config: Config = None,
     option: BuildOptions = None,
     top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 5,

@@ -21,6 +21,14 @@ Workloads = Annotated[
     list[str] | None,
     typer.Option("--workload", metavar="W1,W2…", help="Workloads.", autocompletion=workload_names),
 ]
+WorkloadSets = Annotated[
+    list[str] | None,
+    typer.Option("--workloads", metavar="W1,W2…", help="Names, or a set: quick (else this), default."),
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option("--max", metavar="+1%", help="The largest change for the worse; or fork=+2%."),
+]
 MemorySize = Annotated[str | None, typer.Option("--memory", metavar="512M", help="The guest's memory.")]
 Cpus = Annotated[int | None, typer.Option("--cpus", min=1, metavar="N", help="The guest's CPUs.")]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ktrial.cli.measuring import Cpus, MemorySize
+from ktrial.cli.measuring import Cpus, Limits, MemorySize, WorkloadSets
 from ktrial.cli.options import Jobs, Json, Perturbations, StoreOption, kernel_names
 
 
@@ -14,13 +14,8 @@ def sanity(
         str, typer.Argument(metavar="OLD", help="The kernel before.", autocompletion=kernel_names)
     ],
     new: Annotated[str, typer.Argument(metavar="NEW", help="The kernel now.", autocompletion=kernel_names)],
-    workloads: Annotated[
-        list[str] | None, typer.Option(metavar="W1,W2…", help="Names, or a set: quick (else this), default.")
-    ] = None,
-    maximum: Annotated[
-        list[str] | None,
-        typer.Option("--max", metavar="+1%", help="The largest change for the worse; or fork=+2%."),
-    ] = None,
+    workloads: WorkloadSets = None,
+    maximum: Limits = None,
     top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
     summary: Annotated[
         Path | None, typer.Option(metavar="FILE.md", help="Append the result as Markdown.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.measuring import Cpus, MemorySize
+from ktrial.cli.measuring import Cpus, Limits, MemorySize, WorkloadSets
 from ktrial.cli.options import Jobs, Json, Perturbations, StoreOption, kernel_names
 
 if TYPE_CHECKING:
@@ -25,13 +25,8 @@ def watch(
             metavar="KERNEL…", help="debian:6.12, or git:DIR@BRANCH.", autocompletion=kernel_names
         ),
     ],
-    workloads: Annotated[
-        list[str] | None, typer.Option(metavar="W1,W2…", help="Names, or a set: quick (else this), default.")
-    ] = None,
-    maximum: Annotated[
-        list[str] | None,
-        typer.Option("--max", metavar="+1%", help="The largest change for the worse; or fork=+2%."),
-    ] = None,
+    workloads: WorkloadSets = None,
+    maximum: Limits = None,
     once: Annotated[bool, typer.Option("--once", help="One look, for cron and CI.")] = False,
     every: Annotated[str, typer.Option(metavar="6h", help="Else how long to wait between looks.")] = "6h",
     top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
