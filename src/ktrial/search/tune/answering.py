@@ -8,7 +8,8 @@ from ktrial.search.tune.confirming import Confirmation
 
 def sentence(candidate: Configuration, confirmation: Confirmation | None, goal: Goal, smallest: float) -> str:
     """What was found, or that nothing was, with what the budget could have shown."""
-    beyond = f"a gain below {smallest * 100:.2g} % may have escaped it"
+    percent = smallest * 100
+    beyond = f"a gain below {percent:{'.2g' if percent < 10 else '.0f'}} % may have escaped it"
     if confirmation is None:
         return f"No gain that this budget can show: no configuration promised one; {beyond}."
     if confirmation.better:
