@@ -23,7 +23,7 @@ from ktrial.runner.planning import plan as plan_of
 from ktrial.runner.result import metrics_of, record, result
 from ktrial.runner.sources import Sources, the_real_ones
 from ktrial.runner.this_system import sources_for
-from ktrial.runner.trial import without_running
+from ktrial.runner.trial_notes import without_running
 from ktrial.runner.workers import (
     Broken,
     Ended,

@@ -4,20 +4,16 @@ Whatever goes wrong inside the guest is an outcome of the trial, with the end of
 """
 
 import math
-import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from types import MappingProxyType
 
-from ktrial import __version__, monitors
+from ktrial import monitors
 from ktrial.errors import (
     GuestEnded,
     GuestError,
     KtrialError,
     MachineError,
-    MachineStopped,
     NoMarkedRegion,
     NoSymbolsInGuest,
     WorkloadError,
@@ -25,28 +21,23 @@ from ktrial.errors import (
 from ktrial.machines import BootedTarget, CountingTarget, Machine, SpeakingTarget
 from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.design import PlannedTrial
-from ktrial.model.environment import Environment
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.machine import Boot, MachineIdentity
-from ktrial.model.monitored import Monitored
+from ktrial.model.machine import Boot
 from ktrial.model.series import Sampled
-from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
+from ktrial.model.trial import CounterDelta, Outcome, Trial
 from ktrial.model.workload import Sample
 from ktrial.runner import environment, monitoring
 from ktrial.runner.boots import Job
-from ktrial.runner.host_problems import HOST_PROBLEMS
 from ktrial.runner.kernel_symbols import KernelSymbols
 from ktrial.runner.profile import counted_profile, own_results
 from ktrial.runner.sampled import rises, sampled_of
 from ktrial.runner.settings import SettingRefused, read_back
-from ktrial.runner.trial_warnings import machine_warnings
+from ktrial.runner.trial_notes import LONGEST_CONSOLE, Notes
 from ktrial.target import Run, Sampling, Step, StepResult
 from ktrial.workloads import CountsOperations, RunsPrograms
 
 OPERATIONS = "workload.operations"
 """The counter that all others of a trial's workload can be divided by."""
-_LONGEST_CONSOLE = 64 * 1024
+_FAILURES = (GuestError, MachineError, WorkloadError)
 
 
 def run_trial(
@@ -67,7 +58,7 @@ def run_trial(
     matters.
     Raises what says nothing about the treatment: HOST_PROBLEMS and MachineStopped.
     """
-    notes = _Notes(
+    notes = Notes(
         planned, symbols or KernelSymbols(), environment=environment.before(machine) if audited else None
     )
     for boot, of_boot in _by_boot(jobs).items():
@@ -90,82 +81,7 @@ def _by_boot(jobs: Iterable[Job]) -> dict[Boot, list[Job]]:
     return grouped
 
 
-def without_running(planned: PlannedTrial, outcome: Outcome, reason: str, kernel: str) -> Trial:
-    """The trial of a treatment that could not even be tried, because its kernel could not be had."""
-    return Trial(
-        planned=planned,
-        outcome=outcome,
-        reason=reason,
-        provenance=Provenance(kernel=kernel, ktrial=__version__),
-        started=datetime.now(UTC),
-        seconds=0.0,
-    )
-
-
-_FAILURES = (GuestError, MachineError, WorkloadError)
-
-
-@dataclass
-class _Notes:
-    """What is known so far about the trial under way."""
-
-    planned: PlannedTrial
-    symbols: KernelSymbols
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    clock: float = field(default_factory=time.monotonic)
-    kernel: Kernel | None = None
-    identity: MachineIdentity | None = None
-    outcome: Outcome = Outcome.COMPLETED
-    reason: str = ""
-    console: str = ""
-    settings: dict[str, str] = field(default_factory=dict)
-    samples: list[Sample] = field(default_factory=list)
-    counters: list[CounterDelta] = field(default_factory=list)
-    profiles: list[Profile] = field(default_factory=list)
-    sampled: list[Sampled] = field(default_factory=list)
-    warnings: list[DataWarning] = field(default_factory=list)
-    programs: dict[str, str] = field(default_factory=dict)
-    monitored: list[Monitored] = field(default_factory=list)
-    environment: Environment | None = None
-
-    def failed(self, error: KtrialError | SettingRefused, workload: str = "") -> None:
-        """Note the first failure; host problems and the end of the machine are raised instead."""
-        if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
-            raise error
-        if self.outcome is not Outcome.COMPLETED:
-            return
-        self.outcome = _outcome(error)
-        self.reason = f"{workload}: {_reason(error)}" if workload else _reason(error)
-        if isinstance(error, KtrialError):
-            self.console = str(error.facts.get("console", ""))[-_LONGEST_CONSOLE:]
-
-    def trial(self) -> Trial:
-        """The trial, ended now."""
-        valid = self.outcome is not Outcome.REFUSED
-        return Trial(
-            planned=self.planned,
-            outcome=self.outcome,
-            reason=self.reason,
-            samples=tuple(self.samples) if valid else (),
-            counters=tuple(self.counters) if valid else (),
-            profiles=tuple(self.profiles) if valid else (),
-            sampled=tuple(self.sampled) if valid else (),
-            settings=self.settings,
-            warnings=(*machine_warnings(self.identity, self.kernel), *dict.fromkeys(self.warnings)),
-            console=self.console,
-            provenance=_provenance(self.kernel, self.identity).model_copy(
-                update={
-                    "programs": self.programs,
-                    "environment": self.environment,
-                    "monitored": tuple(self.monitored) if valid else (),
-                }
-            ),
-            started=self.started,
-            seconds=time.monotonic() - self.clock,
-        )
-
-
-def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: _Notes) -> None:
+def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Notes) -> None:
     with machine.start(boot) as target:
         for job in jobs:
             try:
@@ -178,7 +94,7 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: _Note
                 return
 
 
-def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None:
+def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: Notes) -> None:
     """One job, and its programs once more for each monitor: before it in every other block."""
     steps = job.workload.steps(job.use, machine.mode, notes.planned.perturbation)
     watched_first = notes.planned.block % 2 == 1
@@ -189,7 +105,7 @@ def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: _Note
         _keep_watched(each, job, notes)
 
 
-def _keep_watched(watched: monitoring.Watched, job: Job, notes: _Notes) -> None:
+def _keep_watched(watched: monitoring.Watched, job: Job, notes: Notes) -> None:
     counted = {one.name: one.delta for one in notes.counters if one.workload == job.label}
     notes.counters += [
         CounterDelta(workload=job.label, name=name, delta=delta)
@@ -200,7 +116,7 @@ def _keep_watched(watched: monitoring.Watched, job: Job, notes: _Notes) -> None:
     notes.warnings += watched.warnings
 
 
-def _do(target: BootedTarget, machine: Machine, job: Job, notes: _Notes) -> None:
+def _do(target: BootedTarget, machine: Machine, job: Job, notes: Notes) -> None:
     """One job: its disk, its settings, the workload's steps; samples and counters go into the notes."""
     writes = tuple(setting.step for setting in job.settings)
     steps = job.workload.steps(job.use, machine.mode, notes.planned.perturbation)
@@ -236,19 +152,17 @@ def _in_force(
     job: Job,
     before: tuple[StepResult, ...],
     after: tuple[StepResult, ...],
-    notes: _Notes,
+    notes: Notes,
 ) -> dict[str, str]:
     console = target.console if isinstance(target, SpeakingTarget) else ""
     try:
         return job.was_in_force(before, after, console)
     except SettingRefused:
-        notes.console = console[-_LONGEST_CONSOLE:]
+        notes.console = console[-LONGEST_CONSOLE:]
         raise
 
 
-def _perform(
-    target: BootedTarget, job: Job, steps: tuple[Step, ...], notes: _Notes
-) -> tuple[StepResult, ...]:
+def _perform(target: BootedTarget, job: Job, steps: tuple[Step, ...], notes: Notes) -> tuple[StepResult, ...]:
     """Do the steps, counted where the target can. Who called whom is told once a treatment: it costs more."""
     if not isinstance(target, CountingTarget):
         return target.perform(steps)
@@ -257,7 +171,7 @@ def _perform(
     return target.counted(steps, known.text, calls=calls)
 
 
-def _keep_profile(target: CountingTarget, job: Job, own: tuple[StepResult, ...], notes: _Notes) -> None:
+def _keep_profile(target: CountingTarget, job: Job, own: tuple[StepResult, ...], notes: Notes) -> None:
     if not notes.symbols.wanted:
         return
     try:
@@ -301,47 +215,3 @@ def _counters(job: Job, results: tuple[StepResult, ...], sampled: Sampled | None
     if isinstance(job.workload, CountsOperations):
         totals[OPERATIONS] = job.workload.operations(job.use, results)
     return [CounterDelta(workload=job.label, name=name, delta=totals[name]) for name in sorted(totals)]
-
-
-def _outcome(error: Exception) -> Outcome:
-    if isinstance(error, SettingRefused):
-        return Outcome.REFUSED
-    if isinstance(error, GuestEnded):
-        return Outcome(str(error.facts["outcome"]))
-    if isinstance(error, WorkloadError):
-        return Outcome.WORKLOAD_FAILED
-    return Outcome.MACHINE_FAILED
-
-
-def _reason(error: Exception) -> str:
-    return str(error.facts["reason"]) if isinstance(error, GuestEnded) else str(error)
-
-
-def _provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Provenance:
-    known: dict[str, object] = {"ktrial": __version__}
-    if kernel:
-        known |= {
-            "kernel": kernel.name,
-            "kernel_release": kernel.release,
-            "kernel_package": f"{kernel.origin.source} {kernel.origin.version}".strip(),
-            "kernel_compiler": kernel.origin.compiler,
-            "kernel_digest": kernel.digest,
-            "config_digest": kernel.config_digest,
-        }
-    if identity:
-        known |= {
-            "machine": identity.machine,
-            "qemu": identity.qemu,
-            "cpu_model": identity.cpu_model,
-            "command_line": identity.command_line,
-            "machine_arguments": identity.arguments,
-            "agent_digest": identity.agent_digest,
-            "seed": identity.seed,
-            "snapshot": identity.snapshot or _without_snapshot(identity),
-        }
-    return Provenance.model_validate(known)
-
-
-def _without_snapshot(identity: MachineIdentity) -> str:
-    """Machines in real time have none."""
-    return f"plain boot: {identity.plain_boot_reason}" if identity.plain_boot_reason else ""

@@ -20,7 +20,7 @@ from ktrial.runner.kernel_symbols import KernelSymbols
 from ktrial.runner.observer import Observer
 from ktrial.runner.sources import Sources
 from ktrial.runner.this_system import RunsAlready
-from ktrial.runner.trial import without_running
+from ktrial.runner.trial_notes import without_running
 from ktrial.runner.tuning.space import search_of
 from ktrial.runner.tuning.treatments import Asked, observation, planned, study_of
 from ktrial.runner.workers import Broken, Ended, Event, Prepared, Preparing, Started, StopAsked, Workers
