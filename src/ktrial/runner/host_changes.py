@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from ktrial import machines
-from ktrial.errors import KnobError, KnobForbidden
+from ktrial.errors import KnobError, KnobForbidden, KnobRefused
 from ktrial.knobs import Changes, changing
 from ktrial.knobs.attachments import Kind
 from ktrial.machines import Machine
@@ -49,6 +49,9 @@ class Journaled:
             (applied,) = self._changes.apply((step.path, step.value), exactly=False)
         except KnobForbidden:
             raise
+        except KnobRefused as error:
+            # Which knob, and which value, says whoever wanted it.
+            return done.model_copy(update={"failure": Failure(text=str(error.facts["answer"]))})
         except KnobError as error:
             return done.model_copy(update={"failure": Failure(text=error.message)})
         return done.model_copy(update={"before": applied.before, "after": applied.now})
