@@ -97,7 +97,8 @@ def test_with_less_memory_than_files_pages_are_evicted_and_read_again(tmp_path: 
         percentiles = [each[f"latency {one}"] for one in PERCENTILES]
         assert percentiles == sorted(percentiles)
         assert percentiles[0] > 0
-    # Who does not find a file in memory waits for the disk. Half of the requests find it, and wait for each other.
+    # Who does not find a file in memory waits for the disk. Half of the requests find it, and wait for each
+    # other.
     waits = {one: little[f"latency {one}"] - enough[f"latency {one}"] for one in PERCENTILES[1:]}
     assert all(wait > SLOW_DISK.latency_us for wait in waits.values()), waits
     for size in SIZES:
@@ -127,6 +128,18 @@ def test_other_disks_hold_what_is_written(tmp_path: Path, kernel: str, kind: Dis
     assert values(trial, "stream-write")["written"] >= 4096
     assert values(trial, "seq-read")["read"] == 4096
     assert trial.settings[f"/sys/block/{disks.name(Disk(kind=kind))}/queue/read_ahead_kb"] == "128"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [DiskKind.BRD, DiskKind.PMEM])
+@pytest.mark.parametrize("kernel", ["debian:5.10", "debian:7.2"])
+def test_on_other_disks_too_numbers_repeat_to_the_last_digit(
+    tmp_path: Path, kernel: str, kind: DiskKind
+) -> None:
+    uses = map(a_use, ("stream-write", "seq-read", "random-read"))
+    study = a_study(*uses, kernels=(kernel,), disk=Disk(kind=kind, size_mib=64))
+    once, again = (run_in(tmp_path / name, study).trials for name in ("once", "again"))
+    assert [trial.samples for trial in once] == [trial.samples for trial in again]
 
 
 @pytest.mark.parametrize("filesystem", ["xfs", "btrfs"])
