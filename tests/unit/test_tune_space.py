@@ -101,6 +101,12 @@ def test_a_batch_in_order_of_cost_changes_what_is_dearest_as_seldom_as_can_be(
     assert changes == len(set(dear)) - 1
 
 
+def test_steps_reach_both_ends_below_zero_too() -> None:
+    span = Range(low=-2, high=-1, step=1)
+    assert [value_at(span, place) for place in (0.0, 0.2, 0.8, 1.0)] == ["-2", "-2", "-1", "-1"]
+    assert value_at(Range(low=1, high=10, step=4), 1.0) == "9"
+
+
 def test_wide_whole_numbers_are_logarithmic() -> None:
     assert is_log(Range(low=100_000, high=100_000_000))
     assert is_log(Range(low=0, high=1_000_000))

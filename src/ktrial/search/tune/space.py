@@ -45,7 +45,7 @@ def value_at(span: Range, place: float) -> str:
     value = _unscaled(span, low + min(max(place, 0.0), 1.0) * (high - low))
     if span.step is not None:
         value = span.low + round((value - span.low) / span.step) * span.step
-        if value > span.high * (1 + 1e-12):
+        if value > span.high + abs(span.high) * 1e-12:
             value -= span.step
     if span.integer:
         return str(int(min(max(round(value), math.ceil(span.low)), math.floor(span.high))))
