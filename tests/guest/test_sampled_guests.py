@@ -95,6 +95,9 @@ perturbations = 1
 kernel = "debian:6.12"
 count = "clock"
 sample_every = "10 ms"
+[factors.same]
+kind = "nothing"
+levels = ["once", "again"]
 """
 
 
@@ -103,8 +106,9 @@ def test_a_study_in_exact_mode_has_series(tmp_path: Path) -> None:
     cache = real_runs.cache_without_snapshots(tmp_path / "cache", KERNEL)
     store = tmp_path / "s.db"
     found = real_runs.result("run", tmp_path / "inside.toml", "--store", store, "--no-html", cache=cache)
-    (one,) = found["series"]
+    one, again = found["series"]
+    assert one["sampled"] == again["sampled"]
     assert one["sampled"]["workload"] == "fork"
     names = {each["name"] for each in one["sampled"]["series"]}
-    assert {"vmstat.pgfault", "meminfo.MemFree"} <= names
+    assert {"vmstat.pgfault", "meminfo.Slab"} <= names
     assert one["sampled"]["cost_seconds"] > 0
