@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from ktrial.errors import BadSetting, MachineError, MachineStopped, NoSpaceForSnapshot
 from ktrial.machines.exact import sparse
@@ -242,6 +243,17 @@ def test_the_one_used_longest_ago_makes_room(tmp_path: Path) -> None:
     assert is_there(snapshots, key(facts[0]))
     snapshots.make(facts[2], lambda: contents(MIB), nothing)
     assert [is_there(snapshots, key(one)) for one in facts] == [True, False, True]
+
+
+def test_what_another_process_is_making_is_not_removed_to_make_room(tmp_path: Path) -> None:
+    half_made = tmp_path / f"{NAME}.new"
+    half_made.mkdir()
+    (half_made / RAM).write_bytes(bytes(range(1, 256)) * 8192)
+    with FileLock(tmp_path / f"{NAME}.lock"):
+        cache(tmp_path, limit=MIB).make({"kernel": "another"}, lambda: contents(MIB), nothing)
+        assert (half_made / RAM).stat().st_size == 255 * 8192
+    cache(tmp_path, limit=MIB).make({"kernel": "a third"}, lambda: contents(MIB), nothing)
+    assert not half_made.exists()
 
 
 def test_a_snapshot_in_use_outlives_its_removal(tmp_path: Path) -> None:

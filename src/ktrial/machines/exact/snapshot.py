@@ -28,6 +28,8 @@ from ktrial.machines.exact.digests import digest_of_bytes
 from ktrial.model.base import Model, digest
 
 ABOUT, RAM, STATE, NOTE = "about.json", "ram", "state", "kallsyms"
+_NEW = ".new"
+"""Ends the name of a directory in which a snapshot is being made; who holds the lock of its name makes it."""
 _WAIT = 0.2
 _USUAL_BYTES = 100 << 20
 
@@ -167,7 +169,7 @@ class SnapshotCache:
         return True
 
     def _write(self, name: str, facts: dict[str, str], contents: Contents) -> None:
-        new = self.directory / f"{name}.new"
+        new = self.directory / f"{name}{_NEW}"
         try:
             shutil.rmtree(new, ignore_errors=True)
             new.mkdir()
@@ -222,9 +224,11 @@ class SnapshotCache:
 
     def _prune(self, keep: str) -> None:
         """Remove what was left half-made, and the snapshots used longest ago, until all fit the limit."""
-        for left in self.directory.glob("*.new"):
+        for left in self.directory.glob(f"*{_NEW}"):
             self._with_lock(left.stem, partial(shutil.rmtree, left, ignore_errors=True))
-        sizes = {place: _bytes_below(place) for place in self.directory.iterdir() if place.is_dir()}
+        # What is still half-made is another process's work.
+        whole = [place for place in self.directory.iterdir() if place.is_dir() and place.suffix != _NEW]
+        sizes = {place: _bytes_below(place) for place in whole}
         total = sum(sizes.values())
         for place in sorted(sizes, key=_last_use):
             if total > self._limit and place.name != keep:
