@@ -61,16 +61,18 @@ addEventListener('load', () => {
 """
 
 
-def measured_at_widths(source: str, directory: Path) -> list[dict[str, Any]]:
-    """What the browser made of a page at each of WIDTHS. `source`: the frame's attribute that names it.
+def measured_at_widths(
+    source: str, directory: Path, widths: tuple[int, ...] = WIDTHS, script: str = MEASURE
+) -> list[dict[str, Any]]:
+    """What the browser made of a page at each width. `source`: the frame's attribute that names it.
 
     A headless window cannot be narrower than 500 pixels, a frame in it can.
     """
     frames = "".join(
-        f'<iframe width="{width}" height="900" style="border:0" {source}></iframe>' for width in WIDTHS
+        f'<iframe width="{width}" height="900" style="border:0" {source}></iframe>' for width in widths
     )
     around = directory / "frames.html"
-    around.write_text(f"<!DOCTYPE html><meta charset=utf-8><script>{MEASURE}</script><body>{frames}")
+    around.write_text(f"<!DOCTYPE html><meta charset=utf-8><script>{script}</script><body>{frames}")
     answer: list[dict[str, Any]] = found_in(around, directory)
     return answer
 

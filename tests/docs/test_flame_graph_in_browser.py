@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.docs.browser import found_in, needs_a_browser
+from tests.docs.browser import measured_at_widths, needs_a_browser
 from tests.unit.profiles import a_profile, with_calls
 from tests.unit.test_flame_graph import AFTER, BEFORE
 
@@ -89,13 +89,7 @@ WIDTHS = (360, 1280)
 def tried(svg: str, directory: Path) -> list[dict[str, Any]]:
     """What the flame graph did at each of WIDTHS."""
     (directory / "flame.svg").write_text(svg)
-    frames = "".join(
-        f'<iframe src="flame.svg" width="{width}" height="900" style="border:0"></iframe>' for width in WIDTHS
-    )
-    page = directory / "frames.html"
-    page.write_text(f"<!DOCTYPE html><meta charset=utf-8><script>{_TRY}</script><body>{frames}")
-    found: list[dict[str, Any]] = found_in(page, directory)
-    return found
+    return measured_at_widths('src="flame.svg"', directory, WIDTHS, _TRY)
 
 
 @pytest.fixture(scope="module")

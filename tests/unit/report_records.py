@@ -180,6 +180,21 @@ def a_record(
     return StudyRecord.model_validate(plain | changes)
 
 
+def in_plugin_mode(record: StudyRecord) -> StudyRecord:
+    """The same with samples by the plugin; comparisons stay."""
+    trials = tuple(
+        trial.model_copy(
+            update={
+                "samples": tuple(
+                    sample.model_copy(update={"mode": Mode.EXACT_PLUGIN}) for sample in trial.samples
+                )
+            }
+        )
+        for trial in record.trials
+    )
+    return record.model_copy(update={"trials": trials})
+
+
 def a_matrix() -> StudyRecord:
     """Five kernels and 21 workloads."""
     return a_record(FIVE, (*VALUES, *MORE))

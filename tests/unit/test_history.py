@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 from tests.unit.command_line import CommandLine
 from tests.unit.making import a_sample
-from tests.unit.report_records import FIVE, a_record
+from tests.unit.report_records import FIVE, a_record, in_plugin_mode
 from tests.unit.stored_results import WORKLOADS, a_store
 
 from ktrial.cli.matrix_table import print_matrix
@@ -241,20 +241,6 @@ def test_only_what_two_kernels_alone_can_show_is_explained_by_them(tmp_path: Pat
     ]
     (line,) = of(a_store(tmp_path / "other", *others), "fork").lines
     assert line.changes[0].why == ""
-
-
-def in_plugin_mode(record: StudyRecord) -> StudyRecord:
-    trials = tuple(
-        trial.model_copy(
-            update={
-                "samples": tuple(
-                    sample.model_copy(update={"mode": Mode.EXACT_PLUGIN}) for sample in trial.samples
-                )
-            }
-        )
-        for trial in record.trials
-    )
-    return record.model_copy(update={"trials": trials})
 
 
 def test_a_matrix_of_many_metrics_counts_its_verdicts() -> None:

@@ -18,6 +18,7 @@ from tests.unit.report_records import (
     a_study_with_failures,
     a_study_without_comparisons,
     an_empty_study,
+    in_plugin_mode,
 )
 
 from ktrial import report
@@ -178,18 +179,8 @@ def test_the_plugin_s_numbers_are_not_said_to_come_from_the_clock() -> None:
     comparisons = tuple(
         one.model_copy(update={"mode": Mode.EXACT_PLUGIN}) for one in record.result.comparisons
     )
-    trials = tuple(
-        trial.model_copy(
-            update={
-                "samples": tuple(
-                    sample.model_copy(update={"mode": Mode.EXACT_PLUGIN}) for sample in trial.samples
-                )
-            }
-        )
-        for trial in record.trials
-    )
     result = record.result.model_copy(update={"comparisons": comparisons})
-    text = _Page(report.html(record.model_copy(update={"trials": trials, "result": result}))).text
+    text = _Page(report.html(in_plugin_mode(record).model_copy(update={"result": result}))).text
     assert "counted by the QEMU plugin" in text
     assert "a metric of their own, string-bytes" in text
     assert "guest’s clock" not in text
