@@ -39,7 +39,7 @@ lint: setup
 unit-test: setup
 	cargo test --quiet --target $(GUEST_TARGET)
 	crates/build-plugin --test
-	$(BIN)/pytest -n $(JOBS) tests/unit tests/wire tests/docs
+	$(BIN)/pytest -n $(JOBS) tests/unit tests/docs
 
 guest-test: setup
 	$(BIN)/pytest -n $(JOBS) tests/guest

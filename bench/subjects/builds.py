@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.row import Row, seconds
 from ktrial.errors import KtrialError
 from ktrial.kernels import cache_directory
-from ktrial.kernels.source import build, debian_source, requested
+from ktrial.kernels.build import build, debian_source, requested
 
 SOURCE = "debian:linux-source-6.1"
 LEAF = "AUTOFS_FS=y"

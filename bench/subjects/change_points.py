@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 from rich.table import Table
-from tests.unit.change_point_series import MEMORY, NEAR, Array, noise, with_steps
+from tests.support.change_point_series import MEMORY, NEAR, Array, noise, with_steps
 
 from bench.row import Row, median, seconds
 from ktrial.stats.change_points import shifts

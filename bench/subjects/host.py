@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.row import Row, median, seconds
+from ktrial.experiment.jobs import jobs_of
+from ktrial.experiment.resources import the_real_ones
+from ktrial.experiment.trial import run_trial
 from ktrial.machines.host import HostMachine
+from ktrial.model.boot import Boot
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.machine import Boot
+from ktrial.model.plan import plan
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Command, WorkloadUse
-from ktrial.runner.boots import jobs_of
-from ktrial.runner.planning import plan
-from ktrial.runner.sources import the_real_ones
-from ktrial.runner.trial import run_trial
 from ktrial.store import open_store
 from ktrial.target import Run
 

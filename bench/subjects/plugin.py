@@ -9,9 +9,9 @@ from functools import partial
 
 from bench.row import Row, median
 from ktrial import kernels
+from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.machine import Boot
-from ktrial.runner.kernel_symbols import KernelSymbols
+from ktrial.model.boot import Boot
 from ktrial.target import Run
 
 KERNEL = "debian:6.12"

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from tests.unit.large_store import RESULTS, WORKLOADS, fifty_results
-from tests.unit.stored_results import a_store
+from tests.support.large_store import RESULTS, WORKLOADS, fifty_results
+from tests.support.stored_results import a_store
 
 from bench.row import Row, median, seconds
 from ktrial.errors import KtrialError
 from ktrial.kernels import all_kernels
-from ktrial.kernels.function_files import function_files
+from ktrial.kernels.image.function_files import function_files
 from ktrial.model.kernel import Kernel
-from ktrial.report.site import build
-from ktrial.report.site_cache import PageCache
+from ktrial.report.site.page_cache import PageCache
+from ktrial.report.site.site import build
 from ktrial.store import open_store
 
 ROUNDS = 3

@@ -12,17 +12,17 @@ from pathlib import Path
 from bench.row import Row, median, seconds
 from bench.virtme_ng import INSTALL, Vng, VngFailed
 from ktrial import kernels
+from ktrial.experiment.jobs import jobs_of
+from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.resources import the_real_ones
+from ktrial.experiment.trial import run_trial
 from ktrial.machines.exact import ExactMachine
+from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
-from ktrial.model.machine import Boot
+from ktrial.model.plan import plan
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import CountedBy, WorkloadUse
-from ktrial.runner.boots import jobs_of
-from ktrial.runner.kernel_symbols import KernelSymbols
-from ktrial.runner.planning import plan
-from ktrial.runner.sources import the_real_ones
-from ktrial.runner.trial import run_trial
 from ktrial.store import open_store
 
 CLOUD, GENERIC = "debian:6.12", "debian:6.12:generic"

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rich.table import Table
-from tests.unit.tuning_function import GOAL, METRIC, SPACE, Formula, best, log_gain, nothing
+from tests.support.tuning_function import GOAL, METRIC, SPACE, Formula, best, log_gain, nothing
 
 from bench.row import Row, seconds
 from ktrial.model.tuning import Budget, Purpose, Tuned
-from ktrial.search.tune import tune
-from ktrial.search.tune.ledger import Ledger, Wanted
-from ktrial.search.tune.optimisers import Told, optimiser
-from ktrial.search.tune.scores import Scores
-from ktrial.search.tune.space import Ground
+from ktrial.optimize import tune
+from ktrial.optimize.encoding import Ground
+from ktrial.optimize.evaluation_log import Ledger, Wanted
+from ktrial.optimize.objective import Scores
+from ktrial.optimize.samplers import Told, optimiser
 
 RUNS = 65
 SEEDS = int(os.environ.get("KTRIAL_BENCH_SEEDS", "20"))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from bench.row import Row, seconds
 from ktrial import kernels
-from ktrial.cli.known import known
+from ktrial.cli.installed import known
+from ktrial.experiment.session import run
 from ktrial.model.trial import Outcome
-from ktrial.runner.session import run
-from ktrial.runner.study_file import load
 from ktrial.store import open_store
+from ktrial.studyfile import load
 
 STUDY = Path(__file__).parents[2] / "studies" / "kernel-upgrades.toml"
 LONGEST = 15 * 60.0

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import numpy as np
 from rich.table import Table
-from tests.unit.noise_models import MODELS, Noise
-from tests.unit.rival_rules import SLOTS, Verdicts, ktrial, phoronix, ten_runs_and_welch
+from tests.support.noise_models import MODELS, Noise
+from tests.support.rival_rules import SLOTS, Verdicts, ktrial, phoronix, ten_runs_and_welch
 
 from bench.row import Row, seconds
-from ktrial.stats.timed import SequentialDesign
+from ktrial.stats.sequential import SequentialDesign
 
 STUDIES = 2000
 EFFECT = math.log(1.01)

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.docs.browser import measured_at_widths, needs_a_browser
-from tests.unit.profiles import a_profile, with_calls
-from tests.unit.test_flame_graph import AFTER, BEFORE
+from tests.support.browser import measured_at_widths, needs_a_browser
+from tests.support.profiles import a_profile, with_calls
+from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
-from ktrial.report import flame_graph
-from ktrial.stats.explain import explain
+from ktrial.analysis.attribution.decomposition import explain
+from ktrial.report.charts import flame_graph
 
 pytestmark = needs_a_browser
 

@@ -8,9 +8,9 @@ import html
 from pathlib import Path
 
 import pytest
-from tests.docs.browser import WIDTHS, measured_at_widths, needs_a_browser
-from tests.unit.report_records import ALL
-from tests.unit.report_whys import a_counted_record, whys_for
+from tests.support.browser import WIDTHS, measured_at_widths, needs_a_browser
+from tests.support.report_records import ALL
+from tests.support.report_whys import a_counted_record, whys_for
 
 from ktrial import report
 
@@ -25,7 +25,7 @@ def measured(page: str, directory: Path) -> list[dict[str, object]]:
 @pytest.mark.parametrize("name", ALL)
 def test_nothing_is_cut_off_or_overlaps(name: str, tmp_path: Path) -> None:
     record = ALL[name]()
-    found = measured(report.html(record), tmp_path)
+    found = measured(report.study_html(record), tmp_path)
     assert [one["width"] for one in found] == [str(width) for width in WIDTHS]
     for one, width in zip(found, WIDTHS, strict=True):
         assert one["scroll"] == width, "the page scrolls sideways"
@@ -39,7 +39,7 @@ def test_nothing_is_cut_off_or_overlaps(name: str, tmp_path: Path) -> None:
 def test_the_functions_of_a_difference_fit_and_their_flame_graphs_live(opened: bool, tmp_path: Path) -> None:
     record = a_counted_record()
     whys = whys_for(record)
-    page = report.html(record, whys)
+    page = report.study_html(record, whys)
     if opened:
         page = page.replace("<details", "<details open")
     for one, width in zip(measured(page, tmp_path), WIDTHS, strict=True):

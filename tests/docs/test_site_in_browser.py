@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from tests.docs.browser import WIDTHS, measured_at_widths, needs_a_browser
-from tests.unit.report_records import FIVE, VALUES, a_hostile_record, a_record, a_study_with_failures
-from tests.unit.stored_results import a_store
+from tests.support.browser import WIDTHS, measured_at_widths, needs_a_browser
+from tests.support.report_records import FIVE, VALUES, a_hostile_record, a_record, a_study_with_failures
+from tests.support.stored_results import a_store
 
-from ktrial.report.site import build
-from ktrial.report.site_cache import PageCache
+from ktrial.report.site.page_cache import PageCache
+from ktrial.report.site.site import build
 from ktrial.store import open_store
 
 pytestmark = needs_a_browser

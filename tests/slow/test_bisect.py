@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.slow.history import GUILTY, Repository
+from tests.support.history import GUILTY, Repository
 
 from ktrial.kernels import cache_directory
-from ktrial.kernels.source import debian_source
+from ktrial.kernels.build import debian_source
 
 KTRIAL = Path(sys.executable).with_name("ktrial")
 MEASURED = ("--workload", "syscall")

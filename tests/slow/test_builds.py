@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from ktrial import kernels
-from ktrial.errors import OptionNotTaken, PatchNotApplied
 from ktrial.kernels import cache_directory
-from ktrial.kernels.source import build, configured, debian_source, kept_trees, menu_of, requested
-from ktrial.model.build import Build
+from ktrial.kernels.build import build, configured, debian_source, kept_trees, menu_of, requested
+from ktrial.kernels.build.errors import OptionNotTaken, PatchNotApplied
 from ktrial.model.kernel import Kernel
+from ktrial.model.kernel_build import Build
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(4 * 3600)]
 SOURCE = "debian:linux-source-6.1"

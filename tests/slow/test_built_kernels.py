@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.places import STUDIES
 
-from ktrial.cli.known import known
-from ktrial.kernels.source import cached, debian_source
-from ktrial.runner.boots import builds_of
-from ktrial.runner.planning import treatments
-from ktrial.runner.study_file import load
+from ktrial.cli.installed import known
+from ktrial.kernels.build import cached, debian_source
+from ktrial.model.plan import treatments
+from ktrial.model.treatment_kernel import builds_of
+from ktrial.studyfile import load
 
 KTRIAL = Path(sys.executable).with_name("ktrial")
-STUDIES = Path(__file__).resolve().parents[2] / "studies"
 FAIR = "kernel/sched/fair.c"
 ALLOCATOR = "CONFIG_SLAB"
 CONSTANTS = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.killing import (
+from tests.support.killing import (
     SLOW_AND_ROOT,
     has_left_something,
     journal_in_memory,
@@ -15,8 +15,8 @@ from tests.unit.killing import (
     values_now,
 )
 
-from ktrial.cli import running
-from ktrial.runner import session
+from ktrial.cli.commands import _run_study
+from ktrial.experiment import session
 from ktrial.store import open_store
 
 pytestmark = SLOW_AND_ROOT
@@ -35,7 +35,7 @@ levels = [2, 3]
 target = "vm.dirty_writeback_centisecs"
 levels = [600, 700]
 """
-IMPORTED_ONCE = (running, session)
+IMPORTED_ONCE = (_run_study, session)
 """What the command imports when it runs: here, and not in each of the processes that are forked."""
 KNOBS = ("vm.stat_interval", "vm.dirty_writeback_centisecs")
 

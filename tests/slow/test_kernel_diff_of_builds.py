@@ -3,12 +3,12 @@
 import pytest
 from typer.testing import CliRunner
 
-from ktrial.cli.kernel import app
-from ktrial.kernels import source
-from ktrial.model.build import Build
+from ktrial.analysis.kernel_diff import difference_of
+from ktrial.cli.commands.kernel import app
+from ktrial.kernels import build
 from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_difference import Cause, Respect
-from ktrial.runner.kernel_difference import difference_of
+from ktrial.model.kernel_build import Build
+from ktrial.model.kernel_diff import Cause, Respect
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(2 * 3600)]
 SOURCE = "debian:linux-source-6.1"
@@ -18,7 +18,7 @@ SOURCE = "debian:linux-source-6.1"
 def allocators() -> tuple[Kernel, Kernel]:
     """From the user's own cache: compiled on first use only."""
     slub, slab = (
-        source.build(Build(source=SOURCE, options={f"CONFIG_{name}": "y"})) for name in ("SLUB", "SLAB")
+        build.build(Build(source=SOURCE, options={f"CONFIG_{name}": "y"})) for name in ("SLUB", "SLAB")
     )
     return slub, slab
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.killing import (
+from tests.support.killing import (
     SLOW_AND_ROOT,
     has_left_something,
     journal_in_memory,
@@ -15,8 +15,9 @@ from tests.unit.killing import (
     values_now,
 )
 
-from ktrial.cli import tune_running
-from ktrial.search import tune, tuning
+from ktrial import optimize
+from ktrial.cli.commands import _tune_run
+from ktrial.optimize import session
 from ktrial.store import open_store
 
 pytestmark = SLOW_AND_ROOT
@@ -27,7 +28,7 @@ LONGEST_S = 1.5
 BUDGET = 26
 KNOBS = {"vm.stat_interval": "1..9", "vm.dirty_writeback_centisecs": "400..900"}
 """Harmless ones."""
-IMPORTED_ONCE = (tune_running, tune.tune, tuning)
+IMPORTED_ONCE = (_tune_run, optimize.tune, session)
 """What the command imports when it runs: here, and not in each of the processes that are forked."""
 
 

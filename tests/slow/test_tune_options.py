@@ -6,7 +6,7 @@ Kernels and trees are the user's own cache's, so that what was built once is not
 from pathlib import Path
 
 import pytest
-from tests.guest.real_runs import result
+from tests.support.real_runs import result
 
 pytestmark = [pytest.mark.guest, pytest.mark.slow, pytest.mark.timeout(3600)]
 STUDY = """\

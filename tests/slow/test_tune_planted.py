@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guest.real_runs import result
+from tests.support.real_runs import result
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(7200)]
 

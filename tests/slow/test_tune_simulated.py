@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 from bench.subjects.tune import Found, alone, ours
-from tests.unit.tuning_function import best
+from tests.support.tuning_function import best
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::steps::{Failure, LoadModule, Step};
 
-/// `/ktrial/boot.json`: what is done once, before the snapshot. Python: `ktrial.target.plan.BootPlan`.
+/// `/ktrial/boot.json`: what is done once, before the snapshot. Python: `ktrial.target.guest_plan.BootPlan`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BootPlan {
@@ -37,7 +37,7 @@ impl From<BootModule> for LoadModule {
     }
 }
 
-/// `opt/ktrial/plan`: what this trial does. Python: `ktrial.target.plan.Plan`.
+/// `opt/ktrial/plan`: what this trial does. Python: `ktrial.target.guest_plan.Plan`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {

@@ -1,5 +1,5 @@
 //! What the guest's programs and the host agree on. `docs/architecture/guest-protocol.md` says it in words; the
-//! Python side is `ktrial.target.frames`, `ktrial.target.plan` and `ktrial.target.steps`. Both sides read the golden
+//! Python side is `ktrial.target.frames`, `ktrial.target.guest_plan` and `ktrial.target.steps`. Both sides read the golden
 //! vectors in `crates/wire/vectors`.
 
 #[cfg(feature = "frames")]

@@ -6,32 +6,32 @@ import typer
 from typer.core import TyperGroup
 
 import ktrial
-from ktrial.cli import baseline, bisect, kernel, knob, workload
-from ktrial.cli.analyze import analyze
-from ktrial.cli.calibrate import calibrate
-from ktrial.cli.check import check
-from ktrial.cli.check_command import CheckCommand
-from ktrial.cli.compare import compare
-from ktrial.cli.counters import counters
-from ktrial.cli.doctor import doctor
-from ktrial.cli.explain import explain
-from ktrial.cli.history import history
-from ktrial.cli.list import list_studies
-from ktrial.cli.matrix import matrix
-from ktrial.cli.plan import plan
-from ktrial.cli.profile import profile
-from ktrial.cli.quiesce import quiesce
-from ktrial.cli.recommend import recommend
-from ktrial.cli.report import report
-from ktrial.cli.restore import at_start, restore
-from ktrial.cli.revalidate import revalidate
-from ktrial.cli.run import run
-from ktrial.cli.sanity import sanity
-from ktrial.cli.show import show
-from ktrial.cli.site import site
-from ktrial.cli.systems import systems
-from ktrial.cli.tune import tune
-from ktrial.cli.watch import watch
+from ktrial.cli.commands import baseline, bisect, kernel, knob, workload
+from ktrial.cli.commands.analyze import analyze
+from ktrial.cli.commands.calibrate import calibrate
+from ktrial.cli.commands.check import check
+from ktrial.cli.commands.compare import compare
+from ktrial.cli.commands.counters import counters
+from ktrial.cli.commands.doctor import doctor
+from ktrial.cli.commands.explain import explain
+from ktrial.cli.commands.history import history
+from ktrial.cli.commands.list import list_studies
+from ktrial.cli.commands.matrix import matrix
+from ktrial.cli.commands.plan import plan
+from ktrial.cli.commands.profile import profile
+from ktrial.cli.commands.quiesce import quiesce
+from ktrial.cli.commands.recommend import recommend
+from ktrial.cli.commands.report import report
+from ktrial.cli.commands.restore import at_start, restore
+from ktrial.cli.commands.revalidate import revalidate
+from ktrial.cli.commands.run import run
+from ktrial.cli.commands.sanity import sanity
+from ktrial.cli.commands.show import show
+from ktrial.cli.commands.site import site
+from ktrial.cli.commands.systems import systems
+from ktrial.cli.commands.tune import tune
+from ktrial.cli.commands.watch import watch
+from ktrial.cli.options.git_bisect_command import CheckCommand
 
 
 class Commands(TyperGroup):

@@ -5,7 +5,7 @@ import sys
 import warnings
 from typing import NoReturn, TextIO
 
-from ktrial.cli.problems import BUG, INTERRUPTED, Ending, tell
+from ktrial.cli.error_handling import BUG, INTERRUPTED, Ending, tell
 
 STOPS_A_BISECTION = 128
 """`git bisect run` takes smaller exit codes for a verdict on the commit; a bug of ktrial's own is none."""

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
-from ktrial.cli.terminal import breakable, messages
-from ktrial.cli.verdicts import failure
+from ktrial.cli.console import breakable, messages
+from ktrial.cli.render.comparisons import failure
 from ktrial.errors import KtrialError
+from ktrial.experiment.observer import Observer, Silent
+from ktrial.format import number_format
+from ktrial.model.boot import Boot
+from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Plan
-from ktrial.model.machine import Boot
 from ktrial.model.trial import Outcome, Trial
-from ktrial.model.verdict import Comparison, Verdict
-from ktrial.report import figures
-from ktrial.runner.observer import Observer, Silent
 
 _SECONDS_BETWEEN_LINES = 5.0
 _SECONDS_BETWEEN_COUNTS = 30.0
@@ -57,7 +57,7 @@ class _Shown(Silent):
 
     def study_planned(self, plan: Plan, finished: int) -> None:
         total = len(plan.trials)
-        what = breakable(figures.counted(total, "trial"))
+        what = breakable(number_format.counted(total, "trial"))
         if plan.may_end_early:
             what = f"at most {what}"
         again = f", {finished} of them stored before" if finished else ""
@@ -67,7 +67,7 @@ class _Shown(Silent):
         """What is open is told after a look, not after every block."""
         if wanted != self._wanted and ended:
             undecided = sum(one.verdict is Verdict.INCONCLUSIVE for one in comparisons)
-            open_ = figures.counted(undecided, "comparison")
+            open_ = number_format.counted(undecided, "comparison")
             self.console.print(f"after {ended} blocks {open_} undecided; the next look is after {wanted}")
         self._wanted = wanted
 
@@ -168,5 +168,5 @@ class _Lines(_Shown):
 def _note(finished: int, total: int, seconds_left: float | None = None) -> str:
     if seconds_left is None or finished == total:
         return f"{finished}/{total}"
-    left = breakable(figures.duration(max(1, math.ceil(seconds_left))))
+    left = breakable(number_format.duration(max(1, math.ceil(seconds_left))))
     return f"{finished}/{total}, about {left} left"

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from ktrial import extensions
-from ktrial.errors import FormatUnknown
+from ktrial import plugins
+from ktrial.importers.errors import FormatUnknown
 from ktrial.importers.protocol import Choices, Importer, SourceFile
 from ktrial.importers.reading import LARGEST_MIB, source_file
-from ktrial.model.advice import DataWarning
-from ktrial.model.measurements import Family, Imported
+from ktrial.model.imported import Family, Imported
+from ktrial.model.warnings import DataWarning
 
 _GROUP = "ktrial.importers"
 _LAST = "csv"
@@ -23,8 +23,8 @@ _LAST = "csv"
 @cache
 def found() -> tuple[dict[str, Importer], tuple[DataWarning, ...]]:
     """Every importer by its name, sorted, and a warning for each plugin that is broken."""
-    own = dict(_check(*item) for item in extensions.built_in(__name__, "IMPORTER").items())
-    return extensions.outside(_GROUP, "importer", _check, own)
+    own = dict(_check(*item) for item in plugins.built_in("IMPORTER", __name__).items())
+    return plugins.outside(_GROUP, "importer", _check, own)
 
 
 def read(file: SourceFile) -> tuple[Importer, Imported]:

@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from ktrial.errors import ColumnUnknown
-from ktrial.errors.nearest import nearest
+from ktrial.importers.errors import ColumnUnknown
 from ktrial.importers.protocol import SourceFile
+from ktrial.model.suggestions import nearest
 
 _BLOCK = {"block"}
 _RUN = {"trial", "run", "repeat", "repetition", "replicate", "rep", "iteration", "pass", "sample"}

@@ -5,13 +5,13 @@ import io
 from collections import defaultdict
 from dataclasses import dataclass
 
-from ktrial.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.columns import Columns, understand
+from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.numbers import decimals, direction_of, number, rounded
 from ktrial.importers.protocol import SourceFile, check_groups
-from ktrial.model.advice import DataWarning, WarningKind
-from ktrial.model.measurements import Family, Group, Imported, IndexRow, Rounded, Score, Summary
-from ktrial.model.unixbench import BASELINES, SCORE
+from ktrial.model.imported import Family, Group, Imported, IndexRow, Rounded, Score, Summary
+from ktrial.model.unixbench_index import BASELINES, SCORE
+from ktrial.model.warnings import DataWarning, WarningKind
 
 _DELIMITERS = ",;\t"
 _MOST_COLUMNS = 200

@@ -1,11 +1,11 @@
 """hyperfine --export-json: every command's times, one group a command."""
 
-from ktrial.errors import NoMeasurements
+from ktrial.importers.errors import NoMeasurements
 from ktrial.importers.json_text import is_json_object, json_object, objects, text_of
 from ktrial.importers.numbers import finite
 from ktrial.importers.protocol import SourceFile
-from ktrial.model.advice import DataWarning, WarningKind
-from ktrial.model.measurements import Family, Group, Imported
+from ktrial.model.imported import Family, Group, Imported
+from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
 
 

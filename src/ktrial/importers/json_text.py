@@ -2,7 +2,7 @@
 
 import json
 
-from ktrial.errors import MeasurementsDamaged
+from ktrial.importers.errors import MeasurementsDamaged
 from ktrial.importers.protocol import SourceFile
 
 

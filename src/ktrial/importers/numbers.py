@@ -3,7 +3,7 @@
 import math
 import re
 
-from ktrial.model.measurements import Rounded
+from ktrial.model.imported import Rounded
 from ktrial.model.workload import Direction
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")

@@ -6,11 +6,11 @@ from xml.etree.ElementTree import Element
 from defusedxml import DefusedXmlException, EntitiesForbidden
 from defusedxml.ElementTree import ParseError, fromstring
 
-from ktrial.errors import MeasurementsDamaged, NoMeasurements, UnsafeXml
+from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements, UnsafeXml
 from ktrial.importers.numbers import decimals, direction_of, number, rounded
 from ktrial.importers.protocol import SourceFile, check_groups
-from ktrial.model.advice import DataWarning, WarningKind
-from ktrial.model.measurements import Family, Group, Imported, Summary
+from ktrial.model.imported import Family, Group, Imported, Summary
+from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
 
 _DIRECTIONS = {"HIB": Direction.HIGHER, "LIB": Direction.LOWER}

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from ktrial.errors import TooManyGroups
-from ktrial.model.measurements import Imported
+from ktrial.importers.errors import TooManyGroups
+from ktrial.model.imported import Imported
 
 MOST_GROUPS = 200
 

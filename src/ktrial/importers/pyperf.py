@@ -2,11 +2,11 @@
 
 import statistics
 
-from ktrial.errors import NoMeasurements
+from ktrial.importers.errors import NoMeasurements
 from ktrial.importers.json_text import is_json_object, json_object, objects, text_of
 from ktrial.importers.numbers import direction_of, finite
 from ktrial.importers.protocol import SourceFile
-from ktrial.model.measurements import Family, Group, Imported
+from ktrial.model.imported import Family, Group, Imported
 
 _UNITS = {"second": "s", "byte": "B", "integer": ""}
 

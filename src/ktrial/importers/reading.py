@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from ktrial.errors import MeasurementsTooLarge, MeasurementsUnreadable
+from ktrial.importers.errors import MeasurementsTooLarge, MeasurementsUnreadable
 from ktrial.importers.protocol import Choices, SourceFile
 
 LARGEST_MIB = 32

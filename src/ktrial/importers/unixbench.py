@@ -5,11 +5,11 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ktrial.errors import MeasurementsDamaged, NoMeasurements
+from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.numbers import number, rounded
 from ktrial.importers.protocol import SourceFile
-from ktrial.model.measurements import Family, Group, Imported, IndexRow, Rounded, Score
-from ktrial.model.unixbench import BASELINES, SCORE
+from ktrial.model.imported import Family, Group, Imported, IndexRow, Rounded, Score
+from ktrial.model.unixbench_index import BASELINES, SCORE
 from ktrial.model.workload import Direction
 
 _HEADING = re.compile(r"^System Benchmarks (?:Index Values|Partial Index) +BASELINE +RESULT", re.MULTILINE)

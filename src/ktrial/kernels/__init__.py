@@ -1,13 +1,13 @@
 """Obtain kernels: providers, cache, vmlinux, modules, symbols."""
 
-from ktrial.kernels.cache import cache_directory
-from ktrial.kernels.catalogue import add, all_kernels, canonical_name, get, record, remove
-from ktrial.kernels.config import config_of, config_value
-from ktrial.kernels.modules import builtin_names, module_names, resolve
+from ktrial.kernels.cache.cache import cache_directory
+from ktrial.kernels.cache.records import NameRecord
+from ktrial.kernels.image.symbols import Symbol, Symbols, save_symbols, symbols
+from ktrial.kernels.kconfig.config import config_of, config_value
+from ktrial.kernels.modules.dependencies import builtin_names, module_names, resolve
 from ktrial.kernels.progress import Progress, silent
-from ktrial.kernels.records import NameRecord
-from ktrial.kernels.scheduling import Scheduling, scheduling
-from ktrial.kernels.symbols import Symbol, Symbols, save_symbols, symbols
+from ktrial.kernels.registry import add, all_kernels, canonical_name, get, obtain, record, remove
+from ktrial.kernels.scheduler_model import Scheduling, scheduling
 
 __all__ = [
     "NameRecord",
@@ -24,6 +24,7 @@ __all__ = [
     "config_value",
     "get",
     "module_names",
+    "obtain",
     "record",
     "remove",
     "resolve",

@@ -7,11 +7,11 @@
 The catalogue is in `ktrial.knobs.catalogue`, one file a subsystem.
 """
 
-from ktrial.knobs.changing import Applied, Changes, Setting, apply, changing
-from ktrial.knobs.finding import Found, find, instances
-from ktrial.knobs.journal import Entry, Journal, Owner, Stage
-from ktrial.knobs.location import is_anything_to_undo, journal_directory
-from ktrial.knobs.restoring import LEFT, Ending, Undone, abandoned, restore, tell
+from ktrial.knobs.journal.apply import Applied, Changes, Setting, apply, changing
+from ktrial.knobs.journal.journal import Entry, Journal, Owner, Stage
+from ktrial.knobs.journal.location import is_anything_to_undo, journal_directory
+from ktrial.knobs.journal.restore import LEFT, Ending, Undone, abandoned, restore, tell
+from ktrial.knobs.lookup import Found, find, instances
 from ktrial.knobs.system import Lister, System
 
 __all__ = [

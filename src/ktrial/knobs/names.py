@@ -3,10 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from ktrial.errors import BadKnobName, UnknownKnob
-from ktrial.errors.nearest import nearest
 from ktrial.knobs import catalogue
+from ktrial.knobs.errors import BadKnobName, UnknownKnob
 from ktrial.model.knob import Knob
+from ktrial.model.suggestions import nearest
 
 ALL = "*"
 """The instance that stands for every one."""

@@ -7,7 +7,7 @@ where one was switched, a line for each disk.
 import re
 from dataclasses import dataclass
 
-from ktrial.errors import BadKnobValue
+from ktrial.knobs.errors import BadKnobValue
 from ktrial.model.knob import Allowed, Knob, KnobKind, Version
 
 LONGEST_VALUE = 4095
@@ -92,6 +92,11 @@ def form_of(path: str) -> Form:
     if path.startswith("/sys/fs/cgroup/") and name in _GROUP_FORMS:
         return _GROUP_FORMS[name]
     return _FORMS.get(path, _PLAIN)
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two texts of a kernel's file say the same: the first may be what was asked for."""
+    return _PLAIN.shows(one, other)
 
 
 def chosen(text: str) -> str:

@@ -1,6 +1,5 @@
 """Where trials run: one module a machine, found by its name; each yields a target."""
 
-from ktrial.machines.catalogue import find, found, names
 from ktrial.machines.protocol import (
     BootedTarget,
     CountingMachine,
@@ -9,6 +8,7 @@ from ktrial.machines.protocol import (
     Progress,
     SpeakingTarget,
 )
+from ktrial.machines.registry import find, found, names
 
 __all__ = [
     "BootedTarget",

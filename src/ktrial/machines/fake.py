@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ktrial.errors import GuestEnded, MachineStopped, NoSymbolsInGuest
+from ktrial.machines.errors import MachineStopped
 from ktrial.machines.protocol import Progress
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
 from ktrial.target import Step, StepResult, Write
+from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
 
 NAME = "fake"
 

@@ -1,13 +1,14 @@
 """Factors, levels, treatments, perturbations and the trials planned from them."""
 
 import re
+import shlex
 from enum import StrEnum
 from functools import lru_cache
 
 from pydantic import Field
 
 from ktrial.model.base import Model, digest
-from ktrial.model.build import Change
+from ktrial.model.kernel_build import Change
 
 LevelValue = int | float | str
 
@@ -140,3 +141,12 @@ class Plan(Model):
     trials: tuple[PlannedTrial, ...] = Field(default=())
     may_end_early: bool = False
     """In real time: when every comparison is decided."""
+
+
+KERNELS_OWN_SCHEDULER = ("", "default")
+"""Levels that leave the kernel's own scheduler."""
+
+
+def scheduler_argv(level: LevelValue) -> tuple[str, ...]:
+    """The program of a level and its arguments; nothing for the kernel's own. Raises ValueError (quotes)."""
+    return () if level in KERNELS_OWN_SCHEDULER else tuple(shlex.split(str(level)))

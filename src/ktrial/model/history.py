@@ -6,8 +6,8 @@ from enum import StrEnum
 from pydantic import Field
 
 from ktrial.model.base import Model
+from ktrial.model.comparison import Verdict
 from ktrial.model.design import Perturbation
-from ktrial.model.verdict import Verdict
 from ktrial.model.workload import Direction, Mode
 
 

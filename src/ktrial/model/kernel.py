@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ktrial.model.base import Model
-from ktrial.model.build import Build
+from ktrial.model.kernel_build import Build
 
 
 class Origin(Model):

@@ -5,10 +5,10 @@ from enum import StrEnum
 from pydantic import Field
 
 from ktrial.model.base import Model
-from ktrial.model.build import Build
+from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import Design, Factor, LevelValue
-from ktrial.model.machine import CgroupLimits
-from ktrial.model.search import Search
+from ktrial.model.kernel_build import Build
+from ktrial.model.search_space import Search
 from ktrial.model.workload import CountedBy, WorkloadUse
 
 
@@ -21,6 +21,10 @@ class DiskKind(StrEnum):
     """A RAM disk: as fast as memory, and without counts of requests (neither 5.10 nor 6.12 has them)."""
     PMEM = "pmem"
     """Persistent memory, in a part of the guest's memory that the kernel does not have for itself."""
+
+
+SMALLEST_DISK_MIB = {"ext4": 16, "xfs": 300, "btrfs": 128}
+"""File system → MiB below which it is not made."""
 
 
 class Disk(Model):

@@ -5,14 +5,17 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from ktrial.model.advice import DataWarning
 from ktrial.model.base import Model
 from ktrial.model.design import PlannedTrial
 from ktrial.model.environment import Environment
 from ktrial.model.kernel_profile import Profile
-from ktrial.model.monitored import Monitored
-from ktrial.model.series import Sampled
+from ktrial.model.monitor_overhead import Monitored
+from ktrial.model.time_series import Sampled
+from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Sample
+
+OPERATIONS = "workload.operations"
+"""The counter that all others of a trial's workload can be divided by."""
 
 
 class Outcome(StrEnum):

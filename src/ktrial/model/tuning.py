@@ -10,9 +10,9 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
-from ktrial.model.advice import DataWarning
 from ktrial.model.base import Model
-from ktrial.model.verdict import Comparison
+from ktrial.model.comparison import Comparison
+from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction, Mode
 
 Configuration: TypeAlias = dict[str, str]

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from ktrial import extensions
-from ktrial.model.advice import DataWarning
-from ktrial.model.series import Series
-from ktrial.monitors import sampled
-from ktrial.monitors.sampled import Reading, Texts
+from ktrial import plugins
+from ktrial.model.time_series import Series
+from ktrial.model.warnings import DataWarning
+from ktrial.monitors import time_series as sampled
+from ktrial.monitors.time_series import Reading, Texts
 from ktrial.target import Beside
 
 Watched = Mapping[str, Mapping[str, tuple[float, ...]]]
@@ -117,8 +117,11 @@ AnyMonitor = Monitor | SampledMonitor | BesideMonitor
 @cache
 def found() -> tuple[dict[str, AnyMonitor], tuple[DataWarning, ...]]:
     """Every monitor by its name, sorted, and a warning for each plugin that is broken."""
-    own = dict(_check(*item) for item in extensions.built_in(__name__, "MONITOR").items())
-    return extensions.outside(_GROUP, "monitor", _check, own)
+    own = dict(
+        _check(*item)
+        for item in plugins.built_in("MONITOR", f"{__name__}.procfs", f"{__name__}.tracers").items()
+    )
+    return plugins.outside(_GROUP, "monitor", _check, own)
 
 
 def beside() -> dict[str, BesideMonitor]:

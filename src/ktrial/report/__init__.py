@@ -6,29 +6,37 @@ Importing this package costs next to nothing: a function imports what it needs t
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ktrial.model.kernel_difference import KernelDifference
-from ktrial.model.record import StudyRecord
+from ktrial.model.kernel_diff import KernelDifference
+from ktrial.model.study_record import StudyRecord
 
 if TYPE_CHECKING:
-    from ktrial.report.why import Why
+    from ktrial.report.text.attribution import Why
     from ktrial.store import Store
 
-__all__ = ["csv", "html", "kernel_difference_html", "markdown", "samples_csv", "series_csv", "whys"]
+__all__ = [
+    "comparisons_csv",
+    "kernel_difference_html",
+    "samples_csv",
+    "series_csv",
+    "study_html",
+    "study_markdown",
+    "whys",
+]
 
 
-def html(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
+def study_html(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
     """One self-contained HTML page, readable without ktrial and without a network.
 
     `whys`: what the differences are made of (`whys`). The same record yields the same text, to the last byte.
     """
-    from ktrial.report.as_html import page
+    from ktrial.report.html.study import page
 
     return page(record, whys)
 
 
-def markdown(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
+def study_markdown(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
     """GitHub-flavoured Markdown for a pull request: the answer, the table, and the rest folded."""
-    from ktrial.report.as_markdown import text
+    from ktrial.report.markdown.study import text
 
     return text(record, whys)
 
@@ -40,34 +48,34 @@ def whys(store: "Store", record: StudyRecord, most: int | None = None) -> "tuple
 
     Raises StoreError.
     """
-    from ktrial.report.why import whys as whys_of
+    from ktrial.report.text.attribution import whys as whys_of
 
     return whys_of(store, record, most)
 
 
 def kernel_difference_html(found: KernelDifference) -> str:
     """What differs between two kernels, as one self-contained HTML page."""
-    from ktrial.report.kernel_difference_page import page
+    from ktrial.report.html.kernel_diff import page
 
     return page(found)
 
 
-def csv(record: StudyRecord) -> str:
+def comparisons_csv(record: StudyRecord) -> str:
     """One row a comparison, with a header row, as RFC 4180 has it. Numbers carry all their digits."""
-    from ktrial.report.as_csv import comparisons
+    from ktrial.report.csv import comparisons
 
     return comparisons(record)
 
 
 def samples_csv(record: StudyRecord) -> str:
     """One row a sample, with its trial's treatment, perturbation and outcome, as RFC 4180 has it."""
-    from ktrial.report.as_csv import samples
+    from ktrial.report.csv import samples
 
     return samples(record)
 
 
 def series_csv(record: StudyRecord) -> str:
     """One row a moment of what was read over time, in each treatment's first trial, as RFC 4180 has it."""
-    from ktrial.report.as_csv import series
+    from ktrial.report.csv import series
 
     return series(record)

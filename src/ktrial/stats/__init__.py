@@ -1,6 +1,5 @@
-"""From samples to verdicts."""
+"""Statistics: pure functions of numbers. Nothing here knows of kernels, stores or pages."""
 
-from ktrial.stats.answer import answer
-from ktrial.stats.exact import Arm, compare
+from ktrial.stats.deterministic import Arm, compare
 
-__all__ = ["Arm", "answer", "compare"]
+__all__ = ["Arm", "compare"]

@@ -28,17 +28,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrial.model.comparison import Interaction, Verdict
 from ktrial.model.design import LevelValue
-from ktrial.model.verdict import Interaction, Verdict
 from ktrial.model.workload import Direction, Metric, Mode
-from ktrial.stats.exact import Arm
-from ktrial.stats.timed.blocks import Measured
-from ktrial.stats.timed.design import SequentialDesign
-from ktrial.stats.timed.family import Finding, judge
-from ktrial.stats.timed.look import verdict_of
-from ktrial.stats.timed.multiplicity import benjamini_hochberg
-from ktrial.stats.timed.repeated_p import repeated_p
-from ktrial.stats.timed.sequential import Claim
+from ktrial.stats.deterministic import Arm
+from ktrial.stats.sequential.blocks import Measured
+from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.familywise import Finding, judge
+from ktrial.stats.sequential.interim_analysis import verdict_of
+from ktrial.stats.sequential.multiplicity import benjamini_hochberg
+from ktrial.stats.sequential.repeated_p import repeated_p
+from ktrial.stats.sequential.test import Claim
 
 Array = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ import platformdirs
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from ktrial.errors import NoSuchBackend
+from ktrial.store.errors import NoSuchBackend
 
 VARIABLE = "KTRIAL_STORE"
 

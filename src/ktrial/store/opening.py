@@ -6,8 +6,8 @@ from pathlib import Path
 from sqlalchemy import URL, Engine, create_engine, insert, inspect, select, update
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from ktrial.errors import NewerStore, NoSuchBackend, NotAStore, StoreDamaged, StoreForbidden
 from ktrial.store import sqlite
+from ktrial.store.errors import NewerStore, NoSuchBackend, NotAStore, StoreDamaged, StoreForbidden
 from ktrial.store.location import default_location, file_of, shown, url_of
 from ktrial.store.schema import SCHEMA_VERSION, metadata, schema
 from ktrial.store.store import Store, failure

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
-from ktrial.model.kernel_difference import KernelDifference
+from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.kernel_profile import Profile
-from ktrial.model.series import Sampled
+from ktrial.model.time_series import Sampled
 from ktrial.model.trial import CounterDelta, Trial
 from ktrial.model.tuning import Tuned
 from ktrial.model.workload import Sample

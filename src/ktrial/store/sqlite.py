@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from ktrial.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreFull, StoreLocked
+from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreFull, StoreLocked
 from ktrial.store.holders import holder_of
 
 BUSY_SECONDS = 10

@@ -16,15 +16,15 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, func, insert, inspect, select
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
-from ktrial.errors import StoreDamaged, StoreError, StudyNotStored
 from ktrial.model.base import digest
-from ktrial.model.kernel_difference import KernelDifference
+from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.kernel_profile import Profile
-from ktrial.model.series import Sampled
 from ktrial.model.study import Study
+from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Tuned
 from ktrial.store import rows, sqlite
+from ktrial.store.errors import StoreDamaged, StoreError, StudyNotStored
 from ktrial.store.schema import (
     answers,
     counters,

@@ -27,7 +27,7 @@ from ktrial.target.steps import (
     Walk,
     Write,
 )
-from ktrial.target.watcher import Watcher
+from ktrial.target.tracer_process import Watcher
 
 __all__ = [
     "Beside",

@@ -7,8 +7,8 @@ from typing import NamedTuple, NoReturn
 
 from pydantic import ValidationError
 
-from ktrial.errors import FrameError
 from ktrial.model.base import Model
+from ktrial.target.errors import FrameError
 from ktrial.target.steps import Failure, StepResult
 
 MAGIC = b"KTF1"

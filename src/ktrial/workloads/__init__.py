@@ -1,8 +1,8 @@
 """What trials run: built-in operations and the user's own commands."""
 
-from ktrial.workloads.checking import check
-from ktrial.workloads.finding import catalogue, descriptions, find, found
+from ktrial.workloads.parameter_checks import check
 from ktrial.workloads.protocol import CountsOperations, RunsPrograms, Workload
+from ktrial.workloads.registry import catalogue, descriptions, find, found
 from ktrial.workloads.sets import DEFAULT, DISK, QUICK, WHOLE_BENCHMARKS
 
 __all__ = [

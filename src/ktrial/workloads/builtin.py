@@ -7,13 +7,14 @@ from pathlib import Path
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 import ktrial
-from ktrial.errors import BadOutput, GuestProgramsMissing, NoMarkedRegion
+from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
-from ktrial.model.machine import CarriedFile
 from ktrial.model.workload import Direction, Mode, Sample, WorkloadDescription, WorkloadUse
 from ktrial.target import Step, StepResult
-from ktrial.workloads.marked import MarkedRegion, string_bytes
-from ktrial.workloads.runs import EXACT_MODES, ended_well, run_step
+from ktrial.target.errors import GuestProgramsMissing
+from ktrial.workloads.errors import BadOutput, NoMarkedRegion
+from ktrial.workloads.marked_region import MarkedRegion, string_bytes
+from ktrial.workloads.program_runs import EXACT_MODES, ended_well, run_step
 
 WORK = "/ktrial/work"
 """Where the machine puts the program."""

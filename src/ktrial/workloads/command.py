@@ -3,9 +3,8 @@
 import re
 import statistics
 
-from ktrial.errors import BadCommand, NoMarkedRegion
+from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
-from ktrial.model.machine import CarriedFile
 from ktrial.model.profile import RegionCounts
 from ktrial.model.workload import (
     Command,
@@ -18,10 +17,11 @@ from ktrial.model.workload import (
     WorkloadUse,
 )
 from ktrial.target import Step, StepResult
-from ktrial.workloads.carrying import program_path, with_all_they_need
-from ktrial.workloads.extraction import values
-from ktrial.workloads.marked import MarkedRegion, string_bytes
-from ktrial.workloads.runs import EXACT_MODES, ended_well, run_step
+from ktrial.workloads.errors import BadCommand, NoMarkedRegion
+from ktrial.workloads.host_files import program_path, with_all_they_need
+from ktrial.workloads.marked_region import MarkedRegion, string_bytes
+from ktrial.workloads.metric_extraction import values
+from ktrial.workloads.program_runs import EXACT_MODES, ended_well, run_step
 
 NAME = "command"
 WALL_TIME = MetricRule(name="wall time")

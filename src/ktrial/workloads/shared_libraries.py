@@ -11,7 +11,7 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
-from ktrial.errors import FileNotCarried, LibraryNotFound
+from ktrial.workloads.errors import FileNotCarried, LibraryNotFound
 
 _DEFAULT_DIRECTORIES = tuple(
     Path(directory)

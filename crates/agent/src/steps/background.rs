@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Without what containers forbid: personality(ADDR_NO_RANDOMIZE). tests/guest/test_agent.py has the whole.
+    /// Without what containers forbid: personality(ADDR_NO_RANDOMIZE). tests/guest/machines/test_agent.py has the whole.
     fn started(script: &str) -> Started {
         let step = start(script, "");
         let mut command = command(&step.argv, &step.environment, &step.directory).unwrap();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     /// Without a seed for the layout: containers forbid personality(ADDR_NO_RANDOMIZE), and a seed is the whole
-    /// system's. tests/guest/test_agent.py has both.
+    /// system's. tests/guest/machines/test_agent.py has both.
     fn ran(step: Run) -> StepResult {
         let mut result = StepResult::default();
         result.failure =

@@ -1,9 +1,9 @@
 """A kernel that ktrial built by content: its name leads to the recipe, by which it can be built again."""
 
-from ktrial.errors import BadKernelName
-from ktrial.kernels.provider import Parts, Request
-from ktrial.kernels.source.builds import built_again
-from ktrial.kernels.source.kept import whole_name
+from ktrial.kernels.build.builds import built_again
+from ktrial.kernels.build.recipes import whole_name
+from ktrial.kernels.errors import BadKernelName
+from ktrial.kernels.providers.protocol import Parts, Request
 
 
 class ByRecipe:

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from debian.debian_support import Version
 
-from ktrial.errors import BadKernelName, NoDebianSource, NoSuchRelease, ToolFailed
-from ktrial.errors.nearest import nearest
-from ktrial.kernels.apt import Package, PrivateApt, fetch_failed, require_tool, run_tool
-from ktrial.kernels.apt_sources import Archive, ConfiguredSource, configured_sources
+from ktrial.kernels.cache.disk_space import check_output, require_space
+from ktrial.kernels.errors import BadKernelName, NoDebianSource, NoSuchRelease, ToolFailed
+from ktrial.kernels.packages.apt import Package, PrivateApt, fetch_failed, require_tool, run_tool
+from ktrial.kernels.packages.apt_sources import Archive, ConfiguredSource, configured_sources
 from ktrial.kernels.progress import Progress
-from ktrial.kernels.provider import Parts, Request
-from ktrial.kernels.space import check_output, require_space
+from ktrial.kernels.providers.protocol import Parts, Request
 from ktrial.model.kernel import Origin
+from ktrial.model.suggestions import nearest
 
 RELEASES = ("bullseye", "bookworm", "trixie", "forky", "duke")
 """Code names whose suites are looked for; one that an archive does not hold is skipped."""

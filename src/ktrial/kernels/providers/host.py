@@ -4,8 +4,8 @@ import os
 import platform
 from pathlib import Path
 
-from ktrial.errors import BadKernelName, NoHostKernel
-from ktrial.kernels.provider import Parts, Request
+from ktrial.kernels.errors import BadKernelName, NoHostKernel
+from ktrial.kernels.providers.protocol import Parts, Request
 from ktrial.model.kernel import Origin
 
 

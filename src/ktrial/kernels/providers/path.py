@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from ktrial.errors import BadKernelName
-from ktrial.kernels.provider import Parts, Request
+from ktrial.kernels.errors import BadKernelName
+from ktrial.kernels.providers.protocol import Parts, Request
 from ktrial.model.kernel import Origin
 
 

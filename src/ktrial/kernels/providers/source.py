@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from ktrial.errors import BadKernelName
-from ktrial.kernels.provider import Parts, Request
-from ktrial.kernels.source.building import built, forget, name_of
-from ktrial.kernels.source.requests import Wanted
+from ktrial.kernels.build.build_request import Wanted
+from ktrial.kernels.build.directory_build import built, forget, name_of
+from ktrial.kernels.errors import BadKernelName
+from ktrial.kernels.providers.protocol import Parts, Request
 
 
 class FromSource:

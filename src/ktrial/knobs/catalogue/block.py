@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ktrial.knobs.declare import file
+from ktrial.knobs.catalogue.declare import file
 from ktrial.model.knob import Default, Knob, KnobKind, Safety
 
 _DRIVER = (Default(computed="the driver"),)

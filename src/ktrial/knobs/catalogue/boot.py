@@ -1,6 +1,6 @@
 """Boot parameters: what can be chosen only when the kernel starts."""
 
-from ktrial.knobs.declare import boot_parameter
+from ktrial.knobs.catalogue.declare import boot_parameter
 from ktrial.model.knob import Default, KnobKind, Safety
 
 _HARDWARE = "Documentation/admin-guide/hw-vuln/"

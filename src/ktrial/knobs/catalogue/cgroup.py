@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ktrial.knobs.declare import file
+from ktrial.knobs.catalogue.declare import file
 from ktrial.model.knob import Allowed, Knob, KnobKind, Safety
 
 _DOCUMENTATION = "Documentation/admin-guide/cgroup-v2.rst"

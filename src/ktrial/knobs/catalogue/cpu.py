@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ktrial.knobs.declare import boot_parameter, file, sysctl
+from ktrial.knobs.catalogue.declare import boot_parameter, file, sysctl
 from ktrial.model.knob import Default, Knob, KnobKind, Safety
 
 _FREQUENCY = "Documentation/admin-guide/pm/cpufreq.rst"

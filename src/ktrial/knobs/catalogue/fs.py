@@ -1,6 +1,6 @@
 """Files, pipes, asynchronous input and output."""
 
-from ktrial.knobs.declare import sysctl
+from ktrial.knobs.catalogue.declare import sysctl
 from ktrial.model.knob import Default
 
 _MEMORY = (Default(computed="memory"),)

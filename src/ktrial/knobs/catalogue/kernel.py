@@ -1,6 +1,6 @@
 """What the kernel does beside its work: watchdogs, tracing, hardening, process numbers."""
 
-from ktrial.knobs.declare import file, sysctl
+from ktrial.knobs.catalogue.declare import file, sysctl
 from ktrial.model.knob import Default, KnobKind, Safety
 
 KNOBS = (

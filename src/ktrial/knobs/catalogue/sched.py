@@ -1,6 +1,6 @@
 """The scheduler: slices, migration, real-time limits, NUMA balancing, workqueues."""
 
-from ktrial.knobs.declare import DEBUG_SCHED, TO_DEBUGFS, file, scheduler, sysctl
+from ktrial.knobs.catalogue.declare import DEBUG_SCHED, TO_DEBUGFS, file, scheduler, sysctl
 from ktrial.model.knob import Allowed, Default, Knob, KnobKind, Place, Safety, Successor
 
 _SCALED = "CPUs: this for one, twice as much for two or three, three times for four to seven…"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ktrial.knobs.declare import file, sysctl
+from ktrial.knobs.catalogue.declare import file, sysctl
 from ktrial.model.knob import Allowed, Default, Knob, KnobKind
 
 

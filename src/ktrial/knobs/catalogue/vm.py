@@ -1,6 +1,6 @@
 """Memory: write-back, watermarks, compaction, overcommit, NUMA reclaim, huge pages of hugetlbfs."""
 
-from ktrial.knobs.declare import file, sysctl
+from ktrial.knobs.catalogue.declare import file, sysctl
 from ktrial.model.knob import Allowed, Default, KnobKind, Safety, Successor
 
 _MEMORY = (Default(computed="memory"),)

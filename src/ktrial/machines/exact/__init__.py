@@ -10,17 +10,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ktrial.errors import CannotSaveState, MachineToolMissing, NoPluginHere
-from ktrial.machines.exact import cold, guest_programs, qemu
-from ktrial.machines.exact.cache_directory import snapshots_directory, snapshots_limit
+from ktrial.machines import guest_programs
+from ktrial.machines.errors import CannotSaveState, MachineToolMissing, NoPluginHere
+from ktrial.machines.exact import cold_boot
+from ktrial.machines.exact.counting_target import ProfiledTarget, usable_plugin
 from ktrial.machines.exact.plugin import PluginBuild
-from ktrial.machines.exact.process import Children
-from ktrial.machines.exact.profiled import ProfiledTarget, usable_plugin
 from ktrial.machines.exact.setup import Setup, prepare
-from ktrial.machines.exact.snapshot import SnapshotCache
+from ktrial.machines.exact.snapshot_cache import SnapshotCache
+from ktrial.machines.exact.snapshot_location import snapshots_directory, snapshots_limit
 from ktrial.machines.exact.target import ExactTarget
 from ktrial.machines.protocol import Progress
-from ktrial.model.machine import Boot
+from ktrial.machines.qemu import program as qemu
+from ktrial.machines.qemu.process import Children
+from ktrial.model.boot import Boot
 from ktrial.model.workload import CountedBy, Mode
 
 NAME = "exact"
@@ -132,7 +134,7 @@ class ExactMachine:
         with self._snapshots.open(setup.key) as present:
             if present:
                 return
-        contents = partial(cold.snapshot_contents, setup, self._children, progress)
+        contents = partial(cold_boot.snapshot_contents, setup, self._children, progress)
         try:
             self._snapshots.make(setup.facts, contents, self._children.check)
         except CannotSaveState as error:

@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from ktrial.errors import TooManyCpus
-from ktrial.machines.exact.qemu import Qemu, cpu_flags
-from ktrial.model.machine import Boot
+from ktrial.machines.errors import TooManyCpus
+from ktrial.machines.qemu.program import Qemu, cpu_flags
+from ktrial.model.boot import Boot
 
 _AS_IN_7_2 = "max,family=15,model=107,stepping=1"
 """What `max` was until QEMU 7.2. In 10.0 its family is 0, which no kernel takes for a CPU that is fast at

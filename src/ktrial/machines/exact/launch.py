@@ -5,18 +5,18 @@ import os
 import signal
 from collections.abc import Iterator
 
-from ktrial.errors import CannotLoadState, QemuGone
-from ktrial.machines.exact import initramfs, kernel_image, migration
+from ktrial.machines.errors import CannotLoadState, QemuGone
 from ktrial.machines.exact.command_line import (
     kernel_parameters,
     machine_arguments,
     memory_arguments,
     snapshot_point_arguments,
 )
-from ktrial.machines.exact.process import Children, QemuProcess, inherited_path, memory_file
 from ktrial.machines.exact.setup import Setup
-from ktrial.machines.exact.snapshot import OpenSnapshot
-from ktrial.target.plan import PLAN_FW_CFG_NAME
+from ktrial.machines.exact.snapshot_cache import OpenSnapshot
+from ktrial.machines.qemu import initramfs, kernel_image, migration
+from ktrial.machines.qemu.process import Children, QemuProcess, inherited_path, memory_file
+from ktrial.target.guest_plan import PLAN_FW_CFG_NAME
 
 _MOMENT = 2.0
 """Seconds in which a QEMU whose monitor has closed is expected to be gone."""

@@ -12,10 +12,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ktrial.errors import PluginCountsUnreadable
-from ktrial.machines.exact import guest_programs
-from ktrial.machines.exact.plugin_merge import Line, merge, split
-from ktrial.machines.exact.qemu import Qemu, Version
+from ktrial.machines import guest_programs
+from ktrial.machines.errors import PluginCountsUnreadable
+from ktrial.machines.exact.plugin_regions import Line, merge, split
+from ktrial.machines.qemu.program import Qemu, Version
 from ktrial.model.profile import (
     CacheCounts,
     CallNode,

@@ -18,7 +18,7 @@ and version; icount bias and icount (8 bytes each). The virtual clock is the sum
 
 import struct
 
-from ktrial.errors import CannotSaveState
+from ktrial.machines.errors import CannotSaveState
 
 AHEAD_NS = 50_000_000
 """From the agent's reading to the snapshot's clock: more than QEMU's jump to the next timer tick (10 ms)."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.errors import GuestEnded, MachineError
-from ktrial.machines.exact import initramfs, kernel_image, snapshot
+from ktrial.machines.errors import MachineError
+from ktrial.machines.exact import snapshot_cache
 from ktrial.machines.exact.command_line import (
     CPU_MODEL,
     CPU_MODEL_WITH_PLUGIN,
@@ -14,15 +14,17 @@ from ktrial.machines.exact.command_line import (
     kernel_parameters,
     machine_arguments,
 )
-from ktrial.machines.exact.digests import digest_of_file
-from ktrial.machines.exact.guest_programs import lockstep, programs
-from ktrial.machines.exact.initramfs import Entry
-from ktrial.machines.exact.qemu import Qemu
-from ktrial.machines.exact.watch import Limits
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.machines.file_digests import digest_of_file
+from ktrial.machines.guest_programs import lockstep, programs
+from ktrial.machines.qemu import initramfs, kernel_image
+from ktrial.machines.qemu.initramfs import Entry
+from ktrial.machines.qemu.program import Qemu
+from ktrial.machines.qemu.watchdog import Limits
+from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
-from ktrial.target.plan import PROTOCOL, BootModule, BootPlan
+from ktrial.target.errors import GuestEnded
+from ktrial.target.guest_plan import PROTOCOL, BootModule, BootPlan
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Setup:
     @property
     def key(self) -> str:
         """The snapshot's."""
-        return snapshot.key(self.facts)
+        return snapshot_cache.key(self.facts)
 
     @property
     def limits(self) -> Limits:

@@ -2,17 +2,19 @@
 
 import contextlib
 
-from ktrial.errors import CannotLoadState, GuestEnded
-from ktrial.machines.exact import cold, outcome
+from ktrial.machines.errors import CannotLoadState
+from ktrial.machines.exact import cold_boot
 from ktrial.machines.exact.launch import Unstarted, restored
-from ktrial.machines.exact.process import Children, QemuProcess, memory_file
-from ktrial.machines.exact.report import Report, read_report
 from ktrial.machines.exact.setup import Setup
-from ktrial.machines.exact.snapshot import SnapshotCache
-from ktrial.machines.exact.watch import Ending, Stop, Watcher
-from ktrial.model.machine import MachineIdentity
+from ktrial.machines.exact.snapshot_cache import SnapshotCache
+from ktrial.machines.qemu import ending as outcome
+from ktrial.machines.qemu.guest_report import Report, read_report
+from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
+from ktrial.machines.qemu.watchdog import Ending, Stop, Watcher
+from ktrial.model.boot import MachineIdentity
 from ktrial.target import Run, Step, StepResult
-from ktrial.target.plan import Plan
+from ktrial.target.errors import GuestEnded
+from ktrial.target.guest_plan import Plan
 
 
 class ExactTarget:
@@ -68,11 +70,11 @@ class ExactTarget:
         setup, children = self._setup, self._children
         with (
             memory_file("ktrial-ram") as ram,
-            cold.started(setup, children, ram, plan) as process,
+            cold_boot.started(setup, children, ram, plan) as process,
         ):
             ending, report = self._run(process)
             if report.ready is None:
-                raise cold.not_booted(setup, children, process, ending, report)
+                raise cold_boot.not_booted(setup, children, process, ending, report)
             return self._results(process, ending, report)
 
     def _run(self, process: QemuProcess) -> tuple[Ending, Report]:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.errors import GuestProgramsMissing, MachineError, MachineStopped
-from ktrial.machines.exact.process import memory_file
+from ktrial.machines.errors import MachineError, MachineStopped
+from ktrial.machines.qemu.process import memory_file
 from ktrial.target import Beside, Run, StepResult, Watcher
+from ktrial.target.errors import GuestProgramsMissing
 
 PROGRAM = "launch"
 

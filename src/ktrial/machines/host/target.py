@@ -9,15 +9,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
-from ktrial.errors import GuestEnded, HostChangeForbidden
-from ktrial.machines.exact.digests import digest_of_file
-from ktrial.machines.exact.guest_programs import WORK, WORK_IN_GUEST
-from ktrial.machines.host.confinement import cpu_list
+from ktrial.machines.errors import HostChangeForbidden
+from ktrial.machines.file_digests import digest_of_file
+from ktrial.machines.guest_programs import WORK, WORK_IN_GUEST
+from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
 from ktrial.machines.host.launcher import Launchers, Place, launch_program
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
 from ktrial.target import Collect, Failure, LoadModule, Mount, Push, Read, Run, Step, StepResult, Write
+from ktrial.target.errors import GuestEnded
 from ktrial.target.local import LocalTarget
 
 

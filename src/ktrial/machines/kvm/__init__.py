@@ -10,15 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ktrial.errors import KvmUnusable, MachineToolMissing
-from ktrial.machines import kvm_probe
-from ktrial.machines.exact import guest_programs, qemu
-from ktrial.machines.exact.process import Children
-from ktrial.machines.host.confinement import check_pin
+from ktrial.machines import guest_programs
+from ktrial.machines.errors import KvmUnusable, MachineToolMissing
+from ktrial.machines.host.cpu_affinity_cgroup import check_pin
+from ktrial.machines.kvm import probe as kvm_probe
 from ktrial.machines.kvm.boot import RealTimeSetup, set_up
 from ktrial.machines.kvm.target import RealTimeTarget
 from ktrial.machines.protocol import Progress
-from ktrial.model.machine import Boot
+from ktrial.machines.qemu import program as qemu
+from ktrial.machines.qemu.process import Children
+from ktrial.model.boot import Boot
 from ktrial.model.workload import Mode
 
 NAME = "kvm"

@@ -6,20 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.errors import QemuGone
-from ktrial.machines.exact import initramfs, kernel_image
+from ktrial.machines.errors import QemuGone
 from ktrial.machines.exact.command_line import snapshot_point_arguments
 from ktrial.machines.exact.launch import TooSmall, Unstarted
-from ktrial.machines.exact.process import Children, QemuProcess, inherited_path, memory_file
-from ktrial.machines.exact.qemu import Qemu
 from ktrial.machines.exact.setup import prepare
-from ktrial.machines.exact.watch import Limits
-from ktrial.machines.host.confinement import cpu_list
+from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
 from ktrial.machines.host.target import cpu_model
 from ktrial.machines.kvm.command_line import kernel_parameters, machine_arguments
-from ktrial.model.machine import Boot, MachineIdentity
+from ktrial.machines.qemu import initramfs, kernel_image
+from ktrial.machines.qemu.process import Children, QemuProcess, inherited_path, memory_file
+from ktrial.machines.qemu.program import Qemu
+from ktrial.machines.qemu.watchdog import Limits
+from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.workload import Mode
-from ktrial.target.plan import PLAN_FW_CFG_NAME
+from ktrial.target.guest_plan import PLAN_FW_CFG_NAME
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The command lines, QEMU's and the kernel's, of a guest in real time."""
 
 from ktrial.machines.exact.command_line import CLOCK_BASE
-from ktrial.model.machine import Boot
+from ktrial.model.boot import Boot
 
 _ACCELERATED = ("-accel", "kvm", "-cpu", "host,migratable=off,+invtsc")
 """The host's own CPU, with the time-stamp counter that it shares with the host."""

@@ -1,15 +1,15 @@
 """The target that the machine `kvm` yields: each `perform` is one boot."""
 
-from ktrial.errors import GuestEnded
-from ktrial.machines.exact import outcome
 from ktrial.machines.exact.launch import TooSmall, Unstarted
-from ktrial.machines.exact.process import Children, QemuProcess
-from ktrial.machines.exact.report import Report, read_report
-from ktrial.machines.exact.watch import Ending, Stop, Watcher
 from ktrial.machines.kvm.boot import RealTimeSetup, switched_on
-from ktrial.model.machine import MachineIdentity
+from ktrial.machines.qemu import ending as outcome
+from ktrial.machines.qemu.guest_report import Report, read_report
+from ktrial.machines.qemu.process import Children, QemuProcess
+from ktrial.machines.qemu.watchdog import Ending, Stop, Watcher
+from ktrial.model.boot import MachineIdentity
 from ktrial.target import Run, Step, StepResult
-from ktrial.target.plan import Plan
+from ktrial.target.errors import GuestEnded
+from ktrial.target.guest_plan import Plan
 
 
 class RealTimeTarget:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 
-from ktrial.model.advice import DataWarning, WarningKind
 from ktrial.model.environment import Environment, Reading, ReadingKind
+from ktrial.model.warnings import DataWarning, WarningKind
 
 _TOLERATED = {"steal time": 0.001}
 """Counter → rise in a second of a study that is no news: a thousandth of one CPU's time."""

@@ -3,12 +3,12 @@
 import math
 from typing import Any
 
-from ktrial.model.verdict import Verdict
-from ktrial.report import figures
+from ktrial.format import number_format
+from ktrial.format.labels import DIRECTIONS, VERDICTS
+from ktrial.format.sanitize import shortened
+from ktrial.model.comparison import Verdict
 from ktrial.report.charts import palette, svg
-from ktrial.report.printable import shortened
-from ktrial.report.summary import Level, MetricLevels
-from ktrial.report.words import DIRECTIONS, VERDICTS
+from ktrial.report.text.comparisons import Level, MetricLevels
 
 WIDTH = 320
 _ROW = 42
@@ -26,7 +26,7 @@ def draw(metric: MetricLevels, name: str) -> str:
 
 def describe(metric: MetricLevels) -> str:
     """What the chart shows, in words."""
-    levels = "; ".join(f"{level.treatment}: {figures.number(level.value)}" for level in metric.levels)
+    levels = "; ".join(f"{level.treatment}: {number_format.number(level.value)}" for level in metric.levels)
     return f"{metric.unit} ({DIRECTIONS[metric.direction]}). {levels}."
 
 
@@ -83,9 +83,11 @@ def _row(position: int, level: Level) -> dict[str, Any]:
 
 def _result(level: Level) -> str:
     if level.comparison is None:
-        return figures.number(level.value)
-    symbol, change = VERDICTS[level.comparison.verdict].symbol, figures.change(level.comparison.ratio)
-    return f"{figures.number(level.value)}{figures.SPACE * 3}{symbol}{figures.SPACE}{change}"
+        return number_format.number(level.value)
+    symbol, change = VERDICTS[level.comparison.verdict].symbol, number_format.change(level.comparison.ratio)
+    return (
+        f"{number_format.number(level.value)}{number_format.SPACE * 3}{symbol}{number_format.SPACE}{change}"
+    )
 
 
 def _domain(rows: list[dict[str, Any]], points: list[dict[str, Any]]) -> list[float]:

@@ -7,10 +7,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from ktrial.format import number_format
+from ktrial.format.labels import VERDICTS
+from ktrial.format.sanitize import shortened
 from ktrial.model.history import Line
-from ktrial.report import figures
-from ktrial.report.printable import shortened
-from ktrial.report.words import VERDICTS
 
 LEFT, RIGHT, TOP, BOTTOM = 74.0, 22.0, 30.0, 58.0
 _PER_CHARACTER, _GAP = 7.0, 10.0
@@ -71,7 +71,7 @@ def picture(line: Line) -> Picture:
     count = max(1, len(line.points))
     values = [value for point in line.points for value in point.values]
     low, high = _limits(values)
-    texts = {value: figures.number(value) for value in _ticks(low, high)}
+    texts = {value: number_format.number(value) for value in _ticks(low, high)}
     left = max(LEFT, _GAP + _PER_CHARACTER * max(map(len, texts.values()), default=0))
     width = max(_LEAST_WIDTH, min(_MOST_WIDTH, left + RIGHT + _PER_POINT * count))
     step = (width - left - RIGHT) / count
@@ -93,7 +93,7 @@ def picture(line: Line) -> Picture:
             Mark(
                 x(one.place - 0.5),
                 one.verdict.value,
-                f"{VERDICTS[one.verdict].symbol} {figures.step(one.ratio, one.after)}",
+                f"{VERDICTS[one.verdict].symbol} {number_format.step(one.ratio, one.after)}",
                 f"{one.since} → {one.version}",
             )
             for one in line.changes
@@ -115,7 +115,7 @@ def _dots(line: Line, x: _Scale, y: _Scale) -> Iterator[Dot]:
             top=y(max(point.values)),
             bottom=y(min(point.values)),
             label=name if place % every == 0 else "",
-            title=f"{shortened(point.version, 80)}: {figures.number(point.value)} ({point.release})",
+            title=f"{shortened(point.version, 80)}: {number_format.number(point.value)} ({point.release})",
         )
 
 
@@ -136,8 +136,9 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _described(line: Line) -> str:
-    points = "; ".join(f"{point.version}: {figures.number(point.value)}" for point in line.points)
+    points = "; ".join(f"{point.version}: {number_format.number(point.value)}" for point in line.points)
     changes = "; ".join(
-        f"{one.version} {figures.step(one.ratio, one.after)} {one.verdict.value}" for one in line.changes
+        f"{one.version} {number_format.step(one.ratio, one.after)} {one.verdict.value}"
+        for one in line.changes
     )
     return f"{points}. Changes: {changes or 'none'}."

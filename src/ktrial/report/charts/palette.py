@@ -5,7 +5,7 @@ inconclusive are both grey, and told apart by a filled and a hollow mark. Every 
 a word, so that none is needed.
 """
 
-from ktrial.model.verdict import Verdict
+from ktrial.model.comparison import Verdict
 
 INK = "#1f2328"
 MUTED = "#5d6670"

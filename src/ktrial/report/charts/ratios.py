@@ -3,14 +3,14 @@
 import math
 from typing import Any, NamedTuple
 
-from ktrial.model.verdict import Comparison, Verdict
-from ktrial.report import figures
+from ktrial.format import number_format
+from ktrial.format.labels import VERDICTS
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.model.comparison import Comparison, Verdict
 from ktrial.report.charts import palette, svg
 from ktrial.report.charts.levels import styled
-from ktrial.report.printable import one_line, shortened
-from ktrial.report.summary import Group
-from ktrial.report.summary import row_names as row_names_of
-from ktrial.report.words import VERDICTS
+from ktrial.report.text.comparisons import Group
+from ktrial.report.text.comparisons import row_names as row_names_of
 
 SHAPES = {
     Verdict.BETTER: "circle",
@@ -88,7 +88,7 @@ def draw(group: Group, every: tuple[Group, ...], margin: float, layout: Layout, 
 def describe(group: Group) -> str:
     """What the chart shows, in words."""
     return "; ".join(
-        f"{name}: {figures.change(comparison.ratio)}, {comparison.verdict}"
+        f"{name}: {number_format.change(comparison.ratio)}, {comparison.verdict}"
         for name, comparison in zip(row_names(group), group.comparisons, strict=True)
     )
 
@@ -147,14 +147,14 @@ def _chart(group: Group, domain: tuple[float, float], margin: float, layout: Lay
 def _row(position: int, name: str, comparison: Comparison, layout: Layout) -> dict[str, Any]:
     ends = [end for end in (comparison.low, comparison.high) if end is not None and not math.isnan(end)]
     ratio = comparison.ratio
-    spread = figures.interval(comparison.low, comparison.high)
+    spread = number_format.interval(comparison.low, comparison.high)
     return {
         "row": position,
         "ratio": _clamped(ratio) if ratio is not None and not math.isnan(ratio) else None,
         "low": _clamped(min(ends)) if ends else None,
         "high": _clamped(max(ends)) if ends else None,
         "name": shortened(name, layout.cells) if layout.cells else "",
-        "result": f"{VERDICTS[comparison.verdict].symbol} {figures.change(ratio)}",
+        "result": f"{VERDICTS[comparison.verdict].symbol} {number_format.change(ratio)}",
         "spread": f"[{spread}]" if spread and layout.intervals else "",
         "colour": palette.VERDICTS[comparison.verdict],
         "fill": palette.PAPER
@@ -219,7 +219,7 @@ def _tick_label(ratio: float) -> str:
         return "0"
     percent = (ratio - 1) * 100
     text = f"{abs(percent):.3g}" if abs(percent) < 1000 else f"{abs(percent):.0f}"
-    return f"{'+' if percent > 0 else figures.MINUS}{text}{figures.SPACE}%"
+    return f"{'+' if percent > 0 else number_format.MINUS}{text}{number_format.SPACE}%"
 
 
 def _intervals(altair: Any, lines: Any, scale: Any, layout: Layout) -> tuple[Any, ...]:

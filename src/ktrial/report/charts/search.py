@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ktrial.format import number_format
 from ktrial.model.tuning import Observation, Purpose, Tuned
 from ktrial.model.workload import Direction
-from ktrial.report import figures
 
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 16.0, 16.0, 40.0
 WIDE, NARROW, HEIGHT = 900.0, 400.0, 300.0
@@ -87,11 +87,11 @@ def picture(tuned: Tuned, width: float = WIDE) -> Picture | None:
         dots=dots,
         best=_best(tuned, ratios, x, y),
         zero=y(1.0),
-        ticks=tuple(Tick(y(one), figures.change(one)) for one in _ticks(low, high)),
+        ticks=tuple(Tick(y(one), number_format.change(one)) for one in _ticks(low, high)),
         runs=tuple(
             Tick(x(place), str(place + 1)) for place in _places(count, int(width / _PLACE_OF_A_NUMBER))
         ),
-        description=f"{count} runs; the best single one {figures.change(tuned.seen)}",
+        description=f"{count} runs; the best single one {number_format.change(tuned.seen)}",
     )
 
 
@@ -123,7 +123,7 @@ def _best(tuned: Tuned, ratios: list[float | None], x: _Scale, y: _Scale) -> str
 
 def _title(one: Observation, ratio: float | None) -> str:
     what = ", ".join(f"{name}={value}" for name, value in one.configuration.items()) or "as it was"
-    said = one.failure or figures.change(ratio)
+    said = one.failure or number_format.change(ratio)
     return f"run {one.order + 1}, {one.purpose.value}: {what}: {said}"
 
 

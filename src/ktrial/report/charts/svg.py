@@ -5,7 +5,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, TypeAlias
 
-from ktrial.report.printable import one_line
+from ktrial.format.sanitize import one_line
 
 if TYPE_CHECKING:
     import altair

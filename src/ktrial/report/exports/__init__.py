@@ -6,9 +6,9 @@ package.
 
 from typing import Protocol, runtime_checkable
 
-from ktrial import extensions
-from ktrial.model.advice import DataWarning
+from ktrial import plugins
 from ktrial.model.kernel_profile import Profile
+from ktrial.model.warnings import DataWarning
 
 GROUP = "ktrial.profile_exports"
 
@@ -29,8 +29,8 @@ class Export(Protocol):
 
 def exports() -> tuple[dict[str, Export], tuple[DataWarning, ...]]:
     """All formats by name, with a warning for each of another package's that is broken."""
-    found = (_checked(name, export) for name, export in extensions.built_in(__name__, "EXPORT").items())
-    return extensions.outside(GROUP, "profile export", _checked, dict(found))
+    found = (_checked(name, export) for name, export in plugins.built_in("EXPORT", __name__).items())
+    return plugins.outside(GROUP, "profile export", _checked, dict(found))
 
 
 def _checked(name: str, found: object) -> tuple[str, Export]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import PROGRAM
-from ktrial.report.call_stacks import Stack, stacks
+from ktrial.report.charts.call_stacks import Stack, stacks
 
 SAMPLES = 10_000
 """About so many samples: a stack of a ten-thousandth of all instructions still has one."""

@@ -7,7 +7,7 @@ import json
 from importlib.metadata import version
 
 from ktrial.model.kernel_profile import Profile
-from ktrial.report.call_stacks import stacks
+from ktrial.report.charts.call_stacks import stacks
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 

@@ -2,8 +2,8 @@
 
 from fractions import Fraction
 
+from ktrial.format.number_format import exactly
 from ktrial.model.kernel_profile import Profile
-from ktrial.report.figures import exactly
 
 
 class Vector:

@@ -5,8 +5,8 @@ with a controlled rate of false alarms, for independent noise and for noise that
 judges many series together. docs/history.md says what was simulated.
 """
 
-from ktrial.stats.change_points.exact import steps
-from ktrial.stats.change_points.family import shifts_of_all
-from ktrial.stats.change_points.timed import ALPHA, Shift, p_of_any, shifts
+from ktrial.stats.change_points.deterministic import steps
+from ktrial.stats.change_points.multiplicity import shifts_of_all
+from ktrial.stats.change_points.noisy import ALPHA, Shift, p_of_any, shifts
 
 __all__ = ["ALPHA", "Shift", "p_of_any", "shifts", "shifts_of_all", "steps"]

@@ -1,0 +1,1 @@
+"""From stored trials to results. Nothing here boots anything."""

@@ -1,0 +1,167 @@
+"""A study's answer in one sentence."""
+
+import math
+from collections.abc import Sequence
+
+from ktrial.model.comparison import Comparison, Interaction, Verdict
+from ktrial.model.design import level_shown, told_apart
+from ktrial.model.workload import STRING_BYTES, Mode, short_labels
+
+_MOST_NAMED = 3
+_ROUTE = "\0"
+"""Stands for the treatments in a clause that holds for several."""
+_EXACT = {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}
+
+
+def answer(comparisons: Sequence[Comparison], margin: float, interactions: Sequence[Interaction] = ()) -> str:
+    """What the comparisons say, in plain words: one clause a treatment, the largest changes by name.
+
+    Then a sentence for every two factors, on whether what the one does depends on the other.
+    """
+    names = short_labels(one.workload for one in comparisons)
+    named = [one.model_copy(update={"workload": names[one.workload]}) for one in comparisons]
+    return " ".join(filter(None, (_answer(named, margin), interaction_answer(interactions, margin))))
+
+
+def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
+    if not comparisons:
+        return "There is nothing to compare: the study has one treatment."
+    treatments = list(dict.fromkeys(one.treatment for one in comparisons))
+    several = len(treatments) > 1
+    # Treatments of which the same is to be said are named together.
+    named: dict[str, list[str]] = {}
+    for name in treatments:
+        of_treatment = [one for one in comparisons if one.treatment == name]
+        clause = _whole_clause(of_treatment, margin, several=several)
+        named.setdefault(clause, []).append(told_apart(name, comparisons[0].baseline))
+    clauses = [clause.replace(_ROUTE, f"with {_listed(names)}") for clause, names in named.items()]
+    return f"{_head(comparisons, several=several)}{'; '.join(clauses)}."
+
+
+def _listed(names: list[str]) -> str:
+    """`a`, `a and b`, `a, b, c and 4 more`."""
+    shown, rest = names[:_MOST_NAMED], len(names) - _MOST_NAMED
+    if rest > 0:
+        return f"{', '.join(shown)} and {rest} more"
+    *first, last = shown
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _head(comparisons: Sequence[Comparison], *, several: bool) -> str:
+    counted = "By instructions counted, not time: " if {one.mode for one in comparisons} <= _EXACT else ""
+    first = comparisons[0]
+    return f"{counted}against {first.baseline}, " if several else counted
+
+
+def _whole_clause(comparisons: list[Comparison], margin: float, *, several: bool) -> str:
+    """The bytes of string instructions come last: the instructions themselves are the main thing."""
+    main = [one for one in comparisons if one.metric != STRING_BYTES.name]
+    moved = [one for one in comparisons if one.metric == STRING_BYTES.name] if main else []
+    clause = _clause(main or comparisons, margin, several=several)
+    parts = []
+    for verdict, word in ((Verdict.WORSE, "more"), (Verdict.BETTER, "fewer")):
+        if changed := [one for one in moved if one.verdict is verdict]:
+            parts.append(f"{word} in {len(changed)} of them: {_named(changed, changed)}")
+    bytes_clause = f"string instructions worked on {', '.join(parts)} (bytes)" if parts else ""
+    return f"{clause}{', ' if several else '; '}{bytes_clause}" if parts else clause
+
+
+def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> str:
+    what, total = _counted(comparisons), len(comparisons)
+    first = comparisons[0]
+    route = _ROUTE if several else f"from {first.baseline} to {first.treatment}"
+    worse, better, same, open_ = (
+        [one for one in comparisons if one.verdict is verdict]
+        for verdict in (Verdict.WORSE, Verdict.BETTER, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE)
+    )
+    if len(same) == total:
+        every = f"all {total} {what}" if total > 1 else f"{_name(first, comparisons)}"
+        return f"{every} stayed equivalent (within {margin * 100:.3g} %) {route}"
+    if len(open_) == total:
+        return f"nothing is decided {route}: {open_[0].reason or 'all is inconclusive'}"
+    parts = []
+    if worse:
+        parts.append(f"{len(worse)} of {total} {what} got worse {route}: {_named(worse, comparisons)}")
+    if better:
+        start = (
+            f"{len(better)} got better" if worse else f"{len(better)} of {total} {what} got better {route}"
+        )
+        parts.append(f"{start}: {_named(better, comparisons)}")
+    if not parts:
+        parts.append(f"no change is shown {route}")
+    parts += [f"{len(same)} equivalent"] * bool(same) + [f"{len(open_)} inconclusive"] * bool(open_)
+    return ", ".join(parts) if several else "; ".join(parts)
+
+
+def interaction_answer(interactions: Sequence[Interaction], margin: float) -> str:
+    """One sentence for every two factors: where what the one does depends on the other."""
+    names = short_labels(one.workload for one in interactions)
+    pairs: dict[tuple[str, str], list[Interaction]] = {}
+    for one in interactions:
+        named = one.model_copy(update={"workload": names[one.workload]})
+        pairs.setdefault((one.first, one.second), []).append(named)
+    return " ".join(_of_pair(first, second, found, margin) for (first, second), found in pairs.items())
+
+
+def _of_pair(first: str, second: str, found: list[Interaction], margin: float) -> str:
+    depending = [one for one in found if one.verdict in (Verdict.BETTER, Verdict.WORSE)]
+    same = sum(one.verdict is Verdict.EQUIVALENT for one in found)
+    total, within = len(found), f"{margin * 100:.3g} %"
+    word = "workload" if len({one.workload for one in found}) == total else "number"
+    if same == total:
+        return f"{first} and {second} do not interact: their effects multiply, within {within}."
+    rest = [f"{same} without an interaction beyond {within}"] * bool(same)
+    rest += [f"{total - same - len(depending)} undecided"] * (total > same + len(depending))
+    left = f" ({', '.join(rest)})" if rest else ""
+    if not depending:
+        return f"No interaction of {first} and {second} is shown{left}."
+    ranked = sorted(depending, key=lambda one: -abs(math.log(one.ratio or 1.0)))
+    several = len({one.metric for one in found}) > 1
+    shown = "; ".join(_dependence(one, several=several) for one in ranked[:_MOST_NAMED])
+    more = f"; and {len(ranked) - _MOST_NAMED} more" if len(ranked) > _MOST_NAMED else ""
+    return f"{first} and {second} interact in {len(depending)} of {total} {word}s: {shown}{more}{left}."
+
+
+def _dependence(one: Interaction, *, several: bool) -> str:
+    """`scheduler=my.patch changes fork by +3.02 % with SLUB=y and by +1.01 % with SLAB=y`."""
+    level = level_shown(one.first, one.first_levels[1])
+    with_, beside = (level_shown(one.second, each) for each in one.second_levels)
+    effects = [f"{(effect or 1.0) * 100 - 100:+.3g} %" for effect in (one.effect, one.effect_beside)]
+    what = f"{one.workload} ({one.metric})" if several else one.workload
+    return f"{level} changes {what} by {effects[0]} with {with_} and by {effects[1]} with {beside}"
+
+
+def _counted(comparisons: list[Comparison]) -> str:
+    """What is counted: workloads, unless one of them has more than one metric."""
+    workloads = {one.workload for one in comparisons}
+    word = "workload" if len(workloads) == len(comparisons) else "metric"
+    return word if len(comparisons) == 1 else f"{word}s"
+
+
+def _named(changed: list[Comparison], among: list[Comparison]) -> str:
+    """`fork by 13.8 %, pipe by 3.1 % and 2 more`, the largest change first."""
+    ranked = sorted(changed, key=lambda one: (-_change(one), one.workload, one.metric))
+    shown = [f"{_name(one, among)} {_by(one)}" for one in ranked[:_MOST_NAMED]]
+    rest = len(ranked) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
+
+
+def _name(one: Comparison, among: list[Comparison]) -> str:
+    several = sum(other.workload == one.workload for other in among) > 1
+    return f"{one.workload} ({one.metric})" if several else one.workload
+
+
+def _change(one: Comparison) -> float:
+    """Relative; from nothing to something, and back, it is beyond all others."""
+    return math.inf if one.ratio is None else abs(one.ratio - 1.0)
+
+
+def _by(one: Comparison) -> str:
+    if one.ratio is None:
+        return f"from {one.baseline_value:g} to {one.value:g}"
+    return f"by {_percent(_change(one))}"
+
+
+def _percent(change: float) -> str:
+    """Three significant digits, as a percentage."""
+    return f"{change * 100:.3g} %" if change < 1 else f"{change * 100:.0f} %"

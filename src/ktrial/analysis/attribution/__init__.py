@@ -1,0 +1,1 @@
+"""Which kernel functions, options and settings a difference is made of."""

@@ -1,0 +1,129 @@
+"""What the difference between two profiles is made of. Nothing is estimated: the rows add up to it."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from ktrial.analysis.attribution.call_context import Key, call_places
+from ktrial.analysis.attribution.function_matching import match
+from ktrial.analysis.attribution.function_pairs import Functions, Pair
+from ktrial.analysis.attribution.subsystems import USER, subsystem
+from ktrial.model.attribution import Count, Explanation, Match, Row, Side
+from ktrial.model.function_files import FunctionFiles
+from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import PROGRAM, FunctionCount
+
+_APPENDED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+)*)+$")
+"""GCC's and Clang's names for pieces and copies of one function of the source."""
+_NOTHING_KNOWN = FunctionFiles()
+
+
+def explain(
+    before: Profile,
+    after: Profile,
+    files_before: FunctionFiles = _NOTHING_KNOWN,
+    files_after: FunctionFiles = _NOTHING_KNOWN,
+) -> Explanation:
+    """Every function's part in the difference, the heaviest first. Raises ValueError: other workloads.
+
+    `files_before`, `files_after`: what is known of the two kernels' functions; they tell subsystems, and
+    whether a function that did not run is there at all.
+    """
+    if before.workload != after.workload:
+        raise ValueError(f"{before.workload} and {after.workload} are not one workload")
+    old, new = _functions(before, files_before), _functions(after, files_after)
+    rows = [_row(pair, old, new) for pair in match(old, new)]
+    rows.append(_user_part(before, after))
+    explanation = Explanation(workload=before.workload, before=_side(before), after=_side(after), rows=())
+    ranked = sorted(rows, key=lambda row: (-explanation.weight(row), row.function, row.module))
+    return explanation.model_copy(update={"rows": tuple(ranked)})
+
+
+def _functions(profile: Profile, files: FunctionFiles) -> Functions:
+    """Functions by their names in the source: pieces that the compiler made of one are one."""
+    pieces: dict[Key, list[FunctionCount]] = defaultdict(list)
+    for each in profile.region.functions:
+        pieces[_key(each.symbol, each.module)].append(each)
+    return Functions(
+        counts={key: _sum(its_pieces) for key, its_pieces in pieces.items()},
+        operations=profile.operations,
+        places=call_places(profile, _key),
+        known=frozenset(map(_source_name, files.functions)),
+        files=files.files,
+    )
+
+
+def _key(symbol: str, module: str) -> Key:
+    return _source_name(symbol), module
+
+
+def _source_name(symbol: str) -> str:
+    # Few of a kernel's 100,000 functions have anything appended.
+    return _APPENDED.sub("", symbol) if "." in symbol else symbol
+
+
+def _sum(pieces: list[FunctionCount]) -> Count:
+    ranked = sorted(pieces, key=lambda each: (-each.instructions, each.symbol))
+    return Count(
+        names=tuple(each.symbol for each in ranked),
+        instructions=sum(each.instructions for each in pieces),
+        entered=sum(each.entered for each in pieces),
+        string_bytes=sum(each.strings.bytes for each in pieces),
+    )
+
+
+def _row(pair: Pair, old: Functions, new: Functions) -> Row:
+    name, module = pair.new or pair.old or ("", "")
+    before = _together(old.counts, pair.old, pair.also_old)
+    after = _together(new.counts, pair.new, pair.also_new)
+    file = _file(new.files, after) or _file(old.files, before)
+    return Row(
+        function=name,
+        module=module,
+        file=file,
+        subsystem=subsystem(name, module, file),
+        match=pair.match,
+        evidence=pair.evidence,
+        before=before,
+        after=after,
+    )
+
+
+def _together(counts: Mapping[Key, Count], key: Key | None, also: Iterable[Key]) -> Count:
+    """A function, with those that are part of it in the other kernel: entered as often as it is itself."""
+    if key is None:
+        return Count()
+    own, others = counts[key], [counts[one] for one in also]
+    if not others:
+        return own
+    return Count(
+        names=(key[0], *(one[0] for one in also)),
+        instructions=own.instructions + sum(one.instructions for one in others),
+        entered=own.entered,
+        string_bytes=own.string_bytes + sum(one.string_bytes for one in others),
+    )
+
+
+def _file(files: Mapping[str, str], count: Count) -> str:
+    return next((files[name] for name in count.names if name in files), "")
+
+
+def _user_part(before: Profile, after: Profile) -> Row:
+    def count(profile: Profile) -> Count:
+        moved = sum(page.strings.bytes for page in profile.region.pages)
+        return Count(names=(PROGRAM,), instructions=profile.region.program, string_bytes=moved)
+
+    return Row(function=PROGRAM, subsystem=USER, match=Match.SAME, before=count(before), after=count(after))
+
+
+def _side(profile: Profile) -> Side:
+    region = profile.region
+    bundle = profile.operations / region.operations.count
+    return Side(
+        label=profile.label,
+        release=profile.release,
+        operations=profile.operations,
+        instructions=region.instructions,
+        string_bytes=region.strings.bytes,
+        median=region.operations.median / bundle,
+    )

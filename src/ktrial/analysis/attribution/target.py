@@ -1,0 +1,113 @@
+"""What is to be explained: a workload of a study, and two of its treatments, found by what the user says."""
+
+from dataclasses import dataclass
+
+from ktrial.analysis.attribution.errors import (
+    AmbiguousTreatment,
+    SameTreatmentTwice,
+    TreatmentNotSaid,
+    UnknownTreatment,
+    WorkloadNotInStudy,
+    WorkloadNotSaid,
+)
+from ktrial.analysis.history.errors import WorkloadAmbiguous
+from ktrial.kernels import canonical_name
+from ktrial.model.design import Treatment
+from ktrial.model.plan import treatments
+from ktrial.model.study import Study
+from ktrial.model.suggestions import nearest
+from ktrial.model.workload import WorkloadUse
+
+FROM, TO = "--from", "--to"
+
+
+@dataclass(frozen=True)
+class Question:
+    """Why is `workload` another one under `after` than under `before`?"""
+
+    study: Study
+    use: WorkloadUse
+    before: Treatment
+    after: Treatment
+    labels: tuple[str, str] | None = None
+    """What the two are called, where that is not their treatments' labels."""
+
+    @property
+    def workload(self) -> str:
+        """What the study calls the workload."""
+        return self.use.label
+
+
+def question(
+    study: Study, workload: str | None = None, before: str | None = None, after: str | None = None
+) -> Question:
+    """The question; what is not said is the only workload, the baseline, the only other treatment.
+
+    Treatments are told by their labels, as `ktrial show` prints them, or by a level that only one has. Raises
+    UnknownTreatment, AmbiguousTreatment, TreatmentNotSaid, SameTreatmentTwice, WorkloadNotInStudy,
+    WorkloadAmbiguous, WorkloadNotSaid.
+    """
+    known = treatments(study)
+    use = _use(study, workload)
+    first = _treatment(study, known, before) if before else known[0]
+    second = _treatment(study, known, after) if after else _other(study, known, first)
+    check_differ(study, first, second)
+    return Question(study, use, first, second)
+
+
+def check_differ(study: Study, before: Treatment, after: Treatment) -> None:
+    """Raise SameTreatmentTwice where the two are one."""
+    if before.key == after.key:
+        others = [one.label for one in treatments(study) if one.key != before.key]
+        advice = f"other treatments are {_listed(others)}" if others else "give another one"
+        raise SameTreatmentTwice(option=FROM, other=TO, treatment=before.label, advice=advice)
+
+
+def _use(study: Study, workload: str | None) -> WorkloadUse:
+    labels = [use.label for use in study.workloads]
+    if workload is None:
+        if len(study.workloads) == 1:
+            return study.workloads[0]
+        raise WorkloadNotSaid(study=study.name, count=len(labels), known=_listed(labels))
+    same = [use for use in study.workloads if use.label == workload]
+    named = same or [use for use in study.workloads if use.name == workload]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        found = _listed([use.label for use in named])
+        raise WorkloadAmbiguous(workload=workload, count=len(named), found=found)
+    similar = nearest(workload, dict.fromkeys(use.name for use in study.workloads))
+    raise WorkloadNotInStudy(study=study.name, workload=workload, similar=similar, known=_listed(labels))
+
+
+def _treatment(study: Study, known: tuple[Treatment, ...], wanted: str) -> Treatment:
+    """By the whole label, else by one level of it, else by a kernel's name in another form."""
+    if whole := [one for one in known if one.label == wanted]:
+        return whole[0]  # as reports ask, many times: other forms of a name are looked up in every provider
+    ways = (wanted, canonical_name(wanted))
+    labels = [one for one in known if one.label in ways]
+    found = labels or [one for one in known if set(ways) & set(one.label.split(" · "))]
+    if len(found) == 1:
+        return found[0]
+    all_labels = [one.label for one in known]
+    if found:
+        several = _listed([one.label for one in found])
+        raise AmbiguousTreatment(study=study.name, treatment=wanted, found=several)
+    raise UnknownTreatment(
+        study=study.name, treatment=wanted, similar=nearest(wanted, all_labels), known=_listed(all_labels)
+    )
+
+
+def _other(study: Study, known: tuple[Treatment, ...], first: Treatment) -> Treatment:
+    """The only one beside the first; the baseline where another one was named."""
+    others = [one for one in known if one.key != first.key]
+    if first.key != known[0].key:
+        return known[0]
+    if len(others) == 1:
+        return others[0]
+    labels = _listed([one.label for one in known])
+    raise TreatmentNotSaid(study=study.name, count=len(known), option=TO, known=labels)
+
+
+def _listed(names: list[str]) -> str:
+    return ("; " if any(", " in name for name in names) else ", ").join(names)

@@ -1,0 +1,115 @@
+"""Event counters of a study's trials, compared by the rule that its metrics are compared by."""
+
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from statistics import fmean
+from typing import NamedTuple
+
+from ktrial.analysis.result import result
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.study import Study
+from ktrial.model.trial import OPERATIONS, Outcome, Trial
+from ktrial.model.workload import Direction, Mode, Sample
+
+PER_OPERATION, PER_RUN = "per operation", "per run"
+
+
+class CounterRow(NamedTuple):
+    """One counter of one workload, in one treatment and in the baseline."""
+
+    comparison: Comparison
+    """`better` and `worse` mean fewer and more: a counter has no good direction."""
+
+    @property
+    def changed(self) -> bool:
+        """The treatments differ, beyond the margin and the spread, or one of the two has none of it."""
+        one = self.comparison
+        return one.verdict in {Verdict.BETTER, Verdict.WORSE} or self.one_sided
+
+    @property
+    def one_sided(self) -> bool:
+        """It never rose on one side: there is no ratio then."""
+        values = (self.comparison.baseline_value, self.comparison.value)
+        return 0 in values and any(values)
+
+    @property
+    def distance(self) -> float:
+        """How far the ratio is from 1; infinite where one side has none."""
+        if self.one_sided:
+            return float("inf")
+        ratio = self.comparison.ratio
+        return max(ratio, 1 / ratio) - 1 if ratio else 0.0
+
+
+def compared(study: Study, trials: Iterable[Trial], pattern: str = "*") -> tuple[CounterRow, ...]:
+    """Every counter whose name matches the glob, in every treatment: what changed first, the most first.
+
+    Counts are per operation where the workload says how many it did, else per run of its trial. A counter
+    that a trial lacks did not rise there.
+    """
+    completed = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
+    names = _names(completed, pattern)
+    counted = [_counting(trial, names) for trial in completed]
+    found = result(study, counted, described=lambda use: ()).comparisons
+    rows = [CounterRow(_with_means(one, counted)) for one in found]
+    return tuple(sorted(rows, key=_rank(study)))
+
+
+def _with_means(one: Comparison, counted: list[Trial]) -> Comparison:
+    """Where there is no ratio, because one side has zeros, timed statistics give no values either."""
+    if one.value is not None:
+        return one
+    means = [_mean(counted, one.workload, one.metric, label) for label in (one.baseline, one.treatment)]
+    return one.model_copy(update={"baseline_value": means[0], "value": means[1]})
+
+
+def _mean(counted: list[Trial], workload: str, name: str, treatment: str) -> float | None:
+    own = (trial for trial in counted if trial.planned.treatment.label == treatment)
+    samples = (sample for trial in own for sample in trial.samples)
+    values = [one.value for one in samples if (one.workload, one.metric) == (workload, name)]
+    return fmean(values) if values else None
+
+
+def _rank(study: Study) -> Callable[[CounterRow], tuple[object, ...]]:
+    order = {use.label: place for place, use in enumerate(study.workloads)}
+
+    def rank(row: CounterRow) -> tuple[object, ...]:
+        one = row.comparison
+        return order.get(one.workload, 0), not row.changed, -row.distance, one.metric, one.treatment
+
+    return rank
+
+
+def _names(trials: Iterable[Trial], pattern: str) -> dict[str, list[str]]:
+    """Workload → its counters that match, sorted; the count of operations is no event."""
+    found: dict[str, set[str]] = {}
+    for trial in trials:
+        for counter in trial.counters:
+            if counter.name != OPERATIONS and fnmatchcase(counter.name, pattern):
+                found.setdefault(counter.workload, set()).add(counter.name)
+    return {workload: sorted(names) for workload, names in found.items()}
+
+
+def _counting(trial: Trial, names: dict[str, list[str]]) -> Trial:
+    """The trial, with its counters in the place of its samples."""
+    deltas = {(one.workload, one.name): one.delta for one in trial.counters}
+    modes = {one.workload: one.mode for one in reversed(trial.samples)}
+    samples = [
+        _sample(workload, name, deltas, modes[workload])
+        for workload in modes
+        for name in names.get(workload, [])
+    ]
+    return trial.model_copy(update={"samples": tuple(samples)})
+
+
+def _sample(workload: str, name: str, deltas: dict[tuple[str, str], float], mode: Mode) -> Sample:
+    operations = deltas.get((workload, OPERATIONS), 0.0)
+    delta = deltas.get((workload, name), 0.0)
+    return Sample(
+        workload=workload,
+        metric=name,
+        unit=PER_OPERATION if operations else PER_RUN,
+        direction=Direction.LOWER,
+        mode=mode,
+        value=delta / operations if operations else delta,
+    )

@@ -1,0 +1,1 @@
+"""Results over kernel releases: series and their change points."""

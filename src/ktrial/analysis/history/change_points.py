@@ -1,0 +1,132 @@
+"""Where the lines of a history change, and which way."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from ktrial.analysis.history.machine_label import is_plain
+from ktrial.model.comparison import Verdict
+from ktrial.model.history import Change, ChangeKind, Line, Point
+from ktrial.model.workload import Direction, Mode
+from ktrial.stats.change_points import Shift, shifts_of_all, steps
+
+_LEAST_POINTS = 16
+_EXACT = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
+
+
+def judged(lines: Sequence[Line], margin: float, alpha: float) -> tuple[Line, ...]:
+    """The lines with their changes. Timed lines are judged together: one rate of false alarms for all."""
+    timed = {str(place): line for place, line in enumerate(lines) if line.mode not in _EXACT}
+    many = {name: line for name, line in timed.items() if len(line.points) >= _LEAST_POINTS}
+    few = {name: line for name, line in timed.items() if name not in many}
+    share = alpha * len(many) / len(timed) if timed else alpha
+    found = shifts_of_all({name: _levels(line) for name, line in many.items()}, alpha=share)
+    # The trials of few versions: blocks, randomly ordered in time, so that their noise has no memory.
+    by_trial = {name: _trials(line.points) for name, line in few.items()}
+    some = shifts_of_all(
+        {name: values for name, (values, _) in by_trial.items()},
+        alpha=alpha - share if many else alpha,
+        remembers=False,
+    )
+    moved = {name: _at_versions(some[name], by_trial[name][1]) for name in few}
+    shifted = found | moved
+
+    def changes(place: int, line: Line) -> tuple[Change, ...]:
+        if str(place) in shifted:
+            return _shifts(shifted[str(place)], line)
+        return steps([point.by_perturbation for point in line.points], margin)
+
+    return tuple(
+        line.model_copy(update={"changes": tuple(_described(changes(place, line), line))})
+        for place, line in enumerate(lines)
+    )
+
+
+def _levels(line: Line) -> list[float]:
+    return [_log(point.value) for point in line.points if point.value is not None]
+
+
+def _log(value: float) -> float:
+    """Ranks are the same, and steps add up as ratios do."""
+    return float(np.log(value)) if value > 0 else value
+
+
+def _trials(points: Sequence[Point]) -> tuple[list[float], list[int]]:
+    """Every trial's value, by version, without what its block had in common; and each one's version."""
+    logs = [np.array([_log(value) for value in point.values]) for point in points]
+    blocked = len({point.study_id for point in points}) == 1 and len({len(one) for one in logs}) == 1
+    if blocked and logs:
+        of_block = np.mean(logs, axis=0)
+        logs = [one - of_block for one in logs]
+    places = [place for place, one in enumerate(logs) for _ in one]
+    return [float(value) for one in logs for value in one], places
+
+
+def _at_versions(found: Sequence[Shift], versions: Sequence[int]) -> tuple[Shift, ...]:
+    """A change among trials, moved to the version that begins nearest to it."""
+    begins = [place for place, version in enumerate(versions) if place and version != versions[place - 1]]
+    moved: dict[int, Shift] = {}
+    for shift in found:
+        nearest = min(begins, key=lambda begin: abs(begin - shift.place), default=None)
+        if nearest is not None:
+            moved[versions[nearest]] = Shift(versions[nearest], shift.p, shift.before, shift.after)
+    return tuple(moved[place] for place in sorted(moved))
+
+
+def _shifts(found: Sequence[Shift], line: Line) -> tuple[Change, ...]:
+    """Each with the median levels of the versions between its two neighbours."""
+    edges = [0, *(shift.place for shift in found), len(line.points)]
+    levels = [
+        float(np.median([point.value for point in line.points[first:last] if point.value is not None]))
+        for first, last in pairwise(edges)
+    ]
+    return tuple(
+        Change(
+            place=shift.place,
+            kind=ChangeKind.SHIFT,
+            before=old,
+            after=new,
+            ratio=new / old if old > 0 else None,
+            p=shift.p,
+        )
+        for shift, (old, new) in zip(found, pairwise(levels), strict=True)
+    )
+
+
+def _described(changes: Sequence[Change], line: Line) -> Iterator[Change]:
+    """With the versions on the two sides, the verdict, and where the reason is to be found."""
+    begin = 0
+    for change in changes:
+        first = begin if change.kind is ChangeKind.CREEP else change.place - 1
+        before = _with_values(line.points, first, change.kind)
+        after = line.points[change.place]
+        worse = (change.after > change.before) == (line.direction is Direction.LOWER)
+        yield change.model_copy(
+            update={
+                "since": before.version,
+                "version": after.version,
+                "verdict": Verdict.WORSE if worse else Verdict.BETTER,
+                "why": _why(line, before, after),
+            }
+        )
+        begin = change.place
+
+
+def _with_values(points: Sequence[Point], place: int, kind: ChangeKind) -> Point:
+    """The point itself; or, where it has no numbers, the next one before it that has."""
+    while place > 0 and not points[place].values and kind is not ChangeKind.CREEP:
+        place -= 1
+    return points[place]
+
+
+def _why(line: Line, before: Point, after: Point) -> str:
+    if line.mode is not Mode.EXACT_PLUGIN:
+        return ""
+    if before.study_id == after.study_id:
+        ends = f"--from '{before.treatment}' --to '{after.treatment}'"
+        return f"ktrial explain {after.study_id} --workload '{line.workload}' {ends}"
+    if line.workload.endswith(")") or not is_plain(line.system.settings):
+        return ""  # `explain --kernel` counts a workload as it is by default, on a machine that nobody set
+    ends = f"--kernel {before.version} --kernel {after.version}"
+    return f"ktrial explain --workload '{line.workload}' {ends}"

@@ -1,0 +1,212 @@
+"""One metric of one workload over versions: everything in the store that may stand in one line."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean, median
+
+from ktrial.analysis.history import change_points
+from ktrial.analysis.history.machine_label import settings_in_words
+from ktrial.model.design import Treatment
+from ktrial.model.history import History, Line, Point, System
+from ktrial.model.plan import treatments
+from ktrial.model.study import Study
+from ktrial.model.trial import Outcome, Provenance, Trial
+from ktrial.model.version_order import version_order
+from ktrial.model.workload import STRING_BYTES, Metric, Mode, Sample
+from ktrial.stats.change_points import ALPHA
+from ktrial.store import Store, StoredStudy
+
+EXACT = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
+_DEFAULT_MARGIN = 0.01
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A study in the store with its trials."""
+
+    stored: StoredStudy
+    trials: tuple[Trial, ...]
+
+
+def measured(store: Store, workload: str | None = None) -> tuple[Measured, ...]:
+    """The studies with this workload, or all, oldest first. Raises StoreError."""
+    wanted = [one for one in store.studies() if workload is None or workload in _labels(one.study)]
+    return tuple(Measured(one, store.trials(one.id, counted=False)) for one in wanted)
+
+
+def metrics(found: Iterable[Measured], workload: str) -> tuple[str, ...]:
+    """What the workload's numbers are called, as they were stored first."""
+    trials = (trial for one in found for trial in one.trials)
+    names = (one.metric for trial in trials for one in trial.samples if one.workload == workload)
+    return tuple(dict.fromkeys(names))
+
+
+def versions(found: Iterable[Measured]) -> dict[str, str]:
+    """Kernels that were measured → their release; empty where none of them said it."""
+    seen: dict[str, str] = {}
+    for one in found:
+        for trial in one.trials:
+            provenance = trial.provenance
+            seen[provenance.kernel] = provenance.kernel_release or seen.get(provenance.kernel, "")
+    return seen
+
+
+def _labels(study: Study) -> set[str]:
+    return {use.label for use in study.workloads}
+
+
+def history(
+    found: Sequence[Measured],
+    workload: str,
+    *,
+    metric: str | None = None,
+    kernels: Iterable[str] | None = None,
+    margin: float | None = None,
+    by_time: bool = False,
+    alpha: float = ALPHA,
+) -> History:
+    """The workload's history. `metric`: else its first one. `kernels`: only these, and in `missing` those of
+    them that have no number.
+
+    Numbers stand in one line only where machine, settings, mode and metric are the same; of an exact number
+    that was measured twice the later one is taken. The line with the most versions comes first.
+    """
+    names = None if kernels is None else tuple(kernels)
+    edge = margin or next((one.stored.study.margin for one in reversed(found)), _DEFAULT_MARGIN)
+    lines = _lines(workload, list(_entries(found, workload, metric, names)), by_time)
+    judged = change_points.judged(lines, edge, alpha)
+    seen = {point.version for line in judged for point in line.points if point.value is not None}
+    missing = tuple(sorted((name for name in names or () if name not in seen), key=version_order))
+    return History(workload=workload, margin=edge, alpha=alpha, lines=judged, missing=missing)
+
+
+@dataclass(frozen=True)
+class _Key:
+    """What the points of one line share."""
+
+    metric: Metric
+    mode: Mode
+    system: System
+
+
+@dataclass(frozen=True)
+class _Entry:
+    key: _Key
+    point: Point
+
+
+def _entries(
+    found: Iterable[Measured], workload: str, metric: str | None, kernels: tuple[str, ...] | None
+) -> Iterator[_Entry]:
+    for one in found:
+        for treatment in treatments(one.stored.study):
+            for key, samples in _samples(one, treatment, workload, metric).items():
+                point = _point(one, treatment, key.mode, samples)
+                if kernels is None or point.version in kernels:
+                    yield _Entry(key, point)
+
+
+_Sampled = list[tuple[Trial, Sample]]
+
+
+def _samples(one: Measured, treatment: Treatment, workload: str, metric: str | None) -> dict[_Key, _Sampled]:
+    found: dict[_Key, _Sampled] = {}
+    first: str | None = metric
+    for trial in one.trials:
+        if trial.planned.treatment.key != treatment.key or trial.outcome is Outcome.REFUSED:
+            continue
+        for sample in trial.samples:
+            if sample.workload != workload or (metric is None and sample.metric == STRING_BYTES.name):
+                continue
+            first = first or sample.metric
+            if sample.metric == first:
+                key = _key(one.stored.study, treatment, trial.provenance, sample)
+                found.setdefault(key, []).append((trial, sample))
+    return found
+
+
+def _key(study: Study, treatment: Treatment, provenance: Provenance, sample: Sample) -> _Key:
+    return _Key(
+        metric=Metric(name=sample.metric, unit=sample.unit, direction=sample.direction),
+        mode=sample.mode,
+        system=System(
+            machine=provenance.machine,
+            qemu=provenance.qemu,
+            cpu_model=provenance.cpu_model,
+            agent_digest=provenance.agent_digest,
+            seed=provenance.seed,
+            settings=settings_in_words(study, treatment),
+        ),
+    )
+
+
+def _point(one: Measured, treatment: Treatment, mode: Mode, samples: _Sampled) -> Point:
+    provenance = samples[0][0].provenance
+    in_order = sorted(samples, key=lambda pair: pair[0].planned.block)
+    values = tuple(sample.value for _, sample in in_order)
+    return Point(
+        version=provenance.kernel or treatment.label,
+        release=provenance.kernel_release,
+        digest=provenance.kernel_digest,
+        study_id=one.stored.id,
+        study=one.stored.study.name,
+        treatment=treatment.label,
+        values=values,
+        perturbations=tuple(trial.planned.perturbation for trial, _ in in_order),
+        value=_level(values, mode),
+        started=min(trial.started for trial, _ in samples),
+    )
+
+
+def _level(values: tuple[float, ...], mode: Mode) -> float:
+    if mode in EXACT and min(values) > 0:
+        return values[0] if min(values) == max(values) else geometric_mean(values)
+    return float(median(values))
+
+
+def _lines(workload: str, entries: list[_Entry], by_time: bool) -> list[Line]:
+    found: dict[_Key, list[Point]] = {}
+    for entry in entries:
+        found.setdefault(entry.key, []).append(entry.point)
+    lines = [
+        Line(
+            workload=workload,
+            metric=key.metric.name,
+            unit=key.metric.unit,
+            direction=key.metric.direction,
+            mode=key.mode,
+            system=key.system,
+            points=_in_order(points, key.mode, by_time),
+        )
+        for key, points in found.items()
+    ]
+    lines.sort(key=lambda line: (-len(line.points), -_last(line)))
+    return [line.model_copy(update={"alone": _difference(lines[0], line)}) for line in lines]
+
+
+def _last(line: Line) -> float:
+    return max((point.started.timestamp() for point in line.points if point.started), default=0.0)
+
+
+def _in_order(points: list[Point], mode: Mode, by_time: bool) -> tuple[Point, ...]:
+    if mode in EXACT and not by_time:
+        points = list({(point.digest or point.version): point for point in points}.values())
+
+    def order(point: Point) -> tuple[object, ...]:
+        moment = point.started.timestamp() if point.started else 0.0
+        return (moment,) if by_time else (version_order(point.release or point.version), moment)
+
+    return tuple(sorted(points, key=order))
+
+
+def _difference(first: Line, line: Line) -> str:
+    """Why it is a line of its own."""
+    names = {
+        "machine": "machine", "qemu": "QEMU build", "cpu_model": "CPU model", "agent_digest": "guest agent",
+        "seed": "QEMU seed", "settings": "setting",
+    }  # fmt: skip
+    old, new = first.system.model_dump(), line.system.model_dump()
+    differing = [word for name, word in names.items() if old[name] != new[name]]
+    differing += ["mode"] * (first.mode is not line.mode)
+    differing += ["unit"] * ((first.metric, first.unit) != (line.metric, line.unit))
+    return f"measured with a different {' and '.join(differing)}" if differing else ""

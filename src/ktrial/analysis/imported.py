@@ -1,0 +1,242 @@
+"""Measurements from elsewhere, analysed: groups, tests, ratios, verdicts, audit."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ktrial.analysis.audit import audit
+from ktrial.analysis.audit.recomputed_indices import geometric_mean, recomputed
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.imported import Family, Group, Imported
+from ktrial.model.imported_analysis import Analysis, FamilyAnalysis, GroupAnalysis, RecomputedScore
+from ktrial.model.unixbench_index import BASELINES
+from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.model.workload import Direction, Metric, Mode
+from ktrial.stats.independent import (
+    Moments,
+    games_howell,
+    mean_interval,
+    moments,
+    one_way,
+    ratio,
+    sd_interval,
+    welch,
+)
+from ktrial.stats.sequential import Look, Measured, SequentialDesign, confirm, verdict_of
+from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS
+from ktrial.stats.sequential.test import Claim
+
+_DESIGN_FLAWS = {WarningKind.ORDER_CONFOUNDED, WarningKind.REPEATS_DISAGREE, WarningKind.COPIED_VALUES}
+_UNKNOWN_DIRECTION = "the file does not tell which way is better"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the user chose."""
+
+    confidence: float = 0.95
+    margin: float = 0.01
+    baseline: str = ""
+    """Label of the group that the others are compared with; empty: the default, else the first."""
+    direction: Direction | None = None
+    """Where the file does not tell, or tells wrongly."""
+
+
+def analyse(files: Sequence[Imported], choices: Choices) -> Analysis:
+    """Everything about the files."""
+    families = tuple(_family(file.source, family, choices) for file in files for family in file.families)
+    findings = (*audit(files), *_block_warnings(files, choices))
+    return Analysis(
+        confidence=choices.confidence,
+        margin=choices.margin,
+        families=families,
+        scores=_scores(files),
+        findings=findings,
+        answer=_answer(families, findings),
+    )
+
+
+def _block_warnings(files: Sequence[Imported], choices: Choices) -> list[DataWarning]:
+    """What the checks of timed studies say about families in blocks."""
+    return [
+        warning
+        for file in files
+        for family in file.families
+        if _in_blocks(family)
+        for warning in _confirmed(measured_in_blocks(family), choices).warnings
+    ]
+
+
+def _in_blocks(family: Family) -> bool:
+    return family.blocked and len(family.groups) > 1 and len(_blocks(family)) >= FEWEST_BLOCKS
+
+
+def _family(source: str, family: Family, choices: Choices) -> FamilyAnalysis:
+    known = [moments(group) for group in family.groups]
+    testable = [each for each in known if each.testable and each.sd]
+    several = len(testable) > 1
+    base = _baseline(family, choices)
+    direction = choices.direction or family.direction
+    return FamilyAnalysis(
+        source=source,
+        name=family.name,
+        metric=family.metric,
+        unit=family.unit,
+        direction=direction,
+        baseline=family.groups[base].label,
+        blocked=family.blocked,
+        groups=tuple(_group(each, len(testable), choices.confidence) for each in known),
+        anova=one_way(testable) if several and not family.blocked else None,
+        welch=welch(testable) if several and not family.blocked else None,
+        pairs=()
+        if family.blocked
+        else tuple(
+            games_howell(each, known[base], len(testable), choices.confidence)
+            for each in testable
+            if known[base] in testable and each is not known[base]
+        ),
+        comparisons=_comparisons(family, base, direction, choices),
+    )
+
+
+def _baseline(family: Family, choices: Choices) -> int:
+    labels = [group.label for group in family.groups]
+    if choices.baseline in labels:
+        return labels.index(choices.baseline)
+    return next((at for at, group in enumerate(family.groups) if group.is_default), 0)
+
+
+def _group(found: Moments, groups: int, confidence: float) -> GroupAnalysis:
+    plain = GroupAnalysis(
+        label=found.label, runs=found.runs, runs_recovered=found.recovered, mean=found.mean, sd=found.sd
+    )
+    if not found.testable:
+        return plain
+    low, high = mean_interval(found, confidence)
+    sd_low, sd_high = sd_interval(found, groups, confidence) if found.sd else (0.0, 0.0)
+    return plain.model_copy(update={"low": low, "high": high, "sd_low": sd_low, "sd_high": sd_high})
+
+
+def _comparisons(
+    family: Family, base: int, direction: Direction | None, choices: Choices
+) -> tuple[Comparison, ...]:
+    metric = Metric(name=family.metric, unit=family.unit, direction=direction or Direction.HIGHER)
+    if _in_blocks(family):
+        found = _within_blocks(family, base, metric, choices)
+    else:
+        others = [group for at, group in enumerate(family.groups) if at != base]
+        # Bonferroni: the intervals of all comparisons of a family hold together.
+        level = 1 - (1 - choices.confidence) / max(1, len(others))
+        found = tuple(
+            _compared(family, family.groups[base], group, metric, level, choices.margin) for group in others
+        )
+    return found if direction else tuple(map(_undirected, found))
+
+
+def _undirected(one: Comparison) -> Comparison:
+    """Better and worse are left open where nobody said which is which."""
+    if one.verdict not in (Verdict.BETTER, Verdict.WORSE):
+        return one
+    way = "above" if (one.ratio or 1.0) > 1 else "below"
+    reason = f"it lies {way} the baseline, but {_UNKNOWN_DIRECTION}"
+    return one.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
+
+
+def _blocks(family: Family) -> list[str]:
+    return list(dict.fromkeys(run for group in family.groups for run in group.runs))
+
+
+def measured_in_blocks(family: Family, baseline: str = "") -> Measured:
+    """A blocked family as a timed study's numbers; the first group is the baseline where none is named."""
+    blocks = _blocks(family)
+    values = {
+        group.label: tuple(
+            dict(zip(group.runs, group.values, strict=True)).get(block, math.nan) for block in blocks
+        )
+        for group in family.groups
+    }
+    metric = Metric(name=family.metric, unit=family.unit, direction=family.direction or Direction.HIGHER)
+    return Measured(family.name, metric, baseline or family.groups[0].label, values)
+
+
+def _within_blocks(family: Family, base: int, metric: Metric, choices: Choices) -> tuple[Comparison, ...]:
+    measured = replace(measured_in_blocks(family, family.groups[base].label), metric=metric)
+    return _confirmed(measured, choices).comparisons
+
+
+def _confirmed(measured: Measured, choices: Choices) -> Look:
+    return confirm([measured], SequentialDesign(margin=choices.margin, alpha=1 - choices.confidence))
+
+
+def _compared(
+    family: Family, baseline: Group, group: Group, metric: Metric, level: float, margin: float
+) -> Comparison:
+    below, above = moments(baseline).mean, moments(group).mean
+    plain = Comparison(
+        workload=family.name,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        baseline=baseline.label,
+        treatment=group.label,
+        baseline_value=below,
+        value=above,
+        ratio=above / below if below > 0 and above > 0 else None,
+        low=None,
+        high=None,
+        verdict=Verdict.INCONCLUSIVE,
+        mode=Mode.TIMED,
+    )
+    try:
+        found = ratio(baseline, group, level)
+    except ValueError as error:
+        return plain.model_copy(update={"reason": str(error)})
+    claim = _claim(found.low, found.high, margin)
+    reason = "" if claim is not Claim.NONE else "the interval holds both 1 and more than the margin"
+    return plain.model_copy(
+        update={
+            "ratio": found.ratio,
+            "low": found.low,
+            "high": found.high,
+            "verdict": verdict_of(claim, metric.direction),
+            "reason": reason,
+        }
+    )
+
+
+def _claim(low: float, high: float, margin: float) -> Claim:
+    """The rule of timed studies (ktrial.stats.sequential.test), for one interval."""
+    if low >= 1 / (1 + margin) and high <= 1 + margin:
+        return Claim.EQUIVALENT
+    if low > 1:
+        return Claim.ABOVE
+    return Claim.BELOW if high < 1 else Claim.NONE
+
+
+def _scores(files: Sequence[Imported]) -> tuple[RecomputedScore, ...]:
+    """UnixBench's score of every run whose twelve results are all there."""
+    found = []
+    for file in files:
+        for group, run in dict.fromkeys((row.group, row.run) for row in file.index_rows):
+            rows = {row.test: row for row in file.index_rows if (row.group, row.run) == (group, run)}
+            if set(rows) == set(BASELINES) and min(row.result.value for row in rows.values()) > 0:
+                score = geometric_mean(recomputed(row) for row in rows.values())
+                found.append(RecomputedScore(group=group, run=run, score=score))
+    return tuple(found)
+
+
+def _answer(families: Sequence[FamilyAnalysis], findings: Sequence[DataWarning]) -> str:
+    comparisons = [one for family in families for one in family.comparisons]
+    counts = {verdict: sum(one.verdict is verdict for one in comparisons) for verdict in Verdict}
+    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    numbers = (
+        f"By the numbers alone, of {len(comparisons)} comparisons: {said}"
+        if comparisons
+        else "One group only"
+    )
+    flaws = sorted({finding.kind.value for finding in findings if finding.kind in _DESIGN_FLAWS})
+    if any(family.blocked for family in families) and not flaws:
+        return f"{numbers}."
+    if flaws:
+        return f"{numbers}. The audit found what no test can mend: {', '.join(flaws)}."
+    return f"{numbers}. The runs were not in blocks: what else differed between the groups is in them too."

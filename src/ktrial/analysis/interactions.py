@@ -1,0 +1,127 @@
+"""The interactions of a study's factors: which four treatments show one, and what their trials say."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from ktrial.analysis import interim
+from ktrial.analysis.comparability import mode_difference
+from ktrial.model.comparison import Interaction
+from ktrial.model.design import Factor, LevelValue, Treatment
+from ktrial.model.plan import treatments
+from ktrial.model.study import Study
+from ktrial.model.trial import Trial
+from ktrial.model.workload import STRING_BYTES, Metric, Mode, Sample
+from ktrial.stats import Arm
+from ktrial.stats.interactions import Four, Pair, Place, exact_interaction, timed_interactions
+
+
+class Side(Protocol):
+    """One treatment's trials."""
+
+    @property
+    def treatment(self) -> Treatment:
+        """Whose trials they are."""
+        ...
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Those that ended."""
+        ...
+
+    def samples(self, label: str, metric: str) -> dict[int, Sample]:
+        """Perturbation's number → sample."""
+        ...
+
+    def arm(self, label: str, metric: str) -> Arm:
+        """The numbers for one metric, with what is missing of them."""
+        ...
+
+
+Sides = tuple[Side, Side, Side, Side]
+Difference = Callable[[Side, Side], str]
+"""Why two treatments' trials must not be compared; empty where they may."""
+
+
+def interactions(
+    study: Study, sides: Sequence[Side], metrics: Sequence[tuple[str, Metric]], difference: Difference
+) -> tuple[Interaction, ...]:
+    """Those of every two factors whose four treatments are in the study, for every metric.
+
+    In the order of the metrics, the factors and their levels. Bytes of string instructions have none.
+    """
+    by_key = {side.treatment.key: side for side in sides}
+    found = [
+        (Place(pair, _labels(four), label, metric, _mode(four, label, metric)), four)
+        for label, metric in metrics
+        if metric.name != STRING_BYTES.name
+        for pair, four in _fours(study, by_key)
+    ]
+    if study.timing:
+        return _in_time(study, sides, found, difference)
+    return tuple(_exact(study, place, four, difference) for place, four in found)
+
+
+def _fours(study: Study, by_key: dict[str, Side]) -> Iterator[tuple[Pair, Sides]]:
+    """Every two factors with a level each whose combinations are in the study; else all is the baseline's."""
+    planned = {treatment.key for treatment in treatments(study)}
+    baseline: dict[str, LevelValue] = {factor.name: factor.baseline for factor in study.factors}
+    for first, second in itertools.combinations(study.factors, 2):
+        for one, other in itertools.product(_others(first), _others(second)):
+            alone, beside = {first.name: one}, {second.name: other}
+            every = (baseline, baseline | alone, baseline | beside, baseline | alone | beside)
+            keys = [Treatment(levels=levels).key for levels in every]
+            if planned.issuperset(keys):
+                a, b, c, d = (by_key[key] for key in keys)
+                pair = Pair(first.name, (first.baseline, one), second.name, (second.baseline, other))
+                yield pair, (a, b, c, d)
+
+
+def _others(factor: Factor) -> list[LevelValue]:
+    return [level for level in factor.levels if level != factor.baseline]
+
+
+def _exact(study: Study, place: Place, four: Sides, difference: Difference) -> Interaction:
+    a, b, c, d = (side.arm(place.workload, place.metric.name) for side in four)
+    reason = _incomparable(place, four, difference)
+    return exact_interaction(place, (a, b, c, d), margin=study.margin, incomparable=reason)
+
+
+def _in_time(
+    study: Study, sides: Sequence[Side], found: Iterable[tuple[Place, Sides]], difference: Difference
+) -> tuple[Interaction, ...]:
+    """After whole blocks only, and of treatments that were not given up."""
+    trials = sorted((trial for side in sides for trial in side.trials), key=lambda one: one.planned.order)
+    lost = interim.given_up(study, trials)
+    if not interim.whole_blocks(study, trials) or treatments(study)[0].key in lost:
+        return ()
+    metrics = [(place.workload, place.metric) for place, _ in found]
+    measured = {
+        (each.workload, each.metric.name): each
+        for each in interim.measured(study, trials, list(dict.fromkeys(metrics)))
+    }
+    questions = [
+        (place, measured[place.workload, place.metric.name])
+        for place, four in found
+        if not lost & {side.treatment.key for side in four} and not _incomparable(place, four, difference)
+    ]
+    over = interim.blocks_wanted(study, trials, metrics) is None
+    return timed_interactions(questions, interim.design_of(study), final=over)
+
+
+def _labels(four: Sides) -> Four:
+    return Four(*(side.treatment.label for side in four))
+
+
+def _incomparable(place: Place, four: Sides, difference: Difference) -> str:
+    modes = [
+        sample.mode for side in four for sample in side.samples(place.workload, place.metric.name).values()
+    ]
+    reasons = (difference(four[0], side) for side in four[1:])
+    return mode_difference(modes) or next((reason for reason in reasons if reason), "")
+
+
+def _mode(four: Sides, label: str, metric: Metric) -> Mode:
+    """Of the first number that there is; before there is one it does not matter."""
+    met = (sample.mode for side in four for sample in side.samples(label, metric.name).values())
+    return next(met, Mode.EXACT_PLUGIN)

@@ -1,0 +1,115 @@
+"""What differs between a study's kernels: worked out once while they are at hand, kept with the study.
+
+A study's result is worked out anew from its trials each time; kernels may be gone by then, or be others.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+
+from ktrial import kernels
+from ktrial.analysis.answer_sentence import answer
+from ktrial.analysis.confounding import Judged, Step, judged, warnings_of
+from ktrial.analysis.dispersion_sentence import variability_answer
+from ktrial.analysis.kernel_diff import difference_of
+from ktrial.kernels.errors import KernelError
+from ktrial.model.comparison import Comparison, Interaction, Result, Verdict
+from ktrial.model.kernel import Kernel
+from ktrial.model.kernel_diff import KernelDifference
+from ktrial.model.plan import treatments
+from ktrial.model.study import Study
+from ktrial.model.treatment_kernel import build_of, kernel_name
+from ktrial.model.trial import Trial
+from ktrial.model.warnings import DataWarning
+from ktrial.store import Store
+
+
+def remember(store: Store, study_id: int, study: Study, had: Mapping[str, Kernel | KernelError]) -> None:
+    """Store what differs from the baseline's kernel to the others that trials ran on, where it is not stored.
+
+    `had`: kernels that are at hand, by name; others come from the cache, if they are there and still the
+    same. Raises StoreError.
+    """
+    digests = _digests(study, store.trials(study_id))
+    known = {(one.before.digest, one.after.digest) for one in store.kernel_differences(study_id)}
+    baseline, *others = dict.fromkeys(kernel_name(study, one) for one in treatments(study))
+    for name in others:
+        pair = digests.get(baseline, ""), digests.get(name, "")
+        if "" in pair or pair in known or pair[0] == pair[1]:
+            continue
+        before, after = (_kernel(one, digests[one], had) for one in (baseline, name))
+        if before and after:
+            # Another ktrial may take a kernel out of the cache meanwhile; the trials are stored all the same.
+            with contextlib.suppress(FileNotFoundError):
+                store.add_kernel_difference(study_id, difference_of(before, after))
+
+
+def with_kernels(
+    study: Study, trials: Sequence[Trial], result: Result, differences: Sequence[KernelDifference]
+) -> Result:
+    """The result, with what goes beyond the declared: its verdicts are inconclusive, and the reason says why.
+
+    The ratios stay: they are the whole step's.
+    """
+    found = {step.treatment.label: (step, judged(study, step)) for step in _steps(study, trials, differences)}
+    if not found:
+        return result
+    warnings: list[DataWarning] = [
+        warning for step, one in found.values() for warning in warnings_of(step, one)
+    ]
+    comparisons = tuple(_confounded(one, found.get(one.treatment)) for one in result.comparisons)
+    interactions = tuple(_of_confounded(one, found) for one in result.interactions)
+    said = (answer(comparisons, study.margin, interactions), variability_answer(result.variability))
+    return result.model_copy(
+        update={
+            "comparisons": comparisons,
+            "interactions": interactions,
+            "answer": " ".join(filter(None, said)),
+            "warnings": tuple(dict.fromkeys((*warnings, *result.warnings))),
+        }
+    )
+
+
+def _confounded(one: Comparison, found: tuple[Step, Judged] | None) -> Comparison:
+    if found is None or not found[1].confound or one.ratio is None:
+        return one
+    reason = f"confounded: {found[1].confound}"
+    return one.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
+
+
+def _of_confounded(one: Interaction, found: Mapping[str, tuple[Step, Judged]]) -> Interaction:
+    """Where one of the four treatments is confounded, so is what they show together."""
+    confounds = [found[label][1].confound for label in one.treatments if label in found]
+    reason = next((f"confounded: {confound}" for confound in confounds if confound), "")
+    if not reason or one.ratio is None:
+        return one
+    return one.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
+
+
+def _steps(study: Study, trials: Sequence[Trial], differences: Sequence[KernelDifference]) -> Iterator[Step]:
+    by_digests = {(one.before.digest, one.after.digest): one for one in differences}
+    digests = _digests(study, trials) if differences else {}
+    baseline, *others = treatments(study)
+    before = digests.get(kernel_name(study, baseline), "")
+    for one in others:
+        if found := by_digests.get((before, digests.get(kernel_name(study, one), ""))):
+            yield Step(baseline, one, build_of(study, baseline), build_of(study, one), found)
+
+
+def _digests(study: Study, trials: Sequence[Trial]) -> dict[str, str]:
+    """Kernel's name → digest of the kernel that its trials ran on; without those that ran on several."""
+    found: dict[str, set[str]] = {}
+    for trial in trials:
+        if trial.provenance.kernel_digest:
+            name = kernel_name(study, trial.planned.treatment)
+            found.setdefault(name, set()).add(trial.provenance.kernel_digest)
+    return {name: next(iter(digests)) for name, digests in found.items() if len(digests) == 1}
+
+
+def _kernel(name: str, digest: str, had: Mapping[str, Kernel | KernelError]) -> Kernel | None:
+    found = had.get(name)
+    if found is None:
+        try:
+            found = kernels.get(name)
+        except KernelError:
+            return None
+    return found if isinstance(found, Kernel) and found.digest == digest else None

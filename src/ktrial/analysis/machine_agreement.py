@@ -1,0 +1,125 @@
+"""The same two versions on several machines: is the change general, or does it depend on the machine?"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ktrial.analysis.history.series import EXACT, Measured, history
+from ktrial.model.history import Line, Point, System
+from ktrial.model.machine_agreement import Across, Agreement, OnSystem
+from ktrial.stats.machine_interaction import exact_agreement, interaction_p, timed_agreement
+from ktrial.stats.paired_perturbations import interval
+from ktrial.stats.sequential import holm
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Both versions, measured in one study."""
+
+    line: Line
+    before: Point
+    after: Point
+
+    @property
+    def logs(self) -> list[float]:
+        """The log ratio of each block that has both."""
+        pairs = zip(self.before.values, self.after.values, strict=False)
+        return [float(np.log(new / old)) for old, new in pairs if old > 0 and new > 0]
+
+    def on_system(self) -> OnSystem:
+        logs = self.logs
+        low, high = float(np.exp(min(logs))), float(np.exp(max(logs)))
+        if self.line.mode in EXACT:
+            low, high = interval(self.before.by_perturbation, self.after.by_perturbation)
+        return OnSystem(
+            system=self.line.system,
+            study_id=self.after.study_id,
+            ratio=float(np.exp(np.mean(logs))),
+            low=low,
+            high=high,
+            blocks=len(logs),
+        )
+
+
+def across(
+    found: Sequence[Measured],
+    workloads: Iterable[str],
+    before: str,
+    after: str,
+    margin: float,
+    alpha: float = ALPHA,
+) -> tuple[Across, ...]:
+    """One row a workload, mode and setting in which two machines at least have measured both versions.
+
+    Versions are paired within one study of a machine, block by block; of several studies the latest counts.
+    """
+    rows = [row for workload in workloads for row in _rows(found, workload, before, after)]
+    p = [None if row[0].line.mode in EXACT else interaction_p([one.logs for one in row]) for row in rows]
+    tested = [place for place, one in enumerate(p) if one is not None]
+    adjusted = dict(zip(tested, holm([p[place] or 0.0 for place in tested]), strict=True)) if tested else {}
+    return tuple(
+        _across(row, before, after, margin, alpha, adjusted.get(place)) for place, row in enumerate(rows)
+    )
+
+
+def _rows(found: Sequence[Measured], workload: str, before: str, after: str) -> Iterator[list[_Pair]]:
+    alike: dict[tuple[str, str, str], dict[System, _Pair]] = {}
+    for line in history(found, workload, by_time=True).lines:
+        for pair in _pairs(line, before, after):
+            key = (line.metric, line.mode.value, line.system.settings)
+            alike.setdefault(key, {})[line.system] = pair
+    for systems in alike.values():
+        if len(systems) > 1:
+            yield list(systems.values())
+
+
+def _pairs(line: Line, before: str, after: str) -> Iterator[_Pair]:
+    """By study, the latest last."""
+    olds = {point.study_id: point for point in line.points if point.version == before}
+    for point in line.points:
+        old = olds.get(point.study_id)
+        if point.version == after and old and min((*old.values, *point.values), default=0.0) > 0:
+            yield _Pair(line, old, point)
+
+
+def _across(
+    row: list[_Pair], before: str, after: str, margin: float, alpha: float, p: float | None
+) -> Across:
+    first = row[0].line
+    systems = tuple(pair.on_system() for pair in row)
+    if first.mode in EXACT:
+        agreement = exact_agreement([(one.low, one.high) for one in systems], margin)
+    else:
+        agreement = timed_agreement(p, [pair.logs for pair in row], alpha, margin)
+    reason = _other_kernels(row)
+    if reason:
+        agreement = Agreement.UNDECIDED
+    elif agreement is Agreement.UNDECIDED:
+        reason = (
+            "the spread reaches across the margin" if first.mode in EXACT else "too few blocks, or too noisy"
+        )
+    return Across(
+        workload=first.workload,
+        metric=first.metric,
+        mode=first.mode,
+        direction=first.direction,
+        before=before,
+        after=after,
+        systems=systems,
+        agreement=agreement,
+        p=p,
+        reason=reason,
+    )
+
+
+def _other_kernels(row: list[_Pair]) -> str:
+    """Names may stand for other kernels on another machine, or on another day."""
+    for side in ("before", "after"):
+        points = [pair.before if side == "before" else pair.after for pair in row]
+        if len({point.digest for point in points if point.digest}) > 1:
+            releases = " and ".join(sorted({point.release for point in points}))
+            return f"{points[0].version} is another kernel on each machine: {releases}"
+    return ""

@@ -1,0 +1,89 @@
+"""How many blocks a timed study needs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ktrial import machines
+from ktrial.analysis.aa_calibration import newest_calibration
+from ktrial.analysis.imported import measured_in_blocks
+from ktrial.importers import Choices, read_all, source_file
+from ktrial.importers.errors import BadAmount, NoMeasurements
+from ktrial.model.calibration import Calibration
+from ktrial.stats.sequential import Power, SequentialDesign, blocks_needed, calibrate, ratio_spread
+from ktrial.store import open_store
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study needs; None where no sensible number of blocks does it."""
+
+    effect: float
+    margin: float
+    power: float
+    ratio_spread: float
+    """Standard deviation of a block's log ratio."""
+    find_the_effect: Power | None
+    show_equivalence: Power | None
+    block_seconds: float | None
+
+
+def spread_of(sd: float | None, calibration: str | None, margin: float, store: str) -> float:
+    """Standard deviation of a block's log ratio, from what the user gave. Raises BadAmount, ImportFailed.
+
+    `sd`: the trials' standard deviation, as a fraction of their mean.
+    """
+    if sd is not None and calibration is None:
+        return ratio_spread(sd)
+    if calibration is not None and sd is None:
+        return _calibration(calibration, margin, store).largest_spread
+    hint = "give one of the two: --sd 1.2%, or --from-calibration FILE"
+    problem = "one of --sd and --from-calibration has to say how much the machine's numbers scatter"
+    raise BadAmount(
+        option="--sd", value="not given" if sd is None else f"{sd:.4g}", problem=problem, hint=hint
+    )
+
+
+def _calibration(named: str, margin: float, store: str) -> Calibration:
+    """That in a file; else the newest one of a machine in the store."""
+    if Path(named).exists() or named not in machines.names():
+        return _calibrated(Path(named), margin)
+    with open_store(store) as opened:
+        return newest_calibration(opened, named)
+
+
+def _calibrated(path: Path, margin: float) -> Calibration:
+    """The calibration in a file, or that of the A/A blocks in it."""
+    file = source_file(path)
+    if file.text.lstrip().startswith("{") and '"ratio_spread"' in file.text:
+        try:
+            return Calibration.model_validate_json(file.text)
+        except ValueError as error:
+            problem = f"it is no calibration: {str(error).splitlines()[0]}"
+            raise NoMeasurements(file=path, format="a calibration", problem=problem) from error
+    (imported,) = read_all([("", path)], Choices())
+    measured = [measured_in_blocks(family) for family in imported.families if family.blocked]
+    if not measured:
+        problem = "A/A blocks need a column block, and a column that names the arms"
+        raise NoMeasurements(file=path, format=imported.format, problem=problem)
+    try:
+        return calibrate(measured, SequentialDesign(margin=margin))
+    except ValueError as error:
+        raise NoMeasurements(file=path, format=imported.format, problem=str(error)) from error
+
+
+def plan_from(
+    *, effect: float, spread: float, margin: float, power: float, block_seconds: float | None
+) -> Plan:
+    """Blocks for finding the effect, and for showing that there is none. Raises BadAmount: an effect of 0."""
+    if effect == 0:
+        raise BadAmount(option="--effect", value="0", problem="a change of 0 cannot be found")
+    design = SequentialDesign(margin=margin)
+    return Plan(
+        effect=effect,
+        margin=margin,
+        power=power,
+        ratio_spread=spread,
+        find_the_effect=blocks_needed(effect, spread, design, wanted=power),
+        show_equivalence=blocks_needed(0.0, spread, design, wanted=power),
+        block_seconds=block_seconds,
+    )

@@ -1,0 +1,132 @@
+"""Measures candidates in trials: each is a study of one treatment, kept in the store and never run twice.
+
+A study's question holds the kernel's digest, so that a kernel is known by its content, whatever its name.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ktrial.analysis.comparability import machine_difference
+from ktrial.analysis.missing_data import failures
+from ktrial.bisect.decision import Numbers, Target
+from ktrial.bisect.errors import CandidatesIncomparable, MetricNotMeasured
+from ktrial.experiment.session import run
+from ktrial.experiment.single_kernel import Measurement, Runs, failed, kernel_factor
+from ktrial.kernels import Progress
+from ktrial.model.design import Factor, FactorKind, LevelValue
+from ktrial.model.kernel import Kernel
+from ktrial.model.study import Study
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Trial
+from ktrial.model.workload import Metric
+
+NAME = "bisect"
+"""What a candidate's study is called."""
+QUESTION = "One candidate of a bisection."
+
+Settings = Mapping[str, LevelValue]
+"""Knob → value."""
+
+
+@dataclass
+class Laboratory:
+    """Measures kernels and settings, all in the same way and on the same machine."""
+
+    how: Measurement
+    runs: Runs
+    trials: list[Trial] = field(default_factory=list)
+    """Of the first candidate that ran: the others have to be comparable with it."""
+    kept: list[int] = field(default_factory=list)
+    """Studies of this search."""
+
+    def measure(self, kernel: Kernel, settings: Settings | None = None) -> StudyRecord:
+        """Run the trials that the store lacks. Raises CandidatesIncomparable, and as `session.run`."""
+        study = candidate_study(kernel, self.how, settings or {})
+        found = self._run(study, kernel)
+        if machine_difference(self.trials, found.trials):
+            self.runs.store.delete(found.id)
+            found = self._run(study, kernel)
+            if problem := machine_difference(self.trials, found.trials):
+                # The first was in the store already, from another machine: the next search measures all anew.
+                for one in self.kept:
+                    self.runs.store.delete(one)
+                raise CandidatesIncomparable(problem=problem)
+        self.trials = self.trials or list(found.trials)
+        self.kept.append(found.id)
+        return found
+
+    def _run(self, study: Study, kernel: Kernel) -> StudyRecord:
+        def this_one(_name: str, _progress: Progress) -> Kernel:
+            return kernel
+
+        runs = self.runs
+        return run(
+            study,
+            store=runs.store,
+            machine=runs.machine,
+            observer=runs.observer,
+            jobs=runs.jobs,
+            retry_failed=True,
+            sources=replace(runs.sources, obtain=this_one),
+        )
+
+
+def candidate_study(kernel: Kernel, how: Measurement, settings: Settings) -> Study:
+    """The study of one treatment that measures the kernel with these settings."""
+    content = f"Kernel: {kernel.name}, {kernel.release}, content {kernel.digest}."
+    factors = [
+        Factor(name=name, kind=FactorKind.SETTING, levels=(value,), baseline=value, target=name)
+        for name, value in settings.items()
+    ]
+    return Study(
+        name=NAME,
+        question=f"{QUESTION} {content}",
+        machine=how.settings.model_copy(update={"kernel": ""}),
+        factors=(kernel_factor(kernel.name), *factors),
+        workloads=how.workloads,
+        perturbations=how.perturbations,
+    )
+
+
+def problem_of(record: StudyRecord) -> str:
+    """Why the candidate has no numbers, in one sentence; empty where it has all."""
+    wrong = failed(record)
+    return failures(wrong, record.planned) if wrong else ""
+
+
+def numbers_of(record: StudyRecord) -> Numbers:
+    """Every metric's values."""
+    found: dict[Target, dict[int, float]] = {}
+    for trial in record.trials:
+        for target, value in _samples(trial):
+            found.setdefault(target, {})[trial.planned.perturbation.number] = value
+    return found
+
+
+def _samples(trial: Trial) -> Iterable[tuple[Target, float]]:
+    for one in trial.samples:
+        metric = Metric(name=one.metric, unit=one.unit, direction=one.direction)
+        yield Target(one.workload, metric, one.mode), one.value
+
+
+def targets_of(record: StudyRecord, metrics: Sequence[str] = ()) -> tuple[Target, ...]:
+    """What is to be explained: the metrics of these names, else the first one of each workload.
+
+    Raises MetricNotMeasured for a name that no workload has.
+    """
+    measured = [target for trial in record.trials[:1] for target, _ in _samples(trial)]
+    if not metrics:
+        first: dict[str, Target] = {}
+        for target in measured:
+            first.setdefault(target.workload, target)
+        return tuple(first.values())
+    known = dict.fromkeys(target.metric.name for target in measured)
+    for name in metrics:
+        if name not in known:
+            raise MetricNotMeasured(metric=name, known=", ".join(known))
+    return tuple(target for target in measured if target.metric.name in metrics)
+
+
+def in_order_of_size(targets: Sequence[Target], effects: Mapping[Target, float]) -> list[Target]:
+    """The largest difference first: its cause often explains the others."""
+    return sorted(targets, key=lambda target: -abs(effects.get(target, 0.0)))

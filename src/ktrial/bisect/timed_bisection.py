@@ -1,0 +1,239 @@
+"""A bisection over subsets in real time: blocks of trials for each question, from both ends to the result."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrial.analysis import interim
+from ktrial.bisect.bisection import SubsetGround
+from ktrial.bisect.confirmation import levels_of, study_of
+from ktrial.bisect.decision import Answer, Target
+from ktrial.bisect.errors import EndUnresolved
+from ktrial.bisect.items import NOTHING, Subset
+from ktrial.bisect.measurement import targets_of
+from ktrial.bisect.minimal_sets import Cause, Search
+from ktrial.bisect.oracles import Setup
+from ktrial.bisect.result import BisectResult, FoundCause, FoundMember, FoundTarget, Unresolved
+from ktrial.bisect.sequential_decision import MOST_BLOCKS, Decisions, TimedJudge
+from ktrial.bisect.settings import Terms, most_for_two
+from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.session import run
+from ktrial.experiment.single_kernel import Runs
+from ktrial.kernels import Progress
+from ktrial.kernels.errors import KernelError
+from ktrial.model.design import Treatment
+from ktrial.model.kernel import Kernel
+from ktrial.model.study import Study, Timing
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Trial
+
+Array = NDArray[np.float64]
+_FIRST_LOOK = 6
+
+
+@dataclass
+class TrialBlocks:
+    """Measures candidates side by side: one study for each question, which goes on where it was left."""
+
+    ground: SubsetGround
+    terms: Terms
+    runs: Runs
+    problems: dict[Subset, str] = field(default_factory=dict)
+    setups: dict[Subset, Setup] = field(default_factory=dict)
+    kept: dict[tuple[Subset, ...], tuple[Study, StudyRecord]] = field(default_factory=dict)
+
+    def blocks(self, candidates: tuple[Subset, ...], count: int) -> Mapping[Target, Array] | None:
+        """See Blocks. Raises what says nothing about a candidate."""
+        for one in candidates:
+            if not self._has(one):
+                return None
+        study = self._study(candidates)
+        found = self._run(study, candidates, count)
+        self.kept[candidates] = study, found
+        if interim.given_up(study, found.trials):
+            lost = [one for one in candidates if self._treatment(study, one).key in self._lost(study, found)]
+            self.problems.update(dict.fromkeys(lost, "none of its first trials completed"))
+            return None
+        return {
+            target: np.array([self._values(study, found, one, target, count) for one in candidates])
+            for target in targets_of(found, self.terms.metrics)
+        }
+
+    def targets(self) -> tuple[Target, ...]:
+        """What the two ends measure. Raises EndUnresolved where one of them cannot be measured."""
+        ends = (NOTHING, self.ground.items.everything)
+        if self.blocks(ends, _FIRST_LOOK) is None:
+            wrong = next(one for one in ends if one in self.problems)
+            raise EndUnresolved(name=self.ground.label(wrong), problem=self.problems[wrong])
+        return targets_of(self.kept[ends][1], self.terms.metrics)
+
+    def _has(self, candidate: Subset) -> bool:
+        if candidate in self.setups:
+            return True
+        try:
+            self.setups[candidate] = self.ground.setup(candidate)
+        except KernelError as error:
+            if isinstance(error, HOST_PROBLEMS):
+                raise
+            self.problems[candidate] = error.message.rstrip(".")
+            self.terms.tell(f"  unresolved: {self.problems[candidate]}")
+            return False
+        return True
+
+    def _study(self, candidates: tuple[Subset, ...]) -> Study:
+        setups = {str(at): self.setups[one] for at, one in enumerate(candidates)}
+        study = study_of("bisect", setups, self.terms.how, self.terms.margin)
+        return study.model_copy(update={"timing": Timing(blocks=MOST_BLOCKS, alpha=self.terms.alpha)})
+
+    def _run(self, study: Study, candidates: tuple[Subset, ...], count: int) -> StudyRecord:
+        labels = ", ".join(self.ground.label(one) for one in candidates)
+        if candidates not in self.kept:
+            self.terms.tell(f"question {len(self.kept) + 1}: {labels}")
+        kernels = {setup.kernel.name: setup.kernel for setup in self.setups.values()}
+
+        def these(name: str, progress: Progress) -> Kernel:
+            return kernels[name] if name in kernels else self.runs.sources.obtain(name, progress)
+
+        return run(
+            study,
+            store=self.runs.store,
+            machine=self.runs.machine,
+            observer=self.runs.observer,
+            sources=replace(self.runs.sources, obtain=these),
+            until=count,
+        )
+
+    def _treatment(self, study: Study, candidate: Subset) -> Treatment:
+        levels = levels_of(self.setups[candidate])
+        return Treatment(levels={factor.name: levels[factor.name] for factor in study.factors})
+
+    def _lost(self, study: Study, found: StudyRecord) -> frozenset[str]:
+        return interim.given_up(study, found.trials)
+
+    def _values(
+        self, study: Study, found: StudyRecord, candidate: Subset, target: Target, count: int
+    ) -> list[float]:
+        key = self._treatment(study, candidate).key
+        own = {trial.planned.block: trial for trial in found.trials if trial.planned.treatment.key == key}
+        return [_value(own.get(block), target) for block in range(count)]
+
+
+def _value(trial: Trial | None, target: Target) -> float:
+    found = [
+        one.value
+        for one in (trial.samples if trial else ())
+        if (one.workload, one.metric) == (target.workload, target.metric.name)
+    ]
+    return found[0] if found and found[0] > 0 else math.nan
+
+
+@dataclass
+class TimedInvestigation:
+    """Searches the subsets of a ground by tests on blocks of trials."""
+
+    ground: SubsetGround
+    terms: Terms
+    runs: Runs
+
+    def __post_init__(self) -> None:
+        self.source = TrialBlocks(self.ground, self.terms, self.runs)
+        # Beyond A, B and what is left, a pair is what the error is shared for.
+        most = self.terms.limit or most_for_two(self.ground.items.count) + 2
+        self.decisions = Decisions(most, self.terms.alpha)
+        self.everything = self.ground.items.everything
+
+    def run(self) -> BisectResult:
+        """Test both ends, search. Raises EndUnresolved, and what trials raise."""
+        judges = [
+            TimedJudge(target, self.source, self.terms.margin, self.decisions, self.terms.blocks)
+            for target in self.source.targets()
+        ]
+        notes = [note for judge in judges if (note := self._planned(judge))]
+        search = Search(self.ground.items, judges)
+        search.run()
+        return self._result(search, judges, notes)
+
+    def _planned(self, judge: TimedJudge[Subset]) -> str:
+        """Choose the blocks of a question; what must be known of that."""
+        if judge.differ(NOTHING, self.everything) is not Answer.YES:
+            return ""
+        spread = judge.spread(NOTHING, self.everything)
+        power = judge.plan_blocks(NOTHING, self.everything, spread)
+        if power is None:
+            return (
+                f"{judge.target.label}: the noise is too large for this difference; much may stay unresolved"
+            )
+        return (
+            f"{judge.target.label}: each question takes at most {judge.most_blocks} blocks, "
+            f"and is decided with probability {power * 100:.1f} % where its answer is clear"
+        )
+
+    def _cause(self, cause: Cause, judges: Sequence[TimedJudge[Subset]]) -> FoundCause:
+        whole = self._effects(judges, self.everything, NOTHING)
+        added = self._effects(judges, cause.base | cause.items, cause.base)
+        described = self.ground.described
+        return FoundCause(
+            members=tuple(FoundMember(items=described(member)) for member in sorted(cause.members)),
+            needed=tuple(item for one in sorted(cause.needed) for item in described(one)),
+            target=cause.target.label,
+            shares={label: effect / whole[label] for label, effect in added.items() if whole.get(label)},
+            ratios={label: math.exp(effect) for label, effect in added.items()},
+        )
+
+    def _effects(
+        self, judges: Sequence[TimedJudge[Subset]], candidate: Subset, base: Subset
+    ) -> dict[str, float]:
+        found = {judge.target.label: judge.effect(candidate, base) for judge in judges}
+        return {label: effect for label, effect in found.items() if effect is not None}
+
+    def _target(self, judge: TimedJudge[Subset], search: Search) -> FoundTarget:
+        target = judge.target
+        found = self.source.blocks((NOTHING, self.everything), _FIRST_LOOK)
+        values = found[target] if found else np.full((2, 1), math.nan)
+        before = math.exp(float(np.nanmean(np.log(values[0]))))
+        effect = judge.effect(self.everything, NOTHING)
+        reached = judge.effect(search.found, NOTHING) if search.causes else None
+        return FoundTarget(
+            label=target.label,
+            workload=target.workload,
+            metric=target.metric.name,
+            unit=target.metric.unit,
+            direction=target.metric.direction,
+            mode=target.mode,
+            before=before,
+            after=before * math.exp(effect) if effect is not None else None,
+            reached=before * math.exp(reached) if reached is not None else None,
+            differs=judge.differ(NOTHING, self.everything) is Answer.YES,
+            explained=target not in search.unexplained,
+        )
+
+    def _result(
+        self, search: Search, judges: Sequence[TimedJudge[Subset]], notes: Sequence[str]
+    ) -> BisectResult:
+        items = self.ground.items
+        left = [f"{one.label}: whether more is left was not decided" for one in search.undecided]
+        causes = tuple(self._cause(cause, judges) for cause in search.causes)
+        return BisectResult(
+            kind=self.terms.kind,
+            before=self.terms.before,
+            after=self.terms.after,
+            margin=self.terms.margin,
+            differing=sum(len(self.ground.described(item)) for item in range(items.count)),
+            groups=items.count,
+            targets=tuple(self._target(judge, search) for judge in judges),
+            causes=causes,
+            alternatives=tuple(self._cause(cause, judges) for cause in search.alternatives),
+            measured=len(self.source.setups),
+            built=getattr(self.ground, "compiled", 0),
+            builds=len({setup.kernel.digest for setup in self.source.setups.values()}),
+            unresolved=tuple(
+                Unresolved(candidate=self.ground.label(one), problem=problem)
+                for one, problem in self.source.problems.items()
+            ),
+            notes=(*getattr(self.ground, "notes", ()), *notes, *left),
+            stopped=search.stopped,
+            error_probability=self.terms.alpha,
+        )

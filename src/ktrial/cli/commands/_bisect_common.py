@@ -1,0 +1,221 @@
+"""What the commands of `ktrial bisect` have in common: how candidates are measured, plan, progress, end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.console import messages, output, print_json, say
+from ktrial.cli.options.measurement import Given, measurement
+from ktrial.errors import Interrupted
+from ktrial.experiment.observer import Silent
+from ktrial.model.boot import Boot
+from ktrial.model.design import Plan
+from ktrial.model.trial import Trial
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ktrial.bisect.plan import SearchPlan
+    from ktrial.bisect.result import BisectResult
+    from ktrial.bisect.settings import Terms
+    from ktrial.experiment.single_kernel import Measurement, Runs
+    from ktrial.model.study import Study
+
+Margin = Annotated[
+    str | None, typer.Option(metavar="1%", help="The smallest change that matters (else 1 %).")
+]
+MetricNames = Annotated[
+    list[str] | None,
+    typer.Option("--metric", metavar="NAME", help="Explain this metric; else each workload's first."),
+]
+Limit = Annotated[int | None, typer.Option(min=3, metavar="N", help="Measure at most so many candidates.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and measure nothing.")]
+MachineName = Annotated[
+    str | None, typer.Option("--machine", metavar="NAME", help="exact; in real time: kvm, or host for knobs.")
+]
+Alpha = Annotated[
+    float,
+    typer.Option(min=0.0001, max=0.3, metavar="P", help="In real time: chance of a wrong answer, at most."),
+]
+FirstBlocks = Annotated[
+    int, typer.Option("--blocks", min=6, max=480, metavar="N", help="In real time: blocks of A and B first.")
+]
+AllowHostChanges = Annotated[
+    bool, typer.Option("--allow-host-changes", help="With --machine host: change this system's settings.")
+]
+StudyFile = Annotated[
+    Path | None,
+    typer.Option("--study", metavar="FILE", help="Measure as this study does."),
+]
+TopFunctions = Annotated[
+    int, typer.Option("--top", min=0, metavar="N", help="Functions to show for each metric.")
+]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options that all kinds of bisections share, as they were given."""
+
+    given: Given
+    study: "Study | None" = None
+    margin: str | None = None
+    metrics: tuple[str, ...] = ()
+    limit: int | None = None
+    json: bool = False
+    dry_run: bool = False
+    store: str | None = None
+    jobs: int | None = None
+    top: int = 5
+    machine: str | None = None
+    alpha: float = 0.05
+    blocks: int = 60
+    allow_host_changes: bool = False
+
+    def how(self) -> "Measurement":
+        """How candidates are measured: as options say, else as the study. Raises WorkloadError, BadOption."""
+        found = self._as_said()
+        if self.machine is None:
+            return found
+        return replace(found, settings=found.settings.model_copy(update={"kind": self.machine}))
+
+    @property
+    def in_time(self) -> bool:
+        """Whether candidates are measured in real time. Raises UnknownMachine."""
+        from ktrial import machines
+
+        return not machines.find(self._kind()).mode.value.startswith("exact")
+
+    @property
+    def on_host(self) -> bool:
+        """Whether candidates are settings of this system."""
+        return self._kind() == "host"
+
+    def _kind(self) -> str:
+        return self.machine or (self.study.machine.kind if self.study else "exact")
+
+    def _as_said(self) -> "Measurement":
+        from ktrial.experiment.single_kernel import Measurement
+
+        if self.study is None:
+            return measurement(self.given)
+        study = self.study
+        there = Measurement(study.workloads, study.machine, self.given.perturbations or study.perturbations)
+        if not self.given.workloads:
+            return there
+        return replace(there, workloads=measurement(self.given).workloads)
+
+    def terms(self, kind: str, before: str, after: str) -> "Terms":
+        """How the bisection is done. Raises BadOption."""
+        from ktrial.bisect.settings import DEFAULT_MARGIN, Terms
+
+        margin = self.study.margin if self.study else DEFAULT_MARGIN
+        return Terms(
+            kind=kind,
+            before=before,
+            after=after,
+            how=self.how(),
+            margin=_fraction(self.margin) if self.margin else margin,
+            metrics=self.metrics,
+            limit=self.limit,
+            alpha=self.alpha,
+            blocks=self.blocks,
+            tell=messages().print,
+        )
+
+    @contextmanager
+    def runs(self) -> Iterator["Runs"]:
+        """Where candidates are measured and kept."""
+        from ktrial.cli.options import measurement as measuring
+        from ktrial.experiment.host_settings import machine_for
+        from ktrial.model.study import MachineSettings, Study
+        from ktrial.store import default_location, open_store
+
+        about = Study(name="bisect", machine=MachineSettings(kind=self._kind()), factors=(), workloads=())
+        with (
+            open_store(self.store or default_location()) as opened,
+            machine_for(about, allow_host_changes=self.allow_host_changes, say=say) as machine,
+        ):
+            runs = measuring.runs(opened, Told(messages()), self.jobs)
+            try:
+                yield replace(runs, machine=machine) if machine else runs
+            except KeyboardInterrupt:
+                # During a build or a fetch; trials end by themselves.
+                what = "the candidates that were built and measured are kept"
+                raise Interrupted(
+                    what=what, resume="run the same command again: it goes on from there"
+                ) from None
+
+    def show_plan(self, plan: "SearchPlan") -> None:
+        """Print the plan; end here where that is all that was asked for."""
+        from ktrial.cli.render.bisection import print_plan
+
+        if self.dry_run and self.json:
+            print_json(plan.model_dump(mode="json"))
+        else:
+            print_plan(plan, output() if self.dry_run else messages())
+        if self.dry_run:
+            raise typer.Exit
+
+    def show(self, result: "BisectResult") -> None:
+        """Print the result."""
+        from ktrial.cli.render.bisection import as_json, print_bisection
+
+        if self.json:
+            print_json(as_json(result))
+        else:
+            print_bisection(result, output(), self.top)
+
+
+def study_at(path: Path | None) -> "Study | None":
+    """The study in the file. Raises StudyError."""
+    from ktrial.cli.installed import known
+    from ktrial.studyfile import load
+
+    return load(path, known()) if path else None
+
+
+def _fraction(text: str) -> float:
+    from ktrial.cli.options.profiling import BadOption
+    from ktrial.model import quantities
+
+    try:
+        return quantities.margin(text)
+    except ValueError as error:
+        raise BadOption(option="--margin", problem=error) from None
+
+
+class Told(Silent):
+    """Steps of builds and boots as lines; the search itself tells which candidate they are for."""
+
+    def __init__(self, console: "Console") -> None:
+        self._console = console
+        self._step = ""
+
+    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+        """A new step; what it counts (`building: 120 files`) only now and then."""
+        step = what.partition(":")[0]
+        if step != self._step:
+            self._step = step
+            self._console.print(f"  {what}")
+
+    def study_planned(self, plan: Plan, finished: int) -> None:
+        """A candidate begins."""
+        self._step = ""
+        if finished == len(plan.trials):
+            self._console.print("  its trials are in the store")
+
+    def preparing(self, boot: Boot, what: str) -> None:
+        """Booting is not told: a candidate takes seconds."""
+
+    def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
+        """A line for a candidate's last trial only."""
+        if finished == total:
+            self._console.print(f"  trials: {finished}/{total}")
+
+    def stopping(self) -> None:
+        """See Observer."""
+        self._console.print("stopping: what is finished is being stored")

@@ -1,0 +1,150 @@
+"""From the options of `ktrial explain` to an explanation: of a stored result, of a study file, of kernels."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ktrial.analysis.attribution.target import Question, check_differ, question
+from ktrial.analysis.result import record
+from ktrial.cli import installed
+from ktrial.cli.options.profiling import BadOption
+from ktrial.cli.options.stored_study import NothingStored, find
+from ktrial.cli.progress import progress
+from ktrial.experiment.explain import Guests, explain_question, explain_record
+from ktrial.model import quantities
+from ktrial.model.conditions_diff import Why
+from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
+from ktrial.model.study import MachineSettings, Study
+from ktrial.model.workload import WorkloadUse
+from ktrial.store import default_location, open_store
+from ktrial.store.errors import StudyNotStored
+from ktrial.studyfile import load
+from ktrial.workloads import check
+
+_KERNEL = "kernel"
+
+
+@dataclass(frozen=True)
+class Given:
+    """The options, as they were given."""
+
+    study: str | None = None
+    workload: str | None = None
+    before: str | None = None
+    after: str | None = None
+    kernels: tuple[str, ...] = ()
+    boot_before: tuple[str, ...] = ()
+    boot_after: tuple[str, ...] = ()
+    boot: tuple[str, ...] = ()
+    memory: str | None = None
+    store: str | None = None
+    values: bool = True
+
+
+def why(given: Given) -> Why:
+    """The explanation that was asked for. Raises BadOption, and what `explain_record` raises."""
+    if given.kernels:
+        asked = _of_kernels(given)
+        with progress() as observer:
+            return explain_question(asked, Guests(observer=observer, values=given.values))
+    _refuse(
+        given, "goes with --kernel: a study says it itself", "boot_before", "boot_after", "boot", "memory"
+    )
+    return _of_study(given)
+
+
+def _of_study(given: Given) -> Why:
+    """Of a study's stored trials; of a study file that has none yet, of trials that are run now."""
+    told = (given.workload, given.before, given.after)
+    with open_store(given.store or default_location()) as store:
+        try:
+            found = record(store, find(store, given.study).id)
+        except (NothingStored, StudyNotStored):
+            if given.study is None or not given.study.endswith(".toml"):
+                raise
+            asked = question(load(Path(given.study), installed.known()), *told)
+            with progress() as observer:
+                return explain_question(asked, Guests(observer=observer, values=given.values))
+        with progress() as observer:
+            return explain_record(store, found, *told, Guests(observer=observer, values=given.values))
+
+
+def _of_kernels(given: Given) -> Question:
+    """The question that --kernel and the boot parameters ask."""
+    _refuse(given, "goes with a study, not with --kernel", "study", "before", "after")
+    _check_kernels(given)
+    if not given.workload:
+        raise BadOption(option="--workload", problem="which workload? ktrial workload list names them")
+    use = check(WorkloadUse(name=given.workload))
+    name_of = installed.known().kernel_name
+    names = [name_of(name) for name in given.kernels]
+    try:
+        memory = quantities.memory_mib(given.memory or "512M")
+    except ValueError as error:
+        raise BadOption(option="--memory", problem=error) from None
+    kernels = [_factor(_KERNEL, FactorKind.KERNEL, names)] if len(names) == 2 else []
+    factors = (*kernels, *_boot_factors(given))
+    only = names[0] if len(names) == 1 else ""
+    machine = MachineSettings(kernel=only, memory_mib=memory, boot=given.boot)
+    study = Study(name="explain", machine=machine, factors=factors, workloads=(use,))
+    before = Treatment(levels={factor.name: factor.levels[0] for factor in factors})
+    after = Treatment(levels={factor.name: factor.levels[1] for factor in factors})
+    check_differ(study, before, after)
+    return Question(study, use, before, after, _labels(given, names))
+
+
+def _labels(given: Given, names: list[str]) -> tuple[str, str]:
+    """The kernels, with the boot parameters that only they have."""
+    first, second = (names[0], *given.boot_before), (names[-1], *given.boot_after)
+    return " ".join(first), " ".join(second)
+
+
+def _check_kernels(given: Given) -> None:
+    count = len(given.kernels)
+    if count > 2:
+        raise BadOption(option="--kernel", problem=f"{count} given; give two: from, to")
+    if count == 1 and not (given.boot_before or given.boot_after):
+        problem = "1 given; give two (from, to), or one and a boot parameter (--to-boot PARAMETER)"
+        raise BadOption(option="--kernel", problem=problem)
+
+
+def _boot_factors(given: Given) -> Iterable[Factor]:
+    """One factor for each boot parameter: its value, itself where it has none, nothing where it is absent."""
+    first = _by_name("--from-boot", given.boot_before)
+    second = _by_name("--to-boot", given.boot_after)
+    for name in {**first, **second}:
+        yield _factor(name, FactorKind.BOOT, [first.get(name, ""), second.get(name, "")])
+
+
+def _by_name(option: str, parameters: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for parameter in parameters:
+        name, equals, value = parameter.partition("=")
+        if not name or any(map(str.isspace, parameter)) or (equals and not value):
+            raise BadOption(option=option, problem=f"{parameter!r} is no boot parameter; NAME=VALUE or NAME")
+        if name in found or name == _KERNEL:
+            raise BadOption(option=option, problem=f"{name} is given twice")
+        found[name] = value or name
+    return found
+
+
+def _factor(name: str, kind: FactorKind, levels: list[str]) -> Factor:
+    both: tuple[LevelValue, ...] = tuple(levels)
+    return Factor(name=name, kind=kind, levels=both, baseline=both[0], target=name)
+
+
+_OPTIONS = {
+    "study": "STUDY",
+    "before": "--from",
+    "after": "--to",
+    "boot_before": "--from-boot",
+    "boot_after": "--to-boot",
+    "boot": "--boot",
+    "memory": "--memory",
+}
+
+
+def _refuse(given: Given, problem: str, *fields: str) -> None:
+    for name in fields:
+        if getattr(given, name):
+            raise BadOption(option=_OPTIONS[name], problem=problem)

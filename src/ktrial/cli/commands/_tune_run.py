@@ -1,0 +1,267 @@
+"""Runs a search from the command line: plan, runs, answer."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktrial import machines
+from ktrial.cli.commands._tune_output import end
+from ktrial.cli.console import messages, output, print_json, say
+from ktrial.cli.options.profiling import BadOption
+from ktrial.cli.progress import progress
+from ktrial.cli.render.tuning import print_plan, prospects
+from ktrial.experiment.host_settings import machine_for
+from ktrial.experiment.observer import Silent
+from ktrial.experiment.resources import Sources, the_real_ones
+from ktrial.experiment.running_kernel import sources_for
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line
+from ktrial.machines import CountingMachine, Machine
+from ktrial.machines.errors import HostChangeForbidden
+from ktrial.model.study import Study
+from ktrial.model.trial import Trial
+from ktrial.model.tuning import Purpose, Tuned
+from ktrial.optimize.noise_prior import Known, known_noise, measured_noise
+from ktrial.optimize.search_space import search_of, with_space
+from ktrial.store import Store, StoredStudy, default_location, open_store
+from ktrial.studyfile.knob_patterns import wanted_of
+from ktrial.studyfile.search_errors import NothingToResume, TuningError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ktrial.optimize.evaluator import Stage
+
+HOST = "host"
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a search is run and shown."""
+
+    json: bool = False
+    store: str | None = None
+    html: Path | None = None
+    no_html: bool = False
+    dry_run: bool = False
+    allow_host_changes: bool = False
+    answer: Path | None = None
+    apply: bool = False
+
+
+@contextmanager
+def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Machine, Sources]]:
+    """The machine that the study asks for, checked, and where kernels and workloads come from."""
+    with machine_for(study, allow_host_changes=allow_host_changes, say=say) as host:
+        machine = host or machines.find(study.machine.kind)
+        if isinstance(machine, CountingMachine):
+            machine.count_by(study.machine.count)
+        machine.check()
+        yield machine, sources_for(machine, the_real_ones())
+
+
+def search(study: Study, ways: Ways) -> None:
+    """Make the space, print the plan, search, print the answer."""
+    _check(study, ways)
+    with open_store(ways.store or default_location()) as store:
+        with (
+            on_machine(study, allow_host_changes=ways.allow_host_changes) as (machine, sources),
+            progress(quiet=True) as observer,
+        ):
+            known = with_space(study, machine, sources, observer)
+            _require_leave(study, ways)
+            tuned = _searched(known, store, machine, sources, ways)
+        if tuned is not None:
+            _end(known, tuned, store, ways)
+
+
+def go_on(ways: Ways) -> None:
+    """Go on with the newest search that has not ended. Raises NothingToResume."""
+    with open_store(ways.store or default_location()) as store:
+        for stored in reversed(store.studies()):
+            study = stored.study
+            if study.search and study.search.space and _goes_on(stored, store):
+                break
+        else:
+            raise NothingToResume(store=store.name)
+        _check(study, ways)
+        _require_leave(study, ways)
+        with on_machine(study, allow_host_changes=ways.allow_host_changes) as (machine, sources):
+            tuned = _searched(study, store, machine, sources, ways)
+        if tuned is not None:
+            _end(study, tuned, store, ways)
+
+
+def _goes_on(stored: StoredStudy, store: Store) -> bool:
+    from ktrial.optimize.session import ended
+
+    try:
+        return ended(store, stored) is None
+    except TuningError:
+        return False  # So it ended: no configuration kept a guard, say.
+
+
+def _check(study: Study, ways: Ways) -> None:
+    """What would only come out after the last run is said before the first."""
+    if study.search:
+        wanted_of(study.search.knobs)
+    if ways.apply and study.machine.kind != HOST:
+        problem = (
+            f"trials ran on the machine {study.machine.kind}: --answer DIR writes what is to be installed"
+        )
+        raise BadOption(option="--apply", problem=problem)
+
+
+def _require_leave(study: Study, ways: Ways) -> None:
+    """Raise HostChangeForbidden."""
+    if study.machine.kind == HOST and not ways.dry_run and not ways.allow_host_changes:
+        raise HostChangeForbidden(machine=HOST, what="change the knobs that are searched")
+
+
+def _searched(study: Study, store: Store, machine: Machine, sources: Sources, ways: Ways) -> Tuned | None:
+    """The answer; None after a dry run."""
+    from ktrial.optimize.session import run_search
+
+    known = known_noise(study, store)
+    shown = output() if ways.dry_run and not ways.json else messages()
+    plan = _plan(study, machine, known)
+    if ways.dry_run and ways.json:
+        print_json(plan)
+    else:
+        print_plan(study, plan, shown)
+    if ways.dry_run:
+        return None
+    noise_is_new = not plan["noise"] and plan["noise_from"] != "exact mode"
+    watch = _Watch(
+        study,
+        messages(),
+        done=len(_stored(study, store)),
+        told_before=frozenset(prospects(plan)),
+        look=(lambda: _plan(study, machine, measured_noise(study, _stored(study, store))))
+        if noise_is_new
+        else None,
+    )
+    return run_search(
+        study, store=store, machine=machine, observer=watch, sources=sources, progress=watch.stage
+    )
+
+
+def _stored(study: Study, store: Store) -> tuple[Trial, ...]:
+    return store.trials(store.study(study), counted=False)
+
+
+def _plan(study: Study, machine: Machine, known: Known) -> dict[str, object]:
+    """What is known before the first run."""
+    from ktrial.optimize.budget import outlook
+    from ktrial.workloads.program_runs import EXACT_MODES
+
+    search, space = search_of(study)
+    exact = machine.mode in EXACT_MODES
+    noise = 0.0 if exact else known.noise
+    runs = search.budget.runs
+    if runs is None and known.seconds and search.budget.seconds:
+        runs = int(search.budget.seconds / known.seconds)
+    found = None
+    if runs is not None:
+        # How the budget is shared does not follow from the noise: a budget that is too small is told at once.
+        assumed = 0.0 if exact else noise or _SOME_NOISE
+        perturbations = study.perturbations if exact else 1
+        found = outlook(space, search.goal, runs, assumed, perturbations=perturbations)
+    seconds = search.budget.seconds
+    if seconds is None and known.seconds and runs is not None:
+        seconds = runs * known.seconds / search.at_once
+    return {
+        "study": study.name,
+        "machine": study.machine.kind,
+        "workload": search.goal.workload,
+        "objectives": [one.model_dump(mode="json") for one in search.goal.objectives],
+        "guards": [str(one) for one in search.goal.guards],
+        "space": space.model_dump(mode="json"),
+        "left_out": [one.model_dump() for one in search.left_out],
+        "runs": runs,
+        "at_once": search.at_once,
+        "noise": noise,
+        "noise_from": "exact mode" if exact else known.source,
+        "smallest_effect": found.smallest_effect if found and noise is not None else None,
+        "shares": vars(found.shares) if found else None,
+        "run_seconds": known.seconds,
+        "seconds": seconds,
+    }
+
+
+_SECONDS_BETWEEN_LINES = 2.0
+_SOME_NOISE = 0.02
+
+
+@dataclass
+class _Watch(Silent):
+    """A line now and then, nothing while one goes on: drawing would disturb what is measured here."""
+
+    study: Study
+    console: "Console"
+    done: int = 0
+    """Runs of an earlier part of this search, which are not told again."""
+    told_before: frozenset[str] = frozenset()
+    """What was said of the budget."""
+    look: Callable[[], dict[str, object]] | None = None
+    """The plan anew, once the baseline's first runs have shown the noise; None: it was known before."""
+    began: float = field(default_factory=time.monotonic)
+    ran: int = 0
+    told: float = 0.0
+    purpose: Purpose = Purpose.CALIBRATE
+
+    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+        """See Observer."""
+        if not done:
+            self.console.print(f"{name}: {what}")
+
+    def stopping(self) -> None:
+        """See Observer."""
+        self.console.print("stopping: what is finished is being stored")
+
+    def stage(self, stage: "Stage") -> None:
+        """What the search says of itself."""
+        if stage.purpose is not Purpose.CALIBRATE and self.look:
+            look, self.look = self.look, None
+            for line in prospects(look()):
+                if line not in self.told_before:
+                    self.console.print(line)
+        if stage.text and stage.done >= self.done:
+            self.console.print(one_line(stage.text))
+        if not stage.text and stage.done > self.done:
+            self.ran += 1
+            now = time.monotonic()
+            if stage.purpose is not self.purpose or now - self.told >= _SECONDS_BETWEEN_LINES:
+                self.purpose, self.told = stage.purpose, now
+                self._tell(stage)
+
+    def _tell(self, stage: "Stage") -> None:
+        seconds = (time.monotonic() - self.began) / self.ran
+        left = number_format.duration(max(1, seconds * (stage.runs - stage.done)))
+        what = f"run {stage.done} of at most {stage.runs}: {_DOING[stage.purpose]}"
+        self.console.print(f"{what}, about {left} left".replace("\u00a0", " "))
+
+
+_DOING = {
+    Purpose.CALIBRATE: "the baseline",
+    Purpose.EXPLORE: "exploring",
+    Purpose.CONTEND: "the best so far again",
+    Purpose.ABLATE: "taking back what does not matter",
+    Purpose.CONFIRM: "confirming on fresh runs",
+}
+
+
+def _end(study: Study, tuned: Tuned, store: Store, ways: Ways) -> None:
+    end(
+        study,
+        tuned,
+        store,
+        json=ways.json,
+        html=ways.html,
+        no_html=ways.no_html,
+        directory=ways.answer,
+        apply=ways.apply,
+    )

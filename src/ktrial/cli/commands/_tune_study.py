@@ -1,0 +1,173 @@
+"""From what `ktrial tune` was given to a study with a search: the same as a study file makes."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ktrial.cli.installed import known
+from ktrial.cli.options.profiling import BadOption
+from ktrial.model import quantities
+from ktrial.model.study import Study
+from ktrial.model.workload import MetricRule
+from ktrial.studyfile import Source, bundled_studies, load, study_from
+from ktrial.studyfile.objectives import rules_of
+from ktrial.studyfile.search_errors import NotATune
+
+_OPTIONS = {
+    "search.knobs": "--knobs",
+    "search.budget": "--budget",
+    "search.time": "--time",
+    "search.optimiser": "--optimiser",
+    "search": "--maximise, --minimise, --subject-to",
+    "workloads": "--workload, or the command behind --",
+    "machine.kernel": "--kernel",
+    "machine.memory": "--memory",
+    "machine.boot": "--boot",
+    "machine": "--machine",
+    "margin": "--margin",
+}
+"""Key of a study file → the option that stands for it, for messages."""
+_PREFIX = "tune-"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options, as they were given."""
+
+    words: tuple[str, ...] = ()
+    knobs: tuple[str, ...] = ()
+    workload: str | None = None
+    maximise: tuple[str, ...] = ()
+    minimise: tuple[str, ...] = ()
+    subject_to: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
+    machine: str | None = None
+    kernel: str | None = None
+    budget: int | None = None
+    time: str | None = None
+    margin: str | None = None
+    optimiser: str | None = None
+    seed: int | None = None
+    repeats: int | None = None
+    discarded: int | None = None
+    carry: tuple[str, ...] = ()
+    limit: str | None = None
+    memory: str | None = None
+    boot: tuple[str, ...] = ()
+    perturbations: int | None = None
+    jobs: int | None = None
+
+    @property
+    def of_file(self) -> bool:
+        """Whether a study is named, not a command."""
+        return len(self.words) == 1 and not self.knobs and not self.workload
+
+
+def study_of(asked: Asked) -> Study:
+    """The study. Raises BadOption, TuningError, StudyError."""
+    if asked.of_file:
+        return _of_file(asked)
+    data: dict[str, Any] = {
+        "workloads": [_workload(asked)],
+        "machine": _machine(asked),
+        "search": _search(asked),
+        **_given({"margin": asked.margin, "seed": asked.seed, "perturbations": asked.perturbations}),
+    }
+    source = Source("command line", options=_OPTIONS)
+    study = study_from(data, source, "tune", Path.cwd(), known())
+    (use,) = study.workloads
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", use.name).strip("-.")
+    question = f"Which settings serve {use.label} best?"
+    return study.model_copy(update={"name": f"{_PREFIX}{name}", "question": question})
+
+
+def _of_file(asked: Asked) -> Study:
+    """A file's study; its budget, machine and seed may be given anew."""
+    study = load(bundled_studies.file_of(Path(asked.words[0])), known())
+    if study.search is None:
+        raise NotATune(study=study.name)
+    changed: dict[str, Any] = {}
+    budget = study.search.budget
+    if asked.budget or asked.time:
+        seconds = _seconds("--time", asked.time) if asked.time else None
+        budget = budget.model_copy(update={"runs": asked.budget, "seconds": seconds})
+    search = study.search.model_copy(
+        update={"budget": budget, **_given({"optimiser": asked.optimiser, "at_once": asked.jobs})}
+    )
+    changed |= {"search": search, **_given({"seed": asked.seed, "perturbations": asked.perturbations})}
+    return study.model_copy(update=changed)
+
+
+def _search(asked: Asked) -> dict[str, Any]:
+    if not asked.knobs:
+        problem = "which knobs? --knobs vm,sched, or NAME=low..high (ktrial knob list)"
+        raise BadOption(option="--knobs", problem=problem)
+    given = {"budget": asked.budget, "time": asked.time, "optimiser": asked.optimiser, "at_once": asked.jobs}
+    return {
+        "knobs": list(asked.knobs),
+        "maximise": list(asked.maximise),
+        "minimise": list(asked.minimise),
+        "subject_to": list(asked.subject_to),
+        **_given(given),
+    }
+
+
+def _machine(asked: Asked) -> dict[str, Any]:
+    kind = asked.machine or ("exact" if asked.kernel else "host")
+    limit = _seconds("--limit", asked.limit) if asked.limit else None
+    boot = list(asked.boot) or None
+    return {
+        "kind": kind,
+        **_given({"kernel": asked.kernel, "memory": asked.memory, "boot": boot, "limit_seconds": limit}),
+    }
+
+
+def _workload(asked: Asked) -> Any:
+    if asked.workload and asked.words:
+        raise BadOption(option="--workload", problem="there is a command too: give one of the two")
+    if asked.workload:
+        if asked.metrics:
+            raise BadOption(option="--metric", problem="it is for a command; a workload has its own metrics")
+        return asked.workload
+    if not asked.words:
+        problem = "what is to be measured? ktrial tune --knobs vm -- ./bench.sh, or --workload W"
+        raise BadOption(option="COMMAND", problem=problem)
+    program, *arguments = asked.words
+    # A command runs in /tmp: what is named from here is found from there.
+    program = str(Path(program).absolute()) if "/" in program else program
+    rules = rules_of(asked.metrics, asked.maximise, asked.minimise, asked.subject_to)
+    return {
+        "name": _name(program),
+        "command": [program, *arguments],
+        "files": [str(Path(file).absolute()) for file in asked.carry],
+        "metrics": [_rule(rule) for rule in rules],
+        "repeats": asked.repeats or 1,
+        "discarded": asked.discarded or 0,
+    }
+
+
+def _name(program: str) -> str:
+    """`bench` of `./bench.sh`; a workload of ktrial's own of this name is another."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(program).stem).strip("-._")[:60] or "command"
+    return f"my-{stem}" if stem in known().workloads else stem
+
+
+def _rule(rule: MetricRule) -> dict[str, Any]:
+    found = {"name": rule.name, "unit": rule.unit, "direction": rule.direction.value}
+    return (
+        found
+        | ({"regex": rule.regex} if rule.regex else {})
+        | ({"json": rule.json_path} if rule.json_path else {})
+    )
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        return quantities.seconds(text)
+    except ValueError as error:
+        raise BadOption(option=option, problem=error) from None
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

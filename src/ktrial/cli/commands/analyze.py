@@ -1,0 +1,84 @@
+"""`ktrial analyze`: what published or measured numbers from elsewhere carry."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.options.common import Json
+from ktrial.model.workload import Direction
+
+
+def analyze(
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE…", help="Results of other tools; LABEL=FILE names a file's group."),
+    ],
+    group_by: Annotated[
+        str | None, typer.Option(metavar="COLUMN,…", help="CSV: the columns that tell the groups apart.")
+    ] = None,
+    value: Annotated[str | None, typer.Option(metavar="COLUMN", help="CSV: the column of numbers.")] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="GROUP", help="Compare with this group; else the default, else the first."),
+    ] = None,
+    better: Annotated[
+        Direction | None, typer.Option(help="Which way is better, where the file does not tell.")
+    ] = None,
+    margin: Annotated[str, typer.Option(metavar="1%", help="The smallest change that matters.")] = "1%",
+    confidence: Annotated[str, typer.Option(metavar="95%", help="Of all intervals.")] = "95%",
+    json: Json = False,
+) -> None:
+    """Analyse results of other tools and of papers; audit them.
+
+    Prints groups, tests, verdicts, and what about the numbers cannot be, or cannot carry a conclusion.
+
+    Reads CSV (runs, or means with standard errors), Phoronix composite.xml, UnixBench reports and logs,
+    hyperfine, pyperf and Google Benchmark JSON.
+    """
+    from json import loads
+
+    from ktrial import importers
+    from ktrial.analysis.imported import Choices, analyse
+    from ktrial.cli.console import output, print_json
+    from ktrial.cli.error_handling import tell
+    from ktrial.cli.options.quantities import share
+    from ktrial.cli.render.imported_analysis import print_analysis
+
+    for warning in importers.found()[1]:
+        tell(warning.text, warning.advice, kind="warning")
+    columns = tuple(name.strip() for name in (group_by or "").split(",") if name.strip())
+    choices = Choices(
+        confidence=share("--confidence", confidence, least=0.5, most=0.9999),
+        margin=share("--margin", margin, least=1e-6, most=0.99),
+        baseline=baseline or "",
+        direction=better,
+    )
+    read = importers.read_all([_named(each) for each in files], importers.Choices(columns, value or ""))
+    if baseline:
+        _check_baseline(
+            baseline, [group.label for one in read for each in one.families for group in each.groups]
+        )
+    analysis = analyse(read, choices)
+    if json:
+        # By way of JSON: there an infinite F is the string "Infinity".
+        print_json(loads(analysis.model_dump_json()))
+    else:
+        print_analysis(analysis, output())
+
+
+def _named(text: str) -> tuple[str, Path]:
+    """Label and file of `LABEL=FILE`; a file of that whole name comes first."""
+    label, equals, rest = text.partition("=")
+    if not equals or not rest or Path(text).exists():
+        return "", Path(text)
+    return label, Path(rest)
+
+
+def _check_baseline(wanted: str, labels: list[str]) -> None:
+    from ktrial.importers.errors import GroupUnknown
+    from ktrial.model.suggestions import nearest
+
+    known = list(dict.fromkeys(labels))
+    if wanted not in known:
+        raise GroupUnknown(group=wanted, similar=nearest(wanted, known), known=", ".join(known[:20]))

@@ -1,0 +1,187 @@
+"""`ktrial baseline`: what a kernel was measured to cost, kept under a name for `ktrial check`."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.git_bisect_command import CommandWithSource
+from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, SourceTree, UnderTest
+from ktrial.cli.options.measurement import Cpus, MemorySize, Workloads
+from ktrial.cli.options.profiling import BootParameters
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ktrial.experiment.baseline import Baseline
+
+app = typer.Typer(
+    help="Keep what a kernel was measured to cost, for ktrial check.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The baseline's name.")]
+
+
+@app.command("save", cls=CommandWithSource)
+def save(
+    name: Name,
+    kernel: KernelName = None,
+    source: SourceTree = None,
+    workload: Workloads = None,
+    config: Config = None,
+    option: BuildOptions = None,
+    json: Json = False,
+    perturbations: Perturbations = None,
+    memory: MemorySize = None,
+    cpus: Cpus = None,
+    boot: BootParameters = None,
+    store: StoreOption = None,
+    jobs: Jobs = None,
+) -> None:
+    """Measure a kernel now, and keep the numbers.
+
+    What had the name before goes.
+    """
+    from ktrial.cli.options import measurement
+    from ktrial.cli.progress import progress
+    from ktrial.experiment import baseline as baselines
+    from ktrial.store import default_location, open_store
+
+    baselines.check_name(name)
+    given = measurement.Given.of(workload, memory, cpus, boot, perturbations)
+    how = measurement.measurement(given)
+    wanted = UnderTest.of(kernel, source, config, option)
+    with open_store(store or default_location()) as opened, progress() as observer:
+        runs = measurement.runs(opened, observer, jobs)
+        saved = baselines.save(name, wanted.obtained(runs), how, runs)
+    _show(saved, json)
+
+
+@app.command("show")
+def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
+    """Show a baseline's numbers, and all that they depend on."""
+    from ktrial.experiment.baseline import find
+    from ktrial.store import default_location, open_store
+
+    with open_store(store or default_location()) as opened:
+        found = find(name, opened)
+    _show(found, json)
+
+
+@app.command("list")
+def list_baselines(json: Json = False, store: StoreOption = None) -> None:
+    """Show the baselines in the store."""
+    from ktrial.cli.console import messages, output, print_json
+    from ktrial.experiment import baseline as baselines
+    from ktrial.store import default_location, open_store
+
+    with open_store(store or default_location()) as opened:
+        names = [baselines.name_of(study) for study in baselines.saved(opened)]
+        found = [baselines.find(name, opened) for name in names]
+    if json:
+        print_json([_data(one) for one in found])
+    elif not found:
+        messages().print(
+            "there are no baselines yet; save one: ktrial baseline save NAME --kernel K --workload W"
+        )
+    else:
+        output().print(_list_table(found))
+
+
+@app.command("remove")
+def remove(name: Name, store: StoreOption = None) -> None:
+    """Take a baseline out of the store."""
+    from ktrial.experiment.baseline import remove as remove_it
+    from ktrial.store import default_location, open_store
+
+    with open_store(store or default_location()) as opened:
+        remove_it(name, opened)
+    print(f"removed {name}")
+
+
+def _show(baseline: "Baseline", json: bool) -> None:
+    from ktrial.cli.console import output, print_json
+
+    if json:
+        print_json(_data(baseline))
+        return
+    console = output()
+    console.print(_facts_table(baseline))
+    console.print()
+    console.print(_numbers_table(baseline))
+
+
+def _facts(baseline: "Baseline") -> dict[str, str]:
+    """What the numbers depend on: a check refuses to compare across most of it."""
+    record = baseline.record
+    origin = record.trials[0].provenance
+    settings = record.study.machine
+    return {
+        "name": baseline.label,
+        "saved": f"{record.created:%Y-%m-%d %H:%M} UTC",
+        "kernel": f"{baseline.kernel} ({origin.kernel_release})",
+        "content": origin.kernel_digest,
+        "machine": f"{origin.machine}, {settings.memory_mib} MiB, CPUs: {settings.cpus}",
+        "QEMU": origin.qemu,
+        "CPU model": origin.cpu_model,
+        "command line": origin.command_line,
+        "guest agent": origin.agent_digest,
+        "mode": ", ".join(sorted({s.mode.value for trial in record.trials for s in trial.samples})),
+        "perturbations": str(record.study.perturbations),
+        "ktrial": origin.ktrial,
+    }
+
+
+def _values(baseline: "Baseline") -> dict[tuple[str, str, str], list[float]]:
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for trial in sorted(baseline.record.trials, key=lambda trial: trial.planned.perturbation.number):
+        for sample in trial.samples:
+            found.setdefault((sample.workload, sample.metric, sample.unit), []).append(sample.value)
+    return found
+
+
+def _data(baseline: "Baseline") -> dict[str, Any]:
+    numbers = [
+        {"workload": workload, "metric": metric, "unit": unit, "values": values}
+        for (workload, metric, unit), values in _values(baseline).items()
+    ]
+    return {**_facts(baseline), "study": baseline.record.id, "numbers": numbers}
+
+
+def _facts_table(baseline: "Baseline") -> "Table":
+    from rich.table import Table
+
+    from ktrial.format.sanitize import one_line
+
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column("what", no_wrap=True)
+    table.add_column("value", overflow="fold")
+    for what, value in _facts(baseline).items():
+        table.add_row(what, one_line(value))
+    return table
+
+
+def _numbers_table(baseline: "Baseline") -> "Table":
+    from rich.table import Table
+
+    from ktrial.format import number_format
+
+    table = Table("workload", "metric", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("least", "most"):
+        table.add_column(heading, justify="right")
+    for (workload, metric, unit), values in _values(baseline).items():
+        named = f"{metric} [{unit}]" if unit and unit != metric else metric
+        table.add_row(workload, named, number_format.number(min(values)), number_format.number(max(values)))
+    return table
+
+
+def _list_table(found: "list[Baseline]") -> "Table":
+    from rich.table import Table
+
+    table = Table("name", "kernel", "workloads", "saved", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for one in found:
+        labels = ", ".join(use.label for use in one.record.study.workloads)
+        table.add_row(one.label, one.kernel, labels, f"{one.record.created:%Y-%m-%d %H:%M}")
+    return table

@@ -1,0 +1,79 @@
+"""`ktrial bisect`: which of the differences between A and B explains the one that was measured?"""
+
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.commands._bisect_common import (
+    DryRun,
+    Limit,
+    Margin,
+    MetricNames,
+    StudyFile,
+    TopFunctions,
+    Wanted,
+    study_at,
+)
+from ktrial.cli.commands._bisect_search import progress_of
+from ktrial.cli.commands.bisect_builds import config, patches
+from ktrial.cli.commands.bisect_knobs import knobs
+from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.measurement import Cpus, Given, MemorySize, Workloads
+from ktrial.cli.options.profiling import BootParameters
+
+app = typer.Typer(
+    help="Find which difference between A and B matters.", no_args_is_help=True, rich_markup_mode=None
+)
+
+app.command("config")(config)
+app.command("patches")(patches)
+
+
+@app.command("versions")
+def versions(
+    releases: Annotated[str, typer.Argument(metavar="A..B[:FLAVOUR]", help="Two releases: 5.10..6.12")],
+    study: StudyFile = None,
+    workload: Workloads = None,
+    metric: MetricNames = None,
+    margin: Margin = None,
+    limit: Limit = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+    perturbations: Perturbations = None,
+    memory: MemorySize = None,
+    cpus: Cpus = None,
+    boot: BootParameters = None,
+    top: TopFunctions = 5,
+    store: StoreOption = None,
+    jobs: Jobs = None,
+) -> None:
+    """Find between which two Debian releases a number changes.
+
+    All releases between A and B that the mirrors hold are candidates; those that are needed are fetched.
+    """
+    from ktrial.bisect.plan import plan_of
+    from ktrial.bisect.versions import ReleaseGround, VersionInvestigation
+    from ktrial.kernels.packages.releases import releases_between
+
+    wanted = Wanted(
+        Given.of(workload, memory, cpus, boot, perturbations),
+        study_at(study),
+        margin,
+        tuple(metric or ()),
+        limit,
+        json,
+        dry_run,
+        store,
+        jobs,
+        top,
+    )
+    with wanted.runs() as runs:
+        found = releases_between(releases, progress_of(runs, "releases"))
+        names = [one.name for one in found]
+        terms = wanted.terms("versions", names[0], names[-1])
+        wanted.show_plan(plan_of(terms, names, len(names), runs.store, in_order=True))
+        result = VersionInvestigation(ReleaseGround(names, runs.kernel), terms, runs).run()
+    wanted.show(result)
+
+
+app.command("knobs")(knobs)

@@ -1,0 +1,200 @@
+"""`ktrial bisect config` and `patches`: differences of kernels that ktrial builds."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.commands._bisect_common import (
+    Alpha,
+    DryRun,
+    FirstBlocks,
+    Limit,
+    MachineName,
+    Margin,
+    MetricNames,
+    StudyFile,
+    TopFunctions,
+    Wanted,
+    study_at,
+)
+from ktrial.cli.commands._bisect_search import progress_of, searched
+from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.measurement import Cpus, Given, MemorySize, Workloads
+from ktrial.cli.options.profiling import BootParameters
+
+if TYPE_CHECKING:
+    from ktrial.bisect.config_options import Builder
+    from ktrial.model.kernel_build import Build, Patch
+    from ktrial.model.study import Study
+
+Source = Annotated[
+    str | None,
+    typer.Option("--source", metavar="S", help="A source: debian:linux-source-6.1, a directory, a tarball."),
+]
+
+
+def config(
+    before: Annotated[str, typer.Argument(metavar="A", help="A built kernel, or a configuration.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="Another one, of the same source.")],
+    source: Source = None,
+    study: StudyFile = None,
+    machine: MachineName = None,
+    alpha: Alpha = 0.05,
+    blocks: FirstBlocks = 60,
+    workload: Workloads = None,
+    metric: MetricNames = None,
+    margin: Margin = None,
+    limit: Limit = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+    perturbations: Perturbations = None,
+    memory: MemorySize = None,
+    cpus: Cpus = None,
+    boot: BootParameters = None,
+    top: TopFunctions = 5,
+    store: StoreOption = None,
+    jobs: Jobs = None,
+) -> None:
+    """Find which options of two configurations matter.
+
+    A and B are two kernels that ktrial built (build:NAME); with --source, two configurations of it: guest,
+    defconfig, debian or a file, and what is set over it (guest+SLUB_DEBUG_ON=y); with --study, two of the
+    kernels that the study builds.
+    """
+    wanted = Wanted(
+        Given.of(workload, memory, cpus, boot, perturbations),
+        study_at(study),
+        margin,
+        tuple(metric or ()),
+        limit,
+        json,
+        dry_run,
+        store,
+        jobs,
+        top,
+        machine,
+        alpha,
+        blocks,
+    )
+    builds = tuple(_build(one, source, wanted.study) for one in (before, after))
+    terms = wanted.terms("config", before, after)
+    with wanted.runs() as runs:
+        from ktrial.bisect.config_options import config_ground
+
+        ground = config_ground(builds[0], builds[1], (before, after), _builder(), progress_of(runs, before))
+        searched(ground, terms, wanted, runs, builds=True)
+
+
+def patches(
+    patches: Annotated[
+        Path,
+        typer.Option("--patches", metavar="DIR|series", help="The series: a directory, or quilt's file."),
+    ],
+    source: Annotated[
+        str, typer.Option("--source", metavar="S", help="What it applies to: debian:linux-source-6.1, DIR…")
+    ],
+    configuration: Annotated[
+        str, typer.Option("--config", metavar="guest|defconfig|FILE", help="What is built in.")
+    ] = "guest",
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=y", help="An option; may be repeated.")
+    ] = None,
+    make: Annotated[
+        list[str] | None,
+        typer.Option("--make", metavar="KCFLAGS=-O3", help="A variable of make; may be repeated."),
+    ] = None,
+    study: StudyFile = None,
+    machine: MachineName = None,
+    alpha: Alpha = 0.05,
+    blocks: FirstBlocks = 60,
+    workload: Workloads = None,
+    metric: MetricNames = None,
+    margin: Margin = None,
+    limit: Limit = None,
+    dry_run: DryRun = False,
+    json: Json = False,
+    perturbations: Perturbations = None,
+    memory: MemorySize = None,
+    cpus: Cpus = None,
+    boot: BootParameters = None,
+    top: TopFunctions = 5,
+    store: StoreOption = None,
+    jobs: Jobs = None,
+) -> None:
+    """Find which patch of a series matters.
+
+    A is the source as it is, B the source with all patches.
+    """
+    from ktrial.bisect.patches import PatchGround
+
+    wanted = Wanted(
+        Given.of(workload, memory, cpus, boot, perturbations),
+        study_at(study),
+        margin,
+        tuple(metric or ()),
+        limit,
+        json,
+        dry_run,
+        store,
+        jobs,
+        top,
+        machine,
+        alpha,
+        blocks,
+    )
+    plain, series = _with_series(source, configuration, option or [], make or [], patches)
+    terms = wanted.terms("patches", source, f"{source} with {patches}")
+    with wanted.runs() as runs:
+        ground = PatchGround(plain, series, _builder(), progress_of(runs, source))
+        searched(ground, terms, wanted, runs, builds=True)
+
+
+def _with_series(
+    source: str, configuration: str, options: list[str], make: list[str], series: Path
+) -> "tuple[Build, tuple[Patch, ...]]":
+    """The source without the series, and the series. Raises BuildError, BadSeries."""
+    from ktrial.bisect.patches import series_at
+    from ktrial.kernels.build import requested, variable_of
+
+    def asked(*patches: str) -> "Build":
+        return requested(
+            source,
+            config=configuration,
+            options=options,
+            patches=patches,
+            make=dict(variable_of(text) for text in make),
+            directory=Path.cwd(),
+        )
+
+    return asked(), asked(*series_at(series)).patches
+
+
+def _build(text: str, source: str | None, study: "Study | None") -> "Build":
+    """What A or B is. Raises NoSuchBuild, BuildError."""
+    from ktrial import kernels
+    from ktrial.bisect.errors import NoSuchBuild
+    from ktrial.kernels.build import requested
+    from ktrial.kernels.errors import KernelNotFound
+    from ktrial.model.suggestions import nearest
+
+    if study and text in study.builds:
+        return study.builds[text]
+    if source:
+        name, *options = text.split("+")
+        return requested(source, config=name, options=options, directory=Path.cwd())
+    known = [kernel.name for kernel in kernels.all_kernels() if kernel.origin.build]
+    known += list(study.builds) if study else []
+    try:
+        build = kernels.get(text).origin.build
+    except KernelNotFound:
+        build = None
+    if build is None:
+        raise NoSuchBuild(name=text, similar=nearest(text, known))
+    return build
+
+
+def _builder() -> "Builder":
+    from ktrial.bisect.config_options import the_real_builder
+
+    return the_real_builder()

@@ -1,0 +1,98 @@
+"""`ktrial calibrate`: what a machine in real time can tell apart, from trials in which nothing differs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ktrial.cli.options.common import Json, StoreOption, kernel_names, workload_names
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ktrial.model.calibration import Calibration
+
+_OPTIONS = {
+    "workloads": "--workload",
+    "margin": "--margin",
+    "timed.blocks": "--blocks",
+    "machine.kind": "--machine",
+    "machine.kernel": "--kernel",
+    "timed": "--machine",
+}
+
+
+def calibrate(
+    workload: Annotated[
+        list[str], typer.Option(metavar="W1,W2…", help="Workloads.", autocompletion=workload_names)
+    ],
+    machine: Annotated[str, typer.Option(metavar="NAME", help="A machine in real time: host, kvm.")] = "host",
+    kernel: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The kernel, where one is booted.", autocompletion=kernel_names),
+    ] = None,
+    blocks: Annotated[int, typer.Option(min=10, max=10_000, metavar="N", help="Blocks of two trials.")] = 20,
+    margin: Annotated[
+        str | None, typer.Option(metavar="1%", help="The smallest change that will matter.")
+    ] = None,
+    json: Json = False,
+    store: StoreOption = None,
+) -> None:
+    """Learn what this machine can tell apart in real time.
+
+    Runs the same treatment under two names.
+
+    Prints each metric's noise, how often such studies find a difference where none is, the smallest change
+    that they can show, and how many blocks a change of the margin's size needs.
+    """
+    from ktrial.analysis.aa_calibration import calibration_of, calibration_study, next_calibration
+    from ktrial.cli.console import output, print_json
+    from ktrial.cli.installed import known
+    from ktrial.cli.progress import progress
+    from ktrial.experiment.session import run
+    from ktrial.store import default_location, open_store
+    from ktrial.studyfile import Source, study_from
+
+    data: dict[str, Any] = {
+        "factors": {"arm": {"kind": "nothing", "levels": ["A", "B"]}},
+        "workloads": [name.strip() for names in workload for name in names.split(",")],
+        "machine": {"kind": machine, **({"kernel": kernel} if kernel else {})},
+        "timed": {"stopping": "fixed", "blocks": blocks},
+        **({"margin": margin} if margin else {}),
+    }
+    source = Source("command line", options=_OPTIONS)
+    study = calibration_study(study_from(data, source, "calibration", Path.cwd(), known()), blocks)
+    with open_store(store or default_location()) as opened:
+        with progress() as observer:
+            found = run(next_calibration(opened, study), store=opened, observer=observer)
+        calibration = calibration_of(found)
+    if json:
+        print_json(calibration.model_dump(mode="json"))
+    else:
+        _print(calibration, output())
+
+
+def _print(calibration: "Calibration", console: "Console") -> None:
+    from rich.table import Table
+
+    from ktrial.format import number_format
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("workload")
+    for name in ("noise of a ratio, %", "false alarms, %", "smallest change, %", "blocks for the margin"):
+        table.add_column(name, justify="right")
+    for one in calibration.metrics:
+        table.add_row(
+            f"{one.workload} {one.metric}",
+            f"{one.ratio_spread * 100:.2f}",
+            f"{one.false_alarms * 100:.1f}",
+            f"{one.smallest_effect * 100:.2f}",
+            str(one.suggested_blocks or "too many"),
+        )
+    blocks = number_format.counted(calibration.metrics[0].blocks, "block")
+    console.print(f"{calibration.machine}: {blocks}, the same treatment twice in each")
+    console.print(table)
+    console.print(
+        f"Smallest change: what 95 of 100 studies of at most 60 blocks find. "
+        f"Blocks: what 95 of 100 studies need for {calibration.margin * 100:.3g} %."
+    )

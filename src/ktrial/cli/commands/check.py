@@ -1,0 +1,109 @@
+"""`ktrial check`: is a kernel within a limit of a baseline? For pull requests and `git bisect run`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption, kernel_names
+from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, SourceTree, UnderTest
+from ktrial.cli.options.measurement import Cpus, Given, Limits, MemorySize, Workloads
+from ktrial.cli.options.profiling import BootParameters
+
+if TYPE_CHECKING:
+    from ktrial.experiment.regression_check import Check
+
+
+def check(
+    against: Annotated[
+        str,
+        typer.Option(metavar="BASELINE", help="A saved baseline, or a kernel.", autocompletion=kernel_names),
+    ],
+    kernel: KernelName = None,
+    source: SourceTree = None,
+    workload: Workloads = None,
+    maximum: Limits = None,
+    config: Config = None,
+    option: BuildOptions = None,
+    top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 5,
+    summary: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.md", help="Append the result as Markdown, for a pull request."),
+    ] = None,
+    json: Json = False,
+    perturbations: Perturbations = None,
+    memory: MemorySize = None,
+    cpus: Cpus = None,
+    boot: BootParameters = None,
+    store: StoreOption = None,
+    jobs: Jobs = None,
+) -> None:
+    """Measure a kernel against a baseline, for git bisect and CI.
+
+    Exit codes, as git bisect run wants them: 0 within, 1 beyond, 125 where it does not build or boot, its
+    workload fails, or nothing can be decided; 2 for a mistake on the command line, and 128 or more for all
+    that says nothing about the kernel.
+    """
+    from ktrial.cli.console import output, print_json
+    from ktrial.cli.options.git_bisect_exit_codes import Endings, code_of
+    from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
+
+    with Endings():
+        tested = UnderTest.of(kernel, source, config, option)
+        given = Given.of(workload, memory, cpus, boot, perturbations)
+        result = _checked(tested, against, given, maximum or [], store, jobs)
+        if summary:
+            append(summary, as_markdown(result, top))
+        if json:
+            print_json(as_json(result))
+        else:
+            print_check(result, top, output())
+        code = code_of(result.decision)
+    raise typer.Exit(code)
+
+
+def _checked(
+    tested: UnderTest,
+    against: str,
+    given: Given,
+    maximum: list[str],
+    store: str | None,
+    jobs: int | None,
+) -> "Check":
+    from ktrial.cli.options import measurement
+    from ktrial.cli.progress import progress
+    from ktrial.experiment import baseline as baselines
+    from ktrial.experiment.regression_check import check as check_kernel
+    from ktrial.store import default_location, open_store
+
+    with open_store(store or default_location()) as opened, progress() as observer:
+        runs = measurement.runs(opened, observer, jobs)
+        name = _kernel_name(against)
+        if name is None:
+            baseline = baselines.find(against, opened)
+            how = measurement.measurement_like(baseline, given)
+            limits = measurement.limits(maximum, how.workloads)
+        else:
+            how = measurement.measurement(given)
+            limits = measurement.limits(maximum, how.workloads)
+            baseline = baselines.measured(name, how, runs)
+        return check_kernel(tested.obtained(runs), baseline, how, limits, runs)
+
+
+def _kernel_name(against: str) -> str | None:
+    """The kernel that is meant; None where the name can only be a baseline's."""
+    from ktrial.cli.installed import known
+    from ktrial.experiment.baseline import HOST
+
+    return known().kernel_name(against) if ":" in against or against == HOST else None
+
+
+def append(path: Path, text: str) -> None:
+    """At the end: $GITHUB_STEP_SUMMARY holds what other steps have written. Raises FileNotWritten."""
+    from ktrial.cli.options.profiling import FileNotWritten
+
+    try:
+        with path.expanduser().open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise FileNotWritten(path=path, problem=error.strerror) from None

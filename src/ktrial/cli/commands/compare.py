@@ -1,0 +1,85 @@
+"""`ktrial compare`: compare kernels without a study file."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ktrial.cli.options.common import (
+    Count,
+    GuestMemory,
+    Html,
+    Jobs,
+    Json,
+    Margin,
+    NoHtml,
+    Perturbations,
+    StoreOption,
+    kernel_names,
+    workload_names,
+)
+
+_OPTIONS = {
+    "factors": "--kernel",
+    "workloads": "--workload",
+    "margin": "--margin",
+    "perturbations": "--perturbations",
+    "machine.count": "--count",
+    "machine.memory": "--memory",
+    "machine.boot": "--boot",
+    "machine.cpus": "--cpus",
+}
+"""Key of a study file → the option that stands for it, for messages."""
+
+
+def compare(
+    kernel: Annotated[
+        list[str],
+        typer.Option(
+            metavar="NAME",
+            help="A kernel, at least two; the first is the baseline.",
+            autocompletion=kernel_names,
+        ),
+    ],
+    workload: Annotated[
+        list[str], typer.Option(metavar="W1,W2…", help="Workloads.", autocompletion=workload_names)
+    ],
+    perturbations: Perturbations = None,
+    count: Count = None,
+    margin: Margin = None,
+    memory: GuestMemory = None,
+    cpus: Annotated[int | None, typer.Option(metavar="N", help="The guest's CPUs.")] = None,
+    boot: Annotated[
+        list[str] | None, typer.Option(metavar="PARAMETER", help="A boot parameter; may be repeated.")
+    ] = None,
+    json: Json = False,
+    store: StoreOption = None,
+    html: Html = None,
+    no_html: NoHtml = False,
+    jobs: Jobs = None,
+) -> None:
+    """Compare kernels without a study file."""
+    from ktrial.cli.commands._run_study import Ways, run_and_print
+    from ktrial.cli.installed import known
+    from ktrial.studyfile import Source, study_from
+
+    machine = {"count": count, "memory": memory, "boot": boot, "cpus": cpus}
+    data: dict[str, Any] = {
+        "question": _question(kernel),
+        "factors": {"kernel": {"levels": kernel}},
+        "workloads": [name.strip() for names in workload for name in names.split(",")],
+        "machine": _given(machine),
+        **_given({"margin": margin, "perturbations": perturbations}),
+    }
+    source = Source("command line", options=_OPTIONS)
+    study = study_from(data, source, "compare", Path.cwd(), known())
+    run_and_print(study, Ways(json=json, store=store, html=html, no_html=no_html, jobs=jobs))
+
+
+def _question(kernels: list[str]) -> str:
+    verb = "does" if len(kernels) == 2 else "do"
+    return f"How {verb} {' and '.join(kernels[1:])} compare with {kernels[0]}?"
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}

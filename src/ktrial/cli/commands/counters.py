@@ -1,0 +1,189 @@
+"""`ktrial counters`: which kernel events happened more or less often."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ktrial.cli.options.common import Jobs, Json, Perturbations, StoredStudyName, StoreOption, kernel_names
+from ktrial.cli.options.measurement import Cpus, MemorySize, Workloads
+from ktrial.cli.options.profiling import BootParameters
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ktrial.analysis.counters import CounterRow
+    from ktrial.model.study_record import StudyRecord
+
+_ROWS = 20
+
+
+def counters(
+    study: StoredStudyName = None,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Instead of a study: kernels to measure now; the first is the baseline.",
+            autocompletion=kernel_names,
+        ),
+    ] = None,
+    workload: Workloads = None,
+    glob: Annotated[str, typer.Option(metavar="PATTERN", help="Which counters: 'vmstat.pg*'.")] = "*",
+    all_: Annotated[bool, typer.Option("--all", help="Show those that did not change, too.")] = False,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many to show of each.")] = _ROWS,
+    json: Json = False,
+    perturbations: Perturbations = None,
+    memory: MemorySize = None,
+    cpus: Cpus = None,
+    boot: BootParameters = None,
+    store: StoreOption = None,
+    jobs: Jobs = None,
+) -> None:
+    """Compare event counters: faults, switches, allocations…
+
+    Of a study's treatments, or of two kernels.
+    """
+    from ktrial.analysis.counters import compared
+    from ktrial.cli.console import print_json
+    from ktrial.cli.options.measurement import Given
+    from ktrial.cli.options.profiling import BadOption
+    from ktrial.store import default_location, open_store
+
+    if kernel and study:
+        raise BadOption(option="--kernel", problem="give a study or kernels, not both")
+    given = Given.of(workload, memory, cpus, boot, perturbations)
+    with open_store(store or default_location()) as opened:
+        record = _measured(kernel, given, opened, jobs) if kernel else _stored(study, opened)
+    rows = compared(record.study, record.trials, glob)
+    chosen = [row for row in rows if not given.workloads or row.comparison.workload in given.workloads]
+    if json:
+        print_json(_as_json(record, chosen))
+    else:
+        _print(record, chosen, top, show_all=all_)
+
+
+def _stored(study: str | None, store: Any) -> "StudyRecord":
+    from ktrial.analysis.result import record as record_of
+    from ktrial.cli.options.stored_study import find
+
+    return record_of(store, find(store, study).id)
+
+
+def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "StudyRecord":
+    from ktrial.cli.installed import known
+    from ktrial.cli.options import measurement
+    from ktrial.cli.options.profiling import BadOption
+    from ktrial.cli.progress import progress
+    from ktrial.experiment.session import run
+    from ktrial.experiment.single_kernel import kernel_factor
+    from ktrial.model.study import Study
+
+    kernels = list(dict.fromkeys(map(known().kernel_name, names)))
+    if len(kernels) < 2:
+        raise BadOption(option="--kernel", problem="give two or more; the first is the baseline")
+    how = measurement.measurement(given)
+    study = Study(
+        name="counters",
+        question=f"Which events does {' and '.join(kernels[1:])} have more or less often than {kernels[0]}?",
+        machine=how.settings,
+        factors=(kernel_factor(*kernels),),
+        workloads=how.workloads,
+        perturbations=how.perturbations,
+    )
+    with progress() as observer:
+        runs = measurement.runs(store, observer, jobs)
+        return run(
+            study, store=store, machine=runs.machine, observer=observer, jobs=jobs, sources=runs.sources
+        )
+
+
+def _print(record: "StudyRecord", rows: "list[CounterRow]", top: int, *, show_all: bool) -> None:
+    from rich.text import Text
+
+    from ktrial.cli.console import output
+    from ktrial.format.sanitize import one_line
+
+    console = output()
+    console.print(Text(one_line(f"{record.study.name}: {record.study.question}".rstrip(": ")), style="bold"))
+    groups: dict[tuple[str, str], list[CounterRow]] = {}
+    for row in rows:
+        groups.setdefault((row.comparison.workload, row.comparison.treatment), []).append(row)
+    for (workload, treatment), own in groups.items():
+        shown = [row for row in own if show_all or row.changed]
+        baseline, unit = own[0].comparison.baseline, own[0].comparison.unit
+        console.print()
+        console.print(Text(one_line(f"{workload}: {treatment} against {baseline}, {unit}"), style="bold"))
+        if shown:
+            console.print(_table(shown[:top]))
+        console.print(Text(_rest(own, shown, top, show_all), style="dim"))
+    if not groups:
+        console.print("no counter matches, or the study has one treatment")
+
+
+def _rest(own: "list[CounterRow]", shown: "list[CounterRow]", top: int, show_all: bool) -> str:
+    from ktrial.cli.console import breakable
+    from ktrial.format import number_format
+
+    parts = []
+    if len(shown) > top:
+        parts.append(f"{len(shown) - top} more: --top {len(shown)}")
+    if not show_all:
+        same = breakable(number_format.counted(len(own) - len(shown), "counter"))
+        parts.append(f"{same} did not change by more than margin and spread: --all")
+    return "; ".join(parts)
+
+
+def _table(rows: "list[CounterRow]") -> "Table":
+    from rich.table import Table
+
+    from ktrial.cli.console import breakable
+    from ktrial.format import number_format
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("counter", overflow="fold")
+    for heading in ("baseline", "value", "change", "interval, %"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for row in rows:
+        one = row.comparison
+        values = (number_format.number(one.baseline_value), number_format.number(one.value))
+        change = breakable(number_format.change(one.ratio))
+        table.add_row(one.metric, *values, change, number_format.interval(one.low, one.high), _word(row))
+    return table
+
+
+def _word(row: "CounterRow") -> str:
+    from ktrial.model.comparison import Verdict
+
+    one = row.comparison
+    if row.one_sided:
+        return "new" if one.value else "gone"
+    words = {Verdict.WORSE: "more", Verdict.BETTER: "fewer", Verdict.EQUIVALENT: "same"}
+    return words.get(one.verdict, "?")
+
+
+def _as_json(record: "StudyRecord", rows: "list[CounterRow]") -> dict[str, Any]:
+    """What `counters --json` prints; docs/check.md names every field."""
+    return {
+        "study": record.study.name,
+        "id": record.id,
+        "counters": [
+            {
+                "workload": one.workload,
+                "counter": one.metric,
+                "unit": one.unit,
+                "baseline": one.baseline,
+                "treatment": one.treatment,
+                "baseline_value": one.baseline_value,
+                "value": one.value,
+                "ratio": one.ratio,
+                "low": one.low,
+                "high": one.high,
+                "change": _word(row),
+                "changed": row.changed,
+                "mode": one.mode.value,
+            }
+            for row in rows
+            for one in [row.comparison]
+        ],
+    }

@@ -1,0 +1,101 @@
+"""`ktrial explain`: what the difference between two treatments is made of, function by function."""
+
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.commands._exports import FlameGraph, FlameWidth, Folded, WidthOf
+from ktrial.cli.options.common import Json, StoredStudyName, StoreOption, kernel_names
+from ktrial.cli.options.profiling import BootParameters
+from ktrial.cli.options.treatments import treatment_names, workloads_of_study
+
+_TOP = 20
+_BOOT = "Of --kernel: a boot parameter of {side} only; may be repeated."
+
+
+Workload = Annotated[
+    str | None,
+    typer.Option(metavar="W", help="One workload; else the only one.", autocompletion=workloads_of_study),
+]
+Before = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="A", help="A treatment; else the baseline.", autocompletion=treatment_names
+    ),
+]
+After = Annotated[
+    str | None,
+    typer.Option(
+        "--to", metavar="B", help="A treatment; else the only other.", autocompletion=treatment_names
+    ),
+]
+Kernels = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Instead of a study: a kernel to count now; given twice: from, to.",
+        autocompletion=kernel_names,
+    ),
+]
+FromBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_BOOT.format(side="the first"))]
+ToBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_BOOT.format(side="the second"))]
+
+
+def explain(
+    study: StoredStudyName = None,
+    workload: Workload = None,
+    from_: Before = None,
+    to: After = None,
+    kernel: Kernels = None,
+    from_boot: FromBoot = None,
+    to_boot: ToBoot = None,
+    top: Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")] = _TOP,
+    all_: Annotated[bool, typer.Option("--all", help="Show all functions, and all that differs.")] = False,
+    no_values: Annotated[
+        bool, typer.Option("--no-values", help="Do not read the kernels' settings in their guests.")
+    ] = False,
+    json: Json = False,
+    folded: Folded = None,
+    flame_graph: FlameGraph = None,
+    width: FlameWidth = WidthOf.TO,
+    memory: Annotated[
+        str | None, typer.Option(metavar="512M", help="Of --kernel: the guest's memory.")
+    ] = None,
+    boot: BootParameters = None,
+    store: StoreOption = None,
+) -> None:
+    """Say which functions make a difference, and why they may.
+
+    Between two treatments of a result or a study file, or directly between two kernels.
+    """
+    from ktrial.cli.commands._explain_target import Given, why
+    from ktrial.cli.commands._exports import check_writable, write_difference
+    from ktrial.cli.console import output, print_json
+    from ktrial.cli.render.conditions_diff import print_differences
+    from ktrial.cli.render.functions import print_explanation
+    from ktrial.cli.render.profile_json import why_as_json
+
+    check_writable([path for path in (folded, flame_graph) if path])
+    given = Given(
+        study=study,
+        workload=workload,
+        before=from_,
+        after=to,
+        kernels=tuple(kernel or ()),
+        boot_before=tuple(from_boot or ()),
+        boot_after=tuple(to_boot or ()),
+        boot=tuple(boot or ()),
+        memory=memory,
+        store=store,
+        values=not no_values,
+    )
+    found = why(given)
+    write_difference(
+        found.before, found.after, found.explanation, folded=folded, flame_graph=flame_graph, width=width
+    )
+    if json:
+        print_json(why_as_json(found))
+        return
+    console = output()
+    print_explanation(found.explanation, None if all_ else top, console, counted_anew=found.counted_anew)
+    print_differences(found, console, everything=all_)

@@ -1,0 +1,94 @@
+"""`ktrial history`: one metric over versions, with the places where it changed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.options.common import Json, StoreOption, workload_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ktrial.analysis.history.errors import NotMeasured
+    from ktrial.analysis.history.series import Measured
+
+Kernels = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A..B", help="Versions: 5.10..7.2, or names with commas between them."),
+]
+PageFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page here too.")]
+
+
+def history(
+    workload: Annotated[str, typer.Argument(metavar="W", autocompletion=workload_names, help="A workload.")],
+    kernels: Kernels = None,
+    metric: Annotated[str | None, typer.Option(metavar="M", help="A metric; else the first one.")] = None,
+    by_time: Annotated[
+        bool, typer.Option("--by-time", help="In the order of measuring, not of versions.")
+    ] = False,
+    margin: Annotated[str | None, typer.Option(metavar="1%", help="Exact: what is no change.")] = None,
+    alpha: Annotated[
+        float, typer.Option(min=1e-6, max=0.5, metavar="0.05", help="Timed: rate of false alarms.")
+    ] = 0.05,
+    json: Json = False,
+    html: PageFile = None,
+    store: StoreOption = None,
+) -> None:
+    """Show one metric over versions, and where it changed.
+
+    Numbers of other machines, settings or modes are lines of their own, and never mixed. W may be written
+    without its parameters where only one variant is stored.
+    """
+    from ktrial.analysis.history.series import history as history_of
+    from ktrial.analysis.history.series import measured, versions
+    from ktrial.analysis.stored_workloads import label_of
+    from ktrial.cli.console import output, print_json
+    from ktrial.cli.options.measurement import margin_of
+    from ktrial.cli.render.history import print_history
+    from ktrial.cli.write_file import write_page
+    from ktrial.experiment.kernel_ranges import chosen
+    from ktrial.report.html.history import history_page
+    from ktrial.store import default_location, open_store
+
+    edge = margin_of(margin)
+    with open_store(store or default_location()) as opened:
+        label = label_of((one.study for one in opened.studies()), workload)
+        found, name = measured(opened, label), opened.name
+    only = chosen(kernels, versions(found).items()) if kernels else None
+    result = history_of(found, label, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha)
+    if not result.lines:
+        raise _nothing(name, label, found, metric, kernels or [])
+    if html:
+        write_page(html, history_page(result))
+    if json:
+        print_json(result.model_dump(mode="json"))
+    else:
+        print_history(result, output())
+        if html:
+            print(f"page: {html.expanduser().absolute()}")
+
+
+def _nothing(
+    store: str, workload: str, found: "Sequence[Measured]", metric: str | None, kernels: list[str]
+) -> "NotMeasured":
+    """What is not there: the workload, the metric, or the kernels; and what is there instead."""
+    from ktrial.analysis.history.errors import NotMeasured
+    from ktrial.analysis.history.series import metrics, versions
+    from ktrial.model.suggestions import nearest
+    from ktrial.model.version_order import version_order
+    from ktrial.workloads import descriptions
+
+    there = metrics(found, workload)
+    if not there:
+        known = descriptions()
+        if workload in known:
+            return NotMeasured(store=store, workload=workload, detail="")
+        hint = "ktrial list and ktrial show say what is stored"
+        return NotMeasured(store=store, workload=workload, detail=nearest(workload, known), hint=hint)
+    if metric and metric not in there:
+        hint = f"its metrics are {', '.join(there)}"
+        detail = f", metric {metric}{nearest(metric, there)}"
+        return NotMeasured(store=store, workload=workload, detail=detail, hint=hint)
+    hint = f"measured are {', '.join(sorted(versions(found), key=version_order))}"
+    return NotMeasured(store=store, workload=workload, detail=f", kernels {','.join(kernels)}", hint=hint)

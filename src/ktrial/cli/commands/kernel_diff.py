@@ -1,0 +1,59 @@
+"""`ktrial kernel diff`: what differs between two kernels."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.options.common import Json, kernel_names
+
+_KERNEL = "debian:6.1, path:FILE, build:NAME, source:DIRECTORY, host, or the start of a digest."
+_FEW = 8
+"""Options of a menu, and names of a list, that are shown without --all."""
+
+
+def diff(
+    before: Annotated[str, typer.Argument(metavar="A", help=_KERNEL, autocompletion=kernel_names)],
+    after: Annotated[
+        str, typer.Argument(metavar="B", help="What it is compared with.", autocompletion=kernel_names)
+    ],
+    source: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A source whose Kconfig tells which options follow from others (debian:linux-source-6.1, a "
+            "directory); twice: one for each kernel.",
+            metavar="SOURCE",
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Every option, file and module.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with all of it.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what differs between two kernels.
+
+    Version, options by menu, patches, compiler, flags, command line, modules; nothing is booted.
+    """
+    from ktrial.analysis.kernel_diff import difference_between
+    from ktrial.cli.commands._run_study import write_page
+    from ktrial.cli.console import messages, output, print_json
+    from ktrial.cli.render.kernel_diff import print_kernel_difference
+    from ktrial.report import kernel_difference_html
+
+    if source and len(source) > 2:
+        raise typer.BadParameter("one source for both kernels, or one for each", param_hint="--source")
+    with messages().status("") as status:
+
+        def progress(what: str, done: int = 0, total: int = 0) -> None:
+            status.update(what)
+
+        found = difference_between(before, after, sources=source or (), progress=progress)
+    if html:
+        write_page(kernel_difference_html(found), html, f"ktrial kernel diff {before} {after} --html FILE")
+    if json:
+        print_json(found.model_dump(mode="json"))
+        return
+    print_kernel_difference(found, output(), most=None if everything else _FEW)
+    if html:
+        print(f"report: {html}")

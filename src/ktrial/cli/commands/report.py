@@ -1,0 +1,75 @@
+"""`ktrial report`: what a study has measured, for people and for other programs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.options.common import StoredStudyName, StoreOption
+
+
+def report(
+    study: StoredStudyName = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Write the page here; else to reports/ beside the store."
+        ),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown, for a pull request, instead.")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV instead: one row a comparison.")] = False,
+    samples: Annotated[bool, typer.Option("--samples", help="With --csv: one row a sample.")] = False,
+    series: Annotated[
+        bool, typer.Option("--series", help="With --csv: one row a moment of what was read over time.")
+    ] = False,
+    store: StoreOption = None,
+) -> None:
+    """Write a study's report: one HTML page, Markdown or CSV. Nothing is run."""
+    from ktrial import report as reports
+    from ktrial.analysis.result import record as record_of
+    from ktrial.cli.commands._run_study import default_report, write_report
+    from ktrial.cli.commands._tune_output import markdown_of_search, report_search, with_confirmation
+    from ktrial.cli.options.stored_study import find
+    from ktrial.store import default_location, open_store
+
+    _check(html, markdown=markdown, csv=csv, samples=samples, series=series)
+    location = store or default_location()
+    with open_store(location) as opened:
+        stored = find(opened, study)
+        if stored.study.search and not csv:
+            if markdown:
+                typer.echo(markdown_of_search(stored, opened), nl=False)
+            else:
+                print(f"report: {report_search(stored, opened, html)}")
+            return
+        record = record_of(opened, stored.id)
+        if stored.study.search and not (samples or series):
+            record = with_confirmation(record, stored, opened)
+        reasons = () if csv else reports.whys(opened, record)
+    if markdown:
+        typer.echo(reports.study_markdown(record, reasons), nl=False)
+    elif csv:
+        # As bytes: text would have its CR LF turned into the platform's line ends.
+        made = reports.samples_csv if samples else reports.series_csv if series else reports.comparisons_csv
+        table = made(record)
+        typer.echo(table.encode(), nl=False)
+    else:
+        print(f"report: {write_report(record, html or default_report(record, location), reasons)}")
+
+
+def _check(html: Path | None, *, markdown: bool, csv: bool, samples: bool, series: bool) -> None:
+    """Raise BadParameter where the options contradict each other."""
+    chosen = [
+        name
+        for name, given in (("--html", html is not None), ("--markdown", markdown), ("--csv", csv))
+        if given
+    ]
+    if len(chosen) > 1:
+        raise typer.BadParameter(f"{' and '.join(chosen)}: one report at a time")
+    if samples and series:
+        raise typer.BadParameter("--samples and --series: one table at a time")
+    for option, given in (("--samples", samples), ("--series", series)):
+        if given and not csv:
+            raise typer.BadParameter(f"{option} goes with --csv")

@@ -1,0 +1,143 @@
+"""`ktrial restore`: puts back what was changed on this system; and what every command does about that."""
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ktrial.cli.console import output, print_json, say
+from ktrial.cli.error_handling import tell
+from ktrial.cli.options.common import Json
+from ktrial.errors import KtrialError
+
+
+class UnitNotWritten(KtrialError):
+    """The systemd unit {path} cannot be written: {problem}."""
+
+    hint = "run the same command as root: sudo …; or name another place: --unit-path FILE"
+
+
+def restore(
+    list_only: Annotated[bool, typer.Option("--list", help="Only show what was changed.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where somebody else has changed it since.")
+    ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Leave everything as it is now, and forget what was there.")
+    ] = False,
+    no_wait: Annotated[
+        bool, typer.Option("--no-wait", help="Do not wait for another ktrial that changes knobs.")
+    ] = False,
+    install_unit: Annotated[
+        bool, typer.Option("--install-unit", help="Write a systemd unit that runs this at boot.")
+    ] = False,
+    unit_path: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write it, if not in /etc/systemd/system.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Put back what ktrial has changed on this system."""
+    if install_unit:
+        _install(unit_path)
+    elif list_only:
+        _list(json)
+    else:
+        _restore(json, not no_wait, dry_run, force, forget)
+
+
+def at_start() -> None:
+    """Put back what a ktrial that was killed has left behind: one stat where there is nothing."""
+    from ktrial.knobs.journal.location import is_anything_to_undo
+
+    if not is_anything_to_undo():
+        return
+    from ktrial.knobs import LEFT, Ending, Journal, abandoned
+    from ktrial.knobs.errors import JournalError, JournalHeld
+    from ktrial.target import LocalTarget
+
+    journal = Journal()
+    try:
+        with journal.held(wait=False):
+            undone = abandoned(journal, LocalTarget())
+    except JournalHeld:
+        return  # its owner is alive, and puts everything back itself
+    except JournalError as error:
+        tell(error.message, error.advice, kind="warning")
+        return
+    for one in undone:
+        if one.ending in LEFT:
+            tell(one.text, kind="warning")
+        elif one.ending in {Ending.RESTORED, Ending.OTHER_BOOT}:
+            say(f"ktrial: left by an earlier ktrial that was ended: {one.text}")
+
+
+def _restore(json: bool, wait: bool, dry_run: bool, force: bool, forget: bool) -> None:
+    from ktrial.knobs import LEFT, Journal
+    from ktrial.knobs import restore as put_back
+    from ktrial.knobs.journal.deferred_signals import uninterrupted
+    from ktrial.target import LocalTarget
+
+    journal = Journal()
+    with journal.held(wait=wait, say=say), uninterrupted():
+        undone = put_back(journal, LocalTarget(), force=force, forget=forget, dry_run=dry_run)
+    if json:
+        print_json([_data(one) for one in undone])
+    else:
+        for one in undone:
+            if one.ending in LEFT:
+                tell(one.text, kind="warning")
+            else:
+                print(one.text)
+        if not undone:
+            say("there is nothing to put back")
+        elif dry_run:
+            say("nothing was changed: this was a dry run")
+    if any(one.ending in LEFT for one in undone):
+        raise typer.Exit(1)
+
+
+def _list(json: bool) -> None:
+    from datetime import UTC, datetime
+
+    from rich.table import Table
+
+    from ktrial.knobs import Journal
+
+    entries, damaged = Journal().entries()
+    for one in damaged:
+        tell(f"the journal entry {one.path} is damaged: {one.problem}", kind="warning")
+    if json:
+        print_json([entry.model_dump(mode="json") for entry in entries])
+    elif not entries:
+        say("there is nothing to put back")
+    else:
+        table = Table("changed", "by", "knob", "was", "set to", box=None, pad_edge=False, header_style="bold")
+        for entry in entries:
+            when = datetime.fromtimestamp(entry.time, UTC)
+            table.add_row(f"{when:%Y-%m-%d %H:%M:%S} UTC", entry.purpose, entry.knob, entry.old, entry.new)
+        output().print(table)
+    if damaged:
+        raise typer.Exit(1)
+
+
+def _install(unit_path: Path | None) -> None:
+    from ktrial.knobs import journal_directory
+    from ktrial.knobs.journal import systemd_unit
+
+    program = (
+        Path(sys.argv[0]) if sys.argv[0].endswith("ktrial") else Path(shutil.which("ktrial") or "ktrial")
+    )
+    try:
+        path = systemd_unit.install(program.resolve(), journal_directory(), unit_path)
+    except OSError as error:
+        raise UnitNotWritten(path=error.filename, problem=error.strerror) from error
+    print(path)
+    say(f"to have it run at boot: systemctl daemon-reload && systemctl enable {systemd_unit.NAME}")
+
+
+def _data(one: Any) -> dict[str, Any]:
+    entry = one.entry.model_dump(mode="json") if one.entry else None
+    return {"ending": one.ending.value, "text": one.text, "entry": entry}

@@ -1,0 +1,119 @@
+"""`ktrial revalidate`: measures a search's answer again, and says whether it still holds."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.options.common import (
+    AllowHostChanges,
+    Html,
+    Jobs,
+    Json,
+    NoHtml,
+    StoredStudyName,
+    StoreOption,
+    kernel_names,
+)
+
+if TYPE_CHECKING:
+    from ktrial.model.comparison import Comparison
+    from ktrial.model.study import Study
+    from ktrial.model.tuning import Tuned
+    from ktrial.store import Store
+
+NO_MORE = 1
+"""Exit code where the answer does not hold any more."""
+
+
+def revalidate(
+    study: StoredStudyName = None,
+    kernel: Annotated[
+        str | None, typer.Option(metavar="NAME", help="On this kernel.", autocompletion=kernel_names)
+    ] = None,
+    blocks: Annotated[
+        int, typer.Option(min=6, max=10_000, metavar="N", help="In real time: blocks at most.")
+    ] = 30,
+    allow_host_changes: AllowHostChanges = False,
+    json: Json = False,
+    store: StoreOption = None,
+    html: Html = None,
+    no_html: NoHtml = False,
+    jobs: Jobs = None,
+) -> None:
+    """Measure the answer of `ktrial tune` again.
+
+    The old settings against the answer's, in fresh blocks. Exit status 1 where it holds no more.
+    """
+    from ktrial.cli.commands._run_study import Ways, run_and_show
+    from ktrial.cli.console import print_json
+    from ktrial.cli.render.study_json import as_json
+    from ktrial.optimize.revalidation import Holds, judged
+    from ktrial.store import default_location, open_store
+
+    with open_store(store or default_location()) as opened:
+        searched, tuned = _tuned(opened, study)
+        again = _again(opened, searched, tuned, kernel, blocks)
+    ways = Ways(
+        json=json, store=store, html=html, no_html=no_html, jobs=jobs, allow_host_changes=allow_host_changes
+    )
+    ended = run_and_show(again, ways)
+    before, now = tuned.comparisons[0], ended.record.result.comparisons
+    holds = judged(before, now, tuned.goal)
+    said = _said(before, now, holds.value)
+    if json:
+        result = as_json(ended.record, ended.store, ended.report, ended.whys)
+        print_json({**result, "holds": holds.value, "was": before.model_dump(mode="json"), "said": said})
+    else:
+        print(said)
+    if holds is Holds.NO:
+        raise typer.Exit(NO_MORE)
+
+
+def _tuned(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
+    """The newest search of this name, with an answer. Raises NothingTuned, NotATune."""
+    from ktrial.cli.options.stored_study import find
+    from ktrial.optimize.session import ended
+    from ktrial.studyfile.search_errors import NotATune, NothingTuned
+
+    searches = [one for one in store.studies() if one.study.search]
+    stored = find(store, name) if name or not searches else searches[-1]
+    study = stored.study
+    if study.search is None or study.search.space is None:
+        raise NotATune(study=study.name)
+    tuned = ended(store, stored)
+    if tuned is None:
+        raise NothingTuned(study=study.name, problem="it was interrupted; ktrial tune --resume goes on")
+    if not tuned.confirmed or not tuned.comparisons:
+        raise NothingTuned(study=study.name, problem="it found no gain")
+    return study, tuned
+
+
+def _again(store: "Store", study: "Study", tuned: "Tuned", kernel: str | None, blocks: int) -> "Study":
+    from ktrial.cli.installed import known
+    from ktrial.cli.options.profiling import BadOption
+    from ktrial.optimize.revalidation import next_revalidation, revalidation_of
+    from ktrial.studyfile.knob_patterns import KERNEL
+
+    if kernel:
+        if study.machine.kind == "host":
+            raise BadOption(option="--kernel", problem="the machine host is this system, as it runs")
+        if KERNEL in (tuned.confirmed or {}):
+            raise BadOption(option="--kernel", problem="the answer itself is a kernel")
+        name = known().kernel_name(kernel)
+        study = study.model_copy(update={"machine": study.machine.model_copy(update={"kernel": name})})
+    wanted = revalidation_of(study, tuned.space, tuned.confirmed or {}, blocks=blocks)
+    return next_revalidation(store, wanted)
+
+
+def _said(before: "Comparison", now: "tuple[Comparison, ...]", holds: str) -> str:
+    from ktrial.cli.console import breakable
+    from ktrial.format import number_format
+
+    same = next((one for one in now if one.metric == before.metric), None)
+    was = f"{number_format.change(before.ratio)} ({number_format.interval(before.low, before.high)})"
+    is_ = (
+        f"{number_format.change(same.ratio)} ({number_format.interval(same.low, same.high)})"
+        if same
+        else number_format.NONE
+    )
+    return breakable(f"The answer {holds}: {before.metric} {is_}; when it was found: {was}.")

@@ -1,0 +1,147 @@
+"""`ktrial run`: run a study's trials, and print the verdicts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.options.common import Count, Html, Jobs, Json, NoHtml, Perturbations, StoreOption, study_files
+from ktrial.errors import KtrialError
+from ktrial.studyfile.search_errors import SearchNotRun
+
+if TYPE_CHECKING:
+    from ktrial.model.study import Study
+
+
+class NothingToCount(KtrialError):
+    """--count {count}: the machine {machine} measures time, and counts no instructions."""
+
+    exit_code = 2
+
+
+class StudyMissing(KtrialError):
+    """Missing argument 'STUDY'."""
+
+    hint = "name a file, or a study that comes with ktrial (ktrial run --list)"
+    exit_code = 2
+
+
+Given = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="STUDY",
+        help="A study file (TOML), or the name of one that comes with ktrial.",
+        autocompletion=study_files,
+        readable=False,  # `load` says better what is wrong
+        show_default=False,
+    ),
+]
+Patches = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--patch", metavar="[FACTOR=]FILE", help='The patch that a study leaves to you (its level "?").'
+    ),
+]
+AllowHostChanges = Annotated[
+    bool,
+    typer.Option(
+        "--allow-host-changes",
+        help="Machine host: this system's settings may be changed; they are put back.",
+    ),
+]
+Confirm = Annotated[
+    int | None,
+    typer.Option(
+        "--confirm",
+        min=3,
+        max=10_000,
+        metavar="N",
+        help="In real time: then run N fresh blocks, for the size of the effects.",
+    ),
+]
+
+
+def run(
+    study: Given = None,
+    json: Json = False,
+    store: StoreOption = None,
+    html: Html = None,
+    no_html: NoHtml = False,
+    jobs: Jobs = None,
+    perturbations: Perturbations = None,
+    count: Count = None,
+    patch: Patches = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Run trials again that failed before.")
+    ] = False,
+    allow_host_changes: AllowHostChanges = False,
+    confirm: Confirm = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Only list the studies that come with ktrial.")
+    ] = False,
+) -> None:
+    """Run a study, and print the verdicts.
+
+    Trials that the store has already are not run again: interrupted (Ctrl-C) or killed, the same command
+    goes on where it stopped.
+    """
+    from ktrial.cli.commands._run_study import Ways, run_and_print
+    from ktrial.experiment.confirmation import confirmation_of
+
+    if list_:
+        _list(json)
+        return
+    if study is None:
+        raise StudyMissing()
+    loaded = _loaded(study, patch or (), perturbations, count)
+    confirmation = confirmation_of(loaded, confirm) if confirm else None
+    run_and_print(
+        loaded,
+        confirmation=confirmation,
+        ways=Ways(
+            json=json,
+            store=store,
+            html=html,
+            no_html=no_html,
+            jobs=jobs,
+            retry_failed=retry_failed,
+            allow_host_changes=allow_host_changes,
+        ),
+    )
+
+
+def _loaded(file: Path, patches: Sequence[str], perturbations: int | None, count: str | None) -> "Study":
+    from ktrial.cli.installed import known
+    from ktrial.studyfile import bundled_studies, load
+
+    loaded = load(bundled_studies.file_of(file), known(), patches)
+    if loaded.search:
+        raise SearchNotRun(study=file)
+    if perturbations is not None:
+        loaded = loaded.model_copy(update={"perturbations": perturbations})
+    return loaded if count is None else _counted_by(loaded, count)
+
+
+def _list(json: bool) -> None:
+    from rich.table import Table
+
+    from ktrial.cli.console import output, print_json
+    from ktrial.studyfile import bundled_studies
+
+    if json:
+        print_json(bundled_studies.names())
+        return
+    table = Table("study", "question", box=None, pad_edge=False, header_style="bold")
+    for name, question in bundled_studies.names().items():
+        table.add_row(name, question)
+    output().print(table)
+
+
+def _counted_by(study: "Study", count: str) -> "Study":
+    from ktrial.model.workload import CountedBy
+
+    if study.machine.kind != "exact":
+        raise NothingToCount(count=count, machine=study.machine.kind)
+    machine = study.machine.model_copy(update={"count": CountedBy(count)})
+    return study.model_copy(update={"machine": machine})

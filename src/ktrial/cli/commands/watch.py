@@ -1,0 +1,115 @@
+"""`ktrial watch`: follow kernels; what is new is fetched, run and compared."""
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption, kernel_names
+from ktrial.cli.options.measurement import Cpus, Limits, MemorySize, WorkloadSets
+
+if TYPE_CHECKING:
+    from ktrial.experiment.single_kernel import Measurement
+    from ktrial.experiment.watch import Look
+
+_UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
+_EVERY = re.compile(r"(\d+(?:\.\d+)?)([mhd])")
+
+
+def watch(
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="KERNEL…", help="debian:6.12, or git:DIR@BRANCH.", autocompletion=kernel_names
+        ),
+    ],
+    workloads: WorkloadSets = None,
+    maximum: Limits = None,
+    once: Annotated[bool, typer.Option("--once", help="One look, for cron and CI.")] = False,
+    every: Annotated[str, typer.Option(metavar="6h", help="Else how long to wait between looks.")] = "6h",
+    top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
+    summary: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Append what is found, as Markdown.")
+    ] = None,
+    json: Json = False,
+    perturbations: Perturbations = None,
+    memory: MemorySize = None,
+    cpus: Cpus = None,
+    store: StoreOption = None,
+    jobs: Jobs = None,
+) -> None:
+    """Follow kernels: run and compare what is new.
+
+    What was seen last is in the store. Exit codes of --once, as in check: 0 nothing beyond, 1 beyond,
+    125 where a kernel cannot be had or does not boot, or nothing can be decided.
+    """
+    from ktrial.cli.commands.matrix import workload_names_of
+    from ktrial.cli.options.git_bisect_exit_codes import Endings, code_of
+    from ktrial.cli.options.measurement import Given, limits, measurement
+    from ktrial.experiment.watch import worst_of
+
+    with Endings():
+        seconds = _seconds(every)
+        names = workload_names_of(workloads or ["quick"])
+        how = measurement(Given.of(names, memory, cpus, None, perturbations))
+        edges = limits(maximum or [], how.workloads)
+        while True:
+            looks = _looks(_named(targets), how, edges, store, jobs)
+            _tell(looks, top, summary, json=json)
+            if once:
+                break
+            time.sleep(seconds)
+        code = code_of(worst_of(looks))
+    raise typer.Exit(code)
+
+
+def _looks(
+    targets: list[str], how: "Measurement", edges: dict[str, float], store: str | None, jobs: int | None
+) -> "list[Look]":
+    from ktrial.cli.options import measurement as measuring
+    from ktrial.cli.progress import progress
+    from ktrial.experiment.watch import look
+    from ktrial.store import default_location, open_store
+
+    with open_store(store or default_location()) as opened, progress() as observer:
+        runs = measuring.runs(opened, observer, jobs)
+        return [look(target, how, edges, runs) for target in targets]
+
+
+def _tell(looks: "list[Look]", top: int, summary: Path | None, *, json: bool) -> None:
+    from ktrial.cli.commands.check import append
+    from ktrial.cli.console import output, print_json
+    from ktrial.cli.render.regression_check import print_check
+    from ktrial.cli.render.watch import as_json, as_markdown, sentence
+    from ktrial.format.sanitize import one_line
+
+    if summary:
+        append(summary, as_markdown(looks, top))
+    if json:
+        print_json(as_json(looks))
+        return
+    console = output()
+    for one in looks:
+        if one.check:
+            print_check(one.check, top, console)
+        console.print(one_line(sentence(one)))
+
+
+def _named(targets: list[str]) -> list[str]:
+    from ktrial.cli.installed import known
+    from ktrial.experiment.kernel_ranges import full_name
+
+    named = known().kernel_name
+    names = (one if one.startswith("git:") else named(full_name(one)) for one in targets)
+    return list(dict.fromkeys(names))
+
+
+def _seconds(text: str) -> float:
+    from ktrial.cli.options.profiling import BadOption
+
+    match = _EVERY.fullmatch(text)
+    if match is None or float(match[1]) <= 0:
+        raise BadOption(option="--every", problem=f"{text} is no time: 30m, 6h, 1d")
+    return float(match[1]) * _UNITS[match[2]]

@@ -1,0 +1,83 @@
+"""`ktrial workload`: the workloads, and what each does."""
+
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.console import output, print_json
+from ktrial.cli.options.common import Json, workload_names
+from ktrial.model.workload import Parameter, WorkloadDescription
+
+app = typer.Typer(help="List and show the workloads.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("list")
+def list_workloads(json: Json = False) -> None:
+    """List the workloads.
+
+    Built-in ones, and programs that are run where they are installed.
+    """
+    from ktrial.workloads import descriptions
+
+    known = descriptions()
+    if json:
+        print_json([description.model_dump(mode="json") for description in known.values()])
+        return
+    for group in dict.fromkeys(description.group for description in known.values()):
+        _print_group(group, [one for one in known.values() if one.group == group])
+
+
+def _print_group(group: str, known: list[WorkloadDescription]) -> None:
+    from rich.table import Table
+
+    names = [{parameter.name for parameter in one.parameters} for one in known]
+    shared = set.intersection(*names) if len(names) > 1 else set()
+    table = Table(group, "one operation", "parameters", box=None, pad_edge=False, header_style="bold")
+    for description in known:
+        own = (parameter.name for parameter in description.parameters if parameter.name not in shared)
+        table.add_row(description.name, description.summary, ", ".join(own))
+    output().print(table)
+    if shared:
+        output().print(f"every one of them also has: {', '.join(sorted(shared))}")
+    output().print()
+
+
+@app.command("show")
+def show(
+    name: Annotated[str, typer.Argument(help="A workload's name.", autocompletion=workload_names)],
+    json: Json = False,
+) -> None:
+    """Show what a workload does, counts and can be told."""
+    from ktrial.model.workload import WorkloadUse
+    from ktrial.workloads import find
+
+    description = find(WorkloadUse(name=name)).description
+    if json:
+        print_json(description.model_dump(mode="json"))
+        return
+    console = output()
+    console.print(f"{description.name}: {description.summary}\n", style="bold")
+    console.print(f"{description.does}\n")
+    facts = {
+        "system calls": ", ".join(description.system_calls) or "none",
+        "metrics": "; ".join(
+            f"{metric.name} ({metric.unit}), {metric.direction} is better" for metric in description.metrics
+        ),
+        "source": description.source or "ktrial",
+        "group": description.group,
+    }
+    for what, value in facts.items():
+        console.print(f"{what}: {value}")
+    for parameter in description.parameters:
+        console.print(f"parameter {parameter.name}: {parameter.summary} ({_allowed(parameter)})")
+
+
+def _allowed(parameter: Parameter) -> str:
+    """`from 1 to 64, else 1`, `pipe or socket, else pipe`."""
+    bounds = [
+        f"{word} {bound:,.10g}"
+        for word, bound in (("from", parameter.minimum), ("to", parameter.maximum))
+        if bound is not None
+    ]
+    allowed = " or ".join(parameter.choices) or " ".join(bounds)
+    return ", ".join(part for part in (allowed, f"else {parameter.default}") if part)

@@ -1,0 +1,170 @@
+"""What `check`, `baseline save` and `counters` have in common: how kernels are measured, and where."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.analysis.check_errors import BadLimit
+from ktrial.cli.options.common import workload_names
+
+if TYPE_CHECKING:
+    from ktrial.experiment.baseline import Baseline
+    from ktrial.experiment.observer import Observer
+    from ktrial.experiment.single_kernel import Measurement, Runs
+    from ktrial.model.study import MachineSettings
+    from ktrial.model.workload import WorkloadUse
+    from ktrial.store import Store
+
+Workloads = Annotated[
+    list[str] | None,
+    typer.Option("--workload", metavar="W1,W2…", help="Workloads.", autocompletion=workload_names),
+]
+WorkloadSets = Annotated[
+    list[str] | None,
+    typer.Option("--workloads", metavar="W1,W2…", help="Names, or a set: quick (else this), default."),
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option("--max", metavar="+1%", help="The largest change for the worse; or fork=+2%."),
+]
+MemorySize = Annotated[str | None, typer.Option("--memory", metavar="512M", help="The guest's memory.")]
+Cpus = Annotated[int | None, typer.Option("--cpus", min=1, metavar="N", help="The guest's CPUs.")]
+
+_LIMIT = re.compile(r"(?:(?P<workload>[^=]+)=)?\+?(?P<size>[^+=]*)")
+
+
+@dataclass(frozen=True)
+class Given:
+    """The options that say how kernels are measured, as they were given."""
+
+    workloads: tuple[str, ...] = ()
+    memory: str | None = None
+    cpus: int | None = None
+    boot: tuple[str, ...] = ()
+    perturbations: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        workloads: list[str] | None,
+        memory: str | None,
+        cpus: int | None,
+        boot: list[str] | None,
+        perturbations: int | None,
+    ) -> "Given":
+        """From a command's parameters: `--workload` may be repeated, and hold commas."""
+        names = [name.strip() for text in workloads or () for name in text.split(",")]
+        return cls(tuple(dict.fromkeys(filter(None, names))), memory, cpus, tuple(boot or ()), perturbations)
+
+
+def measurement(given: Given) -> "Measurement":
+    """How kernels are measured: what was given, else what a study has. Raises WorkloadError, BadOption."""
+    from ktrial.cli.options.profiling import BadOption
+    from ktrial.experiment.single_kernel import Measurement
+
+    if not given.workloads:
+        raise BadOption(option="--workload", problem="name at least one: ktrial workload list")
+    uses = tuple(_use(name) for name in given.workloads)
+    how = Measurement(uses, _settings(given))
+    return replace(how, perturbations=given.perturbations) if given.perturbations else how
+
+
+def _settings(given: Given) -> "MachineSettings":
+    """The machine that was asked for. Raises BadOption."""
+    from ktrial.cli.options.profiling import BadOption
+    from ktrial.model import quantities
+    from ktrial.model.study import MachineSettings
+
+    settings = MachineSettings(boot=given.boot)
+    if given.cpus is not None:
+        settings = settings.model_copy(update={"cpus": given.cpus})
+    try:
+        if given.memory is None:
+            return settings
+        return settings.model_copy(update={"memory_mib": quantities.memory_mib(given.memory)})
+    except ValueError as error:
+        raise BadOption(option="--memory", problem=error) from None
+
+
+def measurement_like(baseline: "Baseline", given: Given) -> "Measurement":
+    """How a saved baseline was measured; a part of its workloads, where some were given.
+
+    Raises BaselineLacks where an option asks for something else.
+    """
+    from ktrial.analysis.check_errors import BaselineLacks
+
+    there = baseline.measurement
+    labels = {use.label: use for use in there.workloads}
+    for name in given.workloads:
+        if name not in labels:
+            raise BaselineLacks(name=baseline.label, what=f"workload {name}", there=", ".join(labels))
+    if given.workloads:
+        there = replace(there, workloads=tuple(labels[name] for name in given.workloads))
+    wanted = _settings(given)
+    pairs = {
+        "--memory": (given.memory, wanted.memory_mib, there.settings.memory_mib),
+        "--cpus": (given.cpus, wanted.cpus, there.settings.cpus),
+        "--boot": (given.boot, wanted.boot, there.settings.boot),
+        "--perturbations": (given.perturbations, given.perturbations, there.perturbations),
+    }
+    for option, (asked, new, old) in pairs.items():
+        if asked and new != old:
+            raise BaselineLacks(name=baseline.label, what=f"{option} {_words(new)}", there=_words(old))
+    return there
+
+
+def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float]:
+    """The limit of each workload: `+1%` for all, `fork=+2%` for one. Raises BadLimit."""
+    from ktrial.experiment.regression_check import DEFAULT_LIMIT
+    from ktrial.model import quantities
+
+    labels = [use.label for use in uses]
+    common, own = DEFAULT_LIMIT, {}
+    for text in texts:
+        match = _LIMIT.fullmatch(text.strip())
+        try:
+            size = quantities.margin(match["size"] if match else text)
+        except ValueError as error:
+            problem = str(error).replace("a margin", "a limit")
+            raise BadLimit(text=text, problem=problem) from None
+        workload = match["workload"] if match else None
+        if workload is None:
+            common = size
+        elif workload in labels:
+            own[workload] = size
+        else:
+            raise BadLimit(text=text, problem=f"the workloads are {', '.join(labels)}")
+    return {label: own.get(label, common) for label in labels}
+
+
+def margin_of(text: str | None) -> float | None:
+    """`1%` → 0.01; None where nothing was given. Raises BadOption."""
+    from ktrial.cli.options.profiling import BadOption
+    from ktrial.model import quantities
+
+    try:
+        return None if text is None else quantities.margin(text)
+    except ValueError as error:
+        raise BadOption(option="--margin", problem=error) from None
+
+
+def runs(store: "Store", observer: "Observer", jobs: int | None) -> "Runs":
+    """Where trials run: on the machine that the settings name."""
+    from ktrial.experiment.single_kernel import Runs
+
+    return Runs(store, observer, jobs)
+
+
+def _use(name: str) -> "WorkloadUse":
+    from ktrial.model.workload import WorkloadUse
+    from ktrial.workloads import check
+
+    return check(WorkloadUse(name=name))
+
+
+def _words(value: object) -> str:
+    if isinstance(value, tuple):
+        return " ".join(value) or "none"
+    return str(value)

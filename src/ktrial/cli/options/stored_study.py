@@ -1,0 +1,42 @@
+"""Finds a study in the store by what the user calls it."""
+
+from pathlib import Path
+
+from ktrial.store import Store, StoredStudy
+from ktrial.studyfile.errors import PatchNotGiven, StudyError
+
+
+class NothingStored(StudyError):
+    """{where}: there is no study yet."""
+
+    hint = "run one: ktrial run STUDY.toml"
+    exit_code = 1
+
+
+def find(store: Store, wanted: str | None) -> StoredStudy:
+    """The study with this name, number or file; the one run last where nothing is given.
+
+    Raises NothingStored, StudyNotStored, and what reading a file raises.
+    """
+    known = store.studies()
+    if not known:
+        raise NothingStored(where=store.name)
+    if wanted is None:
+        return known[-1]
+    if wanted.endswith(".toml"):
+        return _of_file(store, Path(wanted))
+    return store.find(wanted)
+
+
+def _of_file(store: Store, path: Path) -> StoredStudy:
+    """What the file's study, as it is now, has measured; else the newest of its name."""
+    from ktrial.cli.installed import known
+    from ktrial.model.base import digest
+    from ktrial.studyfile import load
+
+    try:
+        study = load(path, known())
+    except PatchNotGiven:
+        return store.find(path.stem)  # with whichever patch it was run last
+    same = [one for one in store.studies() if one.digest == digest(study)]
+    return same[-1] if same else store.find(study.name)

@@ -1,0 +1,169 @@
+"""What differs around an explanation, as tables: levels, options, boot parameters, settings, counters."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ktrial.cli.console import breakable
+from ktrial.cli.render.functions import short_labels
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.model.conditions_diff import Differences, OptionDifference, Why
+from ktrial.model.kernel_settings import ValueDifference
+from ktrial.report.text.conditions_diff import CAUSES, causes
+from ktrial.report.text.kconfig_option import followers_of, option_change
+
+_NAME_COLUMNS = 50
+_VALUE_COLUMNS = 24
+_OPTIONS_A_LINE = 6
+_MOST_VALUES = 15
+_MOST_COUNTERS = 8
+_LEGEND = f"+ set in the second only, {number_format.MINUS} in the first only"
+_SYSCTL = "/proc/sys/"
+_LIST = 6
+"""A value of that many words is a list: only the words that differ are shown."""
+
+
+def print_differences(why: Why, console: Console, *, everything: bool = False) -> None:
+    """Everything that differs; without `everything` the rest is counted."""
+    found = why.differences
+    sections: list[tuple[str, Iterable[Table | Text | str]]] = [
+        (CAUSES[0].lower() + CAUSES[1:], map(breakable, causes(found))),
+        ("what the treatments differ in", _levels(found)),
+        ("configuration: options that plausibly own these functions", _options(found, everything)),
+        ("boot parameters", _boot(found)),
+        ("settings, as the kernels boot", _values(why, everything)),
+        ("counters, an operation, with the pass that is not measured", _counters(why, everything)),
+        ("not compared", map(one_line, found.unknown)),
+    ]
+    for title, parts in sections:
+        shown = list(parts)
+        if shown:
+            console.print()
+            console.print(Text(title, style="bold"))
+        for part in shown:
+            console.print(part)
+
+
+def _levels(found: Differences) -> Iterable[str]:
+    for one in found.levels:
+        yield one_line(f"{one.factor}: {one.before} → {one.after}")
+
+
+def _options(found: Differences, everything: bool) -> Iterable[Table | Text | str]:
+    owned = [one for one in found.options if one.owners]
+    others = [one for one in found.options if not one.owners]
+    grouped: dict[str, list[OptionDifference]] = {}
+    for one in owned:
+        grouped.setdefault(one.owners[0], []).append(one)
+    if grouped:
+        yield _grouped(grouped, everything)
+        yield Text(_LEGEND, style="dim")
+    if others and everything:
+        yield "others:"
+        yield from (f"  {option_change(one)}{followers_of(one)}" for one in others)
+    elif others:
+        total = breakable(number_format.counted(len(others), "other option"))
+        yield f"{total} differ{'s' if len(others) == 1 else ''}; --all shows them."
+
+
+def _grouped(grouped: dict[str, list[OptionDifference]], everything: bool) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for owner, options in grouped.items():
+        shown = options if everything else options[:_OPTIONS_A_LINE]
+        left = len(options) - len(shown)
+        texts = [f"{option_change(one)}{followers_of(one)}" for one in shown] + (
+            [f"and {left} more"] if left else []
+        )
+        table.add_row(owner, ("\n" if everything else ", ").join(texts))
+    return table
+
+
+def _boot(found: Differences) -> Iterable[str]:
+    for side, parameters in (("first", found.boot_before), ("second", found.boot_after)):
+        if parameters:
+            yield one_line(f"the {side} only: {' '.join(parameters)}")
+
+
+def _values(why: Why, everything: bool) -> Iterable[Table | str]:
+    found = why.differences
+    both = [one for one in found.values if None not in (one.before, one.after)]
+    single = [one for one in found.values if None in (one.before, one.after)]
+    groups = _alike(both)
+    shown = groups if everything else groups[:_MOST_VALUES]
+    if shown:
+        table = _table("setting", *short_labels(why.explanation))
+        for alike in shown:
+            table.add_row(_path(alike), *_texts(alike[0]))
+        yield table
+    if everything and single:
+        table = _table("in one of the two only", *short_labels(why.explanation))
+        for one in single:
+            table.add_row(shortened(_name(one.path), _NAME_COLUMNS), *_texts(one))
+        yield table
+        return
+    left = sum(len(alike) for alike in groups[len(shown) :])
+    if left or single:
+        parts = [f"{left} more differ"] if left else []
+        parts += [f"{len(single)} are in one of the two only"] if single else []
+        yield f"{' and '.join(parts)}; --all shows them."
+
+
+def _alike(values: Sequence[ValueDifference]) -> list[list[ValueDifference]]:
+    """Values of one name that differ in the same way: `net.ipv6.conf.all` and `.default`; in order."""
+    groups: dict[tuple[str, str | None, str | None], list[ValueDifference]] = {}
+    for one in values:
+        groups.setdefault((one.path.rpartition("/")[2], one.before, one.after), []).append(one)
+    return list(groups.values())
+
+
+def _path(alike: list[ValueDifference]) -> str:
+    more = f" (and {len(alike) - 1} more)" if len(alike) > 1 else ""
+    return shortened(_name(alike[0].path), _NAME_COLUMNS) + more
+
+
+def _name(path: str) -> str:
+    """A sysctl by its name, as sysctl(8) has it; anything else by its path."""
+    if not path.startswith(_SYSCTL):
+        return path
+    return path.removeprefix(_SYSCTL).translate(str.maketrans("./", "/."))
+
+
+def _texts(one: ValueDifference) -> tuple[str, str]:
+    """The two values; of two lists, the words that only one of them has."""
+    words, others = ((value or "").split() for value in (one.before, one.after))
+    if min(len(words), len(others)) >= _LIST:
+        old = " ".join(f"-{word}" for word in words if word not in others)
+        new = " ".join(f"+{word}" for word in others if word not in words)
+        if old or new:
+            return old or number_format.NONE, new or number_format.NONE
+    old, new = (
+        number_format.NONE if value is None else shortened(value, _VALUE_COLUMNS) or '""'
+        for value in (one.before, one.after)
+    )
+    return old, new
+
+
+def _counters(why: Why, everything: bool) -> Iterable[Table | str]:
+    found = why.differences
+    shown = found.counters if everything else found.counters[:_MOST_COUNTERS]
+    if shown:
+        table = _table("counter", *short_labels(why.explanation))
+        for one in shown:
+            table.add_row(one.counter, number_format.number(one.before), number_format.number(one.after))
+        yield table
+    if left := len(found.counters) - len(shown):
+        more = breakable(number_format.counted(left, "more counter"))
+        yield f"{more} differ by 1 % or more; --all shows them."
+
+
+def _table(name: str, *headings: str) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column(name, no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, justify="right", overflow="fold")
+    return table

@@ -1,0 +1,114 @@
+"""A history for the terminal: a table a line, and its changes in words."""
+
+import re
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ktrial.analysis.history.machine_label import is_plain
+from ktrial.cli.console import breakable
+from ktrial.format import number_format
+from ktrial.format.labels import DIRECTIONS, MODE_NAMES, VERDICTS
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.model.comparison import Verdict
+from ktrial.model.history import Change, ChangeKind, History, Line
+
+STYLES = {
+    Verdict.BETTER: "green",
+    Verdict.WORSE: "red",
+    Verdict.EQUIVALENT: "",
+    Verdict.INCONCLUSIVE: "yellow",
+}
+_HAS_PARAMETERS = re.compile(r"\(.*\)$")
+_BAR = 24
+_LEAST_TO_JUDGE = 16
+
+
+def print_history(found: History, console: Console) -> None:
+    """Every line: its points with bars, then what changed, then what is missing."""
+    for line in found.lines:
+        _print_line(line, found, console)
+    if found.missing:
+        console.print(one_line(f"no number: {', '.join(found.missing)}"))
+        console.print(f"  measure: {_how_to_measure(found)}", soft_wrap=True)
+
+
+def _print_line(line: Line, found: History, console: Console) -> None:
+    unit = f" ({line.unit})" if line.unit not in ("", line.metric) else ""
+    title = f"{line.workload}: {line.metric}{unit}, {DIRECTIONS[line.direction]}"
+    console.print(Text(one_line(title), style="bold"))
+    system = line.system
+    about = [MODE_NAMES[line.mode], system.machine, system.cpu_model, system.settings]
+    console.print(Text(one_line("; ".join(part for part in about if part)), style="dim"))
+    if line.alone:
+        console.print(Text(f"not compared with the lines above: {one_line(line.alone)}", style="yellow"))
+    console.print()
+    console.print(_table(line))
+    console.print()
+    console.print(one_line(summary(line, found)))
+    for change in line.changes:
+        console.print(one_line(f"  {sentence(change)}"))
+        if change.why:
+            console.print(f"    why: {change.why}", soft_wrap=True)
+    console.print()
+
+
+def _how_to_measure(found: History) -> str:
+    line = found.lines[0]
+    if is_plain(line.system.settings) and not _HAS_PARAMETERS.search(found.workload):
+        # A matrix is of two versions at least.
+        versions = dict.fromkeys((line.points[0].version, *found.missing))
+        return f"ktrial matrix --kernels {','.join(versions)} --workloads {found.workload}"
+    study = max(line.points, key=lambda point: point.study_id).study
+    return one_line(f"add them to the kernels of study {study}, and run it again")
+
+
+def summary(line: Line, found: History) -> str:
+    """How many changes there are, and by which rule."""
+    if sum(point.value is not None for point in line.points) < 2:
+        return "One version: there is nothing to compare it with yet."
+    count = number_format.counted(len(line.changes), "change point")
+    if line.mode.value.startswith("exact"):
+        return f"{count}: beyond the margin of {number_format.percentage(found.margin)} and the spread."
+    numbers = max(len(line.points), sum(len(point.values) for point in line.points))
+    if numbers < _LEAST_TO_JUDGE:
+        return f"Not judged: {numbers} numbers are too few for a test; {_LEAST_TO_JUDGE} are needed."
+    return f"{count}: by a test with a rate of false alarms of {number_format.percentage(found.alpha)}."
+
+
+def sentence(change: Change) -> str:
+    """`debian:6.1: +19.36 % against debian:5.10, worse`."""
+    words = VERDICTS[change.verdict]
+    by = number_format.change(change.ratio)
+    if change.ratio is None:
+        by = f"{number_format.number(change.before)} → {number_format.number(change.after)}"
+    how = " (in small steps)" if change.kind is ChangeKind.CREEP else ""
+    chance = f", p {change.p:.2g}" if change.p is not None else ""
+    return f"{words.symbol} {change.version}: {by} against {change.since}{how}, {words.word}{chance}"
+
+
+def _table(line: Line) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column("version", overflow="fold")
+    for heading in ("value", "to the one before"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("change", no_wrap=True)
+    marks = {change.place: change for change in line.changes}
+    most = max((point.value for point in line.points if point.value is not None), default=0.0)
+    before: float | None = None
+    for place, point in enumerate(line.points):
+        ratio = point.value / before if before and point.value is not None else None
+        bar = "█" * round(_BAR * point.value / most) if point.value and most > 0 else ""
+        mark = marks.get(place)
+        words = VERDICTS[mark.verdict] if mark else None
+        table.add_row(
+            shortened(point.version, 40),
+            number_format.number(point.value),
+            breakable(number_format.change(ratio)) if ratio is not None else "",
+            Text(bar, style="dim"),
+            Text(f"{words.symbol} {words.word}", style=STYLES[mark.verdict]) if words and mark else Text(),
+        )
+        before = point.value if point.value is not None else before
+    return table

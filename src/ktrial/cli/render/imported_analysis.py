@@ -1,0 +1,154 @@
+"""An analysis as text for the terminal: every family's groups and comparisons, then the audit."""
+
+import textwrap
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ktrial.cli.console import breakable
+from ktrial.format import number_format
+from ktrial.format.labels import DIRECTIONS, VERDICTS
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.imported_analysis import Analysis, Anova, FamilyAnalysis, GroupAnalysis, Pair
+from ktrial.model.warnings import DataWarning
+
+_LABEL_COLUMNS = 44
+_STYLES = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.INCONCLUSIVE: "yellow"}
+
+
+def print_analysis(analysis: Analysis, console: Console) -> None:
+    """Families, recomputed scores, audit, answer."""
+    percent = f"{analysis.confidence * 100:g} %"
+    for family in analysis.families:
+        console.print(Text(one_line(f"{family.source}: {family.name}"), style="bold"))
+        console.print(Text(_what(family), style="dim"))
+        console.print(_groups(family, percent))
+        for line in _tests(family):
+            console.print(Text(line))
+        if family.comparisons:
+            console.print()
+            console.print(_comparisons(family, percent))
+        console.print()
+    for score in analysis.scores:
+        who = one_line(f"{score.group} {score.run}".strip())
+        console.print(
+            Text(f"UnixBench score of {who}, recomputed from its twelve results: {score.score:.3f}")
+        )
+    if analysis.scores:
+        console.print()
+    _print_findings(analysis.findings, console)
+    console.print(Text(one_line(analysis.answer), style="bold"))
+
+
+def _what(family: FamilyAnalysis) -> str:
+    direction = DIRECTIONS[family.direction] if family.direction else "which way is better is not known"
+    unit = family.unit or family.metric
+    blocks = "; compared within blocks" if family.blocked else ""
+    return one_line(f"{unit}; {direction}{blocks}")
+
+
+def _groups(family: FamilyAnalysis, percent: str) -> Table:
+    table = _table("group", right=("runs", "mean", "SD", f"mean, {percent}", f"SD, {percent}"))
+    for group in family.groups:
+        table.add_row(
+            shortened(group.label, _LABEL_COLUMNS),
+            _runs(group),
+            _plain(group.mean),
+            _plain(group.sd),
+            _span(group.low, group.high),
+            _span(group.sd_low, group.sd_high),
+        )
+    return table
+
+
+def _runs(group: GroupAnalysis) -> str:
+    """`~3` for a run count that was computed."""
+    if group.runs is None:
+        return number_format.NONE
+    return f"~{group.runs}" if group.runs_recovered else str(group.runs)
+
+
+def _tests(family: FamilyAnalysis) -> list[str]:
+    lines = []
+    if family.anova and family.anova.ss_between is not None:
+        sums = f"SS {family.anova.ss_between:.4f} between, {family.anova.ss_within:.4f} within"
+        lines.append(f"one-way ANOVA: {_f(family.anova)}; {sums}")
+    if family.welch:
+        lines.append(f"Welch ANOVA: {_f(family.welch)}")
+    return lines
+
+
+def _f(test: Anova) -> str:
+    return f"F({test.between:g}, {test.within:.4g}) = {test.f:.5g}, p = {_p(test.p)}"
+
+
+def _comparisons(family: FamilyAnalysis, percent: str) -> Table:
+    table = _table(
+        shortened(f"against {family.baseline}", _LABEL_COLUMNS),
+        right=("change", f"{percent}, in %", "difference, Games-Howell", "p"),
+    )
+    table.add_column("verdict", no_wrap=True)
+    pairs = {pair.group: pair for pair in family.pairs}
+    for one in family.comparisons:
+        pair = pairs.get(one.treatment)
+        table.add_row(
+            shortened(one.treatment, _LABEL_COLUMNS),
+            breakable(number_format.change(one.ratio)),
+            number_format.interval(one.low, one.high) or number_format.NONE,
+            _difference(pair),
+            _p(pair.p) if pair else "",
+            _verdict(one),
+        )
+    return table
+
+
+def _difference(pair: Pair | None) -> str:
+    if pair is None:
+        return ""
+    return f"{_plain(pair.difference)} ({_span(pair.low, pair.high)})"
+
+
+def _verdict(one: Comparison) -> Text:
+    words = VERDICTS[one.verdict]
+    return Text(f"{words.symbol} {words.word}", style=_STYLES.get(one.verdict, ""))
+
+
+def _print_findings(findings: tuple[DataWarning, ...], console: Console) -> None:
+    """Each with its advice, wrapped below it."""
+    if not findings:
+        console.print(Text("The audit found nothing that cannot be."))
+        return
+    console.print(Text("Audit", style="bold"))
+    width = max(20, console.width - 2)
+    for finding in findings:
+        text = one_line(f"{finding.kind.value}: {finding.text}")
+        console.print(Text(textwrap.fill(text, width, initial_indent="! ", subsequent_indent="  ")))
+        if finding.advice:
+            advice = textwrap.fill(
+                one_line(finding.advice), width, initial_indent="  ", subsequent_indent="  "
+            )
+            console.print(Text(advice, style="dim"))
+    console.print()
+
+
+def _table(first: str, right: tuple[str, ...]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column(first, overflow="fold")
+    for heading in right:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _plain(value: float | None) -> str:
+    """Six significant digits: published tables have as many."""
+    return number_format.NONE if value is None else f"{value:.6g}"
+
+
+def _span(low: float | None, high: float | None) -> str:
+    return number_format.NONE if low is None or high is None else f"{_plain(low)} … {_plain(high)}"
+
+
+def _p(p: float) -> str:
+    return f"{p:.2g}" if p >= 1e-4 else f"{p:.1e}"

@@ -1,0 +1,95 @@
+"""What differs between two kernels, on the terminal."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ktrial.cli.console import breakable
+from ktrial.format.sanitize import shortened
+from ktrial.model.kernel_diff import KernelDifference
+from ktrial.report.text.kernel_diff import KernelChange, Listing, OptionLine, shown
+
+_NAME_COLUMNS = 30
+_LEGEND = "+ set in the second only, − in the first only; indented: what follows from it"
+
+
+def print_kernel_difference(found: KernelDifference, console: Console, *, most: int | None) -> None:
+    """All that differs; at most so many options of a menu and names of a list, the rest counted."""
+    change = shown(found)
+    console.print(Text(breakable(change.sentence), style="bold"))
+    parts = [_facts(change)] if not found.same_content else []
+    for part in (*parts, *_options(change, most), *_listings(change, most), *_notes(change)):
+        console.print(part)
+
+
+def _facts(change: KernelChange) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+    table.add_column("", no_wrap=True)
+    for name in (change.before, change.after):
+        table.add_column(shortened(name, _NAME_COLUMNS), overflow="fold")
+    for fact in change.facts:
+        style = "" if fact.before != fact.after else "dim"
+        table.add_row(fact.name, fact.before, fact.after, style=style)
+    return table
+
+
+def _options(change: KernelChange, most: int | None) -> Iterator[RenderableType]:
+    if not change.groups:
+        return
+    yield from _title("options, by menu")
+    for group in change.groups:
+        yield Text(group.title, style="underline")
+        few = group.lines if most is None else group.lines[:most]
+        for line in few:
+            yield from _line(line, most)
+        if left := len(group.lines) - len(few):
+            yield f"  and {left} more"
+    yield Text(_LEGEND, style="dim")
+
+
+def _line(line: OptionLine, most: int | None) -> Iterator[RenderableType]:
+    text = Text(line.text)
+    if line.prompt:
+        text.append(f"  {line.prompt}", style="dim")
+    yield Padding(text, (0, 0, 0, 2))
+    if line.followers:
+        yield Padding(Text(_names(line.followers, most), style="dim"), (0, 0, 0, 6))
+
+
+def _listings(change: KernelChange, most: int | None) -> Iterator[RenderableType]:
+    for title, listings in (
+        ("patches", change.patches),
+        ("other options", change.folded),
+        ("modules", change.modules),
+    ):
+        if listings:
+            yield from _title(title)
+        for listing in listings:
+            yield _counted(listing)
+            if listing.names:
+                yield Padding(_names(listing.names, most), (0, 0, 0, 2))
+
+
+def _counted(listing: Listing) -> str:
+    return f"{len(listing.names)} {listing.title}" if len(listing.names) > 1 else listing.title
+
+
+def _names(names: Sequence[str], most: int | None) -> str:
+    few = names if most is None else names[:most]
+    left = len(names) - len(few)
+    return ", ".join(few) + (f" and {left} more" if left else "")
+
+
+def _notes(change: KernelChange) -> Iterator[RenderableType]:
+    if change.unknown:
+        yield from _title("not known")
+        yield from change.unknown
+    yield Text("default values of settings: ktrial knob diff", style="dim")
+
+
+def _title(text: str) -> Iterator[RenderableType]:
+    yield ""
+    yield Text(text, style="bold")

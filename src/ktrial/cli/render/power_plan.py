@@ -1,0 +1,52 @@
+"""What `ktrial plan` prints: how many blocks, and when studies stop."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ktrial.analysis.power_plan import Plan
+from ktrial.format import number_format
+from ktrial.stats.sequential import Power
+from ktrial.stats.sequential.power import MOST_BLOCKS
+
+
+def print_plan(plan: Plan, console: Console) -> None:
+    """Two sentences, and a table of when studies stop."""
+    spread, effect, margin = (f"{each * 100:.3g} %" for each in (plan.ratio_spread, plan.effect, plan.margin))
+    console.print(Text(f"A block's ratio scatters by {spread} (standard deviation); margin {margin}."))
+    aims = (
+        (f"find a change of {effect}", plan.find_the_effect),
+        ("show that there is no change", plan.show_equivalence),
+    )
+    for what, found in aims:
+        console.print(Text(_sentence(what, found, plan), style="bold"))
+    console.print()
+    console.print(_table([(what, found) for what, found in aims if found is not None]))
+
+
+def _sentence(what: str, found: Power | None, plan: Plan) -> str:
+    sure = f"{plan.power * 100:g} % of studies"
+    if found is None:
+        return (
+            f"To {what} in {sure}, more than {MOST_BLOCKS} blocks are needed: make the trials steadier first."
+        )
+    return (
+        f"To {what} in {sure}: up to {found.blocks} blocks{_time(found.blocks, plan)}, "
+        f"on average {found.average_blocks:.0f}{_time(found.average_blocks, plan)}."
+    )
+
+
+def _time(blocks: float, plan: Plan) -> str:
+    return "" if plan.block_seconds is None else f" ({number_format.duration(blocks * plan.block_seconds)})"
+
+
+def _table(aims: list[tuple[str, Power]]) -> Table:
+    """Looks across, aims down: the share of studies that have their verdict by then."""
+    looks = sorted({look for _, found in aims for look in found.stopped_by})
+    table = Table("verdict by block", box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for look in looks:
+        table.add_column(str(look), justify="right")
+    for what, found in aims:
+        shares = [found.stopped_by.get(look) for look in looks]
+        table.add_row(what, *("" if share is None else f"{share * 100:.0f} %" for share in shares))
+    return table

@@ -1,0 +1,112 @@
+"""A profile as tables for the terminal: by function, by CPU mode, by entry, by task."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ktrial.analysis.attribution.kernel_entry_points import entries
+from ktrial.analysis.attribution.subsystems import subsystem
+from ktrial.cli.console import breakable
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import PROGRAM, FunctionCount
+
+_NAME_COLUMNS = 60
+_UNIT = "instructions per operation, counted, not time; a string instruction counts once"
+_NO_FILE = "(vDSO, generated code)"
+_MOST_SYSTEM_CALLS = 10
+
+
+def print_profile(profile: Profile, top: int, console: Console) -> None:
+    """The functions with the most instructions of their own, the rest, the sum; then other views of it."""
+    whole = number_format.number(profile.per_operation(profile.region.instructions))
+    headline = f"{profile.workload} on {profile.label}: {whole} instructions per operation"
+    console.print(Text(one_line(headline), style="bold"))
+    console.print(Text(_UNIT, style="dim"))
+    for table in (_functions(profile, top), _modes(profile), _entries(profile), _tasks(profile)):
+        if table.row_count:
+            console.print()
+            console.print(table)
+    console.print()
+    region = profile.region
+    left = number_format.number(profile.per_operation(region.instructions - region.kernel - region.program))
+    moved = number_format.number(profile.per_operation(region.strings.bytes))
+    console.print(f"The rows sum to {whole}; {left} belong to no row.")
+    console.print(f"String instructions worked on {moved} bytes an operation.")
+
+
+def _functions(profile: Profile, top: int) -> Table:
+    ranked = sorted(profile.region.functions, key=lambda each: (-each.instructions, each.symbol, each.module))
+    table = table_of("function", "self", "%", "inclusive", "entered")
+    table.add_column("subsystem", no_wrap=True)
+    for each in ranked[:top]:
+        own, called = _of_whole(profile, each.instructions), _each(profile, each.inclusive, each.entered)
+        table.add_row(_name(each), *own, *called, subsystem(each.symbol, each.module))
+    rest = ranked[top:]
+    others = breakable(number_format.counted(len(rest), "other function"))
+    table.add_row(others, *_of_whole(profile, sum(each.instructions for each in rest)), "", "", "")
+    for program in profile.programs:
+        name = one_line(f"{PROGRAM} {program.program or _NO_FILE}")
+        table.add_row(name, *_of_whole(profile, program.instructions), "", "", "")
+    return table
+
+
+def _modes(profile: Profile) -> Table:
+    table = table_of("CPU mode", "instructions", "%")
+    for name, count in (("kernel", profile.region.kernel), ("user", profile.region.program)):
+        table.add_row(name, *_of_whole(profile, count))
+    return table
+
+
+def _entries(profile: Profile) -> Table:
+    found = entries(profile.region)
+    ways = [each for each in found if not each.system_call]
+    calls = [each for each in found if each.system_call]
+    table = table_of("entry", "entered", "inclusive", "%")
+    for each in (*ways, *calls[:_MOST_SYSTEM_CALLS]):
+        shown = shortened(each.name, _NAME_COLUMNS)
+        name = f"  {shown}" if each.system_call else shown
+        share = "" if each.inclusive is None else _of_whole(profile, each.inclusive)[1]
+        inclusive, entered = _each(profile, each.inclusive, each.entered)
+        table.add_row(name, entered, inclusive, share)
+    if len(calls) > _MOST_SYSTEM_CALLS:
+        others = breakable(number_format.counted(len(calls) - _MOST_SYSTEM_CALLS, "other system call"))
+        table.add_row(f"  {others}", "", "", "")
+    return table
+
+
+def _tasks(profile: Profile) -> Table:
+    """Tasks have no names in what the plugin sees: they are numbered in the order in which they ran."""
+    table = table_of("task", "kernel", "user", "%")
+    for number, task in enumerate(profile.region.tasks, start=1):
+        name = f"task {number}" if task.stack else "before a task was known"
+        kernel, user = (
+            number_format.number(profile.per_operation(count)) for count in (task.kernel, task.program)
+        )
+        table.add_row(name, kernel, user, _of_whole(profile, task.kernel + task.program)[1])
+    return table
+
+
+def _name(function: FunctionCount) -> str:
+    name = f"{function.symbol} [{function.module}]" if function.module else function.symbol
+    return shortened(name, _NAME_COLUMNS)
+
+
+def _each(profile: Profile, inclusive: int | None, entered: int) -> tuple[str, str]:
+    counted = None if inclusive is None else profile.per_operation(inclusive)
+    return number_format.number(counted), number_format.number(profile.per_operation(entered))
+
+
+def _of_whole(profile: Profile, instructions: int) -> tuple[str, str]:
+    share = instructions / (profile.region.instructions or 1)
+    return number_format.number(profile.per_operation(instructions)), f"{share * 100:.1f}"
+
+
+def table_of(name: str, *numbers: str) -> Table:
+    """A table without lines: names, then columns of numbers."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table.add_column(name, overflow="fold")
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table

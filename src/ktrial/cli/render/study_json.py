@@ -1,0 +1,49 @@
+"""The whole result of a study as JSON, for other programs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ktrial.cli.render.attribution import whys_as_json
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Trial
+from ktrial.report.text import comparisons, kernel_builds
+from ktrial.report.text.attribution import Why
+
+
+def as_json(
+    record: StudyRecord, store: str, report: Path | None = None, whys: Sequence[Why] = ()
+) -> dict[str, Any]:
+    """What `run`, `compare` and `show` print with --json; docs/commands.md names every field."""
+    return {
+        "study": record.study.name,
+        "question": record.study.question,
+        "answer": record.result.answer,
+        "comparisons": [comparison.model_dump(mode="json") for comparison in record.result.comparisons],
+        "interactions": [one.model_dump(mode="json") for one in record.result.interactions],
+        "variability": [one.model_dump(mode="json") for one in record.result.variability],
+        "builds": kernel_builds.as_json(record),
+        "why": whys_as_json(whys),
+        "warnings": [warning.model_dump(mode="json") for warning in comparisons.warnings(record)],
+        "kernels": [one.model_dump(mode="json") for one in record.kernels],
+        "series": [one.model_dump(mode="json") for one in record.sampled],
+        "trials": [_trial(trial) for trial in record.trials],
+        "planned": record.planned,
+        "settings": record.study.model_dump(mode="json", by_alias=True),
+        "created": record.created.isoformat(),
+        "store": store,
+        "report": str(report) if report else None,
+        "id": record.id,
+    }
+
+
+def _trial(trial: Trial) -> dict[str, Any]:
+    data = trial.model_dump(mode="json", exclude={"planned", "console", "warnings", "sampled"})
+    planned = trial.planned
+    return {
+        "treatment": planned.treatment.label,
+        "levels": planned.treatment.levels,
+        "perturbation": planned.perturbation.number,
+        "block": planned.block,
+        **data,
+    }

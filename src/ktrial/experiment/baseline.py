@@ -1,0 +1,122 @@
+"""Baselines: what a kernel was measured to cost, kept in the store under a name, with its provenance."""
+
+import difflib
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ktrial.analysis.check_errors import BadBaselineName, BaselineFailed, BaselineNotThere
+from ktrial.analysis.missing_data import failures
+from ktrial.analysis.result import record
+from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure
+from ktrial.kernels.errors import ImageError
+from ktrial.model.kernel import Kernel
+from ktrial.model.plan import plan
+from ktrial.model.study_record import StudyRecord
+from ktrial.store import Store, StoredStudy
+
+PREFIX = "baseline:"
+"""What a baseline's study is called, before its name; a study file cannot choose such a name."""
+QUESTION = "What does this kernel cost in a check?"
+"""Of what is measured for a check, the kernel under test and a kernel as baseline: each content once."""
+HOST = "host"
+"""The one kernel's name that looks like a baseline's."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a kernel under test is compared with."""
+
+    label: str
+    """A saved baseline's name, or the kernel's."""
+    saved: bool
+    record: StudyRecord
+    origin: Kernel | None = None
+    """The kernel, where it is not a saved one: it can be measured again."""
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel that was measured."""
+        return str(self.record.study.factors[0].baseline)
+
+    @property
+    def measurement(self) -> Measurement:
+        """How it was measured, for another kernel to be measured in the same way."""
+        study = self.record.study
+        return Measurement(study.workloads, study.machine, study.perturbations)
+
+
+def save(name: str, kernel: Kernel, how: Measurement, runs: Runs) -> Baseline:
+    """Measure the kernel now, and keep it under `name`; what had the name before goes when all is there.
+
+    Raises BadBaselineName; BaselineFailed where a trial failed, and what `session.run` raises: then what had
+    the name before stays.
+    """
+    check_name(name)
+    before = [one for one in runs.store.studies() if one.study.name == PREFIX + name]
+    # To the microsecond: each time it is another study, so that nothing measured earlier is taken for it.
+    question = f"Baseline {name}, saved {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f} UTC."
+    found = measure(PREFIX + name, question, kernel, how, runs)
+    if wrong := failed(found):
+        runs.store.delete(found.id)
+        raise BaselineFailed(name=name, problem=failures(wrong, found.planned))
+    for old in before:
+        runs.store.delete(old.id)
+    return find(name, runs.store)
+
+
+def measured(name: str, how: Measurement, runs: Runs) -> Baseline:
+    """The kernel of that name as baseline. Raises BaselineFailed, also where its file is no kernel."""
+    try:
+        kernel = runs.kernel(name)
+    except ImageError as error:
+        raise BaselineFailed(name=name, problem=error.message.rstrip(".")) from error
+    return of_kernel(kernel, how, runs)
+
+
+def of_kernel(kernel: Kernel, how: Measurement, runs: Runs) -> Baseline:
+    """A kernel as baseline, measured now unless the store has it. Raises BaselineFailed."""
+    found = measure("check", QUESTION, kernel, how, runs)
+    if wrong := failed(found):
+        raise BaselineFailed(name=kernel.name, problem=failures(wrong, found.planned))
+    return Baseline(kernel.name, False, found, kernel)
+
+
+def find(name: str, store: Store) -> Baseline:
+    """The saved baseline of that name. Raises BaselineNotThere."""
+    known = {name_of(one): one for one in saved(store)}
+    if name in known:
+        return Baseline(name, True, record(store, known[name].id))
+    near = difflib.get_close_matches(name, known, n=1)
+    similar = f" (did you mean {near[0]}?)" if near else ""
+    raise BaselineNotThere(name=name, store=store.name, similar=similar)
+
+
+def saved(store: Store) -> tuple[StoredStudy, ...]:
+    """Every baseline's study, by name: the newest one that is whole (an interrupted one is not)."""
+    whole = {name_of(one): one for one in store.studies() if name_of(one) and _is_whole(one)}
+    return tuple(whole[name] for name in sorted(whole))
+
+
+def name_of(study: StoredStudy) -> str:
+    """The baseline's name; empty where the study is none."""
+    name = study.study.name.removeprefix(PREFIX)
+    return name if study.study.name == PREFIX + name and _NAME.fullmatch(name) else ""
+
+
+def remove(name: str, store: Store) -> None:
+    """Take a saved baseline out of the store. Raises BaselineNotThere."""
+    store.delete(find(name, store).record.id)
+
+
+def check_name(name: str) -> None:
+    """Raise BadBaselineName where the name could be taken for a kernel's, or is hard to type."""
+    if name == HOST:
+        raise BadBaselineName(name=name, problem="it is the name of the running kernel")
+    if not _NAME.fullmatch(name):
+        raise BadBaselineName(name=name, problem="it has other characters, is empty or is too long")
+
+
+def _is_whole(study: StoredStudy) -> bool:
+    return not study.failed and study.finished == len(plan(study.study).trials)

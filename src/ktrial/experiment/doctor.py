@@ -1,0 +1,219 @@
+"""Examines this machine: what ktrial needs, what is there, and the command that brings what is missing."""
+
+import getpass
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktrial.errors import KtrialError
+from ktrial.kernels.errors import KernelError, NoDebianSource, NoSuchRelease
+from ktrial.machines.errors import NoPluginHere
+from ktrial.model.base import Model
+
+if TYPE_CHECKING:
+    from ktrial.machines.qemu.program import Qemu
+
+Progress = Callable[[str], None]
+
+_GIB = 1 << 30
+_CACHE_ROOM = 2 * _GIB
+"""Two kernels with their modules, and their snapshots."""
+_STORE_ROOM = _GIB // 4
+_MEMORY_ROOM = _GIB
+"""One guest of 512 MiB, QEMU, and ktrial itself."""
+_NO_SUCH_VERSION = "0"
+
+
+class State(StrEnum):
+    """What a check found."""
+
+    FINE = "fine"
+    LIMITED = "limited"
+    """Something does not work, but exact mode does."""
+    MISSING = "missing"
+    """Exact mode cannot run."""
+
+
+class Check(Model):
+    """One thing that was looked at."""
+
+    name: str
+    state: State
+    found: str
+    remedy: str = ""
+    """The command that brings what is missing, or what to do; empty where all is fine."""
+
+
+def examine(progress: Progress) -> Iterator[Check]:
+    """Look at everything, one check after another. `progress` is told what takes long."""
+    yield _python()
+    yield from _qemu()
+    yield _guest_programs()
+    yield _program("cpio", "cpio", "builds the guest's initial RAM disk", State.MISSING)
+    yield _program("setpriv", "util-linux", "ends QEMU when ktrial ends", State.MISSING)
+    yield _program("depmod", "kmod", "resolves the dependencies of kernel modules", State.MISSING)
+    yield _program("apt-get", "apt", "fetches distribution kernels", State.LIMITED)
+    yield _program("dpkg-deb", "dpkg", "unpacks distribution kernels", State.LIMITED)
+    progress("asking the mirrors for their kernels")
+    yield _debian_kernels()
+    progress("trying KVM")
+    yield _kvm()
+    yield from _monitors(progress)
+    yield _room("cache", _cache_directory(), _CACHE_ROOM, "KTRIAL_CACHE")
+    yield _room("store", _store_directory(), _STORE_ROOM, "KTRIAL_STORE")
+    yield _memory()
+
+
+def _python() -> Check:
+    return Check(name="Python", state=State.FINE, found=f"{platform.python_version()} ({sys.executable})")
+
+
+def _qemu() -> Iterator[Check]:
+    from ktrial.machines.qemu import program as qemu
+
+    try:
+        found = qemu.find()
+    except KtrialError as error:
+        yield Check(name="QEMU", state=State.MISSING, found=error.message, remedy=error.advice)
+        return
+    yield Check(name="QEMU", state=State.FINE, found=f"{found.text} ({found.program})")
+    yield _plugin(found)
+
+
+def _plugin(found: "Qemu") -> Check:
+    from ktrial.machines import guest_programs
+    from ktrial.machines.exact import counting_target
+
+    name = "QEMU plugin"
+    try:
+        build = counting_target.usable_plugin(found, guest_programs.directory(), "exact")
+    except NoPluginHere as error:
+        problem = f"{error.facts['problem']}; instructions are counted by the guest's clock instead"
+        return Check(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
+    return Check(name=name, state=State.FINE, found=f"{build.path.name} loads, and counts by function")
+
+
+def _guest_programs() -> Check:
+    from ktrial.machines import guest_programs
+
+    where = guest_programs.directory()
+    try:
+        guest_programs.programs(where)
+    except KtrialError as error:
+        return Check(name="guest programs", state=State.MISSING, found=error.message, remedy=error.advice)
+    return Check(name="guest programs", state=State.FINE, found=str(where))
+
+
+def _program(program: str, package: str, purpose: str, otherwise: State) -> Check:
+    # Without sbin, as most users have it, depmod would not be found.
+    found = shutil.which(program, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
+    if found:
+        return Check(name=program, state=State.FINE, found=found)
+    remedy = f"sudo apt-get install {package}"
+    return Check(name=program, state=otherwise, found=f"not installed; it {purpose}", remedy=remedy)
+
+
+def _debian_kernels() -> Check:
+    """Ask for a version that no mirror has: the answer names those that there are."""
+    from ktrial import kernels
+
+    name = "Debian kernels"
+    try:
+        kernels.add(f"debian:{_NO_SUCH_VERSION}")
+    except NoSuchRelease as error:
+        return Check(name=name, state=State.FINE, found=error.advice)
+    except NoDebianSource as error:
+        found = "this system's apt knows no Debian archive"
+        return Check(name=name, state=State.LIMITED, found=found, remedy=error.advice)
+    except KernelError as error:
+        found = str(error.facts.get("problem", error.message))
+        return Check(name=name, state=State.LIMITED, found=found, remedy=error.advice)
+    raise AssertionError(f"there is a kernel {_NO_SUCH_VERSION}")
+
+
+def _kvm() -> Check:
+    from ktrial.machines.kvm import probe
+
+    found = probe.probe()
+    if found.usable:
+        return Check(name="KVM", state=State.FINE, found=f"usable: {found.reason}")
+    return Check(
+        name="KVM",
+        state=State.LIMITED,
+        found=f"not usable: {found.reason}",
+        remedy=f"exact mode needs none; for the others: {_kvm_remedy(probe.DEVICE)}",
+    )
+
+
+def _kvm_remedy(device: Path) -> str:
+    if not device.exists():
+        return "switch virtualization on in the firmware, then sudo modprobe kvm_intel (or kvm_amd)"
+    if not os.access(device, os.R_OK | os.W_OK):
+        return f"sudo adduser {getpass.getuser()} kvm, then log in again"
+    return "a host whose KVM runs guests (nested virtualization often does not)"
+
+
+def _monitors(progress: Progress) -> Iterator[Check]:
+    """What can watch programs of this system, beside the kernel's own files."""
+    from ktrial import monitors
+
+    for name, monitor in monitors.beside().items():
+        progress(f"trying the monitor {name}")
+        try:
+            prepared = monitor.prepare()
+        except KtrialError as error:
+            problem = str(error.facts.get("problem", error.message))
+            remedy = str(error.facts.get("remedy", ""))
+            yield Check(name=f"monitor {name}", state=State.LIMITED, found=problem, remedy=remedy)
+        else:
+            left_out = "".join(f"; {each.text.removeprefix(f'{name}: ')}" for each in prepared.warnings)
+            yield Check(name=f"monitor {name}", state=State.FINE, found=f"{prepared.program}{left_out}")
+
+
+def _cache_directory() -> Path:
+    from ktrial import kernels
+
+    return kernels.cache_directory()
+
+
+def _store_directory() -> Path | None:
+    from ktrial.store import default_location
+
+    where = default_location()
+    return None if "://" in where else Path(where).expanduser().absolute().parent
+
+
+def _room(name: str, directory: Path | None, needed: int, variable: str) -> Check:
+    """Whether the directory, or what it will be made in, can be written and has room."""
+    if directory is None:
+        return Check(name=f"{name} directory", state=State.FINE, found="on a server")
+    there = next(path for path in (directory, *directory.parents) if path.exists())
+    if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
+        problem = f"{directory} cannot be written"
+        return Check(name=f"{name} directory", state=State.MISSING, found=problem, remedy=f"set {variable}")
+    free = shutil.disk_usage(there).free
+    enough = free >= needed
+    return Check(
+        name=f"{name} directory",
+        state=State.FINE if enough else State.LIMITED,
+        found=f"{directory}, {free / _GIB:.1f} GiB free",
+        remedy="" if enough else f"free {needed / _GIB:.2g} GiB there, or set {variable}",
+    )
+
+
+def _memory() -> Check:
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    facts = dict(line.split(":", 1) for line in lines)
+    available = int(facts["MemAvailable"].split()[0]) * 1024
+    enough = available >= _MEMORY_ROOM
+    return Check(
+        name="memory",
+        state=State.FINE if enough else State.LIMITED,
+        found=f"{available / _GIB:.1f} GiB available",
+        remedy="" if enough else "end other programs, or run one trial at a time: --jobs 1",
+    )

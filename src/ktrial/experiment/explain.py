@@ -1,0 +1,213 @@
+"""Explain a difference: two treatments' profiles, function by function, and all that differs around them."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from ktrial import kernels, machines
+from ktrial.analysis.attribution.conditions_diff import Arm, differences
+from ktrial.analysis.attribution.decomposition import explain
+from ktrial.analysis.attribution.errors import NotCounted, OtherMachine
+from ktrial.analysis.attribution.stored_profiles import profile_of
+from ktrial.analysis.attribution.target import Question, question
+from ktrial.errors import KtrialError
+from ktrial.experiment.default_settings import default_values, kept_values
+from ktrial.experiment.jobs import Job, jobs_of, kernel_of
+from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.resources import Sources, the_real_ones
+from ktrial.experiment.trial import run_trial
+from ktrial.kernels.image.function_files import function_files
+from ktrial.machines import CountingMachine, Machine
+from ktrial.model.attribution import Explanation
+from ktrial.model.boot import Boot
+from ktrial.model.conditions_diff import Why
+from ktrial.model.design import PlannedTrial, Treatment
+from ktrial.model.function_files import FunctionFiles
+from ktrial.model.kernel import Kernel
+from ktrial.model.kernel_diff import KernelDifference
+from ktrial.model.kernel_profile import Profile
+from ktrial.model.kernel_settings import KernelValues
+from ktrial.model.plan import perturbation
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.treatment_kernel import kernel_name
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.workload import CountedBy
+from ktrial.store import Store
+
+_EXACT = "exact"
+
+
+@dataclass(frozen=True)
+class Guests:
+    """What may be booted for an explanation, and by what."""
+
+    machine: Machine | None = None
+    """None: the machine `exact`, where one is needed."""
+    sources: Sources | None = None
+    observer: Observer | None = None
+    run: bool = True
+    """False: nothing is booted and nothing is fetched. Profiles have to be in the store; settings that were
+    never read are not compared."""
+    values: bool = True
+    """False: settings are not compared."""
+
+
+def explain_record(
+    store: Store,
+    record: StudyRecord,
+    workload: str | None = None,
+    before: str | None = None,
+    after: str | None = None,
+    guests: Guests = Guests(),
+) -> Why:
+    """Explain the difference between two treatments of a study in the store.
+
+    `workload`, `before` and `after` are what the user says, or None: see `question`. Where one of the two
+    profiles is not in the store, both are counted anew, as `guests` allows: numbers of two machines are not
+    compared. Raises ExplanationError, KernelError, WorkloadError, MachineError, GuestEnded, StoreError.
+    """
+    asked = question(record.study, workload, before, after)
+    stored = [profile_of(store, record, one, asked.workload) for one in (asked.before, asked.after)]
+    old, new = stored
+    if old and new and (old.qemu, old.cpu_model) == (new.qemu, new.cpu_model):
+        kept = [_trial_of(record, one, asked.workload) for one in (asked.before, asked.after)]
+        return _why(asked, (old, new), (kept[0], kept[1]), guests, record.kernels)
+    if not guests.run:
+        missing = asked.before if old is None else asked.after
+        raise NotCounted(
+            study=record.study.name, treatment=missing.label, workload=asked.workload, problem=""
+        )
+    why = explain_question(asked, guests)
+    return why.model_copy(update={"counted_anew": (asked.before.label, asked.after.label)})
+
+
+def explain_question(asked: Question, guests: Guests = Guests()) -> Why:
+    """Count both treatments, without a store, and explain the difference. Raises as `explain_record`."""
+    if asked.study.machine.kind != _EXACT:
+        raise OtherMachine(study=asked.study.name, machine=asked.study.machine.kind)
+    counting = _Counting(asked, guests)
+    trials = [counting.trial(treatment) for treatment in (asked.before, asked.after)]
+    profiles = [_profile(asked, trial) for trial in trials]
+    return _why(asked, (profiles[0], profiles[1]), (trials[0], trials[1]), guests)
+
+
+def _why(
+    asked: Question,
+    profiles: tuple[Profile, Profile],
+    trials: tuple[Trial | None, Trial | None],
+    guests: Guests,
+    kernels: tuple[KernelDifference, ...] = (),
+) -> Why:
+    """The explanation of two profiles, and what differs around them."""
+    boots = _Boots(asked, guests)
+    arms = [
+        Arm(treatment, boots.of(treatment, trial), trial)
+        for treatment, trial in zip((asked.before, asked.after), trials, strict=True)
+    ]
+    old, new = (_files(arm) for arm in arms)
+    explanation = _labelled(explain(profiles[0], profiles[1], old, new), asked)
+    around = differences(asked.study, explanation, arms[0], arms[1], boots.values, kernels)
+    return Why(before=profiles[0], after=profiles[1], explanation=explanation, differences=around)
+
+
+def _files(arm: Arm) -> FunctionFiles:
+    return function_files(arm.boot.kernel) if arm.boot else FunctionFiles()
+
+
+def _labelled(explanation: Explanation, asked: Question) -> Explanation:
+    """With the treatments' names: two settings of one kernel have one boot's label."""
+    old, new = asked.labels or (asked.before.label, asked.after.label)
+    before = explanation.before.model_copy(update={"label": old})
+    after = explanation.after.model_copy(update={"label": new})
+    return explanation.model_copy(update={"before": before, "after": after})
+
+
+def _profile(asked: Question, trial: Trial) -> Profile:
+    """The trial's profile. Raises NotCounted, with what went wrong."""
+    if trial.outcome is Outcome.COMPLETED and trial.profiles:
+        return trial.profiles[0]
+    label = trial.planned.treatment.label
+    problem = trial.reason or next((warning.text for warning in trial.warnings), "no region was counted")
+    last = trial.console.strip().splitlines()[-1:]
+    hint = f"the guest's console ends with: {last[0]}" if last else "ktrial doctor says what is missing here"
+    raise NotCounted(
+        study=asked.study.name, treatment=label, workload=asked.workload, problem=f": {problem}", hint=hint
+    )
+
+
+def _trial_of(record: StudyRecord, treatment: Treatment, workload: str) -> Trial | None:
+    """The trial whose profile `profile_of` finds: the first that completed, by perturbation."""
+    own = [
+        trial
+        for trial in record.trials
+        if trial.planned.treatment.key == treatment.key
+        and any(counter.workload == workload for counter in trial.counters)
+    ]
+    return min(own, key=lambda trial: trial.planned.perturbation.number, default=None)
+
+
+class _Counting:
+    """Runs one trial of a treatment, with the one workload, counted by function."""
+
+    def __init__(self, asked: Question, guests: Guests) -> None:
+        self._asked = asked
+        self._machine = guests.machine or machines.find(_EXACT)
+        self._sources = guests.sources or the_real_ones()
+        self._observer = guests.observer or Silent()
+        if isinstance(self._machine, CountingMachine):
+            self._machine.count_by(CountedBy.PLUGIN)
+        self._machine.check()
+
+    def trial(self, treatment: Treatment) -> Trial:
+        name = kernel_name(self._asked.study, treatment)
+        tell = partial(_tell, self._observer, name)
+        kernel = kernel_of(self._asked.study, treatment, self._sources, tell)
+        job = _job(self._asked, treatment, kernel, self._sources)
+        self._observer.preparing(job.boot, f"counting {self._asked.workload} by function")
+        unchanged = perturbation(self._asked.study.seed, 0)
+        planned = PlannedTrial(order=0, block=0, treatment=treatment, perturbation=unchanged)
+        return run_trial(self._machine, planned, (job,))
+
+
+def _tell(observer: Observer, name: str, what: str, done: int = 0, total: int = 0) -> None:
+    observer.kernel_progress(name, what, done, total)
+
+
+def _job(asked: Question, treatment: Treatment, kernel: Kernel, sources: Sources) -> Job:
+    only = asked.study.model_copy(update={"workloads": (asked.use,)})
+    (job,) = jobs_of(only, treatment, kernel, sources)
+    return job
+
+
+class _Boots:
+    """What the treatments boot, and the settings that they boot with."""
+
+    def __init__(self, asked: Question, guests: Guests) -> None:
+        self._asked = asked
+        self._guests = guests
+        self._sources = guests.sources or the_real_ones()
+
+    def of(self, treatment: Treatment, trial: Trial | None) -> Boot | None:
+        """What the treatment boots; None where that is not there any more, or is another kernel by now."""
+        with suppress(KtrialError):  # what is gone is gone: then less can be said
+            kernel = self._kernel(treatment)
+            if trial is None or trial.provenance.kernel_digest in ("", kernel.digest):
+                return _job(self._asked, treatment, kernel, self._sources).boot
+        return None
+
+    def values(self, boot: Boot) -> KernelValues | None:
+        """The boot's settings, from the cache or from a guest. Raises MachineError, GuestEnded."""
+        if not self._guests.values:
+            return None
+        kept = kept_values(boot)
+        if kept or not self._guests.run:
+            return kept
+        observer = self._guests.observer or Silent()
+        observer.preparing(boot, "reading the kernel's settings")
+        return default_values(self._guests.machine or machines.find(_EXACT), boot)
+
+    def _kernel(self, treatment: Treatment) -> Kernel:
+        study = self._asked.study
+        if self._guests.run or self._guests.sources:
+            return kernel_of(study, treatment, self._sources, kernels.silent)
+        return kernels.get(kernel_name(study, treatment))

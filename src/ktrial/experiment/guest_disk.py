@@ -1,0 +1,161 @@
+"""A disk inside the guest, of one of the kernel's own drivers: the same on every host, to the last digit.
+
+A disk of the host's (virtio-blk, nvme) is no use in exact mode: its answers come when the host has them. One
+in the guest's memory answers when the guest's timers say so (null_blk, whose bandwidth and latency can be
+set, so that a page cache has something to be faster than), or at once (brd, pmem).
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from ktrial.experiment.resources import Sources
+from ktrial.machines.errors import MachineToolMissing
+from ktrial.model.boot import CarriedFile
+from ktrial.model.kernel import Kernel
+from ktrial.model.study import Disk, DiskKind
+from ktrial.target import LoadModule, MakeDirectory, Mount, Run, Step, StepResult, Write
+from ktrial.target.errors import DiskNotMade
+
+_CONFIGFS = "/sys/kernel/config"
+# Loading null_blk makes nullb0, which has no memory behind it. A disk that configfs makes has the next number
+# for its name, in newer kernels that of its directory. This name is both.
+_NAMES = {DiskKind.NULL_BLK: "nullb1", DiskKind.BRD: "ram0", DiskKind.PMEM: "pmem0"}
+_BLOCK = "4096"
+_TIMER = "2"
+_NO_TIMER = "0"
+_BRD = "/lib/ktrial-disk/brd.ko"
+"""Where the guest finds the module: its size is a parameter that it takes when it is loaded only."""
+_MODULES = {DiskKind.NULL_BLK: ("null_blk",), DiskKind.BRD: (), DiskKind.PMEM: ("nd_e820", "nd_pmem")}
+_ABOVE_PMEM_MIB = 2
+"""The firmware keeps its tables at the end of memory: there is some left for them."""
+_LARGEST_REQUEST_KIB = 127
+"""null_blk's, where nothing else is said (BLK_SAFE_MAX_SECTORS)."""
+_OF_TURNING_DISKS_KIB = 4096
+_TICKS = 50
+"""A second, at which null_blk lets through what its bandwidth allows; a larger request waits for ever."""
+
+_UUID = "00000000-0000-4000-8000-000000000001"
+_MAKERS = {
+    # Only features that Linux 5.10 has, whatever this host's e2fsprogs would choose; nothing is left for a
+    # kernel thread to do later.
+    "ext4": (
+        *("mke2fs", "-q", "-F", "-t", "ext4", "-b", _BLOCK, "-U", _UUID),
+        "-E",
+        "lazy_itable_init=0,lazy_journal_init=0,hash_seed=00000000-0000-4000-8000-000000000002",
+        "-O",
+        "none,has_journal,ext_attr,resize_inode,dir_index,filetype,extent,64bit,flex_bg,sparse_super,large_file,"
+        "huge_file,dir_nlink,extra_isize,metadata_csum",
+    ),
+    "xfs": (
+        *("mkfs.xfs", "-q", "-f", "-K", "-m", f"bigtime=0,inobtcount=0,reflink=0,rmapbt=0,uuid={_UUID}"),
+        *("-i", "nrext64=0"),
+    ),
+    "btrfs": ("mkfs.btrfs", "-q", "-f", "-K", "-U", _UUID),
+}
+_PACKAGES = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
+_PLACES = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
+
+
+def name(disk: Disk) -> str:
+    """The kernel's name for it, the same in every kernel."""
+    return _NAMES[disk.kind]
+
+
+def modules(disk: Disk) -> tuple[str, ...]:
+    """The kernel's modules that are loaded as it boots."""
+    return (*_MODULES[disk.kind], disk.filesystem)
+
+
+def files(disk: Disk, kernel: Kernel, sources: Sources) -> tuple[CarriedFile, ...]:
+    """What the guest is given for it. Raises MachineToolMissing, UnknownModule."""
+    carried = sources.files("the study", (program(disk),))
+    if disk.kind is DiskKind.BRD and (found := sources.modules(kernel, ("brd",))):
+        carried += (CarriedFile(host=found[-1], guest=_BRD),)
+    return carried
+
+
+def memory_mib(disk: Disk) -> int:
+    """MiB of memory that the guest has for it, beside what the study says."""
+    return disk.size_mib + _ABOVE_PMEM_MIB if disk.kind is DiskKind.PMEM else 0
+
+
+def boot_parameters(disk: Disk, memory: int) -> tuple[str, ...]:
+    """What keeps the kernel from using its memory for something else; `memory` is the guest's own, in MiB."""
+    return (f"memmap={disk.size_mib}M!{memory}M",) if disk.kind is DiskKind.PMEM else ()
+
+
+def program(disk: Disk) -> str:
+    """The host's program that makes its file system, which the guest is given. Raises MachineToolMissing."""
+    tool = _MAKERS[disk.filesystem][0]
+    found = shutil.which(tool) or shutil.which(tool, path=":".join(_PLACES))
+    if not found:
+        package = _PACKAGES[disk.filesystem]
+        raise MachineToolMissing(machine="exact", program=tool, where="in PATH or /usr/sbin", package=package)
+    return str(Path(found).absolute())
+
+
+def steps(disk: Disk) -> tuple[Step, ...]:
+    """Make the disk and its file system, and mount it."""
+    device = f"/dev/{name(disk)}"
+    _, *arguments = _MAKERS[disk.filesystem]
+    return (
+        *_DRIVERS[disk.kind](disk),
+        Run(argv=(program(disk), *arguments, device)),
+        Mount(fstype=disk.filesystem, source=device, path=disk.path),
+    )
+
+
+def _null_blk(disk: Disk) -> Iterator[Step]:
+    directory = f"{_CONFIGFS}/nullb/{name(disk)}"
+    attributes = {
+        "size": str(disk.size_mib),
+        "memory_backed": "1",
+        "blocksize": _BLOCK,
+        "mbps": str(disk.bandwidth_mib),
+        "irqmode": _TIMER if disk.latency_us else _NO_TIMER,
+        "completion_nsec": str(round(disk.latency_us * 1000) or 1),
+        **_limited_requests(disk),
+        "power": "1",
+    }
+    yield Mount(fstype="configfs", source="configfs", path=_CONFIGFS)
+    yield MakeDirectory(path=directory)
+    yield from (Write(path=f"{directory}/{key}", value=value) for key, value in attributes.items())
+    if disk.rotational:
+        yield Write(path=f"/sys/block/{name(disk)}/queue/rotational", value="1")
+
+
+def _limited_requests(disk: Disk) -> dict[str, str]:
+    """How large requests may be, where null_blk's own limit is not what is wanted."""
+    wanted = _OF_TURNING_DISKS_KIB if disk.rotational else _LARGEST_REQUEST_KIB
+    in_a_tick = (disk.bandwidth_mib << 10) // _TICKS
+    while disk.bandwidth_mib and wanted >= in_a_tick:
+        wanted //= 2
+    return {} if wanted == _LARGEST_REQUEST_KIB else {"max_sectors": str(2 * wanted)}
+
+
+def _brd(disk: Disk) -> Iterator[Step]:
+    yield LoadModule(path=_BRD, parameters=f"rd_nr=1 rd_size={disk.size_mib << 10}")
+
+
+def _pmem(_disk: Disk) -> Iterator[Step]:
+    yield from ()
+
+
+def _may_lack(result: StepResult) -> bool:
+    """Linux 5.10's null_blk has no limit of requests that could be set."""
+    failure = result.failure
+    return bool(failure and failure.name in {"ENOENT", "EACCES"} and "/max_sectors" in failure.text)
+
+
+_DRIVERS = {DiskKind.NULL_BLK: _null_blk, DiskKind.BRD: _brd, DiskKind.PMEM: _pmem}
+
+
+def check(results: tuple[StepResult, ...], disk: Disk) -> None:
+    """Raise DiskNotMade where one of the steps failed."""
+    for result in results:
+        said = result.failure.text if result.failure else ""
+        if result.do == "run" and result.exit != 0:
+            said = said or f"{_MAKERS[disk.filesystem][0]} ended with {result.exit}: {result.stderr.strip()}"
+        if said and not _may_lack(result):
+            raise DiskNotMade(filesystem=disk.filesystem, driver=disk.kind.value, problem=said)

@@ -1,0 +1,41 @@
+"""Errors that say something about this host and nothing about a treatment: they end a run at once."""
+
+from ktrial.errors import KtrialError
+from ktrial.kernels.build.errors import BuildToolsMissing
+from ktrial.kernels.errors import CacheFull, CacheUnusable, ToolMissing
+from ktrial.machines.errors import (
+    BadPin,
+    BadSetting,
+    CgroupUnusable,
+    FileToCarry,
+    HostChangeForbidden,
+    KvmUnusable,
+    MachineToolMissing,
+    NoSpaceForSnapshot,
+    QemuTooOld,
+    QemuUnusable,
+    TooManyCpus,
+)
+from ktrial.store.errors import StoreError
+from ktrial.target.errors import GuestProgramsMissing
+
+HOST_PROBLEMS: tuple[type[KtrialError], ...] = (
+    BadPin,
+    BadSetting,
+    BuildToolsMissing,
+    CacheFull,
+    CacheUnusable,
+    CgroupUnusable,
+    FileToCarry,
+    GuestProgramsMissing,
+    HostChangeForbidden,
+    KvmUnusable,
+    MachineToolMissing,
+    NoSpaceForSnapshot,
+    QemuTooOld,
+    QemuUnusable,
+    StoreError,
+    ToolMissing,
+    TooManyCpus,
+)
+"""A trial that met one of them is not stored: it has not been tried."""

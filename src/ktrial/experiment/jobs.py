@@ -1,0 +1,202 @@
+"""From a study and a treatment to the systems that are booted for it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ktrial.experiment import guest_disk, guest_memory_limit, sched_ext
+from ktrial.experiment.guest_disk_settings import DiskSettings
+from ktrial.experiment.manipulation_check import InForce, in_force
+from ktrial.experiment.resources import Sources
+from ktrial.experiment.settings import Setting, level_text, settings_of
+from ktrial.kernels import Progress
+from ktrial.model import quantities
+from ktrial.model.boot import Boot, CarriedFile, CgroupLimits
+from ktrial.model.design import FactorKind, LevelValue, Treatment, scheduler_argv
+from ktrial.model.kernel import Kernel
+from ktrial.model.study import Disk, Study
+from ktrial.model.treatment_kernel import build_of, named_kernel
+from ktrial.model.workload import WorkloadUse
+from ktrial.target import Step, StepResult
+from ktrial.workloads import Workload
+
+_THIS_SYSTEM = "host"
+"""The machine that limits its programs itself; a guest's are limited inside."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One workload of a trial: all that is done from one restored state."""
+
+    label: str
+    """What the study calls it: its samples are stored under this name, whatever a factor makes of it."""
+    use: WorkloadUse
+    """With the parameters that the treatment gives it."""
+    workload: Workload
+    boot: Boot
+    settings: tuple[Setting, ...]
+    disk: Disk | None = None
+    """Made before the settings: one of them may be the disk's."""
+    limits: CgroupLimits | None = None
+    """For the workload in the guest, and set after the disk is made."""
+    in_force: tuple[InForce, ...] = ()
+    """What is loaded or looked at around all that, and verified."""
+    monitors: tuple[str, ...] = ()
+    """What watches the workload, each in a run of its own."""
+
+    @property
+    def before(self) -> tuple[Step, ...]:
+        """What is done before the preparation."""
+        return tuple(step for each in self.in_force for step in each.before)
+
+    @property
+    def after(self) -> tuple[Step, ...]:
+        """What is done after the workload."""
+        return tuple(step for each in self.in_force for step in each.after)
+
+    def was_in_force(
+        self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
+    ) -> dict[str, str]:
+        """What was, by name, from the results of those steps. Raises SettingRefused."""
+        found: dict[str, str] = {}
+        for each in self.in_force:
+            first, last = len(each.before), len(each.after)
+            found |= each.read_back(before[:first], after[:last], console)
+            before, after = before[first:], after[last:]
+        return found
+
+    @property
+    def preparation(self) -> tuple[Step, ...]:
+        """What is done before the settings."""
+        return (*self.disk_steps, *guest_memory_limit.steps(self.limits))
+
+    @property
+    def disk_steps(self) -> tuple[Step, ...]:
+        """What makes the disk, if there is one."""
+        return guest_disk.steps(self.disk) if self.disk else ()
+
+    def check_preparation(self, results: tuple[StepResult, ...]) -> None:
+        """Raise DiskNotMade or LimitNotSet where a step of the preparation failed."""
+        made = len(self.disk_steps)
+        if self.disk:
+            guest_disk.check(results[:made], self.disk)
+        guest_memory_limit.check(results[made:])
+
+
+def kernel_of(study: Study, treatment: Treatment, sources: Sources, progress: Progress) -> Kernel:
+    """The treatment's kernel: from the cache, fetched, or built. Raises KernelError."""
+    build = build_of(study, treatment)
+    if build is None:
+        return sources.obtain(named_kernel(study, treatment), progress)
+    return sources.builder.build(build, progress)
+
+
+def check_workloads(study: Study, sources: Sources) -> None:
+    """Raise WorkloadError for an unknown workload or a missing host file, before anything is fetched."""
+    for use in study.workloads:
+        sources.workload(use).files(use)
+    sources.files("the study", study.machine.files)
+    sources.files("the scheduler", _schedulers(study))
+
+
+def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) -> tuple[Job, ...]:
+    """What a trial of the treatment does, one job a workload, in the study's order.
+
+    A workload that brings files gets a system of its own to boot: then no number depends on which other
+    workloads the study names.
+    Raises KernelError (a module that the kernel lacks), WorkloadError (a file that is not there).
+    """
+    settings = settings_of(study.factors, treatment, kernel.release)
+    common = _boot(study, treatment, kernel, sources)
+    made = []
+    for use in study.workloads:
+        workload = sources.workload(use)
+        with_levels = _with_parameters(study, treatment, use)
+        files = workload.files(with_levels)
+        boot = common.model_copy(update={"files": _once((*common.files, *files))}) if files else common
+        machine = study.machine
+        limits = None if machine.kind == _THIS_SYSTEM else machine.cgroup
+        watchers = machine.monitors
+        around = in_force(study, treatment, kernel, boot.parameters)
+        if machine.disk:
+            around += (DiskSettings(machine.disk),)
+        made.append(
+            Job(use.label, with_levels, workload, boot, settings, machine.disk, limits, around, watchers)
+        )
+    return tuple(made)
+
+
+def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) -> Boot:
+    """The system that the treatment boots, apart from what single workloads bring."""
+    machine = study.machine
+    disk = machine.disk
+    modules = (*machine.modules, *(guest_disk.modules(disk) if disk else ()))
+    files = sources.files("the study", machine.files) if machine.files else ()
+    memory = _memory_mib(study, treatment)
+    for_disk = guest_disk.boot_parameters(disk, memory) if disk else ()
+    return Boot(
+        kernel=kernel,
+        parameters=(*machine.boot, *for_disk, *_boot_parameters(study, treatment)),
+        memory_mib=memory + (guest_disk.memory_mib(disk) if disk else 0),
+        cpus=machine.cpus,
+        modules=sources.modules(kernel, modules) if modules else (),
+        files=_once(
+            (
+                *files,
+                *sources.files("the scheduler", _schedulers(study)),
+                *(guest_disk.files(disk, kernel, sources) if disk else ()),
+            )
+        ),
+        settle_ns=machine.settle_ns,
+        limit_instructions=machine.limit_instructions,
+        limit_seconds=machine.limit_seconds,
+        pin=machine.pin,
+        cgroup=machine.cgroup if machine.kind == _THIS_SYSTEM else None,
+        allow_emulated_time=machine.allow_emulated_time,
+        sample_ns=machine.sample_ns,
+    )
+
+
+def _schedulers(study: Study) -> tuple[str, ...]:
+    """The programs of all levels: every treatment has them, so that nothing else differs between two."""
+    levels = (level for each in study.factors if each.kind is FactorKind.SCHEDULER for level in each.levels)
+    found = (sched_ext.SchedExt(argv).program for level in levels if (argv := scheduler_argv(level)))
+    return tuple(dict.fromkeys(found))
+
+
+def _boot_parameters(study: Study, treatment: Treatment) -> list[str]:
+    found = [
+        boot_parameter(factor.target, treatment.levels[factor.name])
+        for factor in study.factors
+        if factor.kind is FactorKind.BOOT
+    ]
+    return [parameter for parameter in found if parameter]
+
+
+def boot_parameter(name: str, level: LevelValue) -> str:
+    """`name=level`; the level `""` leaves the parameter out, the level `name` gives it without a value."""
+    text = level_text(level)
+    if text == name:
+        return name
+    return f"{name}={text}" if text else ""
+
+
+def _memory_mib(study: Study, treatment: Treatment) -> int:
+    for factor in study.factors:
+        if factor.kind is FactorKind.MEMORY:
+            level = treatment.levels[factor.name]
+            return quantities.memory_mib(level) if isinstance(level, str) else int(level)
+    return study.machine.memory_mib
+
+
+def _with_parameters(study: Study, treatment: Treatment, use: WorkloadUse) -> WorkloadUse:
+    """The use, with the parameters that are factors set to the treatment's levels."""
+    levels = {}
+    for factor in study.factors:
+        workload, _, parameter = factor.target.partition(".")
+        if factor.kind is FactorKind.PARAMETER and workload == use.name:
+            levels[parameter] = treatment.levels[factor.name]
+    return use.model_copy(update={"parameters": use.parameters | levels}) if levels else use
+
+
+def _once(files: Iterable[CarriedFile]) -> tuple[CarriedFile, ...]:
+    return tuple(dict.fromkeys(files))

@@ -1,0 +1,73 @@
+"""Kernels that a study builds from source: all of them configured first, then built one after another.
+
+A mistake in an option is found when a kernel is configured, which takes seconds; compiling takes minutes.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ktrial.kernels import Progress
+from ktrial.kernels.errors import KernelError
+from ktrial.model.kernel import Kernel
+from ktrial.model.kernel_build import Build
+
+
+@dataclass(frozen=True)
+class Builder:
+    """What builds kernels: `ktrial.kernels.build`, or what a test puts in its place."""
+
+    build: Callable[[Build, Progress], Kernel]
+    """Built, or from the cache. Raises KernelError."""
+    configured: Callable[[Build, Progress], Mapping[str, str]]
+    """The final configuration, without compiling. Raises KernelError: OptionNotTaken, for one."""
+    cached: Callable[[Build], Kernel | None]
+    """The kernel, where it is there already."""
+
+
+def the_real_builder() -> Builder:
+    """The one that compiles."""
+
+    def build(wanted: Build, progress: Progress) -> Kernel:
+        from ktrial.kernels import build as source
+
+        return source.build(wanted, progress)
+
+    def configured(wanted: Build, progress: Progress) -> Mapping[str, str]:
+        from ktrial.kernels import build as source
+
+        return source.configured(wanted, progress)
+
+    def cached(wanted: Build) -> Kernel | None:
+        from ktrial.kernels import build as source
+
+        return source.cached(wanted)
+
+    return Builder(build=build, configured=configured, cached=cached)
+
+
+def misconfigured(
+    builds: Mapping[str, Build], builder: Builder, tell: Callable[[str], Progress]
+) -> dict[str, KernelError]:
+    """The builds, by name, whose configuration is refused, with why. Nothing is compiled.
+
+    `tell`: who is told what is done for the kernel of that name.
+    """
+    refused = {}
+    for name, build in builds.items():
+        try:
+            if builder.cached(build) is None:
+                builder.configured(build, tell(name))
+        except KernelError as error:
+            refused[name] = error
+    return refused
+
+
+def numbered(progress: Progress, number: int, of: int) -> Progress:
+    """The same, which also tells which of several builds it is."""
+    if of < 2:
+        return progress
+
+    def told(what: str, done: int = 0, total: int = 0) -> None:
+        progress(f"build {number} of {of}: {what}", done, total)
+
+    return told

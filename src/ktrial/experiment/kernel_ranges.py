@@ -1,0 +1,107 @@
+"""`5.10..7.2`: which kernels a range of versions stands for, of those that are here or can be had."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ktrial import kernels
+from ktrial.analysis.history.errors import BadKernelRange, NoKernelInRange
+from ktrial.kernels import cache_directory, canonical_name
+from ktrial.kernels.progress import Progress
+from ktrial.kernels.providers.debian import available
+from ktrial.model.version_order import series, version_order
+
+_BETWEEN = ".."
+_FLAVOURS = {"cloud": "", "generic": ":generic", "rt": ":rt"}
+
+Named = Callable[[str], str]
+"""A kernel's name in the way the cache writes it. Raises BadKernelName."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Versions from one series to another, both with all that belongs to them."""
+
+    first: tuple[int, int]
+    last: tuple[int, int]
+
+    @classmethod
+    def of(cls, text: str) -> "Range":
+        """`5.10..7.2`; `..6.1` and `6.1..` are open. Raises BadKernelRange."""
+        begin, _, end = text.partition(_BETWEEN)
+        ends = []
+        for part, default in ((begin, (0, 0)), (end, (10**6, 0))):
+            found = series(part) if part.strip() else default
+            if found is None:
+                raise BadKernelRange(text=text, problem=f"{part.strip()} is no version")
+            ends.append(found)
+        if ends[0] > ends[1]:
+            raise BadKernelRange(text=text, problem="it ends before it begins")
+        return cls(*ends)
+
+    def holds(self, version: str) -> bool:
+        """Whether a release, or a kernel's name, lies in it."""
+        found = series(version)
+        return found is not None and self.first <= found <= self.last
+
+
+def is_range(text: str) -> bool:
+    """Whether this is a range, and no name."""
+    return _BETWEEN in text and "/" not in text
+
+
+def chosen(texts: Iterable[str], versions: Iterable[tuple[str, str]]) -> set[str]:
+    """Of kernels (name, release) those that ranges choose, and all that are named, measured or not.
+
+    Raises BadKernelRange.
+    """
+    wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    ranges = [Range.of(part) for part in wanted if is_range(part)]
+    known = dict(versions)
+    named = {
+        part if part in known else canonical_name(full_name(part)) for part in wanted if not is_range(part)
+    }
+    held = {name for name, release in known.items() if any(one.holds(release or name) for one in ranges)}
+    return named | held
+
+
+def full_name(text: str) -> str:
+    """`debian:6.12` for `6.12`; other names as they are."""
+    return f"debian:{text}" if text[:1].isdigit() else text
+
+
+def expanded(
+    texts: Iterable[str], named: Named, progress: Progress, *, fetch: bool = False, flavour: str = "cloud"
+) -> tuple[str, ...]:
+    """The kernels that ranges and names stand for, in the order of their versions; names stay where they are
+    given. With `fetch` one of each series that Debian has is taken too, else those in the cache.
+
+    Raises BadKernelRange, NoKernelInRange, BadKernelName; with `fetch` FetchFailed and others.
+    """
+    wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    found: dict[str, None] = {}
+    for part in wanted:
+        if is_range(part):
+            found |= dict.fromkeys(_in_range(part, progress, fetch=fetch, flavour=flavour))
+        else:
+            found[named(full_name(part))] = None
+    return tuple(found)
+
+
+def _in_range(text: str, progress: Progress, *, fetch: bool, flavour: str) -> Sequence[str]:
+    limits, ending = Range.of(text), _FLAVOURS[flavour]
+    names = {kernel.name for kernel in kernels.all_kernels() if _is_series(kernel.name, ending)}
+    if fetch:
+        lists = cache_directory() / "providers" / "debian"
+        known = available(f"debian:{text}", lists, flavour, progress)
+        numbers = [series(one.release) for one in known]
+        names |= {f"debian:{one[0]}.{one[1]}{ending}" for one in numbers if one}
+    fitting = sorted((name for name in names if limits.holds(name)), key=version_order)
+    if not fitting:
+        raise NoKernelInRange(text=text, where="Debian" if fetch else "the cache")
+    return fitting
+
+
+def _is_series(name: str, ending: str) -> bool:
+    """Whether it is a name like `debian:6.12`, which stands for a series, in this flavour."""
+    version = name.removeprefix("debian:").removesuffix(ending)
+    return name == f"debian:{version}{ending}" and version.replace(".", "", 1).isdigit()

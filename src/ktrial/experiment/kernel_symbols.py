@@ -1,0 +1,69 @@
+"""The symbols of a kernel that runs: kept with the kernel, or told by the guest. Each is asked for once."""
+
+import re
+import threading
+from dataclasses import dataclass
+
+from ktrial.kernels.image.symbols import kept_kallsyms, save_symbols
+from ktrial.machines import CountingTarget
+from ktrial.model.boot import Boot
+from ktrial.model.kernel import Kernel
+from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
+
+_FUNCTION = re.compile(r"^[89a-f][0-9a-f]{15} [tTwW] .*\n", re.MULTILINE)
+"""A function in the kernel's half of the address space: all that the plugin looks at."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """The symbols of one boot, or why there are none."""
+
+    text: str
+    """The functions in /proc/kallsyms; empty where there is none."""
+    problem: str = ""
+
+
+class KernelSymbols:
+    """Symbols by boot, for all trials of a run. May be asked from several threads."""
+
+    def __init__(self, *, wanted: bool = True) -> None:
+        """`wanted`: tell which function did what; without, a trial has its numbers alone, and sooner."""
+        self.wanted = wanted
+        self._known: dict[object, Known] = {}
+        self._lock = threading.Lock()
+
+    def of(self, target: CountingTarget, boot: Boot) -> Known:
+        """The symbols of the system that `target` is. Raises MachineError."""
+        if not self.wanted:
+            return Known("")
+        # Modules lie elsewhere in each boot; the image, without KASLR, is where it is.
+        key = boot if boot.modules else boot.kernel.image
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = _look_up(target, boot)
+            return self._known[key]
+
+
+def _look_up(target: CountingTarget, boot: Boot) -> Known:
+    try:
+        text = target.kallsyms() if boot.modules else _of_image(target, boot.kernel)
+    except NoSymbolsInGuest as error:
+        return Known("", str(error.facts["problem"]))
+    except GuestEnded as error:
+        return Known("", f"the guest ended while it was asked: {error.facts['reason']}")
+    functions = "".join(_FUNCTION.findall(text))
+    if not functions:
+        return Known("", "/proc/kallsyms names no function with an address")
+    return Known(functions)
+
+
+def _of_image(target: CountingTarget, kernel: Kernel) -> str:
+    kept = kept_kallsyms(kernel)
+    if kept:
+        return kept.read_text(encoding="ascii", errors="replace")
+    text = target.kallsyms()
+    try:
+        save_symbols(kernel, text)
+    except ValueError as error:
+        raise NoSymbolsInGuest(name=kernel.name, problem=str(error)) from None
+    return text

@@ -1,0 +1,127 @@
+"""Programs that watch workloads: each in a run of its own beside the one that counts, and what they cost.
+
+A monitor slows down what it watches. So a study's numbers come from runs without any, and each monitor has
+the same programs run once more: what it counted is the trial's, and by how much slower those programs were is
+what it costs. In every other block the watched runs come first, since one run may warm up what the next one
+finds.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ktrial import monitors
+from ktrial.errors import KtrialError
+from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.jobs import Job
+from ktrial.experiment.profile import own_results
+from ktrial.experiment.settings import SettingRefused, read_back
+from ktrial.machines import BootedTarget
+from ktrial.machines.errors import MachineError, MachineStopped
+from ktrial.model.monitor_overhead import Monitored
+from ktrial.model.study import Study
+from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.model.workload import Mode, Sample
+from ktrial.target import Run, Step, StepResult
+from ktrial.target.errors import GuestError
+from ktrial.target.monitor_errors import MonitorError
+from ktrial.workloads import CountsOperations
+from ktrial.workloads.errors import WorkloadError
+
+_FAILURES: tuple[type[Exception], ...] = (
+    *(GuestError, WorkloadError, MonitorError, MachineError),
+    *(SettingRefused, ValueError),
+)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What came of one workload's run under one monitor."""
+
+    monitor: str
+    program: str = ""
+    """Its version, and what it was asked for."""
+    samples: tuple[Sample, ...] = ()
+    counters: tuple[tuple[str, float], ...] = ()
+    operations: int = 0
+    """How many operations the watched programs did; 0: the workload does not know."""
+    warnings: tuple[DataWarning, ...] = ()
+
+    def deltas(self, operations: float) -> dict[str, float]:
+        """Counter → its rise for so many operations: a workload of fixed duration does fewer when watched."""
+        scale = operations / self.operations if operations and self.operations else 1.0
+        return {name: value * scale for name, value in self.counters}
+
+    def beside(self, alone: Iterable[Sample]) -> Iterator[Monitored]:
+        """The first metric that both runs have."""
+        watched = {sample.metric: sample.value for sample in self.samples}
+        for sample in alone:
+            if sample.metric in watched:
+                yield Monitored(
+                    monitor=self.monitor,
+                    workload=sample.workload,
+                    metric=sample.metric,
+                    direction=sample.direction,
+                    alone=sample.value,
+                    watched=watched[sample.metric],
+                )
+                return
+
+
+def check(study: Study) -> None:
+    """Raise MonitorUnusable where one that the study asks for cannot watch anything here."""
+    for name in study.machine.monitors:
+        monitors.beside()[name].prepare()
+
+
+def watched(target: BootedTarget, mode: Mode, job: Job, steps: Sequence[Step]) -> tuple[Watched, ...]:
+    """The job's programs once more for each of its monitors; `steps` are the workload's own.
+
+    What goes wrong is a warning: the trial has its numbers without. Raises what is no monitor's doing:
+    MachineStopped and HOST_PROBLEMS.
+    """
+    return tuple(_watched(target, mode, job, tuple(steps), name) for name in job.monitors)
+
+
+def _watched(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], name: str) -> Watched:
+    try:
+        return _run(target, mode, job, steps, name)
+    except _FAILURES as error:
+        if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
+            raise
+        text = error.message if isinstance(error, KtrialError) else str(error)
+        problem = f"{name} counted nothing of {job.label} in some trials: {text}"
+        warning = DataWarning(kind=WarningKind.COUNTERS_MISSING, text=problem)
+        return Watched(name, warnings=(warning,))
+
+
+def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], name: str) -> Watched:
+    monitor = monitors.beside()[name]
+    prepared = monitor.prepare()
+    writes = tuple(setting.step for setting in job.settings)
+    runs = tuple(
+        step.model_copy(update={"beside": (prepared.beside,)}) if isinstance(step, Run) else step
+        for step in steps
+    )
+    before = (*job.before, *job.preparation, *writes)
+    results = target.perform((*before, *runs, *job.after))
+    read_back(job.settings, own_results(results, len(before) - len(writes)))
+    own = own_results(results[: len(before) + len(runs)], len(before))
+    workload = job.workload
+    return Watched(
+        name,
+        program=prepared.program,
+        samples=workload.samples(job.use, mode, own),
+        counters=tuple(_counters(monitor, own).items()),
+        operations=workload.operations(job.use, own) if isinstance(workload, CountsOperations) else 0,
+        warnings=prepared.warnings,
+    )
+
+
+def _counters(monitor: monitors.BesideMonitor, results: tuple[StepResult, ...]) -> dict[str, float]:
+    """Summed over the rows of programs, each of which had the monitor started anew."""
+    totals: dict[str, float] = {}
+    for result in results:
+        if monitor.name in result.beside:
+            for name, rise in monitor.counted(result.beside[monitor.name]).items():
+                totals[name] = totals.get(name, 0.0) + rise
+    return totals

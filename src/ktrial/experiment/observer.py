@@ -1,0 +1,72 @@
+"""Who watches a run: progress and events, told as they happen. Nothing is printed here."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ktrial.errors import KtrialError
+from ktrial.model.boot import Boot
+from ktrial.model.comparison import Comparison
+from ktrial.model.design import Plan, PlannedTrial
+from ktrial.model.trial import Trial
+
+
+class Observer(Protocol):
+    """Told what a run does. Every method is called from the thread that called `run`."""
+
+    def study_planned(self, plan: Plan, finished: int) -> None:
+        """The trials are known; `finished` of them are in the store already and will not be run again."""
+
+    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+        """A kernel is being obtained; `done` and `total` are bytes, `total` is 0 where it is not known."""
+
+    def kernel_failed(self, name: str, error: KtrialError) -> None:
+        """A kernel could not be had; the study goes on without it."""
+
+    def preparing(self, boot: Boot, what: str) -> None:
+        """A system is being booted once for all of its trials: `booting`, `settling`…"""
+
+    def prepared(self, boot: Boot) -> None:
+        """The system is ready, or failed: its trials tell."""
+
+    def trial_started(self, planned: PlannedTrial) -> None:
+        """A trial starts."""
+
+    def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
+        """A trial ended and is stored; `finished` of `total` are. `seconds_left` is an estimate."""
+
+    def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
+        """A study in real time goes on: the next look is after `wanted` blocks. What is known so far."""
+
+    def stopping(self) -> None:
+        """Ctrl-C or SIGTERM: what is under way is being ended, what is finished is being stored."""
+
+
+class Silent:
+    """An Observer that does nothing; to be inherited from by one that wants a few of the events."""
+
+    def study_planned(self, plan: Plan, finished: int) -> None:
+        """See Observer."""
+
+    def kernel_progress(self, name: str, what: str, done: int, total: int) -> None:
+        """See Observer."""
+
+    def kernel_failed(self, name: str, error: KtrialError) -> None:
+        """See Observer."""
+
+    def preparing(self, boot: Boot, what: str) -> None:
+        """See Observer."""
+
+    def prepared(self, boot: Boot) -> None:
+        """See Observer."""
+
+    def trial_started(self, planned: PlannedTrial) -> None:
+        """See Observer."""
+
+    def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
+        """See Observer."""
+
+    def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
+        """See Observer."""
+
+    def stopping(self) -> None:
+        """See Observer."""

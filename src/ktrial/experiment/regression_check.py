@@ -1,0 +1,263 @@
+"""Is a kernel within the limit of a baseline? Measured in exact mode, decided by the exact verdict's rule.
+
+Beyond the limit means: the change for the worse is larger than the limit throughout its interval over the
+perturbations (`ktrial.stats.deterministic`). Where the limit lies inside that interval, nothing is decided.
+A change for the better is always within.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ktrial.analysis.attribution.decomposition import explain
+from ktrial.analysis.attribution.stored_profiles import profile_of
+from ktrial.analysis.check_errors import BaselineIncomparable, MachineFailedCheck
+from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
+from ktrial.analysis.missing_data import failures
+from ktrial.analysis.result import result
+from ktrial.experiment.baseline import QUESTION, Baseline, of_kernel
+from ktrial.experiment.single_kernel import FACTOR, Measurement, Runs, failed, kernel_factor, measure
+from ktrial.model.attribution import Explanation
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.design import Perturbation, Treatment
+from ktrial.model.kernel import Kernel
+from ktrial.model.profile import CycleModel
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.workload import STRING_BYTES, Direction, Mode, Sample, WorkloadUse
+from ktrial.stats.paired_perturbations import held_together
+from ktrial.store import Store
+
+DEFAULT_LIMIT = 0.01
+FLOOR = 0.002
+"""Irrelevant changes (the initial RAM disk's size, the guest's memory, the command line's length) moved no
+median by more than 0.16 %. A smaller limit is raised to this one: below it a change proves nothing."""
+_INSTRUCTIONS = "instructions"
+"""The unit of what counts instructions."""
+
+
+class Decision(StrEnum):
+    """What a check says about one metric, or about the kernel."""
+
+    WITHIN = "within"
+    BEYOND = "beyond"
+    UNDECIDED = "undecided"
+    """The limit lies inside the spread over the perturbations."""
+    NOT_RUN = "not-run"
+    """The kernel did not build or boot, or a workload failed on it."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric of one workload."""
+
+    comparison: Comparison
+    limit: float
+    decision: Decision
+    reason: str = ""
+    """Why it is undecided."""
+    secondary: bool = False
+    """Not the workload's first metric: its name goes with the workload's."""
+    explanation: Explanation | None = None
+    """What the difference is made of, where it is beyond and profiles were stored."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What came of a check."""
+
+    kernel: str
+    release: str
+    """`uname -r` of the kernel under test, with its commit where it was built from a git tree."""
+    baseline: str
+    decision: Decision
+    rows: tuple[Row, ...] = ()
+    problem: str = ""
+    """Why the kernel did not run, in one sentence."""
+    console: str = ""
+    """The end of the guest's console, where it did not run."""
+
+
+def check(
+    kernel: Kernel, baseline: Baseline, how: Measurement, limits: Mapping[str, float], runs: Runs
+) -> Check:
+    """Measure the kernel, and compare it with the baseline.
+
+    `limits`: the label of a workload's use → the largest change for the worse that is allowed.
+    Raises BaselineIncomparable, MachineFailedCheck, and what `session.run` raises.
+    """
+    baseline, tested = _comparable(kernel, baseline, how, runs)
+    labels = _labels(kernel, baseline)
+    about = (kernel.name, _release(kernel), labels[0])
+    if wrong := failed(tested):
+        problem = failures(wrong, tested.planned)
+        return Check(*about, Decision.NOT_RUN, problem=problem, console=wrong[0].console)
+    rows = tuple(
+        row
+        for use in how.workloads
+        for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, baseline.record, tested)
+    )
+    told = tuple(explained(row, baseline, tested, runs.store) for row in rows)
+    return Check(*about, worst(row.decision for row in rows), told)
+
+
+def worst(decisions: Iterable[Decision]) -> Decision:
+    """What the decisions about single metrics make together."""
+    found = set(decisions)
+    for decision in (Decision.BEYOND, Decision.UNDECIDED):
+        if decision in found:
+            return decision
+    return Decision.WITHIN
+
+
+def _comparable(
+    kernel: Kernel, baseline: Baseline, how: Measurement, runs: Runs
+) -> tuple[Baseline, StudyRecord]:
+    """Both measured, on one machine. What the store has from another machine is measured anew."""
+
+    def tested() -> StudyRecord:
+        record = measure("check", QUESTION, kernel, how, runs)
+        _check_machine(record)
+        return record
+
+    now = tested()
+    if _difference(baseline, now):
+        if baseline.origin:
+            runs.store.delete(baseline.record.id)
+            baseline = of_kernel(baseline.origin, how, runs)
+        if now.id != baseline.record.id:
+            runs.store.delete(now.id)
+            now = tested()
+    if problem := _difference(baseline, now):
+        names = " ".join(f"--workload '{use.label}'" for use in how.workloads)
+        raise BaselineIncomparable(
+            name=baseline.label, kernel=kernel.name, problem=problem, saved=baseline.kernel, workloads=names
+        )
+    return baseline, now
+
+
+def _check_machine(record: StudyRecord) -> None:
+    """Raise MachineFailedCheck where QEMU failed: that tells nothing about the kernel."""
+    for trial in failed(record):
+        if trial.outcome is Outcome.MACHINE_FAILED:
+            kernel = str(record.study.factors[0].baseline)
+            raise MachineFailedCheck(kernel=kernel, problem=trial.reason)
+
+
+def _difference(baseline: Baseline, tested: StudyRecord) -> str:
+    """Why the two must not be compared; empty where they may, or where there is nothing to compare."""
+    sides = (baseline.record.trials, tested.trials)
+    return (
+        kernel_difference(baseline.record.trials)
+        or machine_difference(*sides)
+        or next(filter(None, map(mode_difference, _modes(sides))), "")
+    )
+
+
+def _modes(sides: Iterable[tuple[Trial, ...]]) -> Iterable[set[Mode]]:
+    """The modes that each metric of each workload was measured in."""
+    found: dict[tuple[str, str], set[Mode]] = {}
+    for sample in (sample for side in sides for trial in side for sample in trial.samples):
+        found.setdefault((sample.workload, sample.metric), set()).add(sample.mode)
+    return found.values()
+
+
+def _labels(kernel: Kernel, baseline: Baseline) -> tuple[str, str]:
+    """What the two are called beside each other: never the same."""
+    before = f"baseline {baseline.label}" if baseline.saved else baseline.label
+    return before, kernel.name if kernel.name != before else f"{kernel.name} (now)"
+
+
+def _release(kernel: Kernel) -> str:
+    version = kernel.origin.version if kernel.origin.provider == "source" else ""
+    return f"{kernel.release}, {version}" if version else kernel.release
+
+
+def rows_of(
+    use: WorkloadUse, limit: float, labels: tuple[str, str], baseline: StudyRecord, tested: StudyRecord
+) -> list[Row]:
+    """One row a metric of the workload, by the same rule as in any study of two kernels."""
+    margin = max(limit, FLOOR)
+    study = tested.study.model_copy(
+        update={"factors": (kernel_factor(*labels),), "workloads": (use,), "margin": margin}
+    )
+    before = _relabelled(baseline.trials, labels[0])
+    after = _relabelled(tested.trials, labels[1])
+    compared = result(study, (*before, *after)).comparisons
+    rows = [
+        decided_by_weight(one, margin, before, after)
+        if one.metric == STRING_BYTES.name
+        else decided(one, margin)
+        for one in compared
+    ]
+    return [replace(row, secondary=place > 0) for place, row in enumerate(rows)]
+
+
+def _relabelled(trials: Iterable[Trial], label: str) -> list[Trial]:
+    treatment = Treatment(levels={FACTOR: label})
+    return [
+        trial.model_copy(update={"planned": trial.planned.model_copy(update={"treatment": treatment})})
+        for trial in trials
+    ]
+
+
+def decided(comparison: Comparison, limit: float) -> Row:
+    """The row of a comparison whose margin was the limit: only the side of the worse counts."""
+    if comparison.verdict is Verdict.WORSE:
+        return Row(comparison, limit, Decision.BEYOND)
+    if comparison.verdict in {Verdict.BETTER, Verdict.EQUIVALENT} or _harm(comparison) <= 1 + limit:
+        return Row(comparison, limit, Decision.WITHIN)
+    return Row(comparison, limit, Decision.UNDECIDED, comparison.reason or "the data do not decide")
+
+
+def _harm(comparison: Comparison) -> float:
+    """The far end of the interval on the side of the worse, as a ratio above 1."""
+    low, high = comparison.low, comparison.high
+    if low is None or high is None:
+        return float("inf")
+    return high if comparison.direction is Direction.LOWER else 1 / low if low else float("inf")
+
+
+def decided_by_weight(comparison: Comparison, limit: float, before: list[Trial], after: list[Trial]) -> Row:
+    """Bytes weigh as in the cycle model (32 an instruction), against the baseline's instructions.
+
+    Their own ratio says little: from 8 bytes to 16 is +100 %, and nothing beside 10000 instructions.
+    """
+    label = comparison.workload
+    instructions = _values(before, label, lambda sample: sample.unit == _INSTRUCTIONS)
+    below, above = (
+        _values(side, label, lambda sample: sample.metric == STRING_BYTES.name) for side in (before, after)
+    )
+    if not (instructions and below and above):
+        return Row(comparison, limit, Decision.UNDECIDED, comparison.reason or "there are no numbers")
+    cost = CycleModel().string_byte
+    more = [(after - before) * cost for before, after in held_together(below, above)]
+    if min(more) > limit * max(instructions.values()):
+        return Row(comparison, limit, Decision.BEYOND)
+    if max(more) <= limit * min(instructions.values()):
+        return Row(comparison, limit, Decision.WITHIN)
+    return Row(
+        comparison, limit, Decision.UNDECIDED, "the limit lies inside the spread over the perturbations"
+    )
+
+
+def _values(
+    trials: list[Trial], workload: str, chosen: Callable[[Sample], bool]
+) -> dict[Perturbation, float]:
+    return {
+        trial.planned.perturbation: sample.value
+        for trial in trials
+        for sample in trial.samples
+        if sample.workload == workload and chosen(sample)
+    }
+
+
+def explained(row: Row, baseline: Baseline, tested: StudyRecord, store: Store) -> Row:
+    """The row, with what its difference is made of, where it is beyond and the plugin counted both sides."""
+    if row.decision is not Decision.BEYOND or row.comparison.mode is not Mode.EXACT_PLUGIN:
+        return row
+    records = (baseline.record, tested)
+    before, after = (
+        profile_of(store, one, one.trials[0].planned.treatment, row.comparison.workload) for one in records
+    )
+    return replace(row, explanation=explain(before, after)) if before and after else row

@@ -1,0 +1,328 @@
+"""Run a study: plan, skip what is finished, obtain kernels, prepare, run trials at once, store, resume."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ktrial import machines
+from ktrial.analysis import interim, kernel_confounds
+from ktrial.analysis.result import metrics_of, record, result
+from ktrial.errors import Interrupted, KtrialError
+from ktrial.experiment import monitored_runs
+from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.interruption import Interruption
+from ktrial.experiment.jobs import Job, check_workloads, jobs_of
+from ktrial.experiment.kernel_builds import misconfigured, numbered
+from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.resources import Sources, the_real_ones
+from ktrial.experiment.running_kernel import sources_for
+from ktrial.experiment.trial_recorder import without_running
+from ktrial.experiment.workers import (
+    Broken,
+    Ended,
+    Event,
+    Prepared,
+    Preparing,
+    Started,
+    StopAsked,
+    Workers,
+    trials_at_once,
+)
+from ktrial.kernels import Progress
+from ktrial.kernels.errors import ImageError, KernelError
+from ktrial.machines import CountingMachine, Machine
+from ktrial.model.design import Plan, PlannedTrial, Treatment
+from ktrial.model.kernel import Kernel
+from ktrial.model.kernel_build import Build
+from ktrial.model.plan import plan as plan_of
+from ktrial.model.study import Study
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.treatment_kernel import builds_of, kernel_name, kernel_names
+from ktrial.model.trial import Outcome, Trial
+from ktrial.store import Store
+
+TRIED_AGAIN = frozenset({Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL, Outcome.MACHINE_FAILED})
+"""Outcomes that tell of this host or of a file, not of a treatment: the next run tries those trials again."""
+
+
+def run(
+    study: Study,
+    *,
+    store: Store,
+    machine: Machine | None = None,
+    observer: Observer | None = None,
+    jobs: int | None = None,
+    retry_failed: bool = False,
+    sources: Sources | None = None,
+    until: int | None = None,
+) -> StudyRecord:
+    """Run all trials of the study that are not in the store yet, and return the study with its result.
+
+    `machine`: what to run them on, instead of the one that the study names. `jobs`: how many trials at once;
+    as many as there are cores where load does not change the numbers, and one elsewhere, whatever is asked.
+    `retry_failed`: run trials again that ended with another outcome than `completed`. `until`: in real time,
+    run so many blocks, whatever they say, instead of stopping by the study's own rule.
+
+    A kernel that cannot be had, or that fails, is the outcome of its trials; the study goes on. If none of
+    the kernels can be had, the first one's KernelError is raised. Raises Interrupted after Ctrl-C, SIGTERM
+    and SIGHUP (what is finished is stored), StoreError, MachineError and others that say something about this
+    host (a missing QEMU, a full disk), WorkloadError.
+    """
+    machine = machine or _machine(study)
+    observer = observer or Silent()
+    sources = sources_for(machine, sources or the_real_ones())
+    session = (_TimedSession if study.timing else _Session)(
+        study, store, machine, observer, sources, retry_failed
+    )
+    session.until = until
+    with Interruption() as interruption:
+        try:
+            machine.check()
+            check_workloads(study, session.sources)
+            monitored_runs.check(study)
+            session.run(interruption, trials_at_once(machine, jobs))
+        except KeyboardInterrupt:
+            raise session.interrupted() from None
+        kernel_confounds.remember(store, session.study_id, study, session.kernels)
+    return record(store, session.study_id)
+
+
+@dataclass
+class _Session:
+    study: Study
+    store: Store
+    machine: Machine
+    observer: Observer
+    sources: Sources
+    retry_failed: bool
+    study_id: int = 0
+    plan: Plan = field(init=False)
+    done: set[str] = field(default_factory=set)
+    """Keys of the trials that are not run (again)."""
+    kernels: dict[str, Kernel | KernelError] = field(default_factory=dict)
+    total: int = 0
+    """How many trials there will be."""
+    seconds: list[float] = field(default_factory=list)
+    at_once: int = 1
+    until: int | None = None
+    """In real time: how many blocks are asked for; None: as many as it takes."""
+
+    def __post_init__(self) -> None:
+        self.plan = plan_of(self.study)
+        self.total = len(self.plan.trials)
+
+    @property
+    def replaced(self) -> frozenset[Outcome]:
+        """Outcomes of stored trials that are run again."""
+        return frozenset(Outcome) - {Outcome.COMPLETED} if self.retry_failed else TRIED_AGAIN
+
+    @property
+    def finished(self) -> int:
+        """How many trials are in the store, and stay there."""
+        return len(self.done)
+
+    def run(self, interruption: Interruption, at_once: int) -> None:
+        """Run what is missing."""
+        self._begin(at_once)
+        self._run_missing(interruption, self.plan.trials)
+
+    def _begin(self, at_once: int) -> None:
+        self.at_once = at_once
+        self.study_id = self.store.study(self.study)
+        self.done = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
+        self.observer.study_planned(self.plan, self.finished)
+
+    def _run_missing(self, interruption: Interruption, wanted: Iterable[PlannedTrial]) -> None:
+        missing = [planned for planned in wanted if planned.key not in self.done]
+        if missing:
+            ready, jobs = self._ready(missing)
+            self._run_trials(interruption, ready, jobs)
+
+    def interrupted(self) -> Interrupted:
+        """The error that ends an interrupted run."""
+        what = f"{self.finished} of {self.total} trials are stored, nothing of them is lost"
+        return Interrupted(what=what, resume="run the same command again: it goes on from there")
+
+    def _ready(self, missing: list[PlannedTrial]) -> tuple[list[PlannedTrial], dict[str, tuple[Job, ...]]]:
+        """The trials that can be run, with what each treatment does; the others are stored with why not."""
+        kernels = self._kernels(missing)
+        jobs: dict[str, tuple[Job, ...]] = {}
+        failed: dict[str, KtrialError] = {}
+        for treatment in _treatments(missing):
+            name = kernel_name(self.study, treatment)
+            try:
+                found = kernels[name]
+                if isinstance(found, KernelError):
+                    raise found
+                jobs[treatment.key] = jobs_of(self.study, treatment, found, self.sources)
+            except KernelError as error:
+                _raise_host_problem(error)
+                failed[treatment.key] = error
+        for planned in missing:
+            if reason := failed.get(planned.treatment.key):
+                self._store(_not_had(planned, reason, kernel_name(self.study, planned.treatment)))
+        return [planned for planned in missing if planned.treatment.key in jobs], jobs
+
+    def _kernels(self, missing: list[PlannedTrial]) -> dict[str, Kernel | KernelError]:
+        """Every kernel that is needed, by name, or why it cannot be had.
+
+        Raises where none can, and where a build fails without which nothing is compared.
+        """
+        found, treatments = self.kernels, [planned.treatment for planned in missing]
+        baseline = kernel_name(self.study, self.plan.baseline)
+        names = [name for name in kernel_names(self.study, treatments) if name not in found]
+        # The baseline's first: if it fails, the others need not be built.
+        names.sort(key=lambda name: name != baseline)
+        described = builds_of(self.study, treatments)
+        builds = {name: described[name] for name in names if name in described}
+        for name, error in misconfigured(builds, self.sources.builder, self._teller).items():
+            self._not_had(name, error)
+        self._raise_hopeless(builds)
+        for name in names:
+            if name not in found:
+                try:
+                    found[name] = self._kernel(name, builds)
+                except KernelError as error:
+                    self._not_had(name, error)
+                    self._raise_hopeless(builds)
+        errors = [one for one in found.values() if isinstance(one, KernelError)]
+        if errors and len(errors) == len(found) and not self.finished:
+            raise errors[0]
+        return found
+
+    def _kernel(self, name: str, builds: dict[str, Build]) -> Kernel:
+        if name not in builds:
+            return self.sources.obtain(name, self._teller(name))
+        progress = numbered(self._teller(name), list(builds).index(name) + 1, len(builds))
+        return self.sources.builder.build(builds[name], progress)
+
+    def _teller(self, name: str) -> Progress:
+        def progress(what: str, done: int = 0, total: int = 0) -> None:
+            self.observer.kernel_progress(name, what, done, total)
+
+        return progress
+
+    def _not_had(self, name: str, error: KernelError) -> None:
+        _raise_host_problem(error)
+        self.kernels[name] = error
+        self.observer.kernel_failed(name, error)
+
+    def _raise_hopeless(self, builds: Iterable[str]) -> None:
+        """Compiling takes minutes: not for a study in which no treatment is left to compare."""
+        errors = {name: one for name in builds if isinstance(one := self.kernels.get(name), KernelError)}
+        if not errors or self.finished:
+            return
+        baseline, *others = (kernel_name(self.study, one) for one in self.plan.treatments)
+        if baseline in errors:
+            raise errors[baseline]
+        if errors.keys() >= set(others):
+            raise next(iter(errors.values()))
+
+    def _run_trials(
+        self, interruption: Interruption, trials: list[PlannedTrial], jobs: dict[str, tuple[Job, ...]]
+    ) -> None:
+        workers = Workers(self.machine, self.at_once)
+        interruption.tell(lambda: workers.events.put(StopAsked()))
+        awaited = len(trials)
+        try:
+            workers.begin(trials, jobs)
+            while awaited:
+                event = workers.events.get()
+                self._handle(event)
+                awaited -= isinstance(event, Ended)
+        except BaseException:
+            self.observer.stopping()
+            for trial in workers.stop():
+                self._store(trial)
+            raise
+        workers.close()
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case Preparing(boot, what):
+                self.observer.preparing(boot, what)
+            case Prepared(boot):
+                self.observer.prepared(boot)
+            case Started(planned):
+                self.observer.trial_started(planned)
+            case Ended(trial, stored):
+                self.seconds.append(trial.seconds)
+                try:
+                    self._store(trial)
+                finally:
+                    stored.set()
+            case Broken(error):
+                raise error
+            case StopAsked():
+                raise KeyboardInterrupt
+
+    def _store(self, trial: Trial) -> None:
+        self.store.add_trial(self.study_id, trial, replaces=self.replaced)
+        self.done.add(trial.planned.key)
+        self.observer.trial_finished(trial, self.finished, self.total, self._seconds_left())
+
+    def _seconds_left(self) -> float | None:
+        if not self.seconds:
+            return None
+        mean = sum(self.seconds) / len(self.seconds)
+        return mean * (self.total - self.finished) / self.at_once
+
+
+class _TimedSession(_Session):
+    """Blocks, one after another, for as long as a verdict is open."""
+
+    def run(self, interruption: Interruption, at_once: int) -> None:
+        """Run blocks up to the next look, look, and so on."""
+        self._begin(at_once)
+        trials = self._stored()
+        while wanted := self._wanted(trials):
+            self._tell(trials, wanted)
+            block = interim.whole_blocks(self.study, trials)
+            self._run_missing(interruption, self._planned(trials, block))
+            trials = self._stored()
+
+    def _wanted(self, trials: Sequence[Trial]) -> int | None:
+        if self.until is None:
+            return interim.blocks_wanted(self.study, trials, metrics_of(self.study, trials))
+        # None can end while a treatment has no chance to.
+        if len(interim.given_up(self.study, trials)) == len(self.plan.treatments):
+            return None
+        return self.until if interim.whole_blocks(self.study, trials) < self.until else None
+
+    def _stored(self) -> tuple[Trial, ...]:
+        return self.store.trials(self.study_id)
+
+    def _planned(self, trials: Sequence[Trial], block: int) -> list[PlannedTrial]:
+        """The trials of the blocks up to this one; of a treatment that was given up there are no more."""
+        lost = interim.given_up(self.study, trials)
+        return [
+            planned
+            for planned in self.plan.trials
+            if planned.block <= block and planned.treatment.key not in lost
+        ]
+
+    def _tell(self, trials: Sequence[Trial], wanted: int) -> None:
+        blocks = interim.whole_blocks(self.study, trials)
+        self.total = max(wanted * len(self.plan.treatments), self.finished)
+        comparisons = result(self.study, trials).comparisons if blocks else ()
+        self.observer.blocks_wanted(blocks, wanted, comparisons)
+
+
+def _machine(study: Study) -> Machine:
+    machine = machines.find(study.machine.kind)
+    if isinstance(machine, CountingMachine):
+        machine.count_by(study.machine.count)
+    return machine
+
+
+def _treatments(trials: list[PlannedTrial]) -> list[Treatment]:
+    return list({planned.treatment.key: planned.treatment for planned in trials}.values())
+
+
+def _not_had(planned: PlannedTrial, error: KtrialError, kernel: str) -> Trial:
+    outcome = Outcome.NOT_A_KERNEL if isinstance(error, ImageError) else Outcome.KERNEL_MISSING
+    return without_running(planned, outcome, str(error), kernel)
+
+
+def _raise_host_problem(error: KtrialError) -> None:
+    if isinstance(error, HOST_PROBLEMS):
+        raise error

@@ -1,0 +1,144 @@
+"""What is known of a trial while it runs, and what becomes of it at its end."""
+
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from ktrial import __version__
+from ktrial.errors import KtrialError
+from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.settings import SettingRefused
+from ktrial.experiment.trial_warnings import machine_warnings
+from ktrial.machines.errors import MachineStopped
+from ktrial.model.boot import MachineIdentity
+from ktrial.model.design import PlannedTrial
+from ktrial.model.environment import Environment
+from ktrial.model.kernel import Kernel
+from ktrial.model.kernel_profile import Profile
+from ktrial.model.monitor_overhead import Monitored
+from ktrial.model.time_series import Sampled
+from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
+from ktrial.model.warnings import DataWarning
+from ktrial.model.workload import Sample
+from ktrial.target.errors import GuestEnded
+from ktrial.workloads.errors import WorkloadError
+
+LONGEST_CONSOLE = 64 * 1024
+"""Characters of the console, its end, that are kept of a trial that failed."""
+
+
+@dataclass
+class Notes:
+    """What is known so far about the trial under way."""
+
+    planned: PlannedTrial
+    symbols: KernelSymbols
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    clock: float = field(default_factory=time.monotonic)
+    kernel: Kernel | None = None
+    identity: MachineIdentity | None = None
+    outcome: Outcome = Outcome.COMPLETED
+    reason: str = ""
+    console: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    samples: list[Sample] = field(default_factory=list)
+    counters: list[CounterDelta] = field(default_factory=list)
+    profiles: list[Profile] = field(default_factory=list)
+    sampled: list[Sampled] = field(default_factory=list)
+    warnings: list[DataWarning] = field(default_factory=list)
+    programs: dict[str, str] = field(default_factory=dict)
+    monitored: list[Monitored] = field(default_factory=list)
+    environment: Environment | None = None
+
+    def failed(self, error: KtrialError | SettingRefused, workload: str = "") -> None:
+        """Note the first failure; host problems and the end of the machine are raised instead."""
+        if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
+            raise error
+        if self.outcome is not Outcome.COMPLETED:
+            return
+        self.outcome = _outcome(error)
+        self.reason = f"{workload}: {_reason(error)}" if workload else _reason(error)
+        if isinstance(error, KtrialError):
+            self.console = str(error.facts.get("console", ""))[-LONGEST_CONSOLE:]
+
+    def trial(self) -> Trial:
+        """The trial, ended now."""
+        valid = self.outcome is not Outcome.REFUSED
+        return Trial(
+            planned=self.planned,
+            outcome=self.outcome,
+            reason=self.reason,
+            samples=tuple(self.samples) if valid else (),
+            counters=tuple(self.counters) if valid else (),
+            profiles=tuple(self.profiles) if valid else (),
+            sampled=tuple(self.sampled) if valid else (),
+            settings=self.settings,
+            warnings=(*machine_warnings(self.identity, self.kernel), *dict.fromkeys(self.warnings)),
+            console=self.console,
+            provenance=_provenance(self.kernel, self.identity).model_copy(
+                update={
+                    "programs": self.programs,
+                    "environment": self.environment,
+                    "monitored": tuple(self.monitored) if valid else (),
+                }
+            ),
+            started=self.started,
+            seconds=time.monotonic() - self.clock,
+        )
+
+
+def without_running(planned: PlannedTrial, outcome: Outcome, reason: str, kernel: str) -> Trial:
+    """The trial of a treatment that could not even be tried, because its kernel could not be had."""
+    return Trial(
+        planned=planned,
+        outcome=outcome,
+        reason=reason,
+        provenance=Provenance(kernel=kernel, ktrial=__version__),
+        started=datetime.now(UTC),
+        seconds=0.0,
+    )
+
+
+def _outcome(error: Exception) -> Outcome:
+    if isinstance(error, SettingRefused):
+        return Outcome.REFUSED
+    if isinstance(error, GuestEnded):
+        return Outcome(str(error.facts["outcome"]))
+    if isinstance(error, WorkloadError):
+        return Outcome.WORKLOAD_FAILED
+    return Outcome.MACHINE_FAILED
+
+
+def _reason(error: Exception) -> str:
+    return str(error.facts["reason"]) if isinstance(error, GuestEnded) else str(error)
+
+
+def _provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Provenance:
+    known: dict[str, object] = {"ktrial": __version__}
+    if kernel:
+        known |= {
+            "kernel": kernel.name,
+            "kernel_release": kernel.release,
+            "kernel_package": f"{kernel.origin.source} {kernel.origin.version}".strip(),
+            "kernel_compiler": kernel.origin.compiler,
+            "kernel_digest": kernel.digest,
+            "config_digest": kernel.config_digest,
+        }
+    if identity:
+        known |= {
+            "machine": identity.machine,
+            "qemu": identity.qemu,
+            "cpu_model": identity.cpu_model,
+            "command_line": identity.command_line,
+            "machine_arguments": identity.arguments,
+            "agent_digest": identity.agent_digest,
+            "seed": identity.seed,
+            "snapshot": identity.snapshot or _without_snapshot(identity),
+        }
+    return Provenance.model_validate(known)
+
+
+def _without_snapshot(identity: MachineIdentity) -> str:
+    """Machines in real time have none."""
+    return f"plain boot: {identity.plain_boot_reason}" if identity.plain_boot_reason else ""

@@ -1,0 +1,158 @@
+"""Prepares systems and runs trials, several at once; tells what happens as events, read by one thread."""
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+
+from ktrial.errors import KtrialError
+from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.jobs import Job
+from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.trial import run_trial
+from ktrial.machines import Machine
+from ktrial.machines.errors import MachineStopped
+from ktrial.model.boot import Boot
+from ktrial.model.design import PlannedTrial
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.workload import Mode
+
+_GLANCE_SECONDS = 0.05
+_LOAD_DOES_NOT_MATTER = {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """A system is being prepared; `what` says what is being done."""
+
+    boot: Boot
+    what: str
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A system is ready, or will fail all its trials."""
+
+    boot: Boot
+
+
+@dataclass(frozen=True)
+class Started:
+    """A trial started."""
+
+    planned: PlannedTrial
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A trial ended. Its thread goes on when `stored` is set: no more can be lost than is under way."""
+
+    trial: Trial
+    stored: threading.Event = field(default_factory=threading.Event)
+
+
+@dataclass(frozen=True)
+class Broken:
+    """Something went wrong that is no trial's outcome: the run cannot go on."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class StopAsked:
+    """Ctrl-C or SIGTERM."""
+
+
+Event = Preparing | Prepared | Started | Ended | Broken | StopAsked
+
+
+def trials_at_once(machine: Machine, asked: int | None) -> int:
+    """As many as there are cores where load does not change the numbers, else one."""
+    if machine.mode not in _LOAD_DOES_NOT_MATTER:
+        return 1
+    return max(1, asked or len(os.sched_getaffinity(0)))
+
+
+class Workers:
+    """Threads that wait for the machine's guests. `events` is read by the thread that owns the store."""
+
+    def __init__(
+        self, machine: Machine, at_once: int, symbols: KernelSymbols | None = None, *, audited: bool = True
+    ) -> None:
+        """`symbols`: those known from earlier workers. `audited`: look at the host before each trial."""
+        self.events: SimpleQueue[Event] = SimpleQueue()
+        self._machine = machine
+        self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="trial")
+        self._preparations: dict[Boot, Future[KtrialError | None]] = {}
+        self._trials: list[Future[None]] = []
+        self._symbols = symbols or KernelSymbols()
+        self._audited = audited
+        self._stopped = False
+
+    def begin(self, trials: Sequence[PlannedTrial], jobs: Mapping[str, Sequence[Job]]) -> None:
+        """Hand everything over. `jobs` is by the treatments' keys.
+
+        Preparations come first in the pool's queue, so that a trial that waits for one waits for a thread
+        that works.
+        """
+        of_trials = [(planned, tuple(jobs[planned.treatment.key])) for planned in trials]
+        for boot in dict.fromkeys(job.boot for _, of_trial in of_trials for job in of_trial):
+            self._preparations[boot] = self._pool.submit(self._prepare, boot)
+        for planned, of_trial in of_trials:
+            self._trials.append(self._pool.submit(self._trial, planned, of_trial))
+
+    def stop(self) -> tuple[Trial, ...]:
+        """End everything that is under way; return the trials that had ended, but are not stored yet."""
+        ended = []
+        self._stopped = True
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._machine.stop()
+        while not (all(trial.done() for trial in self._trials) and self.events.empty()):
+            try:
+                event = self.events.get(timeout=_GLANCE_SECONDS)
+            except Empty:
+                continue
+            if isinstance(event, Ended):
+                event.stored.set()
+                ended.append(event.trial)
+        self._pool.shutdown(wait=True)
+        return tuple(ended)
+
+    def close(self) -> None:
+        """Wait for the threads, which have nothing left to do."""
+        self._pool.shutdown(wait=True)
+
+    def _prepare(self, boot: Boot) -> KtrialError | None:
+        """Return why the system fails, where that is an outcome of its trials."""
+        try:
+            self._machine.prepare(boot, lambda what: self.events.put(Preparing(boot, what)))
+        except KtrialError as error:
+            if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
+                self._broken(error)
+            return error
+        except BaseException as error:
+            self._broken(error)
+            raise
+        finally:
+            self.events.put(Prepared(boot))
+        return None
+
+    def _trial(self, planned: PlannedTrial, jobs: tuple[Job, ...]) -> None:
+        try:
+            boots = {job.boot for job in jobs}
+            failed = {boot: error for boot in boots if (error := self._preparations[boot].result())}
+            self.events.put(Started(planned))
+            trial = run_trial(self._machine, planned, jobs, failed, self._symbols, audited=self._audited)
+        except BaseException as error:
+            self._broken(error)
+            raise
+        # A guest that was ended by `stop` looks like a machine that failed.
+        if not (self._stopped and trial.outcome is Outcome.MACHINE_FAILED):
+            ended = Ended(trial)
+            self.events.put(ended)
+            ended.stored.wait()
+
+    def _broken(self, error: BaseException) -> None:
+        self.events.put(Broken(error))

@@ -1,0 +1,103 @@
+"""What verdicts, modes and outcomes are called, and what they mean, in the words of the design."""
+
+from typing import NamedTuple
+
+from ktrial.model.comparison import Verdict
+from ktrial.model.machine_agreement import Agreement
+from ktrial.model.trial import Outcome
+from ktrial.model.workload import Direction, Mode
+
+
+class VerdictWords(NamedTuple):
+    """How a verdict is shown: never by colour alone."""
+
+    symbol: str
+    word: str
+    meaning: str
+
+
+VERDICTS = {
+    Verdict.WORSE: VerdictWords(
+        "✗", "worse", "the change is for the worse, beyond the margin and the spread"
+    ),
+    Verdict.BETTER: VerdictWords(
+        "✓", "better", "the change is for the better, beyond the margin and the spread"
+    ),
+    Verdict.INCONCLUSIVE: VerdictWords("?", "inconclusive", "the data do not decide"),
+    Verdict.EQUIVALENT: VerdictWords(
+        "≈", "equivalent", "the change, with its spread, lies inside the margin"
+    ),
+}
+"""In the order in which they are counted: what needs attention first."""
+
+AGREEMENTS = {
+    Agreement.SAME: "the same on all machines",
+    Agreement.DIFFERS: "it depends on the machine",
+    Agreement.UNDECIDED: "undecided whether it depends on the machine",
+}
+
+DIRECTIONS = {Direction.LOWER: "lower is better", Direction.HIGHER: "higher is better"}
+
+MODE_NAMES = {
+    Mode.EXACT_CLOCK: "exact mode, instructions read from the guest’s clock",
+    Mode.EXACT_PLUGIN: "exact mode, instructions counted by the QEMU plugin",
+    Mode.TIMED: "timed mode",
+    Mode.EMULATED_TIME: "host time under emulation",
+}
+
+_EXACT = (
+    "Instructions, not time.",
+    "Exact mode measures the work the kernel does (instructions, and events such as faults, context "
+    "switches, pages read), not the time a given CPU takes for it. The kernel runs in QEMU with instruction "
+    "counting: nothing from outside reaches it, so that two runs give the same numbers to the last digit. "
+    "The interval is not noise: it is the spread over perturbations, changes that must not matter (layout of "
+    "the address space, size of the environment, start offset). Where they move both sides alike, it is the "
+    "spread of the ratios under the same perturbation; else that of both sides.",
+)
+
+MODES: dict[Mode, tuple[str, ...]] = {
+    Mode.EXACT_CLOCK: (
+        *_EXACT,
+        "These numbers are instructions read from the guest’s clock, on which one nanosecond is one "
+        "instruction. A string instruction (REP) counts once for each of its iterations.",
+    ),
+    Mode.EXACT_PLUGIN: (
+        *_EXACT,
+        "These numbers are counted by the QEMU plugin, by kernel function, inside the workload’s marks. "
+        "The CPU is shown as present-day ones are (ERMS, FSRM), and a string instruction (REP) counts once, "
+        "however many bytes it works on. Those bytes are a metric of their own, string-bytes: bytes an "
+        "operation that string instructions copied, cleared or compared. Fewer are better; a kernel that "
+        "copies in a loop instead has fewer of them and more instructions.",
+    ),
+    Mode.TIMED: (
+        "Real time, with real noise.",
+        "Timed mode measures on real hardware. The interval is a statistical one: it holds what noise leaves "
+        "undecided, over independent trials in randomised blocks.",
+    ),
+    Mode.EMULATED_TIME: (
+        "Host time under emulation.",
+        "The workload was timed while an emulator ran it. Such times say little about any hardware, and "
+        "change with whatever else the host does.",
+    ),
+}
+"""Mode → a headline and paragraphs."""
+
+WITHOUT_ERMS = (
+    "The guest’s CPU hides ERMS and FSRM, because the clock would count every byte of a string instruction. "
+    "Kernels from about 6.4 on then copy and clear memory in loops that present-day hardware never runs: "
+    "part of a change across 6.4 may be these loops."
+)
+"""Holds where the CPU model says `-erms` and the mode is exact-clock."""
+
+OUTCOMES = {
+    Outcome.COMPLETED: "completed",
+    Outcome.PANICKED: "the kernel panicked",
+    Outcome.HUNG: "the guest hung",
+    Outcome.NO_INIT: "the kernel found no init",
+    Outcome.NOT_A_KERNEL: "not a kernel",
+    Outcome.OUT_OF_MEMORY: "the guest ran out of memory",
+    Outcome.REFUSED: "a setting was refused",
+    Outcome.WORKLOAD_FAILED: "a workload failed",
+    Outcome.MACHINE_FAILED: "the machine failed",
+    Outcome.KERNEL_MISSING: "the kernel is not there",
+}

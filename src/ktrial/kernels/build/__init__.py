@@ -1,0 +1,37 @@
+"""Build kernels from source: by content (`build`), or in a directory that is kept for its source (`add`)."""
+
+from ktrial.kernels.build.build_request import DEFCONFIG, GUEST, Wanted, option_of, wanted
+from ktrial.kernels.build.build_spec import MAKE_VARIABLES, requested, variable_of
+from ktrial.kernels.build.build_trees import KeptTree, kept_trees
+from ktrial.kernels.build.builds import build, cached, configured, menu_of
+from ktrial.kernels.build.directory_build import add, build_directory, name_of
+from ktrial.kernels.build.recipes import aliases, check_alias, give_alias, recipe_of
+from ktrial.kernels.build.source_debian import debian_config, debian_source
+from ktrial.kernels.build.time_estimate import build_seconds
+
+__all__ = [
+    "DEFCONFIG",
+    "GUEST",
+    "MAKE_VARIABLES",
+    "KeptTree",
+    "Wanted",
+    "add",
+    "aliases",
+    "build",
+    "build_directory",
+    "build_seconds",
+    "cached",
+    "check_alias",
+    "configured",
+    "debian_config",
+    "debian_source",
+    "give_alias",
+    "kept_trees",
+    "menu_of",
+    "name_of",
+    "option_of",
+    "recipe_of",
+    "requested",
+    "variable_of",
+    "wanted",
+]

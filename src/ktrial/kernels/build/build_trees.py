@@ -1,0 +1,249 @@
+"""Build trees: a source and, right below it, make's O=; kept, so that the next build compiles little.
+
+<cache>/trees/<id>/source/          the source, its files hard links to the cache's own where that is possible
+                   source/build/    O=. There kbuild calls the source `..`, so that no command has the tree's
+                                    place in it, and ccache finds in it what another tree compiled
+                   tree.json        what it was last used for
+                   manifest.json    what source/ holds; pending.json: paths that are being written
+                   build.log        what make printed the last time
+<cache>/trees/<id>.lock
+
+A tree never moves: some of make's tools have its place in their dependencies. It is changed in place into the
+next kernel: files that differ are written anew, with a new time stamp also where an old content comes back.
+"""
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ktrial.kernels.build.manifest import Manifest, keep_manifest, kept_manifest
+from ktrial.kernels.build.patched_source import Source
+from ktrial.kernels.cache.atomic_write import write_atomically
+from ktrial.kernels.cache.cache import cache_directory, disk_usage
+from ktrial.kernels.cache.disk_space import require_space
+from ktrial.kernels.cache.locks import held, held_if_free
+from ktrial.kernels.kconfig.config import parse_config
+from ktrial.kernels.progress import Progress
+from ktrial.model.base import Model
+
+MOST_TREES = 4
+"""Kept at once; the one whose use is longest ago goes first."""
+MOST_BYTES = 20 << 30
+"""What all of them may hold together, products only: files of the source are links."""
+_MANY_OPTIONS, _MOST_OPTIONS = 200, 2000
+"""With more differences, a new tree is better: with ccache, which has what the old one holds; and without."""
+_MANY_FILES = 3000
+"""With more differences than that, hardly anything of a tree can be used again."""
+
+
+class TreeRecord(Model):
+    """What a build tree was last used for."""
+
+    format: int = 1
+    family: str
+    """The place that its source came from."""
+    base: str
+    """Digest of the source without patches."""
+    source: str
+    """Digest of the source with them."""
+    compiler: str
+    make: dict[str, str]
+    content: str
+    """Key of what was being built, also where it was not finished."""
+    finished: bool
+    kernel: str
+    """The name of the kernel that was built."""
+    used: datetime
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a tree is wanted for."""
+
+    source: Source
+    config: str
+    """The text of the final configuration."""
+    compiler: str
+    make: dict[str, str]
+    content: str
+    kernel: str
+
+    def record(self, *, finished: bool) -> TreeRecord:
+        """What a tree writes down about it."""
+        return TreeRecord(
+            family=self.source.family,
+            base=self.source.snapshot.manifest.digest,
+            source=self.source.manifest.digest,
+            compiler=self.compiler,
+            make=self.make,
+            content=self.content,
+            finished=finished,
+            kernel=self.kernel,
+            used=datetime.now(UTC).replace(microsecond=0),
+        )
+
+
+@dataclass(frozen=True)
+class BuildTree:
+    """One tree; held by whoever has it."""
+
+    home: Path
+
+    @property
+    def source(self) -> Path:
+        """The source."""
+        return self.home / "source"
+
+    @property
+    def build(self) -> Path:
+        """make's O=."""
+        return self.source / "build"
+
+    def record(self) -> TreeRecord | None:
+        """What it was last used for; None where it was never complete, or cannot be read."""
+        try:
+            return TreeRecord.model_validate_json((self.home / "tree.json").read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def write_record(self, need: Need, *, finished: bool) -> None:
+        """Write down what it is used for."""
+        write_atomically(self.home / "tree.json", need.record(finished=finished).model_dump_json())
+
+    def config(self) -> str:
+        """The configuration of its last build; empty where there is none."""
+        path = self.build / ".config"
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def fill(self, source: Source) -> frozenset[str]:
+        """Make source/ hold this source, and return which files were written.
+
+        Raises SourceChanged, OSError.
+        """
+        before = kept_manifest(self.home / "manifest.json")
+        wanted = source.manifest
+        if before is None:
+            shutil.rmtree(self.home, ignore_errors=True)
+            self.source.mkdir(parents=True)
+            source.write(self.source, wanted.files, anew=False)
+            self.build.mkdir()
+            keep_manifest(wanted, self.home / "manifest.json")
+            return frozenset(wanted.files)
+        # What a killed process was writing may hold the old content or the new one.
+        pending = self.home / "pending.json"
+        unsure = set(json.loads(pending.read_bytes())) if pending.exists() else set()
+        if paths := unsure.union(wanted.differing(before)):
+            write_atomically(pending, json.dumps(sorted(paths)))
+            source.write(self.source, paths, anew=True)
+            keep_manifest(wanted, self.home / "manifest.json")
+            pending.unlink()
+        return frozenset(paths)
+
+
+@dataclass(frozen=True)
+class KeptTree:
+    """A tree, for people."""
+
+    kernel: str
+    used: datetime
+    size: int
+    """Bytes that it holds beside the source."""
+
+
+@contextmanager
+def taken(need: Need, room: int, progress: Progress) -> Iterator[tuple[BuildTree, bool]]:
+    """Hold the nearest tree that nobody uses, or a new one; whether it is a near one comes with it.
+
+    `room`: bytes that a build from nothing needs. Raises NoSpace.
+    """
+    home = _directory()
+    home.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        with held(home / "choosing.lock", progress, "waiting for another ktrial that chooses a build tree"):
+            for tree in _by_nearness(need):
+                if stack.enter_context(held_if_free(_lock(tree))) and tree.record() is not None:
+                    yield_tree, near = tree, True
+                    break
+            else:
+                _make_room()
+                require_space(home, room)
+                yield_tree, near = BuildTree(home / uuid.uuid4().hex[:12]), False
+                stack.enter_context(held(_lock(yield_tree), progress, ""))
+        yield yield_tree, near
+
+
+def kept_trees() -> tuple[KeptTree, ...]:
+    """The trees that are kept, the one that was used last first."""
+    found = [(tree, record) for tree in _trees() if (record := tree.record()) is not None]
+    found.sort(key=lambda pair: pair[1].used, reverse=True)
+    return tuple(KeptTree(record.kernel, record.used, disk_usage(tree.build)) for tree, record in found)
+
+
+def distance(need: Need, tree: BuildTree) -> tuple[int, int] | None:
+    """How far a tree is from what is wanted: the kind of difference, then its size; None: too far."""
+    record = tree.record()
+    if record is None or record.compiler != need.compiler or record.make != need.make:
+        return None
+    if record.content == need.content:
+        return 0, 0
+    options = differing_options(tree.config(), need.config)
+    if options > (_MANY_OPTIONS if shutil.which("ccache") else _MOST_OPTIONS):
+        return None
+    if record.source == need.source.manifest.digest:
+        return 1, options
+    files = _files_differing(need.source.manifest, tree)
+    if record.family != need.source.family or files > _MANY_FILES:
+        return None
+    return (2 if record.base == need.source.snapshot.manifest.digest else 3), files + options
+
+
+def differing_options(one: str, other: str) -> int:
+    """How many options two configurations do not have in common."""
+    return len(set(parse_config(one).items()) ^ set(parse_config(other).items()))
+
+
+def _files_differing(wanted: Manifest, tree: BuildTree) -> int:
+    there = kept_manifest(tree.home / "manifest.json")
+    return len(wanted.differing(there)) if there is not None else len(wanted.files)
+
+
+def _by_nearness(need: Need) -> list[BuildTree]:
+    found = [(away, tree.home.name, tree) for tree in _trees() if (away := distance(need, tree)) is not None]
+    return [tree for _, _, tree in sorted(found, key=lambda one: one[:2])]
+
+
+def _make_room() -> None:
+    """Delete trees that were never whole, then the oldest, until one more may come; none in use."""
+    trees = sorted(_trees(), key=_age_key)
+    sizes = {tree.home: disk_usage(tree.build) if tree.build.exists() else 0 for tree in trees}
+    for tree in trees:
+        if tree.record() is not None and len(sizes) < MOST_TREES and sum(sizes.values()) < MOST_BYTES:
+            continue
+        with held_if_free(_lock(tree)) as free:
+            if free:
+                shutil.rmtree(tree.home, ignore_errors=True)
+                sizes.pop(tree.home)
+
+
+def _age_key(tree: BuildTree) -> tuple[bool, datetime]:
+    record = tree.record()
+    return record is not None, record.used if record else datetime.min.replace(tzinfo=UTC)
+
+
+def _trees() -> list[BuildTree]:
+    return [BuildTree(path) for path in sorted(_directory().glob("*/")) if (path / "source").is_dir()]
+
+
+def _lock(tree: BuildTree) -> Path:
+    return tree.home.with_name(f"{tree.home.name}.lock")
+
+
+def _directory() -> Path:
+    return cache_directory() / "trees"

@@ -1,0 +1,278 @@
+"""Build kernels by content: the same source, patches, configuration, flags and compiler are built once."""
+
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ktrial.kernels.build import resolved_config as resolving
+from ktrial.kernels.build.build_trees import BuildTree, Need, taken
+from ktrial.kernels.build.compiler import Compiler, compiler_of
+from ktrial.kernels.build.concurrency import slot
+from ktrial.kernels.build.configuration import shipped_text
+from ktrial.kernels.build.errors import BuildFailed, NoRecipe
+from ktrial.kernels.build.incremental import files_compiled, files_touched
+from ktrial.kernels.build.make import Make, check_tools, jobs
+from ktrial.kernels.build.patched_source import Source, source_of
+from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, recipe_of, recipes
+from ktrial.kernels.build.source_tree import tree_in
+from ktrial.kernels.build.sources import Snapshot, snapshot_of
+from ktrial.kernels.build.time_estimate import expected_files, remember_build, remember_files
+from ktrial.kernels.cache.cache import Cache, cache_directory
+from ktrial.kernels.cache.disk_space import file_system_errors
+from ktrial.kernels.cache.locks import held
+from ktrial.kernels.cache.records import SYSTEM_MAP
+from ktrial.kernels.errors import CacheDamaged, KernelNotFound
+from ktrial.kernels.kconfig.config import parse_config
+from ktrial.kernels.progress import Progress, silent
+from ktrial.kernels.providers.protocol import Parts
+from ktrial.model.base import digest
+from ktrial.model.kconfig import Menus
+from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.kernel_build import Build
+
+_FORMAT = 1
+"""Part of every key: raised when ktrial builds in another way, so that another kernel comes out."""
+_BYTES_WITHOUT_MODULES = 500 << 20
+_BYTES_AN_OPTION = 3 << 20
+"""About what an option takes that is set, in a distribution's configuration without debugging information."""
+_FEW_OPTIONS = 1800
+_SIGNING = ("CONFIG_MODULE_SIG", "CONFIG_SYSTEM_TRUSTED_KEYRING")
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One build, with all that decides what comes out."""
+
+    wanted: Build
+    source: Source
+    compiler: Compiler
+    config: str
+    fingerprint: str
+
+    @property
+    def content(self) -> str:
+        """Key of what is compiled."""
+        asked = [_FORMAT, self.source.manifest.digest, self.config, self.wanted.make, self.compiler.shown]
+        return digest(asked)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The final configuration."""
+        return parse_config(self.config)
+
+
+def build(wanted: Build, progress: Progress = silent) -> Kernel:
+    """The kernel that is wanted, under its name in the cache; compiled where it is not there.
+
+    Raises BuildError and other KernelErrors: NotASource, SourceUnusable, BadPatch, PatchNotApplied,
+    OptionNotTaken, BuildToolsMissing, CompilerUnsuitable, BuildFailed, CacheFull.
+    """
+    cache = Cache()
+    with file_system_errors(cache.root):
+        if found := cached(wanted):
+            return found
+        with cache.adding(wanted.name, progress), cache.workspace() as workspace:
+            # Another process may have built it while this one waited.
+            if found := cached(wanted):
+                return found
+            parts = made(wanted, workspace, progress)
+            return _of(cache.store(wanted.name, parts, workspace, progress), wanted)
+
+
+def cached(wanted: Build) -> Kernel | None:
+    """The kernel, where it was built from just this source with this compiler; else None.
+
+    Raises what looking at the source raises.
+    """
+    recipe = recipe_of(wanted.name)
+    if recipe is None:
+        return None
+    with suppress(KernelNotFound, CacheDamaged):
+        kernel = Cache().kernel(wanted.name)
+        if _fingerprint(wanted, snapshot_of(wanted.source), compiler_of(wanted.make)) == recipe.fingerprint:
+            return _of(kernel, wanted)
+    return None
+
+
+def configured(wanted: Build, progress: Progress = silent) -> Mapping[str, str]:
+    """The final configuration, option → value; nothing is compiled. Raises as `build` does until then."""
+    with _job(wanted, progress) as job:
+        return job.options
+
+
+def menu_of(wanted: Build, progress: Progress = silent) -> Menus:
+    """What the source says about its options. Raises what looking at the source and its patches raises."""
+    with _scratch() as scratch:
+        return resolving.menus(source_of(wanted, scratch, progress), wanted, progress)
+
+
+def built_again(name: str, workspace: Path, progress: Progress) -> Parts:
+    """Build a kernel by the recipe that was kept of it. Raises NoRecipe, and as `build`."""
+    recipe = recipe_of(name)
+    if recipe is None:
+        raise NoRecipe(name=name, directory=name)
+    return made(recipe.build, workspace, progress)
+
+
+def made(wanted: Build, workspace: Path, progress: Progress) -> Parts:
+    """Build the kernel that is wanted; its parts are copied into `workspace`. Raises as `build`."""
+    with _job(wanted, progress) as job:
+        keys = cache_directory() / "trees" / "keys"
+        keys.mkdir(parents=True, exist_ok=True)
+        with held(
+            keys / f"{job.content[:32]}.lock", progress, "waiting for another ktrial that builds the same"
+        ):
+            parts = _same(job) or _compiled(job, workspace, progress)
+            keep(Recipe(build=wanted, fingerprint=job.fingerprint, content=job.content))
+        return parts
+
+
+@contextmanager
+def _job(wanted: Build, progress: Progress) -> Iterator[_Job]:
+    with _scratch() as scratch:
+        source = source_of(wanted, scratch, progress)
+        compiler = compiler_of(wanted.make)
+        config = resolving.resolved(source, wanted, compiler, progress)
+        yield _Job(wanted, source, compiler, config, _fingerprint(wanted, source.snapshot, compiler))
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    cache = Cache()
+    with file_system_errors(cache.root):
+        (cache.root / "work").mkdir(parents=True, exist_ok=True)
+        with cache.workspace() as scratch:
+            yield scratch
+
+
+def _fingerprint(wanted: Build, snapshot: Snapshot, compiler: Compiler) -> str:
+    """Of everything that decides what comes out, as far as it is known without work."""
+    said = [_FORMAT, resolving.FORMAT, shipped_text(wanted.config), compiler.shown, snapshot.manifest.digest]
+    return digest([*said, wanted.key])
+
+
+def _of(kernel: Kernel, wanted: Build) -> Kernel:
+    """With the paths of this request: those of the first may be gone."""
+    return kernel.model_copy(update={"origin": kernel.origin.model_copy(update={"build": wanted})})
+
+
+def _same(job: _Job) -> Parts | None:
+    """The parts of a kernel that was asked for in other words, and is the same."""
+    for recipe in recipes():
+        if recipe.content == job.content:
+            with suppress(KernelNotFound, CacheDamaged):
+                kernel = Cache().kernel(recipe.build.name)
+                system_map = kernel.image.with_name(SYSTEM_MAP)
+                return Parts(
+                    image=kernel.image,
+                    config=kernel.config,
+                    modules=kernel.modules,
+                    system_map=system_map if system_map.exists() else None,
+                    origin=_origin(job),
+                )
+    return None
+
+
+def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
+    need = Need(
+        source=job.source,
+        config=job.config,
+        compiler=job.compiler.shown,
+        make=dict(job.wanted.make),
+        content=job.content,
+        kernel=job.wanted.name,
+    )
+    # The slot first: who waits for it keeps no tree from others.
+    with slot(progress) as most, taken(need, _room(job), progress) as (tree, near):
+        progress("changing the build tree's source" if near else "making a build tree")
+        record, before = tree.record(), tree.config()
+        changed = tree.fill(job.source)
+        expected = files_touched(tree.build, before, job.config, changed) if near else 0
+        if not (record and record.finished):
+            # Nothing, or what an interrupted build has left.
+            expected = max(expected, expected_files(job.config) - files_compiled(tree.build))
+        tree.write_record(need, finished=False)
+        _compile(job, tree, near, min(most, jobs()), expected, progress)
+        parts = _parts(job, tree, workspace, progress)
+        tree.write_record(need, finished=True)
+        return parts
+
+
+def _compile(job: _Job, tree: BuildTree, near: bool, most: int, expected: int, progress: Progress) -> None:
+    make = _make(job, tree, most, progress)
+    check_tools(make.tree, signing=any(name in job.options for name in _SIGNING), compiler=job.compiler.cc)
+    make.beside(make.log.name, "")
+    if tree.config() != job.config:
+        (tree.build / ".config").write_text(job.config, encoding="utf-8")
+    make.run("configuring", "olddefconfig")
+    _check_same(job, parse_config(tree.config()), make)
+    targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
+    begin = time.monotonic()
+    files = make.run("building", *targets, expected=expected)
+    remember_build(time.monotonic() - begin, anew=not near)
+    if not near:
+        remember_files(job.config, files)
+
+
+def _check_same(job: _Job, found: Mapping[str, str], make: Make) -> None:
+    """Raise BuildFailed where the whole source makes another configuration than its Kconfig files made."""
+    if different := sorted(dict(job.options.items() ^ found.items())):
+        problem = f"its configuration came out otherwise than resolved: {', '.join(different[:6])}"
+        source = job.wanted.source
+        raise BuildFailed(name=source, directory=source, problem=problem, log=make.log)
+
+
+def _make(job: _Job, tree: BuildTree, most: int, progress: Progress) -> Make:
+    variables = dict(job.wanted.make)
+    if job.options.get("CONFIG_DEBUG_INFO") == "y":
+        # Debugging information holds the directories' names.
+        mapped = f"-fdebug-prefix-map={tree.build}=/build -fdebug-prefix-map={tree.source}=/source"
+        for name in ("KCFLAGS", "KAFLAGS"):
+            variables[name] = f"{variables.get(name, '')} {mapped}".strip()
+    return Make(
+        tree_in(tree.source),
+        tree.home,
+        progress,
+        products=tree.build,
+        variables=variables,
+        called=job.wanted.source,
+        jobs=most,
+    )
+
+
+def _parts(job: _Job, tree: BuildTree, workspace: Path, progress: Progress) -> Parts:
+    image, config, system_map = (
+        Path(shutil.copy(tree.build / name, workspace / name))
+        for name in ("vmlinux", ".config", "System.map")
+    )
+    modules = None
+    if _has_modules(job):
+        modules = workspace / "modules"
+        make = _make(job, tree, 1, progress)
+        # ktrial runs depmod itself, when it puts them into the cache.
+        install = [f"INSTALL_MOD_PATH={modules}", "INSTALL_MOD_STRIP=1", "DEPMOD=true"]
+        make.run("collecting the modules", *install, "modules_install")
+    return Parts(image=image, config=config, system_map=system_map, modules=modules, origin=_origin(job))
+
+
+def _origin(job: _Job) -> Origin:
+    return Origin(
+        provider=PREFIX.removesuffix(":"),
+        source=job.wanted.source,
+        version=job.source.snapshot.described(),
+        build=job.wanted,
+        compiler=job.compiler.shown,
+        inexact_patches=tuple(job.source.overlay.inexact),
+    )
+
+
+def _has_modules(job: _Job) -> bool:
+    return re.search(r"^CONFIG_\w+=m$", job.config, re.MULTILINE) is not None
+
+
+def _room(job: _Job) -> int:
+    return _BYTES_WITHOUT_MODULES + _BYTES_AN_OPTION * max(0, len(job.options) - _FEW_OPTIONS)

@@ -1,0 +1,114 @@
+"""Build a kernel, and keep it in the cache under the name of its source: `source:/home/me/linux`.
+
+<cache>/builds/<directory's name>-<hash of its path>/
+    build/                make's O=: kept, so that the next build compiles what changed
+    build.log             what make printed the last time
+    typical.config, guest.config, options.config, requested.config
+    lock
+"""
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from ktrial.kernels.build.build_request import Wanted
+from ktrial.kernels.build.configuration import configure
+from ktrial.kernels.build.make import Make, check_tools
+from ktrial.kernels.build.source_tree import Tree, check_clean, tree_in
+from ktrial.kernels.cache.cache import Cache, cache_directory, disk_usage
+from ktrial.kernels.cache.disk_space import file_system_errors, require_space
+from ktrial.kernels.cache.locks import held, held_if_free
+from ktrial.kernels.kconfig.config import parse_config
+from ktrial.kernels.progress import Progress, silent
+from ktrial.kernels.providers.protocol import Parts
+from ktrial.model.kernel import Kernel, Origin
+
+PREFIX = "source"
+_LOCK = "lock"
+_TARGET = "vmlinux"
+"""Enough to boot: the guest starts from it. A bzImage would only be packed to be unpacked again."""
+_BYTES_OF_A_BUILD = 500 << 20
+_SIGNING = ("CONFIG_MODULE_SIG", "CONFIG_SYSTEM_TRUSTED_KEYRING")
+
+
+def add(wanted: Wanted, progress: Progress = silent) -> Kernel:
+    """Build the kernel that is wanted, and return it as it is kept in the cache.
+
+    Only what changed since the last build of the same directory is compiled. The same source, configuration
+    and compiler give the same kernel, to the last bit.
+    Raises NotASource, SourceNotClean, BuildToolsMissing, BadConfigFile, OptionNotTaken, BuildFailed,
+    CacheFull and other KernelErrors.
+    """
+    cache, name = Cache(), name_of(wanted.source)
+    with file_system_errors(cache.root), cache.adding(name, progress), cache.workspace() as workspace:
+        return cache.store(name, built(wanted, workspace, progress), workspace, progress)
+
+
+def built(wanted: Wanted, workspace: Path, progress: Progress) -> Parts:
+    """Build the kernel that is wanted, and copy its parts into the directory `workspace`. Raises as `add`."""
+    tree = tree_in(wanted.source)
+    check_clean(tree)
+    check_tools(tree)
+    home = build_directory(tree.directory)
+    with file_system_errors(home):
+        home.mkdir(parents=True, exist_ok=True)
+        # The parts are copied before the next build may change them.
+        with held(home / _LOCK, progress, "waiting for another ktrial that builds here"):
+            make = Make(tree, home, progress)
+            _build(make, wanted)
+            return _parts(make, wanted, workspace)
+
+
+def build_directory(source: Path) -> Path:
+    """Where the builds of a source directory are kept."""
+    key = hashlib.sha256(str(source).encode()).hexdigest()[:12]
+    return cache_directory() / "builds" / f"{source.name}-{key}"
+
+
+def forget(source: Path) -> int:
+    """Delete what was built from a source directory, but for the lock; return how many bytes that freed.
+
+    Where another ktrial is building there, nothing is deleted.
+    """
+    home = build_directory(source)
+    if not home.is_dir():
+        return 0
+    with file_system_errors(home), held_if_free(home / _LOCK) as free:
+        if not free:
+            return 0
+        freed = disk_usage(home)
+        for path in home.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != _LOCK:
+                path.unlink()
+        return freed
+
+
+def name_of(source: Path) -> str:
+    """What the kernel is called that was built from this directory."""
+    return f"{PREFIX}:{source.expanduser().absolute().resolve()}"
+
+
+def _build(make: Make, wanted: Wanted) -> None:
+    make.beside(make.log.name, "")
+    make.build.mkdir(exist_ok=True)
+    if not (make.build / _TARGET).exists():
+        require_space(make.home, _BYTES_OF_A_BUILD)
+    configure(make, wanted.config, dict(wanted.options))
+    options = parse_config((make.build / ".config").read_text(encoding="utf-8"))
+    check_tools(make.tree, signing=any(name in options for name in _SIGNING))
+    make.run("building", _TARGET)
+
+
+def _parts(make: Make, wanted: Wanted, workspace: Path) -> Parts:
+    image, config, system_map = (
+        Path(shutil.copy(make.build / name, workspace / name)) for name in (_TARGET, ".config", "System.map")
+    )
+    return Parts(image=image, config=config, system_map=system_map, origin=_origin(make.tree, wanted))
+
+
+def _origin(tree: Tree, wanted: Wanted) -> Origin:
+    how = " ".join([wanted.config, *(f"{name}={value}" for name, value in wanted.options)])
+    commit = tree.commit() or tree.version
+    return Origin(provider=PREFIX, source=str(tree.directory), version=f"{commit} ({how})")

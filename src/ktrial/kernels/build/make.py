@@ -1,0 +1,242 @@
+"""Run the kernel's make for a build directory beside the source: bounded, logged, and told as it goes."""
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ktrial.kernels.build.compiler import compiler_of
+from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, CompilerUnsuitable
+from ktrial.kernels.build.failure_diagnosis import missing_tool, older_compiler, wanted_tool
+from ktrial.kernels.build.source_tree import Tree
+from ktrial.kernels.build.time_estimate import Teller
+from ktrial.kernels.cache.disk_space import check_output
+from ktrial.kernels.progress import Progress
+
+_MEMORY_A_JOB = 600 << 20
+"""The largest compilations of a small kernel take about this much, the link somewhat more."""
+_TOOLS = {
+    "make": "make",
+    "gcc": "gcc",
+    "ld": "binutils",
+    "flex": "flex",
+    "bison": "bison",
+    "bc": "bc",
+    "perl": "perl",
+}
+_HEADERS = {"libelf.h": "libelf-dev"}
+"""objtool needs it, which every kernel with ORC unwinding or return thunks runs."""
+_HEADERS_OF_SIGNING = {"openssl/opensslv.h": "libssl-dev"}
+_REPRODUCIBLE = {
+    "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
+    "KBUILD_BUILD_USER": "ktrial",
+    "KBUILD_BUILD_HOST": "ktrial",
+    "KBUILD_BUILD_VERSION": "1",
+    # Empty, but set: no `+` for commits without a tag.
+    "LOCALVERSION": "",
+    "LC_ALL": "C",
+    # With relative paths, and without the directory's name, what one tree compiled serves the others.
+    "CCACHE_NOHASHDIR": "1",
+}
+_CHANGING = frozenset(
+    {
+        "MAKEFLAGS",
+        "MFLAGS",
+        "MAKELEVEL",
+        "ARCH",
+        "CROSS_COMPILE",
+        "KCFLAGS",
+        "KAFLAGS",
+        "O",
+        "V",
+        "W",
+        "C",
+        "M",
+    }
+)
+"""Variables that make and the kernel's Makefile listen to."""
+_ERRORS = (
+    re.compile(r"^\S+:\d+(?::\d+)?: (?:fatal )?error: .*$", re.MULTILINE),
+    re.compile(r"^.*(?:undefined reference to|multiple definition of|undefined symbol:).*$", re.MULTILINE),
+    re.compile(r"^(?!make).*\b[Ee]rror[: ].*$", re.MULTILINE),
+    re.compile(r"^make(?:\[\d+\])?: \*\*\* .*$", re.MULTILINE),
+)
+"""What a failure looks like, the most telling first: make's own lines only say that something went wrong."""
+_LONGEST_ERROR = 400
+
+
+@dataclass(frozen=True)
+class Make:
+    """make, for one source and one build directory."""
+
+    tree: Tree
+    home: Path
+    """The directory that holds all of the build: `build/`, the log, what was asked for."""
+    progress: Progress
+    products: Path | None = None
+    """Where the products go; None: `build` in `home`."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What the user sets: `KCFLAGS`, `CC` and the like."""
+    called: str = ""
+    """What errors call the source; empty: its directory."""
+    jobs: int = 0
+    """How many compilations at once; 0: as many as cores and memory allow."""
+
+    @property
+    def build(self) -> Path:
+        """Where the products go."""
+        return self.products or self.home / "build"
+
+    @property
+    def log(self) -> Path:
+        """Everything that make printed since the build began."""
+        return self.home / "build.log"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The caller's, without what would change the build, and with what makes it reproducible."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("KBUILD_", "KCONFIG_")) and name not in _CHANGING
+        }
+        return kept | _REPRODUCIBLE
+
+    def beside(self, name: str, content: str) -> Path:
+        """Write a file beside the build directory."""
+        path = self.home / name
+        path.write_text(content, encoding="utf-8")
+        return path
+
+    def run(self, what: str, *arguments: str, expected: int = 0) -> int:
+        """Run make with the arguments to its end, and return how many files it compiled.
+
+        `expected`: how many that may be; 0 where nobody knows.
+        Raises BuildFailed, BuildToolsMissing, CompilerUnsuitable, NoSpace.
+        """
+        with self._alone() as descriptor:
+            start = self.log.stat().st_size if self.log.exists() else 0
+            self.progress(what)
+            with self.log.open("a", buffering=1, encoding="utf-8", errors="replace") as log:
+                teller, command = Teller(self.progress, what, expected), self._command(*arguments)
+                status = _watched(command, self.environment, descriptor, log.write, teller)
+        if status:
+            said = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
+            check_output(said, self.build)
+            raise self._failure(said.replace(f"{self.tree.directory}/", "").replace("../", ""), status)
+        return teller.done
+
+    @contextmanager
+    def _alone(self) -> Iterator[int]:
+        """Hold a lock that make and all that it starts inherit: it is free when the last of them has ended.
+
+        After a SIGKILL of ktrial, compilers that make had started may go on for a while.
+        """
+        descriptor = os.open(self.home / "make.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.progress("waiting for what is left of an interrupted build")
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _failure(self, said: str, status: int) -> BuildFailed | BuildToolsMissing | CompilerUnsuitable:
+        name = self.called or str(self.tree.directory)
+        problem = first_error(said) or f"make ended with status {status}"
+        if tool := wanted_tool(said):
+            found = f"{compiler_of(self.variables).shown.partition(',')[0]} ({problem})"
+            advice = f"{tool[1]}; the whole log: {self.log}"
+            return CompilerUnsuitable(name=name, directory=name, wanted=tool[0], found=found, advice=advice)
+        if missing := missing_tool(said):
+            return BuildToolsMissing(name=name, directory=name, tools=missing[0], packages=missing[1])
+        older = older_compiler(compiler_of(self.variables).shown, self.tree.version)
+        hint = "; ".join(filter(None, (f"the whole log: {self.log}", older)))
+        return BuildFailed(name=name, directory=name, problem=problem, log=self.log, hint=hint)
+
+    def _command(self, *arguments: str) -> list[str]:
+        through = "ccache " if shutil.which("ccache") else ""
+        compiler = compiler_of(self.variables).cc
+        host = self.variables.get("HOSTCC") or ("clang" if self.variables.get("LLVM") == "1" else "gcc")
+        own = {"CC": f"{through}{compiler}", "HOSTCC": f"{through}{host}"}
+        fixed = [f"{name}={value}" for name, value in {**self.variables, **own}.items()]
+        fixed += ["ARCH=x86_64", f"O={self.build}"]
+        return ["make", "-C", str(self.tree.directory), f"-j{self.jobs or jobs()}", *fixed, *arguments]
+
+
+def _watched(
+    command: list[str], environment: dict[str, str], inherited: int, *readers: Callable[[str], object]
+) -> int:
+    """Run the command, hand each line of its output to the readers, and return its status."""
+    if setpriv := shutil.which("setpriv"):
+        # If ktrial is killed, make must not go on in a directory that the next ktrial uses.
+        command = [setpriv, "--pdeathsig", "TERM", *command]
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        pass_fds=(inherited,),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    assert process.stdout is not None, "it was asked for"
+    try:
+        for line in process.stdout:
+            for reader in readers:
+                reader(line)
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+
+def jobs() -> int:
+    """How many compilations at once: one a core that is ours, as far as the free memory goes."""
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(cores, _free_memory() // _MEMORY_A_JOB))
+
+
+def _free_memory() -> int:
+    found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return int(found[1]) << 10 if found else _MEMORY_A_JOB
+
+
+def first_error(output: str) -> str:
+    """The first real error in what make printed; empty where there is none."""
+    for pattern in _ERRORS:
+        if found := pattern.search(output):
+            return found[0].strip()[:_LONGEST_ERROR]
+    return ""
+
+
+def check_tools(tree: Tree, *, signing: bool = False, compiler: str = "gcc") -> None:
+    """Raise BuildToolsMissing where a program or a header is not here that the build needs."""
+    program = compiler.split()[0]
+    needed = _TOOLS | {program: program} | ({"openssl": "openssl"} if signing else {})
+    missing = {tool: package for tool, package in needed.items() if shutil.which(tool) is None}
+    if "gcc" not in missing:
+        headers = _HEADERS | (_HEADERS_OF_SIGNING if signing else {})
+        missing |= {header: package for header, package in headers.items() if not _includes(header)}
+    if missing:
+        tools, packages = ", ".join(missing), " ".join(dict.fromkeys(missing.values()))
+        raise BuildToolsMissing(name=tree.directory, directory=tree.directory, tools=tools, packages=packages)
+
+
+def _includes(header: str) -> bool:
+    done = subprocess.run(
+        ["gcc", "-E", "-x", "c", "-o", "/dev/null", "-"],
+        input=f"#include <{header}>\n".encode(),
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 0

@@ -1,0 +1,130 @@
+"""Recipes: what was built, from what, so that it is known again, and can be built again by its name alone.
+
+<cache>/recipes/<name>.json     one for each kernel that was built
+<cache>/recipes/files/<sha256>  its patches and configuration files, as they were
+<cache>/recipes/aliases.json    other names, given by the user
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ktrial.kernels.cache.atomic_write import write_atomically
+from ktrial.kernels.cache.cache import cache_directory
+from ktrial.kernels.errors import BadKernelName, KernelNameAmbiguous
+from ktrial.model.base import Model
+from ktrial.model.kernel_build import Build
+
+PREFIX = "build:"
+_SHORTEST_KEY = 4
+_SHOWN = 6
+"""Of several kernels that a name may mean."""
+
+
+class Recipe(Model):
+    """How one kernel was built."""
+
+    build: Build
+    fingerprint: str
+    """Of everything that was asked, and of the source's content and the compiler then."""
+    content: str
+    """Of what was compiled: source, final configuration, flags, compiler. One content, one kernel."""
+
+
+def keep(recipe: Recipe) -> None:
+    """Write a recipe down, with the files that it needs."""
+    files = _directory() / "files"
+    files.mkdir(parents=True, exist_ok=True)
+    wanted = {patch.digest: patch.path for patch in recipe.build.patches}
+    if recipe.build.config_digest:
+        wanted[recipe.build.config_digest] = recipe.build.config
+    for digest, path in wanted.items():
+        if not (files / digest).exists() and _digest(Path(path)) == digest:
+            write_atomically(files / digest, Path(path).read_bytes())
+    write_atomically(_path(recipe.build.name), recipe.model_dump_json())
+
+
+def recipe_of(name: str) -> Recipe | None:
+    """The recipe of a kernel's whole name."""
+    return _read(_path(name))
+
+
+def recipes() -> Iterator[Recipe]:
+    """All that are kept."""
+    for path in sorted(_directory().glob("build-*.json")):
+        if recipe := _read(path):
+            yield recipe
+
+
+def content_kept(digest: str) -> Path | None:
+    """The copy of a file with that digest, where one is kept."""
+    path = _directory() / "files" / digest
+    return path if digest and path.exists() else None
+
+
+def whole_name(name: str) -> str:
+    """A kernel's whole name, for its alias, its key's start, or its name's start; else as it is.
+
+    Raises KernelNameAmbiguous where several are meant.
+    """
+    wanted = name.removeprefix(PREFIX)
+    if wanted in (known := aliases()):
+        return known[wanted]
+    names = [recipe.build.name for recipe in recipes()]
+    if f"{PREFIX}{wanted}" in names or len(wanted) < _SHORTEST_KEY:
+        return f"{PREFIX}{wanted}"
+    key = wanted.removeprefix("@")
+    meant = [
+        one for one in names if one.startswith(f"{PREFIX}{wanted}") or one.rpartition("@")[2].startswith(key)
+    ]
+    if len(meant) > 1:
+        more = [f"and {len(meant) - _SHOWN} more (ktrial kernel list)"] if len(meant) > _SHOWN else []
+        raise KernelNameAmbiguous(name=name, problem="", allowed="; ".join([*meant[:_SHOWN], *more]))
+    return meant[0] if meant else f"{PREFIX}{wanted}"
+
+
+def aliases() -> dict[str, str]:
+    """Names that the user gave → whole names."""
+    try:
+        return dict(json.loads((_directory() / "aliases.json").read_bytes()))
+    except (OSError, ValueError):
+        return {}
+
+
+def check_alias(alias: str) -> None:
+    """Raise BadKernelName where a kernel cannot be called so."""
+    if not alias or not alias.replace("-", "").replace(".", "").replace("_", "").isalnum():
+        allowed = "letters, digits, '.', '-' and '_'"
+        raise BadKernelName(name=alias, problem="it cannot be a kernel's other name", allowed=allowed)
+
+
+def give_alias(alias: str, name: str) -> None:
+    """Call a built kernel `build:ALIAS` too. Raises BadKernelName."""
+    check_alias(alias)
+    _directory().mkdir(parents=True, exist_ok=True)
+    write_atomically(_directory() / "aliases.json", json.dumps(aliases() | {alias: name}))
+
+
+def _directory() -> Path:
+    return cache_directory() / "recipes"
+
+
+def _path(name: str) -> Path:
+    return _directory() / f"build-{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
+
+
+def _read(path: Path) -> Recipe | None:
+    try:
+        return Recipe.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

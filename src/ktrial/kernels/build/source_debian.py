@@ -1,0 +1,127 @@
+"""Debian's kernel sources: the packages linux-source-…, fetched as kernels are, unpacked, not installed."""
+
+import lzma
+import re
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+
+from debian.debian_support import Version
+
+from ktrial.kernels.build.errors import NoSuchSource
+from ktrial.kernels.cache.atomic_write import write_atomically
+from ktrial.kernels.cache.cache import Cache, cache_directory
+from ktrial.kernels.cache.disk_space import check_output, file_system_errors, require_space
+from ktrial.kernels.cache.locks import held
+from ktrial.kernels.errors import ToolFailed
+from ktrial.kernels.packages.apt import Package, PrivateApt, require_tool
+from ktrial.kernels.progress import Progress, silent
+from ktrial.kernels.providers.debian import debian_archives, system_sources, unpack
+
+_PACKAGES = r"linux-(source|config)-\d+\.\d+"
+_CONFIG = "config.amd64_none_amd64.xz"
+"""Of the flavour for real machines, as `debian:6.12:generic` has it."""
+_UNPACKED_BYTES = 1700 << 20
+
+
+def debian_source(package: str, progress: Progress = silent) -> Path:
+    """The directory with the source in Debian's `package` (`linux-source-6.1`), fetched if it is not there.
+
+    It is the cache's: to be copied, not to be changed. Raises NoSuchSource, FetchFailed, NoDebianSource,
+    CacheFull, ToolMissing.
+    """
+    sources = cache_directory() / "sources"
+    with file_system_errors(sources):
+        sources.mkdir(parents=True, exist_ok=True)
+        with held(sources / f"{package}.lock", progress, "waiting for another ktrial that fetches it"):
+            kept = sorted(sources.glob(f"{package}_*/Makefile"), key=_version_of)
+            return kept[-1].parent if kept else _fetched(package, sources, progress)
+
+
+def _version_of(makefile: Path) -> Version:
+    return Version(makefile.parent.name.rpartition("_")[2])
+
+
+def _fetched(package: str, sources: Path, progress: Progress) -> Path:
+    cache = Cache()
+    with cache.adding(f"debian:{package}", progress), cache.workspace() as workspace:
+        newest = _unpacked(package, workspace, sources, progress)
+        _untar(package, workspace / "root/usr/src" / f"{package}.tar.xz", workspace)
+        home = sources / f"{package}_{newest.version}"
+        (workspace / package).rename(home)
+        return home
+
+
+def debian_config(series: str, progress: Progress = silent) -> str:
+    """Debian's own configuration of a series of kernels (`6.1`), without what builds only at Debian.
+
+    Raises NoSuchSource, FetchFailed, NoDebianSource, CacheFull, ToolMissing, ToolFailed.
+    """
+    package = f"linux-config-{series}"
+    sources = cache_directory() / "sources"
+    with file_system_errors(sources):
+        sources.mkdir(parents=True, exist_ok=True)
+        with held(sources / f"{package}.lock", progress, "waiting for another ktrial that fetches it"):
+            kept = sources / f"{package}.config"
+            if not kept.exists():
+                cache = Cache()
+                with cache.adding(f"debian:{package}", progress), cache.workspace() as workspace:
+                    _unpacked(package, workspace, sources, progress)
+                    packed = workspace / "root/usr/src" / package / _CONFIG
+                    write_atomically(kept, lzma.decompress(packed.read_bytes()))
+            own = files(__package__).joinpath("debian.config").read_text(encoding="utf-8")
+            return kept.read_text(encoding="utf-8") + own
+
+
+def series_of(version: str) -> str:
+    """The series whose configuration fits a source: `6.1` for `6.1.192`, `7.0` for `7.0.0-rc1`."""
+    return ".".join(re.findall(r"\d+", version)[:2])
+
+
+def _unpacked(package: str, workspace: Path, sources: Path, progress: Progress) -> Package:
+    """Fetch the newest version of a package, and unpack it into the directory `root` of the workspace."""
+    apt = PrivateApt(Cache().root / "providers" / "debian-build", "Debian", "amd64", _PACKAGES)
+    archives = debian_archives(package, system_sources(package))
+    newest = chosen(package, apt.packages(archives, package, progress))
+    unpacked = _UNPACKED_BYTES if package.startswith("linux-source") else 0
+    require_space(sources, newest.size + newest.installed + unpacked)
+    debs = workspace / "debs"
+    debs.mkdir()
+    (deb,) = apt.download([newest], debs, package, progress)
+    progress(f"unpacking {package}")
+    unpack(package, deb, workspace / "root")
+    return newest
+
+
+def chosen(package: str, packages: tuple[Package, ...]) -> Package:
+    """The newest version. Raises NoSuchSource."""
+    if fitting := [one for one in packages if one.name == package]:
+        return max(fitting, key=lambda one: Version(one.version))
+    kind = package.rpartition("-")[0]
+    there = sorted({one.name for one in packages if one.name.startswith(kind)}, key=_numbers)
+    raise NoSuchSource(
+        name=package,
+        directory="",
+        distribution="Debian",
+        problem="no suite of the configured mirrors holds it",
+        available=f"there are: {', '.join(there) or 'none'}",
+    )
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", name)]
+
+
+def _untar(package: str, archive: Path, directory: Path) -> None:
+    require_tool(package, "xz", "xz-utils")
+    done = subprocess.run(
+        ["tar", "-xJf", archive, "-C", directory],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        check_output(done.stderr, directory, _UNPACKED_BYTES)
+        said, advice = done.stderr.strip(), "the package may be damaged: try again"
+        raise ToolFailed(name=package, tool="tar", status=done.returncode, output=said, advice=advice)

@@ -1,0 +1,1 @@
+"""Kernels that were obtained, kept by content."""

@@ -1,0 +1,159 @@
+"""Errors about kernels: finding, fetching, reading."""
+
+from ktrial.errors import KtrialError
+
+
+class KernelError(KtrialError):
+    """Kernel {name}: {problem}"""
+
+
+class KernelNotFound(KernelError):
+    """There is no kernel {name} in the cache{similar}."""
+
+    hint = "add it: ktrial kernel add {name}"
+
+
+class BadKernelName(KernelError):
+    """'{name}' does not name a kernel: {problem}."""
+
+    hint = "{allowed}"
+    exit_code = 2
+
+
+class KernelNameAmbiguous(BadKernelName):
+    """Several built kernels are called {name}."""
+
+    hint = "say which: {allowed}"
+
+
+class NoSuchRelease(KernelError):
+    """{distribution} has no kernel {name}: {problem}."""
+
+    hint = "{available}"
+
+
+class NoHostKernel(KernelError):
+    """The running kernel {release} has no image on this machine: looked for {places}."""
+
+    hint = "give its image: ktrial kernel add path:/where/vmlinuz --modules DIR --config FILE"
+
+
+class ImageError(KernelError):
+    """{path} {problem}."""
+
+    hint = "{expected}"
+
+
+class ImageUnreadable(ImageError):
+    """{path} cannot be read: {problem}."""
+
+    hint = "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed ELF vmlinux"
+
+
+class NotAKernel(ImageError):
+    """{path} is not a kernel image: it is {found}."""
+
+    hint = "expected: an x86-64 kernel image (bzImage, often called vmlinuz) or an uncompressed ELF vmlinux"
+
+
+class ImageTruncated(ImageError):
+    """{path} is a kernel image that was cut short: it has {present} bytes, its header promises {promised}."""
+
+    hint = "copy or build it again"
+
+
+class WrongArchitecture(ImageError):
+    """{path} is a kernel image for {architecture}; ktrial boots x86-64 kernels only."""
+
+    hint = "build or fetch the kernel for x86-64 (Debian calls it amd64)"
+
+
+class ModulesUnusable(KernelError):
+    """{directory} cannot serve as modules of kernel {name}: {problem}."""
+
+    hint = "expected: a directory like /lib/modules/{release}, or one that holds lib/modules/{release}"
+
+
+class ConfigUnusable(KernelError):
+    """{path} cannot serve as configuration of kernel {name}: {problem}."""
+
+    hint = "expected: the .config that the kernel was built with (lines like CONFIG_SMP=y)"
+
+
+class UnknownModule(KernelError):
+    """Kernel {name} has no module {module}{similar}."""
+
+    hint = "its modules are below {directory}"
+
+
+class UnknownOption(KernelError):
+    """'{option}' is not the name of a configuration option of kernel {name}: {problem}."""
+
+    hint = "names look like CONFIG_SMP; ktrial kernel show {name} tells whether the configuration is known"
+
+
+class SymbolsUnknown(KernelError):
+    """The symbols of kernel {name} are not known yet: its System.map is absent or a stub."""
+
+    hint = "they are read from the kernel itself (/proc/kallsyms) when a trial boots it"
+
+
+class ToolMissing(KernelError):
+    """{tool} is not installed; ktrial needs it to {purpose}."""
+
+    hint = "sudo apt-get install {package}"
+
+
+class ToolFailed(KernelError):
+    """{tool} failed (exit {status}): {output}"""
+
+    hint = "{advice}"
+
+
+class NoDebianSource(KernelError):
+    """There is no apt here that knows a Debian archive, so kernel {name} cannot be fetched."""
+
+    hint = (
+        "add a Debian source to apt (in /etc/apt/sources.list.d, with Signed-By: debian-archive-keyring.gpg; "
+        "on Ubuntu: sudo apt-get install debian-archive-keyring), or use path: or host:"
+    )
+
+
+class FetchFailed(KernelError):
+    """Kernel {name} could not be fetched from {distribution}: {problem}"""
+
+    hint = "check the network and the system's apt configuration: sudo apt-get update"
+
+
+class ListsOutOfDate(FetchFailed):
+    """Kernel {name} could not be fetched from {distribution}: {problem}"""
+
+    hint = (
+        "this machine's clock says {now}: if that is wrong, set it (sudo timedatectl set-ntp true); if it is "
+        "right, the mirror is out of date: use another"
+    )
+
+
+class CacheFull(KernelError):
+    """The disk that holds the cache directory {directory} is full: {needed} needed, {free} free."""
+
+    hint = "free some space (ktrial kernel list, ktrial kernel remove NAME), or set KTRIAL_CACHE elsewhere"
+
+
+class CacheUnusable(KernelError):
+    """The cache directory {directory} cannot be used: {problem}."""
+
+    hint = "set KTRIAL_CACHE to a directory that you can write to"
+
+
+class CacheDamaged(KernelError):
+    """The cache's record of kernel {name} is damaged ({path}): {problem}."""
+
+    hint = "fetch it again: ktrial kernel remove {name}; ktrial kernel add {name}"
+
+
+class BadRange(KernelError):
+    """'{text}' is no range of releases: {problem}."""
+
+    hint = "{advice}"
+    exit_code = 2

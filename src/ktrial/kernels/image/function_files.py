@@ -1,0 +1,216 @@
+"""Where a function's source is, as the kernel image itself tells it.
+
+Distributions ship no line numbers. But BUG() and WARN() leave `struct bug_entry` in the image's section
+`__bug_table` (include/asm-generic/bug.h, CONFIG_DEBUG_BUGVERBOSE): an address in the code and the name of its
+source file; 7000 to 11000 of them, in a third of all functions. And the linker puts object files one after
+another, in the order of the Makefiles: a function between two of one file is of that file, one between two of
+one directory is of that directory. Others are not guessed at.
+
+What is found is kept beside the kernel's other parts, and goes with them: to read 100,000 symbols and the
+image takes more than ten times as long.
+"""
+
+import re
+import struct
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from pydantic import ValidationError
+
+from ktrial.kernels.cache.atomic_write import write_atomically
+from ktrial.kernels.cache.records import KALLSYMS, SYSTEM_MAP
+from ktrial.kernels.errors import SymbolsUnknown
+from ktrial.kernels.image.symbols import Symbol, symbols
+from ktrial.model.base import Model, digest
+from ktrial.model.function_files import FunctionFiles
+from ktrial.model.kernel import Kernel
+
+_KEPT = "function-files.json"
+_FORMAT = 1
+"""Of what is kept; greater whenever another ktrial finds something else."""
+_TABLE = "__bug_table"
+_LONGEST_NAME = 400
+_SOURCE = re.compile(rb"(?:^|.* )((?:[\w+.-]+/)*[\w+.-]+\.c)", re.DOTALL)
+"""A C file's path. In newer kernels a warning's condition may stand before it, in brackets
+(CONFIG_DEBUG_BUGVERBOSE_DETAILED). Headers tell nothing: their code is inlined everywhere."""
+_ANY_SOURCE = re.compile(rb"(?:^|.* )[\w+./-]+\.[chS]", re.DOTALL)
+_SECTION_ENDS = re.compile(r"__\w*text_(?:start|end)|_[se](?:init)?text|_etext")
+"""Between these (include/asm-generic/vmlinux.lds.h) the order of the object files begins anew."""
+_CODE = frozenset("tTwW")
+
+
+class _Layout(NamedTuple):
+    """How `struct bug_entry` looks; all its pointers are 32-bit differences."""
+
+    size: int
+    file: int
+    """Offset of the file's name in the entry."""
+    from_itself: bool
+    """The difference is to the field's own address (6.1 and later), else to the entry's (5.10)."""
+
+
+_LAYOUTS = (_Layout(12, 4, True), _Layout(12, 4, False), _Layout(16, 8, True), _Layout(16, 8, False))
+"""12 bytes to 6.18; 16 in 7.2, where a format string's address comes before the file."""
+
+
+class _Kept(Model):
+    """The file beside the kernel's other parts."""
+
+    key: str
+    found: FunctionFiles
+
+
+def function_files(kernel: Kernel) -> FunctionFiles:
+    """What the kernel's image and symbols tell; empty where they are not known, or hold no such table."""
+    try:
+        return _function_files(kernel)
+    except SymbolsUnknown:
+        return FunctionFiles()
+
+
+@lru_cache(maxsize=16)
+def _function_files(kernel: Kernel) -> FunctionFiles:
+    place, key = kernel.image.parent / _KEPT, _key(kernel)
+    with suppress(OSError, ValidationError):  # never written, damaged, or of another ktrial
+        kept = _Kept.model_validate_json(place.read_bytes())
+        if kept.key == key:
+            return kept.found
+    found = _read(kernel)
+    with suppress(OSError):  # a full disk, or a cache of somebody else's: it is read again next time
+        write_atomically(place, _Kept(key=key, found=found).model_dump_json())
+    return found
+
+
+def _key(kernel: Kernel) -> str:
+    """The state of all that decides what is found: symbols may be told after the image came."""
+    entry = kernel.image.parent
+    sources = [entry / KALLSYMS, entry / SYSTEM_MAP, *([kernel.vmlinux] if kernel.vmlinux else [])]
+    return digest([_FORMAT, [_state(source) for source in sources]])
+
+
+def _state(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _read(kernel: Kernel) -> FunctionFiles:
+    code = [one for one in symbols(kernel).all if one.kind in _CODE and not one.module]
+    anchors = _anchors(kernel.vmlinux.read_bytes()) if kernel.vmlinux else {}
+    names = frozenset(one.name for one in code)
+    return FunctionFiles(files=_files(code, anchors), functions=names)
+
+
+def _anchors(vmlinux: bytes) -> dict[int, str]:
+    """Address in the code → source file; of the layout that makes sense of the most entries."""
+    try:
+        image = _Image(vmlinux)
+    except ELFError:
+        return {}
+    found = [list(image.entries(layout)) for layout in _LAYOUTS]
+    best = max(found, key=len)
+    return {address: name for address, name in best if name}
+
+
+class _Image:
+    """An ELF image whose sections lie in the file as they are."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        elf = ELFFile(BytesIO(content))
+        self._places = [
+            (section["sh_addr"], section["sh_size"], section["sh_offset"])
+            for section in elf.iter_sections()
+            if section["sh_type"] == "SHT_PROGBITS" and section["sh_addr"]
+        ]
+        table = elf.get_section_by_name(_TABLE)
+        self._start, self._end = (table["sh_addr"], table["sh_addr"] + table["sh_size"]) if table else (0, 0)
+
+    def entries(self, layout: _Layout) -> Iterator[tuple[int, str]]:
+        """Address and C file of each entry that names a source file; the file is empty for a header's."""
+        for entry in range(self._start, self._end - layout.size + 1, layout.size):
+            origin = entry + layout.file if layout.from_itself else entry
+            text = self._text(origin + self._number(entry + layout.file))
+            if text and _ANY_SOURCE.fullmatch(text):
+                named = _SOURCE.fullmatch(text)
+                name = named[1].decode("ascii").removeprefix("./") if named else ""
+                yield entry + self._number(entry), name
+
+    def _number(self, address: int) -> int:
+        place = self._place(address)
+        return int(struct.unpack_from("<i", self._content, place)[0]) if place is not None else 0
+
+    def _text(self, address: int) -> bytes:
+        """The string that begins at the address; empty where none begins there."""
+        place = self._place(address)
+        if place is None or self._content[place - 1]:
+            return b""
+        end = self._content.find(b"\0", place, place + _LONGEST_NAME)
+        return self._content[place:end] if end > 0 else b""
+
+    def _place(self, address: int) -> int | None:
+        for start, size, offset in self._places:
+            if start <= address < start + size:
+                return int(offset + address - start)
+        return None
+
+
+def _files(code: Iterable[Symbol], anchors: Mapping[int, str]) -> dict[str, str]:
+    """Function → file or directory. A name that several functions have is left out where they differ."""
+    by_address: dict[int, list[str]] = defaultdict(list)
+    for symbol in code:
+        by_address[symbol.address].append(symbol.name)
+    addresses = sorted(by_address)
+    told = _told(addresses, anchors)
+    ends = {at for at, names in by_address.items() if any(map(_SECTION_ENDS.fullmatch, names))}
+    before = _nearest(addresses, told, ends)
+    after = _nearest(reversed(addresses), told, ends)
+    found: dict[str, set[str]] = defaultdict(set)
+    for address in addresses:
+        place = told.get(address) or _common(before[address], after[address])
+        for name in by_address[address]:
+            found[name].add(place)
+    return {name: place for name, (place, *others) in found.items() if place and not others}
+
+
+def _told(addresses: list[int], anchors: Mapping[int, str]) -> dict[int, str]:
+    """A function's address → its file, for functions that have an entry of a C file."""
+    told: dict[int, str] = {}
+    for address, file in sorted(anchors.items()):
+        index = bisect_right(addresses, address)
+        if index:
+            told.setdefault(addresses[index - 1], file)
+    return told
+
+
+def _nearest(addresses: Iterable[int], told: Mapping[int, str], ends: set[int]) -> dict[int, str]:
+    """Address → the file that was told last, going through the addresses; empty behind a section's end."""
+    nearest, file = {}, ""
+    for address in addresses:
+        if address in ends:
+            file = ""
+        file = told.get(address, file)
+        nearest[address] = file
+    return nearest
+
+
+def _common(one: str, other: str) -> str:
+    """`mm/memory.c` and itself: that; with `mm/slub.c`: `mm/`; with `fs/open.c`: nothing."""
+    if one == other:
+        return one
+    shared = []
+    for left, right in zip(one.split("/")[:-1], other.split("/")[:-1], strict=False):
+        if left != right:
+            break
+        shared.append(left)
+    return "".join(f"{part}/" for part in shared)

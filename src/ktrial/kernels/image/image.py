@@ -1,0 +1,122 @@
+"""Read a kernel image: a bzImage by its setup header, or an ELF vmlinux.
+
+The setup header's fields are those of the kernel's Documentation/arch/x86/boot.rst, section 'Details of
+header fields'; offsets are from the start of the file.
+"""
+
+import re
+import stat
+import struct
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import NoReturn
+
+from ktrial.kernels.errors import ImageTruncated, ImageUnreadable, NotAKernel, WrongArchitecture
+from ktrial.kernels.image.elf import ELF_MAGIC, check_elf
+from ktrial.kernels.image.file_type import other_architecture, what_it_is
+
+_SECTOR = 512
+_HEADER_END = 0x250
+_VERSION_2_08 = 0x208
+"""The first protocol with payload_offset and payload_length (Linux 2.6.26)."""
+_VERSION_2_12 = 0x20C
+"""The first protocol with xloadflags (Linux 3.8)."""
+_XLF_KERNEL_64 = 1
+_LARGEST = 4 << 30
+"""A vmlinux with full debugging information has about 1 GiB."""
+_LINUX_VERSION = re.compile(rb"Linux version (\S{3,64}) ")
+
+
+class ImageKind(Enum):
+    """The two forms that ktrial boots."""
+
+    BZIMAGE = "bzImage"
+    VMLINUX = "ELF vmlinux"
+
+
+@dataclass(frozen=True)
+class Image:
+    """A checked kernel image."""
+
+    kind: ImageKind
+    release: str
+    """`uname -r`."""
+    data: bytes
+    payload: bytes
+    """The compressed kernel inside a bzImage; the whole file of a vmlinux."""
+
+
+def read_image(path: Path) -> Image:
+    """Read and check the image at `path`.
+
+    Raises ImageUnreadable, NotAKernel, ImageTruncated or WrongArchitecture.
+    """
+    data = _contents(path)
+    if data[:4] == ELF_MAGIC:
+        return _vmlinux(path, data)
+    if data[0x1FE:0x200] == b"\x55\xaa" and data[0x202:0x206] == b"HdrS":
+        return _bzimage(path, data)
+    if architecture := other_architecture(data):
+        raise WrongArchitecture(name=path, path=path, architecture=architecture)
+    raise NotAKernel(name=path, path=path, found=what_it_is(data))
+
+
+def _contents(path: Path) -> bytes:
+    try:
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode) and status.st_size <= _LARGEST:
+            return path.read_bytes() or _refuse(path, "an empty file")
+    except FileNotFoundError as error:
+        raise ImageUnreadable(name=path, path=path, problem="there is no such file") from error
+    except OSError as error:
+        raise ImageUnreadable(name=path, path=path, problem=error.strerror or error) from error
+    if stat.S_ISREG(status.st_mode):
+        return _refuse(path, f"a file of {status.st_size >> 30} GiB")
+    return _refuse(path, "a directory" if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket")
+
+
+def _refuse(path: Path, found: str) -> NoReturn:
+    raise NotAKernel(name=path, path=path, found=found)
+
+
+def _vmlinux(path: Path, data: bytes) -> Image:
+    check_elf(path, data)
+    found = _LINUX_VERSION.search(data)
+    if found is None:
+        raise NotAKernel(name=path, path=path, found="an ELF program without a Linux version string")
+    return Image(ImageKind.VMLINUX, found[1].decode("ascii", "replace"), data, data)
+
+
+def _bzimage(path: Path, data: bytes) -> Image:
+    if len(data) < _HEADER_END:
+        raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {_HEADER_END}")
+    version, xloadflags = _u16(data, 0x206), _u16(data, 0x236)
+    if version < _VERSION_2_08:
+        found = f"a boot image of protocol {version >> 8}.{version & 0xFF:02} (before Linux 2.6.26)"
+        raise NotAKernel(name=path, path=path, found=found)
+    if version < _VERSION_2_12 or not xloadflags & _XLF_KERNEL_64:
+        raise WrongArchitecture(name=path, path=path, architecture="32-bit x86 (or older than Linux 3.8)")
+    setup_bytes = ((data[0x1F1] or 4) + 1) * _SECTOR
+    start = setup_bytes + _u32(data, 0x248)
+    end = start + _u32(data, 0x24C)
+    if len(data) < end:
+        raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {end}")
+    return Image(ImageKind.BZIMAGE, _release(path, data), data, data[start:end])
+
+
+def _release(path: Path, data: bytes) -> str:
+    """Field kernel_version: a pointer, less 0x200, to `6.1.0-50-cloud-amd64 (who@where) #1 SMP …`."""
+    offset = _u16(data, 0x20E)
+    text = data[0x200 + offset : 0x200 + offset + 256].split(b"\0")[0].decode("ascii", "replace")
+    if not offset or not text.split():
+        raise NotAKernel(name=path, path=path, found="a boot image without a version string")
+    return text.split()[0]
+
+
+def _u16(data: bytes, offset: int) -> int:
+    return int(struct.unpack_from("<H", data, offset)[0])
+
+
+def _u32(data: bytes, offset: int) -> int:
+    return int(struct.unpack_from("<I", data, offset)[0])

@@ -1,0 +1,95 @@
+"""The kernel's symbols: from a real System.map, from a vmlinux that kept its table, or as the guest told.
+
+Distributions ship a stub for System.map, and strip vmlinux. There the symbols come from /proc/kallsyms of
+the booted kernel (nokaslr), which whoever boots it hands to `save_symbols`; they stay with the kernel.
+"""
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from ktrial.kernels.cache.atomic_write import write_atomically
+from ktrial.kernels.cache.disk_space import file_system_errors
+from ktrial.kernels.cache.records import KALLSYMS, SYSTEM_MAP
+from ktrial.kernels.errors import SymbolsUnknown
+from ktrial.kernels.image.elf import symbols_of
+from ktrial.model.kernel import Kernel
+
+_LINE = re.compile(r"^([0-9a-f]{8,16}) (\w) (\S+)(?:\s+\[(\S+)\])?$", re.MULTILINE)
+_FEWEST_SYMBOLS = 1000
+"""Every kernel has tens of thousands; fewer come from a stub or a cut-off text."""
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """One symbol."""
+
+    address: int
+    kind: str
+    """As nm prints it: `T` text, `D` data, `R` read-only…; lower case: local."""
+    name: str
+    module: str = ""
+    """Empty: the kernel image itself."""
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """All symbols of a kernel, by address."""
+
+    source: str
+    """`kallsyms`, `System.map` or `vmlinux`."""
+    all: tuple[Symbol, ...]
+
+    @cached_property
+    def _addresses(self) -> list[int]:
+        return [symbol.address for symbol in self.all]
+
+    def at(self, address: int) -> Symbol | None:
+        """Return the last symbol that starts at or before `address`; None before the first."""
+        index = bisect_right(self._addresses, address)
+        return self.all[index - 1] if index else None
+
+
+def symbols(kernel: Kernel) -> Symbols:
+    """Return the symbols of `kernel`. Raises SymbolsUnknown where nobody has told them yet."""
+    entry = kernel.image.parent
+    for source in (KALLSYMS, SYSTEM_MAP):
+        if (entry / source).exists():
+            return Symbols(
+                source, parse_symbols((entry / source).read_text(encoding="ascii", errors="replace"))
+            )
+    if kernel.vmlinux is not None:
+        found = sorted(symbols_of(kernel.vmlinux.read_bytes()))
+        if len(found) >= _FEWEST_SYMBOLS:
+            return Symbols("vmlinux", tuple(Symbol(*one) for one in found))
+    raise SymbolsUnknown(name=kernel.name)
+
+
+def save_symbols(kernel: Kernel, text: str) -> Path:
+    """Keep what the booted kernel said in /proc/kallsyms. Returns the file.
+
+    Raises ValueError where `text` is no usable table: too short, or with addresses hidden (kptr_restrict).
+    """
+    found = parse_symbols(text)
+    if len(found) < _FEWEST_SYMBOLS:
+        raise ValueError(f"only {len(found)} symbols: not the whole of /proc/kallsyms")
+    if found[-1].address == 0:
+        raise ValueError("all addresses are 0: the kernel hides them (kernel.kptr_restrict)")
+    path = kernel.image.parent / KALLSYMS
+    with file_system_errors(path.parent):
+        write_atomically(path, text)
+    return path
+
+
+def kept_kallsyms(kernel: Kernel) -> Path | None:
+    """The file that `save_symbols` wrote for this kernel; None where it has not been told yet."""
+    path = kernel.image.parent / KALLSYMS
+    return path if path.is_file() else None
+
+
+def parse_symbols(text: str) -> tuple[Symbol, ...]:
+    """Read lines like `ffffffff81000000 T _text` or `ffffffffc0000000 t init\t[ext4]`, sorted by address."""
+    found = (Symbol(int(line[1], 16), line[2], line[3], line[4] or "") for line in _LINE.finditer(text))
+    return tuple(sorted(found, key=lambda symbol: symbol.address))

@@ -1,0 +1,40 @@
+"""The kernel's configuration: the options and their values."""
+
+import re
+import zlib
+
+from ktrial.kernels.errors import UnknownOption
+from ktrial.model.kernel import Kernel
+
+_SET = re.compile(r"^(CONFIG_\w+)=(.*)$", re.MULTILINE)
+_OPTION = re.compile(r"CONFIG_\w+")
+
+
+def parse_config(text: str) -> dict[str, str]:
+    """Options that are set: `CONFIG_SMP` → `y`; strings come without their quotes."""
+    return {name: value.strip().strip('"') for name, value in _SET.findall(text)}
+
+
+def config_of(kernel: Kernel) -> dict[str, str]:
+    """All options that are set in `kernel`; empty where its configuration is not known."""
+    if kernel.config is None:
+        return {}
+    return parse_config(kernel.config.read_text(encoding="utf-8", errors="replace"))
+
+
+def config_value(kernel: Kernel, option: str) -> str | None:
+    """Return `y`, `m`, a number or a string; None where the option is not set.
+
+    Raises UnknownOption where `option` is no option's name, or the configuration is not known.
+    """
+    if not _OPTION.fullmatch(option):
+        raise UnknownOption(name=kernel.name, option=option, problem="it does not start with CONFIG_")
+    if kernel.config is None:
+        raise UnknownOption(name=kernel.name, option=option, problem="the configuration was not given")
+    return config_of(kernel).get(option)
+
+
+def embedded_config(vmlinux: bytes) -> bytes:
+    """Return the configuration that CONFIG_IKCONFIG builds in (kernel/configs.c); empty where it does not."""
+    start = vmlinux.find(b"IKCFG_ST\x1f\x8b")
+    return zlib.decompressobj(wbits=31).decompress(vmlinux[start + 8 :]) if start >= 0 else b""

@@ -1,0 +1,76 @@
+"""What a source says about its options: read with kconfiglib, in a process of its own, and kept."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ktrial.kernels.build.source_tree import Tree
+from ktrial.kernels.cache.atomic_write import write_atomically
+from ktrial.model.kconfig import Menus
+
+_SECONDS = 300
+
+
+def menus_in(tree: Tree, make: Mapping[str, str], keep: Path | None = None) -> Menus:
+    """All options of a source; none, and why, where kconfiglib cannot read it. `keep`: where it is kept."""
+    if keep is not None and keep.exists():
+        return Menus.model_validate_json(keep.read_bytes())
+    options, problem = read(tree, make)
+    found = Menus(options=options or {}, problem=problem)
+    if keep is not None and not problem:
+        write_atomically(keep, found.model_dump_json())
+    return found
+
+
+def read(tree: Tree, make: Mapping[str, str], *arguments: str) -> tuple[dict[str, Any] | None, str]:
+    """What menu_reader prints, and why it printed nothing (empty where it did)."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", f"{__package__}.menu_reader", tree.directory, *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            env=_environment(tree, make),
+            check=False,
+            timeout=_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return None, f"reading Kconfig took more than {_SECONDS} s"
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        return None, f"kconfiglib cannot read it: {lines[-1] if lines else 'it says nothing'}"
+    found: dict[str, Any] | None = json.loads(done.stdout)
+    return found, ""
+
+
+def _environment(tree: Tree, make: Mapping[str, str]) -> dict[str, str]:
+    """What the kernel's Makefile exports to its Kconfig."""
+    llvm = bool(make.get("LLVM"))
+    programs = {
+        "CC": make.get("CC") or ("clang" if llvm else "gcc"),
+        "LD": make.get("LD") or ("ld.lld" if llvm else "ld"),
+        "NM": make.get("NM", "nm"),
+        "AR": make.get("AR", "ar"),
+        "OBJCOPY": make.get("OBJCOPY", "objcopy"),
+        "HOSTCC": make.get("HOSTCC", "gcc"),
+        "HOSTCXX": "g++",
+        "RUSTC": "rustc",
+        "BINDGEN": "bindgen",
+        "PAHOLE": make.get("PAHOLE", "pahole"),
+    }
+    fixed = {
+        "srctree": str(tree.directory),
+        "ARCH": "x86",
+        "SRCARCH": "x86",
+        "KERNELVERSION": tree.version,
+        "CONFIG_SHELL": "sh",
+        "CLANG_FLAGS": "",
+        "RUSTC_FLAGS": "",
+    }
+    # The child imports this very package, wherever its parent found it.
+    return {**os.environ, **programs, **fixed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,0 +1,1 @@
+"""Kernel modules: which belong to which, and reading them out of packages."""

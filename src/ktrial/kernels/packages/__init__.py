@@ -1,0 +1,1 @@
+"""A distribution's packages: apt, and which releases it holds."""

@@ -1,0 +1,310 @@
+"""apt with a state directory of its own: the system's mirrors, proxies and keys, but none of its state.
+
+Nothing here writes outside its directory: lists, cache and dpkg status are private, and the system's hooks
+(APT::Update::Post-Invoke and the like, which delete or refresh the system's own caches) are left out. apt
+itself checks the signatures of the Release files and, through them, every package.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from debian.deb822 import Deb822
+
+from ktrial.kernels.cache.atomic_write import write_atomically
+from ktrial.kernels.cache.disk_space import check_output, require_space
+from ktrial.kernels.cache.locks import held
+from ktrial.kernels.errors import FetchFailed, ListsOutOfDate, ToolMissing
+from ktrial.kernels.packages.apt_sources import Archive
+from ktrial.kernels.progress import Progress
+
+_LEFT_OUT = re.compile(
+    r"^(Dir|DPkg|APT::Update|APT::Architectures?|APT::Periodic|Unattended-Upgrade|Acquire::GzipIndexes"
+    r"|quiet|APT::Get|APT::Install.*)\b"
+)
+"""What of the system's configuration must not reach the private apt; proxies and TLS settings stay."""
+_HELPER = Path("/usr/lib/apt/apt-helper")
+_WAITING = "waiting for another ktrial that uses apt"
+_ABSENT_SUITE = re.compile(r"does not have a Release file|no longer has a Release file|404 ")
+_NOT_NOW = re.compile(r"Release file for .* is (?:expired|not valid yet)")
+"""apt-pkg/acquire-item.cc: the file is signed for another time than this machine's clock shows."""
+_POLL_SECONDS = 0.1
+_OLD_SECONDS = 6 * 3600
+_INDEX_FORMAT = 2
+# apt's own index over all packages takes seconds, and is not needed here.
+_UPDATE = ["apt-get", "-q=2", "-o", "pkgCacheFile::Generate=false", "update"]
+_LISTS_BYTES = 150 << 20
+"""About what the lists of all suites take."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """One version of a package in a suite."""
+
+    name: str
+    version: str
+    suite: str
+    depends: str
+    size: int
+    """Bytes to download."""
+    installed: int
+    """Bytes when unpacked."""
+    uri: str
+    sha256: str
+    """From the package list, whose own hash stands in the signed Release file."""
+
+
+class PrivateApt:
+    """apt-get with its whole state below `directory`, for packages of `architecture` whose names match."""
+
+    def __init__(self, directory: Path, distribution: str, architecture: str, names: str) -> None:
+        self.directory = directory
+        self.distribution = distribution
+        self.architecture = architecture
+        self.names = re.compile(names)
+
+    def packages(
+        self, archives: tuple[Archive, ...], kernel: str, progress: Progress, oldest: float = _OLD_SECONDS
+    ) -> tuple[Package, ...]:
+        """All versions of the packages, in all suites that the archives hold.
+
+        Lists older than `oldest` seconds, or made from other archives, are fetched anew.
+        Raises FetchFailed, NoSpace or ToolMissing.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with held(self.directory / "lock", progress, _WAITING):
+            sources = "\n".join(archive.stanza(self.architecture) for archive in archives)
+            fresh = self._is_fresh(sources, oldest)
+            # Each time: the system's proxy may have changed.
+            self._configure(kernel, sources)
+            if not fresh:
+                self._update(kernel, progress)
+            return tuple(Package(**one) for one in self._read_index()["packages"])
+
+    def problems(self) -> list[str]:
+        """What apt said about lists that it could not fetch, other than that a suite is not there."""
+        return [str(one) for one in self._read_index()["problems"]]
+
+    def age(self) -> float:
+        """Seconds since the lists were fetched."""
+        return time.time() - self._index.stat().st_mtime if self._index.exists() else float("inf")
+
+    def download(self, wanted: list[Package], into: Path, kernel: str, progress: Progress) -> list[Path]:
+        """Fetch packages into the empty directory `into`; apt checks their hashes. Returns the files."""
+        what = f"fetching {len(wanted)} packages" if len(wanted) > 1 else "fetching the package"
+        total = sum(package.size for package in wanted)
+        done = self._run(kernel, _download_command(wanted, into), into, progress, what, total)
+        files = sorted(into.glob("*.deb"))
+        if done.returncode or len(files) != len(wanted):
+            check_output(done.stderr, into, total)
+            raise self._failure(kernel, done.stderr)
+        return files
+
+    def _read_index(self) -> dict[str, Any]:
+        return dict(json.loads(self._index.read_text(encoding="utf-8")))
+
+    @property
+    def _index(self) -> Path:
+        return self.directory / "index.json"
+
+    @property
+    def _sources(self) -> Path:
+        return self.directory / "ktrial.sources"
+
+    def _is_fresh(self, sources: str, oldest: float) -> bool:
+        try:
+            if self._read_index().get("format") != _INDEX_FORMAT:
+                return False
+        except (OSError, ValueError):
+            return False  # never written, or damaged: it is made anew
+        same = self._sources.exists() and self._sources.read_text(encoding="utf-8") == sources
+        return same and self.age() < oldest and not self.problems()
+
+    def _configure(self, kernel: str, sources: str) -> None:
+        for part in ("state/lists/partial", "cache/archives/partial", "log"):
+            (self.directory / part).mkdir(parents=True, exist_ok=True)
+        (self.directory / "status").write_text("", encoding="utf-8")
+        write_atomically(self._sources, sources)
+        write_atomically(self.directory / "apt.conf", self._configuration(kernel))
+
+    def _configuration(self, kernel: str) -> str:
+        dump = run_tool(kernel, ["apt-config", "dump", "--format", '%F "%v";%n'], "apt").stdout
+        kept = [line for line in dump.splitlines() if not _LEFT_OUT.match(line)]
+        own = {
+            "Dir": "/",
+            "Dir::Etc::main": "/dev/null",
+            "Dir::Etc::parts": "/dev/null",
+            "Dir::Etc::sourcelist": self._sources,
+            "Dir::Etc::sourceparts": "/dev/null",
+            "Dir::Etc::preferences": "/dev/null",
+            "Dir::Etc::preferencesparts": "/dev/null",
+            "Dir::State": self.directory / "state",
+            "Dir::State::status": self.directory / "status",
+            "Dir::Cache": self.directory / "cache",
+            "Dir::Cache::pkgcache": "",
+            "Dir::Cache::srcpkgcache": "",
+            "Dir::Log": self.directory / "log",
+            "APT::Architecture": self.architecture,
+            "APT::Architectures::": self.architecture,
+            # The user _apt, to whom root's apt steps down, may not enter another user's cache directory.
+            "APT::Sandbox::User": "root",
+            "Acquire::GzipIndexes": "true",
+            "Acquire::AllowInsecureRepositories": "false",
+            "Acquire::AllowWeakRepositories": "false",
+            "Acquire::AllowDowngradeToInsecureRepositories": "false",
+        }
+        return "\n".join([*kept, *(f'{key} "{value}";' for key, value in own.items()), ""])
+
+    def _update(self, kernel: str, progress: Progress) -> None:
+        """A suite that is not there makes apt-get fail, but the others come: what came is what counts."""
+        lists = self.directory / "state" / "lists"
+        self._index.unlink(missing_ok=True)
+        if not any(lists.glob("*InRelease")):
+            require_space(lists, _LISTS_BYTES)
+        done = self._run(kernel, _UPDATE, lists, progress, "fetching package lists", 0)
+        check_output(done.stderr, lists, _LISTS_BYTES)
+        found = [package for target in self._targets(kernel) for package in self._read(kernel, target)]
+        if not found:
+            raise self._failure(kernel, done.stderr)
+        problems = [line for line in _complaints(done.stderr) if not _ABSENT_SUITE.search(line)]
+        index = {
+            "format": _INDEX_FORMAT,
+            "problems": problems,
+            "packages": [vars(package) for package in found],
+        }
+        write_atomically(self._index, json.dumps(index))
+
+    def _targets(self, kernel: str) -> Iterator[Mapping[str, str]]:
+        text = run_tool(kernel, ["apt-get", "indextargets"], "apt", self._environment()).stdout
+        for target in Deb822.iter_paragraphs(text, use_apt_pkg=False):
+            if target.get("Identifier", "Packages") == "Packages" and Path(target["Filename"]).exists():
+                yield target
+
+    def _read(self, kernel: str, target: Mapping[str, str]) -> Iterator[Package]:
+        text = run_tool(
+            kernel, [str(_HELPER), "cat-file", target["Filename"]], "apt", self._environment()
+        ).stdout
+        for match in re.finditer(r"^Package: (\S+)$", text, re.MULTILINE):
+            if self.names.fullmatch(match[1]):
+                fields = Deb822(text[match.start() : text.find("\n\n", match.end()) + 1])
+                yield Package(
+                    name=match[1],
+                    version=fields["Version"],
+                    suite=target["Release"],
+                    depends=fields.get("Depends", ""),
+                    size=int(fields["Size"]),
+                    installed=int(fields.get("Installed-Size", "0")) * 1024,
+                    uri=target["Repo-URI"] + fields["Filename"],
+                    sha256=fields["SHA256"],
+                )
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "APT_CONFIG": str(self.directory / "apt.conf"), "LC_ALL": "C.UTF-8"}
+
+    def _run(
+        self, kernel: str, command: list[str], watched: Path, progress: Progress, what: str, total: int
+    ) -> subprocess.CompletedProcess[str]:
+        """Run one of apt's programs, and tell how many bytes came into the directory `watched`."""
+        require_tool(kernel, command[0], "apt")
+        if setpriv := shutil.which("setpriv"):
+            # If ktrial is killed, apt must not go on alone in a directory that the next ktrial uses.
+            command = [setpriv, "--pdeathsig", "TERM", *command]
+        before = _bytes_in(watched)
+        progress(what, 0, total)
+        process = subprocess.Popen(
+            command,
+            cwd=watched,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        try:
+            while True:
+                try:
+                    _, errors = process.communicate(timeout=_POLL_SECONDS)
+                    break
+                except subprocess.TimeoutExpired:
+                    progress(what, max(0, _bytes_in(watched) - before), total)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+        progress(what, total, total)
+        return subprocess.CompletedProcess(command, process.returncode, "", errors)
+
+    def _failure(self, kernel: str, output: str) -> FetchFailed:
+        complaints = _complaints(output) or ["apt gave no reason"]
+        # Suites that are not there matter only where nothing else went wrong.
+        telling = [line for line in complaints if not _ABSENT_SUITE.search(line)] or complaints
+        return fetch_failed(kernel, self.distribution, telling[:4])
+
+
+def fetch_failed(kernel: str, distribution: str, complaints: list[str], before: str = "") -> FetchFailed:
+    """The error for what apt complains of. Of lists whose time is over, or not yet come, it says no more."""
+    problem = before + "; ".join(complaints)
+    if any(_NOT_NOW.search(line) for line in complaints):
+        now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return ListsOutOfDate(name=kernel, distribution=distribution, problem=problem, now=now)
+    return FetchFailed(name=kernel, distribution=distribution, problem=problem)
+
+
+def _download_command(wanted: list[Package], into: Path) -> list[str]:
+    """apt-helper fetches at once; apt-get must first index all packages, but knows mirror+file: addresses."""
+    if any(package.uri.startswith("mirror") for package in wanted):
+        return ["apt-get", "-q=2", "download", *(f"{one.name}={one.version}" for one in wanted)]
+    command = [str(_HELPER), "download-file"]
+    for package in wanted:
+        command += [package.uri, str(into / f"{package.name}.deb"), f"SHA256:{package.sha256}"]
+    return command
+
+
+def _complaints(output: str) -> list[str]:
+    return [line[3:] for line in output.splitlines() if line.startswith(("E: ", "W: "))]
+
+
+def run_tool(
+    kernel: str, command: list[str], package: str, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run one of apt's programs to its end. Raises ToolMissing, FetchFailed."""
+    require_tool(kernel, command[0], package)
+    plain = environment or {**os.environ, "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(
+        command,
+        env=plain,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    if done.returncode:
+        problem = f"{' '.join(command[:2])}: {done.stderr.strip()}"
+        raise FetchFailed(name=kernel, distribution="Debian", problem=problem)
+    return done
+
+
+def require_tool(kernel: str, program: str, package: str) -> None:
+    """Raise ToolMissing unless `program` can be run."""
+    if shutil.which(program) is None:
+        raise ToolMissing(name=kernel, tool=program, purpose="fetch distribution kernels", package=package)
+
+
+def _bytes_in(directory: Path) -> int:
+    total = 0
+    for path in directory.rglob("*"):
+        try:
+            total += path.stat().st_size
+        except OSError:
+            continue  # apt moved it between the two calls
+    return total

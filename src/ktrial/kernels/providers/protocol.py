@@ -1,0 +1,108 @@
+"""Providers: where kernels come from. One file each in `providers/`, or an entry point of another package."""
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from ktrial import plugins
+from ktrial.kernels import providers
+from ktrial.kernels.errors import BadKernelName
+from ktrial.kernels.progress import Progress
+from ktrial.model.kernel import Origin
+from ktrial.model.suggestions import nearest
+
+ENTRY_POINTS = "ktrial.kernel_providers"
+"""The group in which other packages name an object that is a Provider."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a provider is asked for."""
+
+    name: str
+    """The whole name, for messages."""
+    wanted: str
+    """What stands behind the provider's prefix and its colon; empty where there is none."""
+    workspace: Path
+    """An empty directory for the parts; it is on the cache's file system, and goes away afterwards."""
+    state: Path
+    """The provider's own directory in the cache: it stays. It may not exist yet."""
+    progress: Progress
+    modules: Path | None = None
+    config: Path | None = None
+    refresh: bool = False
+    """Look for something newer, even where old lists would do."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a provider found. Files in the workspace are moved into the cache, others are copied."""
+
+    image: Path
+    origin: Origin
+    flavour: str = ""
+    modules: Path | None = None
+    """The directory that holds the modules (`…/lib/modules/<release>`)."""
+    config: Path | None = None
+    system_map: Path | None = None
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """One source of kernels."""
+
+    prefix: str
+    """What names start with: `debian` in `debian:6.1`."""
+    summary: str
+    """One line for help texts: the names it understands."""
+    takes_files: bool
+    """Whether modules and a configuration can be given beside the name."""
+    remembers: bool
+    """Whether a name, once added, stays what it is until a refresh is asked for. False: look each time."""
+
+    def canonical(self, name: str, wanted: str) -> str:
+        """Write one kernel's name in one way. Raises BadKernelName; looks at nothing but the name."""
+        ...
+
+    def fetch(self, request: Request) -> Parts:
+        """Bring the kernel's parts. Raises a KernelError that says what is wrong."""
+        ...
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A provider that keeps files of its own for a kernel, beside what is in the cache."""
+
+    def forget(self, wanted: str) -> int:
+        """Delete them; return how many bytes that freed. What another process is using stays."""
+        ...
+
+
+def all_providers() -> dict[str, Provider]:
+    """All providers by prefix: the built-in ones and those of other packages. A broken one only warns."""
+    own = dict(_check(*item) for item in plugins.built_in("PROVIDER", providers.__name__).items())
+    known, broken = plugins.outside(ENTRY_POINTS, "kernel provider", _check, own)
+    for warning in broken:
+        warnings.warn(warning.text, stacklevel=2)
+    return known
+
+
+def _check(_name: str, found: object) -> tuple[str, Provider]:
+    if not isinstance(found, Provider):
+        raise TypeError("it is no kernel provider")
+    return found.prefix, found
+
+
+def provider_of(name: str) -> tuple[Provider, str]:
+    """Return the provider that `name` belongs to, and what is wanted from it. Raises BadKernelName."""
+    prefix, _, wanted = name.partition(":")
+    known = all_providers()
+    allowed = "; ".join(provider.summary for provider in known.values())
+    if prefix in known:
+        return known[prefix], wanted
+    if not prefix or prefix != prefix.strip() or "/" in prefix:
+        problem = "a file is named path:FILE" if "/" in prefix else "it is empty"
+    else:
+        problem = f"there is no provider '{prefix}'{nearest(prefix, known)}"
+    raise BadKernelName(name=name, problem=problem, allowed=allowed)

@@ -1,0 +1,1 @@
+"""Changes of a system's settings: journaled before they are made, undone afterwards."""

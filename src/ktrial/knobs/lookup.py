@@ -1,0 +1,156 @@
+"""Finds on a running system what a user named, and reads it."""
+
+import re
+from dataclasses import dataclass
+
+from ktrial.knobs import catalogue, errno_diagnosis, names, values
+from ktrial.knobs.errors import KnobNeedsInstance, KnobNeedsReboot
+from ktrial.knobs.names import ALL, Named
+from ktrial.knobs.system import System
+from ktrial.model.knob import Knob, Place, version_of
+from ktrial.target import StepResult
+
+_PLACEHOLDER = re.compile(r"\{\w+\}")
+_SHOWN_INSTANCES = 8
+
+
+@dataclass(frozen=True)
+class Found:
+    """A knob's file on a system, and what is in it."""
+
+    name: str
+    """`vm.swappiness`, `queue/read_ahead_kb@vda`, or the path that was named."""
+    path: str
+    knob: Knob | None
+    text: str
+    """The file's text, without its last newline."""
+
+    @property
+    def value(self) -> str:
+        """Of several choices only the one in force; lines and tabs as blanks."""
+        return values.form_of(self.path).undoing(self.text, "").strip() if self._has_choices else self._flat
+
+    @property
+    def _flat(self) -> str:
+        return " ".join(self.text.split())
+
+    @property
+    def _has_choices(self) -> bool:
+        return values.chosen(self.text) != self.text or self.path.endswith("/sched/preempt")
+
+
+def find(system: System, text: str) -> tuple[Found, ...]:
+    """What the name stands for here: one, or with `@*` all instances.
+
+    Raises BadKnobName, UnknownKnob, KnobNeedsInstance, KnobNeedsReboot, KnobAbsent and its kinds,
+    KnobForbidden, KnobNotMounted.
+    """
+    named = names.parse(text)
+    if named.knob is None or named.path:
+        return (_at(system, named.text, named.path, named.knob),)
+    knob = named.knob
+    if knob.needs_reboot:
+        raise KnobNeedsReboot(knob=text, parameter=knob.places[0].boot)
+    if not knob.instance:
+        return (_first(system, named, knob),)
+    if named.instance and named.instance != ALL:
+        path = filled(knob.places[0].path, named.instance)
+        return (_at(system, f"{knob.name}@{named.instance}", path, knob),)
+    return _instances(system, named, knob)
+
+
+def filled(template: str, instance: str) -> str:
+    """The path with the instance in it: a `/` in `eth0/rx-0` goes to the next placeholder."""
+    pieces = _PLACEHOLDER.split(template)
+    if len(pieces) == 1:
+        return template
+    parts = instance.split("/", len(pieces) - 2) if len(pieces) > 2 else [instance]
+    parts += ["-"] * (len(pieces) - 1 - len(parts))
+    return "".join(piece + part for piece, part in zip(pieces, [*parts, ""], strict=True))
+
+
+def instances(system: System, knob: Knob) -> tuple[str, ...]:
+    """Those that are here: `vda`, `eth0/rx-0`."""
+    template = knob.places[0].path
+    found = system.matching(_PLACEHOLDER.sub("*", template.replace("{group}", "**")))
+    return tuple(filter(None, (catalogue.instance_at(template, path) for path in found)))
+
+
+def _instances(system: System, named: Named, knob: Knob) -> tuple[Found, ...]:
+    here = instances(system, knob)
+    if not here:
+        raise errno_diagnosis.absent(system, named.text, knob.places[0].path, knob)
+    if named.instance != ALL:
+        shown = ", ".join(here[:_SHOWN_INSTANCES]) + (", …" if len(here) > _SHOWN_INSTANCES else "")
+        facts = {"knob": knob.name, "instance": knob.instance, "found": f": {shown}"}
+        raise KnobNeedsInstance(**facts, example=here[0])
+    return tuple(_at(system, f"{knob.name}@{one}", filled(knob.places[0].path, one), knob) for one in here)
+
+
+def _first(system: System, named: Named, knob: Knob) -> Found:
+    """In the newest place that the system has, whatever its version says."""
+    places = [place for place in knob.places if place.path]
+    results = system.read(*(place.path for place in places))
+    for place, result in zip(places, results, strict=True):
+        if not result.failure:
+            return _found(knob.name, place.path, knob, result)
+    place, result = _telling(system, places, results)
+    failure = result.failure
+    assert failure is not None
+    raise errno_diagnosis.of_reading(system, named.text, place.path, knob, failure)
+
+
+def _telling(
+    system: System, places: list[Place], results: tuple[StepResult, ...]
+) -> tuple[Place, StepResult]:
+    """The place whose failure says most: one that is there but cannot be read, else this version's."""
+    pairs = list(zip(places, results, strict=True))
+    there = [pair for pair in pairs if pair[1].failure and pair[1].failure.name != "ENOENT"]
+    of_version = [pair for pair in pairs if pair[0].holds_in(system.version)]
+    return next(iter(there or of_version or pairs))
+
+
+def _at(system: System, name: str, path: str, knob: Knob | None) -> Found:
+    (result,) = system.read(path)
+    if result.failure:
+        raise errno_diagnosis.of_reading(system, name, path, knob, result.failure)
+    return _found(name, path, knob or catalogue.at(path), result)
+
+
+def _found(name: str, path: str, knob: Knob | None, result: StepResult) -> Found:
+    return Found(name, path, knob, result.content.removesuffix("\n"))
+
+
+def beside(system: System, found: Found) -> tuple[str, ...]:
+    """Files here of the knobs that the kernel may change with this one."""
+    if not found.knob:
+        return ()
+    templates = [place.path for place in found.knob.places]
+    instance = next(filter(None, (catalogue.instance_at(each, found.path) for each in templates)), "")
+    candidates = [
+        filled(place.path, instance)
+        for name in found.knob.coupled
+        for place in catalogue.find(name).places
+        if place.path and catalogue.find(name).instance in {"", found.knob.instance}
+    ]
+    results = system.read(*candidates)
+    return tuple(path for path, result in zip(candidates, results, strict=True) if not result.failure)
+
+
+def path_in(name: str, release: str = "") -> str:
+    """The file in which kernels of this release keep what is named; without a release, the newest do.
+
+    Where kernels of the release do not have it, it is the newest place: reading it says that it is absent.
+    A name that the catalogue does not have is a sysctl's, or a path.
+    """
+    known_name, _, instance = name.partition("@")
+    knob = None if name.startswith("/") else catalogue.known(known_name)
+    files = [place for place in knob.places if place.path] if knob else []
+    if not files:
+        return name if name.startswith("/") else names.sysctl_path(name)
+    try:
+        version = version_of(release)
+    except ValueError:
+        return filled(files[0].path, instance)
+    here = [place for place in files if place.holds_in(version)]
+    return filled((here or files)[0].path, instance)

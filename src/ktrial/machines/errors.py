@@ -1,0 +1,115 @@
+"""Errors about the machines that trials run on."""
+
+from ktrial.errors import KtrialError
+
+
+class MachineError(KtrialError):
+    """Machine {machine}: {problem}"""
+
+
+class UnknownMachine(MachineError):
+    """There is no machine {machine}{similar}; there are: {known}."""
+
+    exit_code = 2
+
+
+class MachineStopped(MachineError):
+    """Machine {machine} was stopped."""
+
+
+class MachineToolMissing(MachineError):
+    """Machine {machine} needs {program}, which is not {where}."""
+
+    hint = "install it: sudo apt-get install {package}"
+
+
+class QemuTooOld(MachineError):
+    """Machine {machine} needs QEMU {needed} or later; {program} is {found}."""
+
+    hint = "install a later one; one that is not the first in PATH is named with KTRIAL_QEMU=/path/to/program"
+
+
+class QemuUnusable(MachineError):
+    """Machine {machine}: {program} {problem}"""
+
+    hint = "sudo apt-get install --reinstall qemu-system-x86; another program can be named with KTRIAL_QEMU"
+
+
+class TooManyCpus(MachineError):
+    """Machine {machine} runs {cpus} CPUs only with QEMU {needed} or later: {program} is {found}, which hangs
+    with more than one CPU when it counts instructions.
+    """
+
+    hint = "cpus = 1 in [machine]; or name a later QEMU: KTRIAL_QEMU=/path/to/program"
+
+
+class FileToCarry(MachineError):
+    """Machine {machine} cannot carry {path} into the guest: {problem}."""
+
+
+class NoSpaceForSnapshot(MachineError):
+    """Machine {machine} cannot write the snapshot below {directory}: {problem}."""
+
+    hint = "free about {mib} MiB there, or put the cache elsewhere: KTRIAL_CACHE=/some/directory"
+
+
+class BadSetting(MachineError):
+    """The environment variable {variable} is {value!r}: {problem}."""
+
+    exit_code = 2
+
+
+class QemuGone(MachineError):
+    """Machine {machine}: QEMU ended, or stopped answering, while ktrial waited for {command}."""
+
+
+class QemuRefused(MachineError):
+    """Machine {machine}: QEMU refused {command}: {problem}"""
+
+
+class CannotSaveState(MachineError):
+    """Machine {machine}: the guest's state cannot be saved: {problem}"""
+
+
+class CannotLoadState(MachineError):
+    """Machine {machine}: a snapshot cannot be loaded: {problem}"""
+
+
+class PluginCountsUnreadable(MachineError):
+    """Machine {machine}: what the plugin counted, in {path}, cannot be read: line {line}: {problem}"""
+
+
+class NoPluginHere(MachineError):
+    """Machine {machine} cannot count by function with {program}: {problem}"""
+
+    hint = (
+        "QEMU has to be built with plugins (Debian's is); another can be named with KTRIAL_QEMU; "
+        "without it: --count clock"
+    )
+
+
+class HostChangeForbidden(MachineError):
+    """Machine {machine} may not change this system: it was about to {what}."""
+
+    hint = "add --allow-host-changes; what is changed is journaled first, and put back at the end"
+    exit_code = 2
+
+
+class BadPin(MachineError):
+    """Machine {machine}: CPU {cpu} is not among those that ktrial may use: {allowed}."""
+
+    hint = "name others in [machine] pin; taskset -pc $$ shows what this shell may use"
+    exit_code = 2
+
+
+class CgroupUnusable(MachineError):
+    """Machine {machine}: the control group that the study asks for cannot be had: {problem}."""
+
+
+class KvmUnusable(MachineError):
+    """Machine {machine} has no KVM: {reason}."""
+
+    hint = (
+        "the machine exact needs none; or, where the time that emulation takes will do, which says little "
+        "about any hardware: [machine] allow_emulated_time = true"
+    )

@@ -1,0 +1,256 @@
+"""Snapshots in the cache: a directory each, named by a digest of all that can change a result.
+
+<key>/ram         the guest's RAM, sparse; restored guests map it privately, so that it is never changed
+<key>/state       all else: CPU and devices, as QEMU's migration stream
+<key>/kallsyms    the symbols of its kernel and modules, once they were asked for
+<key>/about.json  sizes and digests of the two, what the key was made from, the guest's `ready`
+<key>.lock        held while the snapshot is made or removed
+<key>.new         being made; renamed to <key> when it is complete
+"""
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from ktrial.machines.errors import MachineError, NoSpaceForSnapshot
+from ktrial.machines.exact import sparse_file
+from ktrial.machines.file_digests import digest_of_bytes
+from ktrial.model.base import Model, digest
+
+ABOUT, RAM, STATE, NOTE = "about.json", "ram", "state", "kallsyms"
+_NEW = ".new"
+"""Ends the name of a directory in which a snapshot is being made; who holds the lock of its name makes it."""
+_WAIT = 0.2
+_USUAL_BYTES = 100 << 20
+
+
+class About(Model):
+    """What stands beside a snapshot."""
+
+    key: str
+    facts: dict[str, str]
+    """What the key was made from."""
+    ram_size: int
+    ram_digest: str
+    state_size: int
+    state_digest: str
+    created: float
+    """Seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class OpenSnapshot:
+    """A snapshot that is there and whole. Its files are open: usable even while another removes it."""
+
+    about: About
+    ram: int
+    state: bytes
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a new snapshot is made from: RAM as an open file, and the rest."""
+
+    ram: int
+    state: bytes
+
+
+def key(facts: dict[str, str]) -> str:
+    """The snapshot's name: the same facts, the same name."""
+    return digest(facts)
+
+
+class SnapshotCache:
+    """All snapshots below one directory."""
+
+    def __init__(self, directory: Path, limit: int, machine: str) -> None:
+        self.directory = directory
+        self._limit = limit
+        self._machine = machine
+        self._verified: dict[str, tuple[int, ...]] = {}
+
+    @contextlib.contextmanager
+    def open(self, name: str) -> Iterator[OpenSnapshot | None]:
+        """The snapshot, or None where it is not there or not whole. A process reads all of it once."""
+        with contextlib.ExitStack() as kept:
+            yield self._open(name, kept)
+
+    def note(self, name: str) -> bytes | None:
+        """What was kept beside the snapshot; None where nothing was."""
+        try:
+            return (self.directory / name / NOTE).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._cannot_write(error, _USUAL_BYTES) from None
+
+    def keep_note(self, name: str, content: bytes) -> None:
+        """Keep this beside the snapshot, as long as that is there; nowhere where it is not."""
+        place = self.directory / name
+        if not place.is_dir():
+            return
+        new = place / f"{NOTE}.{os.getpid()}"
+        try:
+            new.write_bytes(content)
+            new.replace(place / NOTE)
+        except FileNotFoundError:
+            return  # the snapshot was removed meanwhile
+        except OSError as error:
+            raise self._cannot_write(error, len(content)) from None
+
+    def make(
+        self,
+        facts: dict[str, str],
+        contents: Callable[[], contextlib.AbstractContextManager[Contents]],
+        check: Callable[[], None],
+    ) -> None:
+        """Make a snapshot, unless another process makes it meanwhile: then `check` is called now and then.
+
+        Raises NoSpaceForSnapshot or MachineError, and what `contents` and `check` raise; nothing half-made
+        stays.
+        """
+        name = key(facts)
+        with self._locked(name, check):
+            with self.open(name) as present:
+                if present:
+                    return
+            with contents() as made:
+                self._write(name, facts, made)
+        self._prune(keep=name)
+
+    def remove(self, name: str) -> None:
+        """Remove a snapshot, whole or damaged."""
+        place = self.directory / name
+        # First that which makes it one: who looks at it now finds it incomplete, and makes it anew.
+        (place / ABOUT).unlink(missing_ok=True)
+        shutil.rmtree(place, ignore_errors=True)
+        self._verified.pop(name, None)
+
+    def _open(self, name: str, kept: contextlib.ExitStack) -> OpenSnapshot | None:
+        place = self.directory / name
+        try:
+            about = About.model_validate_json((place / ABOUT).read_bytes())
+            ram = os.open(place / RAM, os.O_RDWR)
+            kept.callback(os.close, ram)
+            state = (place / STATE).read_bytes()
+            os.utime(place / ABOUT)
+        except FileNotFoundError:
+            return None
+        except ValidationError:
+            return None
+        except OSError as error:
+            problem = f"the snapshot in {place} cannot be read: {error.strerror}"
+            raise MachineError(machine=self._machine, problem=problem) from None
+        whole = self._is_whole(name, about, ram, state)
+        return OpenSnapshot(about, ram, state) if whole else None
+
+    def _is_whole(self, name: str, about: About, ram: int, state: bytes) -> bool:
+        status = os.fstat(ram)
+        seen = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if about.key != name or key(about.facts) != name:
+            return False
+        if (status.st_size, len(state)) != (about.ram_size, about.state_size):
+            return False
+        if digest_of_bytes(state) != about.state_digest:
+            return False
+        if self._verified.get(name) != seen and sparse_file.digest(ram) != about.ram_digest:
+            return False
+        self._verified[name] = seen
+        return True
+
+    def _write(self, name: str, facts: dict[str, str], contents: Contents) -> None:
+        new = self.directory / f"{name}{_NEW}"
+        try:
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir()
+            self._fill(new, name, facts, contents)
+            self.remove(name)
+            new.rename(self.directory / name)
+        except OSError as error:
+            needed = os.fstat(contents.ram).st_blocks * 512 + len(contents.state)
+            raise self._cannot_write(error, needed) from None
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
+
+    def _fill(self, new: Path, name: str, facts: dict[str, str], contents: Contents) -> None:
+        with (new / RAM).open("w+b") as file:
+            ram_digest = sparse_file.copy(contents.ram, file.fileno())
+        (new / STATE).write_bytes(contents.state)
+        about = About(
+            key=name,
+            facts=facts,
+            ram_size=os.fstat(contents.ram).st_size,
+            ram_digest=ram_digest,
+            state_size=len(contents.state),
+            state_digest=digest_of_bytes(contents.state),
+            created=time.time(),
+        )
+        (new / ABOUT).write_text(json.dumps(about.model_dump(mode="json"), indent=1))
+
+    def _cannot_write(self, error: OSError, needed: int) -> MachineError:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            mib = (needed >> 20) + 1
+            return NoSpaceForSnapshot(
+                machine=self._machine, directory=self.directory, problem=error.strerror, mib=mib
+            )
+        problem = f"the snapshot cache {self.directory} cannot be written: {error.strerror}"
+        return MachineError(machine=self._machine, problem=problem)
+
+    @contextlib.contextmanager
+    def _locked(self, name: str, check: Callable[[], None]) -> Iterator[None]:
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.directory / f"{name}.lock")
+            while not lock.is_locked:
+                check()
+                with contextlib.suppress(Timeout):  # another process makes it: wait, as long as we may
+                    lock.acquire(timeout=_WAIT)
+        except OSError as error:
+            raise self._cannot_write(error, _USUAL_BYTES) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _prune(self, keep: str) -> None:
+        """Remove what was left half-made, and the snapshots used longest ago, until all fit the limit."""
+        for left in self.directory.glob(f"*{_NEW}"):
+            self._with_lock(left.stem, partial(shutil.rmtree, left, ignore_errors=True))
+        # What is still half-made is another process's work.
+        whole = [place for place in self.directory.iterdir() if place.is_dir() and place.suffix != _NEW]
+        sizes = {place: _bytes_below(place) for place in whole}
+        total = sum(sizes.values())
+        for place in sorted(sizes, key=_last_use):
+            if total > self._limit and place.name != keep:
+                self._with_lock(place.name, partial(self.remove, place.name))
+                total -= sizes[place]
+
+    def _with_lock(self, name: str, action: Callable[[], None]) -> None:
+        """Do it now, or not at all where another process holds the lock: it is that one's to keep."""
+        with contextlib.suppress(Timeout), FileLock(self.directory / f"{name}.lock", timeout=0):
+            action()
+
+
+def _last_use(place: Path) -> float:
+    try:
+        return (place / ABOUT).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _bytes_below(place: Path) -> int:
+    total = 0
+    for name in (RAM, STATE, ABOUT, NOTE):
+        with contextlib.suppress(OSError):  # removed meanwhile by another process
+            total += (place / name).stat().st_blocks * 512
+    return total

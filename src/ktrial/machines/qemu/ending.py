@@ -1,0 +1,174 @@
+"""What became of a guest that ended early, told from its console and from how QEMU ended."""
+
+import re
+import signal
+from dataclasses import dataclass
+
+from ktrial.machines.qemu.watchdog import Ending, Limits, Stop
+from ktrial.model.trial import Outcome
+
+CONSOLE_LINES = 200
+
+_MIB = 1 << 20
+
+_PANIC = r"Kernel panic - not syncing: (?P<said>[^\n]*)"
+
+_ON_CONSOLE: tuple[tuple[str, Outcome, str], ...] = (
+    # init/initramfs.c: writing into the root file system, which is RAM, failed.
+    (
+        r"Initramfs unpacking failed: write error",
+        Outcome.OUT_OF_MEMORY,
+        "the initial RAM disk does not fit the guest's memory",
+    ),
+    # mm/oom_kill.c; before 4.19 the panic was called `Out of memory and no killable processes`.
+    (
+        r"Kernel panic - not syncing: (?P<said>(?:System is deadlocked on memory|Out of memory)[^\n]*)",
+        Outcome.OUT_OF_MEMORY,
+        "{said}",
+    ),
+    (
+        r"Out of memory: Kill(?:ed)? process[^\n]*[\s\S]*Attempted to kill init!",
+        Outcome.OUT_OF_MEMORY,
+        "the kernel ran out of memory and killed the agent",
+    ),
+    # init/main.c and init/do_mounts.c. Without a usable rdinit= the kernel looks for a root device instead.
+    (
+        r"Kernel panic - not syncing: (?P<said>(?:No working init found|No init found|Requested init "
+        r"|VFS: Unable to mount root fs)[^\n]*)",
+        Outcome.NO_INIT,
+        "{said}",
+    ),
+    (_PANIC, Outcome.PANICKED, "{said}"),
+)
+
+
+_REFUSALS: tuple[tuple[str, Outcome], ...] = (
+    # hw/i386/x86.c: what QEMU says of files that it cannot boot.
+    (
+        r"PVH ELF Note|could not (?:open|load) kernel|linux kernel too old|invalid kernel",
+        Outcome.NOT_A_KERNEL,
+    ),
+    (r"initrd is too large|kernel is too large", Outcome.OUT_OF_MEMORY),
+)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """An outcome and why, in one sentence."""
+
+    outcome: Outcome
+    reason: str
+
+
+def judge(ending: Ending, limits: Limits, *, console: str, said: str, ready: bool) -> Verdict:
+    """What became of a guest that did not do all its steps.
+
+    `said` is what QEMU itself printed; `ready` whether the agent had reported.
+    """
+    return (
+        _from_console(console)
+        or _from_limit(ending, limits, console=console, ready=ready)
+        or _from_exit(ending, console=console, said=said, ready=ready)
+    )
+
+
+def judge_unstarted(status: int, said: str) -> Verdict:
+    """What became of a guest whose QEMU ended before its first instruction."""
+    last = _last(said)
+    for pattern, outcome in _REFUSALS:
+        if re.search(pattern, said):
+            return Verdict(outcome, f"QEMU refuses it: {last}")
+    return _qemu_failed(status, last)
+
+
+def agent_failed(text: str, console: str) -> Verdict:
+    """What became of a guest whose agent gave up: the kernel may have said why."""
+    failed = Verdict(Outcome.MACHINE_FAILED, f"the agent could not go on: {text}")
+    return _from_console(console) or failed
+
+
+def module_refused(text: str) -> Verdict:
+    """What became of a guest whose kernel does not take a module of the study."""
+    return Verdict(Outcome.REFUSED, f"the kernel refused a {text}")
+
+
+def frames_damaged(damage: str) -> Verdict:
+    """What became of a guest whose frames cannot be read."""
+    return Verdict(Outcome.MACHINE_FAILED, f"what the agent reported is damaged: {damage}")
+
+
+def processes_killed(count: int, console: str) -> Verdict | None:
+    """What became of a guest in which the kernel killed `count` processes for want of memory.
+
+    Nothing, where a control group of the workload's own was out of memory: that may be its purpose.
+    """
+    if not count or "Memory cgroup out of memory" in console:
+        return None
+    match = re.search(r"Out of memory: Kill(?:ed)? process[^\r\n]*", console)
+    what = match[0] if match else f"{count} processes killed"
+    return Verdict(Outcome.OUT_OF_MEMORY, f"the guest ran out of memory: {what}")
+
+
+def too_small(needed: int, memory: int) -> Verdict:
+    """What becomes of a guest whose memory cannot hold the kernel and its RAM disk (sizes in bytes)."""
+    sizes = f"{-(-needed // _MIB)} MiB, and the guest has {memory // _MIB} MiB"
+    return Verdict(Outcome.OUT_OF_MEMORY, f"the kernel and its initial RAM disk need {sizes}")
+
+
+def console_end(console: str) -> str:
+    """The last 200 lines of a console log."""
+    return "\n".join(console.replace("\r\n", "\n").splitlines()[-CONSOLE_LINES:])
+
+
+def _from_console(console: str) -> Verdict | None:
+    for pattern, outcome, reason in _ON_CONSOLE:
+        match = re.search(pattern, console)
+        if match:
+            said = match.groupdict().get("said", "").strip()
+            return Verdict(outcome, reason.format(said=said or "a panic without a reason"))
+    return None
+
+
+def _from_limit(ending: Ending, limits: Limits, *, console: str, ready: bool) -> Verdict | None:
+    if ending.stop is Stop.OUTPUT:
+        return Verdict(Outcome.HUNG, "it wrote more than ktrial keeps to its console or its frames")
+    passed = {
+        Stop.INSTRUCTIONS: f"{limits.instructions:,} guest instructions",
+        Stop.SECONDS: f"{limits.seconds:g} s of host time",
+    }.get(ending.stop)
+    if passed is None:
+        return None
+    if not ready and not console.strip():
+        reason = f"nothing came on its console within {passed}"
+        return Verdict(Outcome.NOT_A_KERNEL, reason)
+    stage = "the steps were done" if ready else "the agent was ready"
+    return Verdict(Outcome.HUNG, f"{passed} went by before {stage}")
+
+
+def _from_exit(ending: Ending, *, console: str, said: str, ready: bool) -> Verdict:
+    if ending.stop is Stop.PAUSED:
+        return Verdict(Outcome.PANICKED, "the kernel panicked, and said nothing on its console")
+    if ending.reset and not ready and not console.strip():
+        return Verdict(
+            Outcome.NOT_A_KERNEL, "the CPU was reset (a triple fault) before anything came on the console"
+        )
+    if ending.reset:
+        return Verdict(
+            Outcome.PANICKED, "the machine was reset without a panic on the console (a triple fault?)"
+        )
+    if ending.switched_off and ready:
+        return Verdict(Outcome.WORKLOAD_FAILED, "the guest was switched off before the steps were done")
+    if ending.switched_off:
+        return Verdict(Outcome.MACHINE_FAILED, "the guest switched itself off before the agent was ready")
+    return _qemu_failed(ending.status, _last(said))
+
+
+def _last(said: str) -> str:
+    """What tells most of what QEMU said: the plugin's complaint, which QEMU follows up, or the last line."""
+    lines = said.splitlines() or ["it said nothing"]
+    return next((line for line in reversed(lines) if line.startswith("insn: ")), lines[-1])
+
+
+def _qemu_failed(status: int, last: str) -> Verdict:
+    how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+    return Verdict(Outcome.MACHINE_FAILED, f"QEMU {how}: {last}")

@@ -1,0 +1,135 @@
+"""The initial RAM disk: agent, workloads, carried files and modules. Same inputs, same bytes.
+
+GNU cpio writes the archive (`--reproducible`, owner 0:0), from a copy of the files whose times are set to 0.
+"""
+
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ktrial.machines.errors import FileToCarry, MachineError, MachineToolMissing
+from ktrial.machines.file_digests import digest_of_bytes, digest_of_file
+from ktrial.model.base import digest
+from ktrial.model.boot import Boot
+from ktrial.target.guest_plan import BOOT_PLAN_PATH
+
+FORMAT = 1
+"""Raised when the same entries make other bytes: a snapshot's key holds it."""
+
+BALLAST = "/ktrial/ballast"
+_OURS = ("/init", "/ktrial")
+_DIRECTORIES = ("/dev", "/proc", "/sys", "/tmp")
+_COMMAND = ("cpio", "--create", "--format=newc", "--reproducible", "--owner=+0:+0", "--null", "--quiet")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the archive."""
+
+    guest: str
+    mode: int
+    source: Path | bytes
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content. Raises OSError where the host's file is not readable."""
+        return digest_of_bytes(self.source) if isinstance(self.source, bytes) else digest_of_file(self.source)
+
+
+def entries(boot: Boot, programs: dict[str, Path], boot_file: bytes, machine: str) -> tuple[Entry, ...]:
+    """Every file of the archive, in its order. Raises FileToCarry."""
+    found = {guest: Entry(guest, 0o755, host) for guest, host in programs.items()}
+    found[BOOT_PLAN_PATH] = Entry(BOOT_PLAN_PATH, 0o644, boot_file)
+    if boot.initrd_padding:
+        found[BALLAST] = Entry(BALLAST, 0o644, bytes(boot.initrd_padding))
+    for host, guest in zip(boot.modules, module_paths(boot), strict=True):
+        found[guest] = _module(host, guest, machine)
+    for carried in boot.files:
+        guest = _guest_path(carried.host, carried.guest, machine)
+        found[guest] = Entry(guest, carried.mode | 0o400, _regular(carried.host, machine))
+    return tuple(found[guest] for guest in sorted(found))
+
+
+def module_paths(boot: Boot) -> tuple[str, ...]:
+    """Where the guest finds the boot's modules; numbered, for two modules may have files of one name."""
+    directory = f"/lib/modules/{boot.kernel.release}"
+    return tuple(f"{directory}/{n:03}-{path.name}" for n, path in enumerate(boot.modules))
+
+
+def manifest_digest(found: tuple[Entry, ...]) -> str:
+    """SHA-256 over names, modes and contents: the archive's identity, without making the archive."""
+    return digest([FORMAT, [[entry.guest, entry.mode, entry.digest] for entry in found]])
+
+
+def write(found: tuple[Entry, ...], output: int, machine: str) -> None:
+    """Write the archive to the open file `output`. Raises MachineError or MachineToolMissing."""
+    if not shutil.which(_COMMAND[0]):
+        raise MachineToolMissing(machine=machine, program="cpio", where="in PATH", package="cpio")
+    with tempfile.TemporaryDirectory(prefix="ktrial-initramfs-") as staging:
+        root = Path(staging)
+        try:
+            names = _stage(found, root)
+        except OSError as error:
+            problem = f"{error.strerror}: {error.filename}"
+            raise MachineError(
+                machine=machine, problem=f"cannot stage the initial RAM disk: {problem}"
+            ) from None
+        done = subprocess.run(
+            _COMMAND, cwd=root, input=b"\0".join(names), stdout=output, stderr=subprocess.PIPE, check=False
+        )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()
+        raise MachineError(machine=machine, problem=f"cpio fails with status {done.returncode}: {said}")
+
+
+def _stage(found: tuple[Entry, ...], root: Path) -> list[bytes]:
+    for entry in found:
+        place = root / entry.guest.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(entry.source, bytes):
+            place.write_bytes(entry.source)
+        else:
+            shutil.copyfile(entry.source, place)
+        place.chmod(entry.mode)
+    for directory in _DIRECTORIES:
+        (root / directory.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    paths = sorted(path for path in root.rglob("*"))
+    for path in reversed(paths):
+        if path.is_dir():
+            path.chmod(0o755)
+        os.utime(path, (0, 0))
+    return [os.fsencode(path.relative_to(root)) for path in paths]
+
+
+def _guest_path(host: Path, guest: str, machine: str) -> str:
+    path = PurePosixPath(guest)
+    if not path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
+        problem = f"the guest's path {guest!r} is not absolute, or holds '..'"
+    elif any(path == PurePosixPath(ours) or PurePosixPath(ours) in path.parents for ours in _OURS):
+        problem = f"{guest} is ktrial's own"
+    else:
+        return str(path)
+    raise FileToCarry(machine=machine, path=host, problem=problem)
+
+
+def _regular(host: Path, machine: str) -> Path:
+    try:
+        mode = host.stat().st_mode
+        with host.open("rb"):
+            pass
+    except OSError as error:
+        raise FileToCarry(machine=machine, path=host, problem=str(error.strerror)) from None
+    if not stat.S_ISREG(mode):
+        raise FileToCarry(machine=machine, path=host, problem="it is not a regular file")
+    return host
+
+
+def _module(host: Path, guest: str, machine: str) -> Entry:
+    with _regular(host, machine).open("rb") as file:
+        if file.read(4) != b"\x7fELF":
+            raise FileToCarry(machine=machine, path=host, problem="a module must be an unpacked ELF file")
+    return Entry(guest, 0o644, host)

@@ -1,0 +1,226 @@
+"""One QEMU process: started, watched through descriptors, and never left behind.
+
+Nothing that it reads or writes has a name in the file system. The frames, the console log and what QEMU
+itself says go to memory files, which cannot block the guest, cannot be full, and vanish with ktrial. The
+monitor is a socket that QEMU inherits. QEMU has a process group of its own, so that Ctrl-C in a terminal
+reaches ktrial only, and `setpriv --pdeathsig` has the kernel kill it as soon as ktrial dies. `lockstep.so`
+(crates/lockstep) keeps QEMU's main loop from running beside the guest's CPU, which would change its clock.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
+
+from ktrial.machines import guest_programs
+from ktrial.machines.errors import MachineError, MachineStopped, MachineToolMissing
+from ktrial.machines.qemu.program import Qemu
+from ktrial.machines.qemu.qmp import Qmp
+
+_START_PATIENCE = 60.0
+"""Seconds for QEMU to begin to talk, on a machine busy with other work."""
+
+
+class Children:
+    """The QEMU processes that are alive; `stop` ends them all, from whatever thread."""
+
+    def __init__(self, machine: str) -> None:
+        self.machine = machine
+        self._alive: set[subprocess.Popen[bytes]] = set()
+        # Re-entrant: a signal handler calls stop(), and may have interrupted the very thread that holds it.
+        self._lock = threading.RLock()
+        self._stopped = False
+
+    def check(self) -> None:
+        """Raise MachineStopped once stop() was called."""
+        if self._stopped:
+            raise MachineStopped(machine=self.machine)
+
+    def add(self, child: subprocess.Popen[bytes]) -> None:
+        """Count a process in; one that comes after stop() is ended at once."""
+        with self._lock:
+            self._alive.add(child)
+            if self._stopped:
+                child.kill()
+
+    def remove(self, child: subprocess.Popen[bytes]) -> None:
+        """Count out a process that has ended."""
+        with self._lock:
+            self._alive.discard(child)
+
+    def stop(self) -> None:
+        """End all processes; their watchers raise MachineStopped."""
+        with self._lock:
+            self._stopped = True
+            for child in self._alive:
+                child.kill()
+
+
+class QemuProcess:
+    """A running QEMU, as a context manager: at its end the process is killed and waited for."""
+
+    def __init__(
+        self,
+        qemu: Qemu,
+        arguments: tuple[str, ...],
+        inherited: tuple[int, ...],
+        children: Children,
+        *,
+        lockstep: bool = True,
+        cpus: tuple[int, ...] = (),
+    ) -> None:
+        """In real time there is no `lockstep`. `cpus`: those that QEMU may use; all where it is empty."""
+        children.check()
+        self._children = children
+        self._lockstep = lockstep
+        self._cpus = cpus
+        self._machine = children.machine
+        with contextlib.ExitStack() as kept:
+            self.frames, self.console, self._said = (kept.enter_context(_memory(n)) for n in _OUTPUTS)
+            ours, theirs = socket.socketpair()
+            kept.enter_context(ours)
+            command = self._command(qemu, arguments, theirs.fileno())
+            passed = (theirs.fileno(), self.frames, self.console, *inherited)
+            with theirs:
+                self._child = self._spawn(command, passed)
+            children.add(self._child)
+            self._pidfd = kept.enter_context(_open(os.pidfd_open(self._child.pid)))
+            self.qmp = Qmp(ours, self._machine)
+            self._kept = kept.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        self._children.remove(self._child)
+        self._kept.close()
+
+    @property
+    def pidfd(self) -> int:
+        """Readable once the process has ended."""
+        return self._pidfd
+
+    def negotiate(self) -> None:
+        """Make the monitor ready. Raises QemuGone where QEMU ended instead."""
+        self.qmp.negotiate(_START_PATIENCE)
+
+    def wait(self) -> int:
+        """Wait for the end; the exit status, or minus the signal's number."""
+        return self._child.wait()
+
+    def ended_within(self, seconds: float) -> int | None:
+        """The exit status, as `wait`; None where it is still alive after so many seconds."""
+        try:
+            return self._child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        """End it, if it has not ended yet, and wait for that."""
+        if self._child.poll() is None:
+            self._child.send_signal(signal.SIGKILL)
+            self._child.wait()
+
+    def check_stopped(self) -> None:
+        """Raise MachineStopped where the end was our own doing."""
+        self._children.check()
+
+    def frame_bytes(self) -> bytes:
+        """All that the guest wrote to its frame port so far."""
+        return _content(self.frames)
+
+    def console_text(self) -> str:
+        """All that the guest wrote to its console so far."""
+        return _content(self.console).decode(errors="replace")
+
+    def output_bytes(self) -> int:
+        """How much the guest wrote so far, to both."""
+        return os.fstat(self.frames).st_size + os.fstat(self.console).st_size
+
+    def said(self) -> str:
+        """What QEMU itself wrote to its standard output and error."""
+        return _content(self._said).decode(errors="replace").strip()
+
+    def _command(self, qemu: Qemu, arguments: tuple[str, ...], monitor: int) -> list[str]:
+        pinned = ("taskset", "--cpu-list", ",".join(map(str, self._cpus))) if self._cpus else ()
+        return [
+            *("setpriv", "--pdeathsig", "KILL", *pinned, str(qemu.program), *arguments),
+            *("-chardev", f"socket,id=monitor,fd={monitor}", "-mon", "chardev=monitor,mode=control"),
+            *("-chardev", f"file,id=frames,path={inherited_path(self.frames)}"),
+            *("-device", "isa-debugcon,iobase=0xe9,chardev=frames"),
+            *("-chardev", f"file,id=console,path={inherited_path(self.console)}"),
+            *("-serial", "chardev:console"),
+        ]
+
+    def _spawn(self, command: list[str], passed: tuple[int, ...]) -> subprocess.Popen[bytes]:
+        if not shutil.which(command[0]):
+            raise MachineToolMissing(
+                machine=self._machine, program=command[0], where="in PATH", package="util-linux"
+            )
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._said,
+                stderr=self._said,
+                env=_environment() if self._lockstep else None,
+                pass_fds=passed,
+                process_group=0,
+            )
+        except OSError as error:
+            raise MachineError(
+                machine=self._machine, problem=f"QEMU cannot be started: {error.strerror}"
+            ) from None
+
+
+def _environment() -> dict[str, str]:
+    """Ours, with lockstep.so before what the user preloads."""
+    preloaded = [str(guest_programs.lockstep()), *filter(None, [os.environ.get("LD_PRELOAD")])]
+    return {**os.environ, "LD_PRELOAD": ":".join(preloaded)}
+
+
+_OUTPUTS = ("ktrial-frames", "ktrial-console", "ktrial-qemu")
+
+
+def inherited_path(descriptor: int) -> str:
+    """A path by which a child that inherits the descriptor opens the same file, even one without a name."""
+    return f"/proc/self/fd/{descriptor}"
+
+
+def memory_file(name: str, content: bytes = b"") -> contextlib.AbstractContextManager[int]:
+    """A file in memory with this content, closed at the end of the block."""
+    return _memory(name, content)
+
+
+@contextlib.contextmanager
+def _memory(name: str, content: bytes = b"") -> Iterator[int]:
+    with _open(os.memfd_create(name)) as descriptor:
+        with os.fdopen(os.dup(descriptor), "wb") as file:
+            file.write(content)
+        yield descriptor
+
+
+@contextlib.contextmanager
+def _open(descriptor: int) -> Iterator[int]:
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _content(descriptor: int) -> bytes:
+    parts = []
+    at = 0
+    while part := os.pread(descriptor, 1 << 24, at):
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)

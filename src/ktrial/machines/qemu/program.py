@@ -1,0 +1,114 @@
+"""QEMU: finding the program, and telling which build it is."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from ktrial.machines.errors import MachineToolMissing, QemuTooOld, QemuUnusable
+from ktrial.machines.file_digests import digest_of_bytes, digest_of_file
+
+PROGRAM = "qemu-system-x86_64"
+VARIABLE = "KTRIAL_QEMU"
+PACKAGE = "qemu-system-x86"
+OLDEST = (6, 2)
+"""Older ones are not tested. `-action panic=pause`, which the snapshot point needs, is there since 6.0."""
+
+Version = tuple[int, int, int]
+
+_FIRMWARE = ("bios-256k.bin", "kvmvapic.bin", "linuxboot_dma.bin", "pvh.bin")
+_PATIENCE = 20.0
+
+
+@dataclass(frozen=True)
+class Qemu:
+    """One build of QEMU."""
+
+    program: Path
+    version: Version
+    text: str
+    """Version and distribution's package: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`."""
+    digest: str
+    """SHA-256 of the program."""
+    firmware: str
+    """SHA-256 over the firmware that the PC machine runs before the kernel."""
+
+    @property
+    def build(self) -> str:
+        """What a result names: the version, its package, and the program's hash."""
+        return f"{self.text} sha256:{self.digest}"
+
+
+def find(machine: str = "exact") -> Qemu:
+    """The QEMU that `KTRIAL_QEMU` names, or else the first `qemu-system-x86_64` in PATH.
+
+    Raises MachineToolMissing, QemuUnusable (it does not run, or is not QEMU) or QemuTooOld.
+    """
+    return _probe(_program(machine), machine)
+
+
+@lru_cache
+def cpu_flags(program: Path) -> frozenset[str]:
+    """The CPUID flags that this QEMU has names for: `-cpu max,-NAME` fails with any other."""
+    return frozenset(_output(program, "exact", "-cpu", "help").partition("CPUID flags:")[2].split())
+
+
+def version_in(text: str) -> Version | None:
+    """The version in what `--version` prints; None where it is not QEMU's."""
+    match = re.match(r"QEMU emulator version (\d+)\.(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
+def _program(machine: str) -> Path:
+    named = os.environ.get(VARIABLE, "")
+    found = shutil.which(named or PROGRAM)
+    if found:
+        return Path(found)
+    where = f"a program, though {VARIABLE} says so" if named else "in PATH"
+    raise MachineToolMissing(machine=machine, program=named or PROGRAM, where=where, package=PACKAGE)
+
+
+@lru_cache
+def _probe(program: Path, machine: str) -> Qemu:
+    first = _output(program, machine, "--version").partition("\n")[0]
+    version = version_in(first)
+    if version is None:
+        raise QemuUnusable(machine=machine, program=program, problem=f"is not QEMU: it says {first!r}")
+    if version < OLDEST:
+        needed = ".".join(str(part) for part in OLDEST)
+        raise QemuTooOld(machine=machine, needed=needed, program=program, found=_dotted(version))
+    text = first.removeprefix("QEMU emulator version ")
+    return Qemu(program, version, text, digest_of_file(program), _firmware(program, machine))
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(str(part) for part in version)
+
+
+def _firmware(program: Path, machine: str) -> str:
+    directories = [Path(line) for line in _output(program, machine, "-L", "help").splitlines()]
+    found = {
+        name: next((digest_of_file(d / name) for d in directories if (d / name).is_file()), "")
+        for name in _FIRMWARE
+    }
+    return digest_of_bytes(repr(sorted(found.items())).encode())
+
+
+def _output(program: Path, machine: str, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, timeout=_PATIENCE, check=True
+        )
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or error.stdout or "").strip().splitlines()
+        problem = f"fails with status {error.returncode}: {said[-1] if said else 'it says nothing'}"
+    except subprocess.TimeoutExpired:
+        problem = f"does not answer {' '.join(arguments)} within {_PATIENCE:.0f} s"
+    except OSError as error:
+        problem = f"cannot be run: {error.strerror}"
+    else:
+        return done.stdout
+    raise QemuUnusable(machine=machine, program=program, problem=problem)

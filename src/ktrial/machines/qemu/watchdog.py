@@ -1,0 +1,168 @@
+"""Watching a guest until it stops at the snapshot point, ends, or passes a limit.
+
+QEMU is left alone while the guest runs: whatever wakes its main loop in the instant in which the CPU halts
+can make the virtual clock jump by what the CPU executed last (see saved_clock). Only a guest that has run
+for long on the host is asked for its time, now and then, which tells one that hangs: its clock chip
+(`rtc-time`) runs on the virtual clock, where one nanosecond is one instruction. Programs are held to the
+same limit by the agent, exactly.
+"""
+
+import contextlib
+import select
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+
+from ktrial.machines.errors import QemuGone, QemuRefused
+from ktrial.machines.exact.command_line import CLOCK_BASE
+from ktrial.machines.qemu.process import QemuProcess
+
+FIRST_LOOK_SECONDS = 10.0
+"""Host seconds that a guest runs before it is asked for its time, and between two such questions."""
+
+OUTPUT_LIMIT = 512 << 20
+"""Bytes of console and frames, kept in memory, after which a guest is ended."""
+
+_CLOCK = ("/machine", "rtc-time")
+
+
+class Stop(Enum):
+    """Why watching ended."""
+
+    PAUSED = "paused"
+    """At the snapshot point, or because the kernel's own pvpanic driver told of a panic."""
+    EXITED = "exited"
+    """QEMU ended: the agent left, the guest was reset, or QEMU itself failed."""
+    INSTRUCTIONS = "instructions"
+    SECONDS = "seconds"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How it ended."""
+
+    stop: Stop
+    status: int = 0
+    """QEMU's exit status, or minus a signal's number."""
+    reset: bool = False
+    """The guest asked for a reset (a kernel does after a panic, and a triple fault is one)."""
+    switched_off: bool = False
+    """The guest asked to be switched off."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a guest may use."""
+
+    instructions: int
+    """From the moment when watching starts."""
+    seconds: float
+
+
+def guest_time(process: QemuProcess) -> int:
+    """Nanoseconds of guest time since it was switched on, in whole seconds."""
+    path, name = _CLOCK
+    return _nanoseconds(process.qmp.execute("qom-get", path=path, property=name))
+
+
+def _time_at_start(process: QemuProcess) -> int:
+    """As guest_time; 0 where QEMU has ended already, which watching finds out at once, and how it did."""
+    try:
+        return guest_time(process)
+    except QemuGone:
+        return 0
+
+
+class Watcher:
+    """Watches one process."""
+
+    def __init__(self, process: QemuProcess, limits: Limits) -> None:
+        self._process = process
+        self._limits = limits
+        self._panicked = False
+        self._halted = False
+        self._shut_down = self._reset = self._switched_off = False
+        self._start = _time_at_start(process)
+        self._continued: int | None = None
+        now = time.monotonic()
+        self._deadline = now + limits.seconds
+        self._next_look = now + FIRST_LOOK_SECONDS
+
+    def resume(self) -> None:
+        """Let the guest run (on)."""
+        self._panicked = self._halted = False
+        # A short trial ends QEMU before it has answered.
+        with contextlib.suppress(QemuGone):
+            self._continued = self._process.qmp.send("cont")
+
+    def watch(self) -> Ending:
+        """Wait for the end or the next pause. Raises MachineStopped where it was stopped meanwhile."""
+        while True:
+            ending = self._step()
+            if ending:
+                self._process.check_stopped()
+                return ending
+
+    def _step(self) -> Ending | None:
+        qmp, pidfd = self._process.qmp, self._process.pidfd
+        until = min(self._deadline, self._next_look) - time.monotonic()
+        ready, _, _ = select.select([qmp.fileno(), pidfd], [], [], max(until, 0.0))
+        if qmp.fileno() in ready:
+            try:
+                qmp.receive()
+            except QemuGone:
+                return self._exited()
+        elif pidfd in ready:
+            return self._exited()
+        if self._continued is not None and qmp.answered(self._continued):
+            qmp.answer(self._continued, "cont")
+            self._continued = None
+        self._take_events()
+        if self._shut_down:
+            # The guest has said all that it had to say; QEMU only tidies up, and may take a second for that.
+            return Ending(Stop.EXITED, 0, self._reset, self._switched_off)
+        if self._panicked and self._halted:
+            return Ending(Stop.PAUSED)
+        return self._past_limit() or self._look_at_the_clock()
+
+    def _exited(self) -> Ending:
+        # The connection closes a little before the process ends; what is left of it takes no time.
+        status = self._process.wait()
+        return Ending(Stop.EXITED, status, self._reset, self._switched_off)
+
+    def _take_events(self) -> None:
+        events = self._process.qmp.events
+        while events:
+            event = events.popleft()
+            name, data = event["event"], event.get("data", {})
+            self._panicked |= name == "GUEST_PANICKED"
+            self._halted |= name == "STOP"
+            self._shut_down |= name == "SHUTDOWN"
+            self._reset |= name == "SHUTDOWN" and data.get("reason") == "guest-reset"
+            self._switched_off |= name == "SHUTDOWN" and data.get("reason") == "guest-shutdown"
+
+    def _past_limit(self) -> Ending | None:
+        if time.monotonic() > self._deadline:
+            return Ending(Stop.SECONDS)
+        return Ending(Stop.OUTPUT) if self._process.output_bytes() > OUTPUT_LIMIT else None
+
+    def _look_at_the_clock(self) -> Ending | None:
+        if time.monotonic() < self._next_look:
+            return None
+        try:
+            now = guest_time(self._process)
+        except QemuGone:
+            return self._exited()
+        self._next_look = time.monotonic() + FIRST_LOOK_SECONDS
+        return Ending(Stop.INSTRUCTIONS) if now - self._start > self._limits.instructions else None
+
+
+def _nanoseconds(clock: object) -> int:
+    if not isinstance(clock, dict):
+        raise QemuRefused(machine="exact", command="qom-get rtc-time", problem=f"an odd answer: {clock!r}")
+    year, month, *rest = (int(clock[f"tm_{part}"]) for part in ("year", "mon", "mday", "hour", "min", "sec"))
+    day, hour, minute, second = rest
+    now = datetime(year + 1900, month + 1, day, hour, minute, second, tzinfo=UTC)
+    return int((now - CLOCK_BASE).total_seconds()) * 1_000_000_000

@@ -1,0 +1,92 @@
+"""Comparisons and their verdicts."""
+
+from enum import StrEnum
+
+from ktrial.model.base import Model
+from ktrial.model.design import LevelValue
+from ktrial.model.dispersion import Variability
+from ktrial.model.warnings import DataWarning
+from ktrial.model.workload import Direction, Mode
+
+
+class Verdict(StrEnum):
+    """Never just 'significant'."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    EQUIVALENT = "equivalent"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Comparison(Model):
+    """One treatment against the baseline, for one metric of one workload."""
+
+    workload: str
+    metric: str
+    unit: str
+    direction: Direction
+    baseline: str
+    """Label of the baseline treatment."""
+    treatment: str
+    baseline_value: float | None
+    value: float | None
+    ratio: float | None
+    """value / baseline_value; None where one of the two has no number."""
+    low: float | None
+    high: float | None
+    """The interval of the ratio."""
+    verdict: Verdict
+    mode: Mode
+    reason: str = ""
+    """Why the verdict is inconclusive, in one sentence."""
+
+
+class Interaction(Model):
+    """Whether what one factor changes depends on another factor; for one metric of one workload.
+
+    All other factors are as in the baseline.
+    """
+
+    workload: str
+    metric: str
+    unit: str
+    direction: Direction
+    mode: Mode
+    first: str
+    """The factor whose effect is looked at."""
+    first_levels: tuple[LevelValue, LevelValue]
+    """Its baseline, and the level that it is changed to."""
+    second: str
+    second_levels: tuple[LevelValue, LevelValue]
+    treatments: tuple[str, str, str, str]
+    """Labels of the four treatments: baseline, the first factor changed, the second, both."""
+    effect: float | None
+    """What the first factor's change multiplies the metric by while the second is at its baseline; None where
+    there is no number."""
+    effect_beside: float | None
+    """The same while the second factor is at its other level."""
+    ratio: float | None
+    """effect_beside / effect: 1 where the two effects multiply."""
+    low: float | None
+    high: float | None
+    """The interval of the ratio."""
+    verdict: Verdict
+    """Better, worse: both changes together than each alone tells. Equivalent: within the margin they
+    multiply."""
+    reason: str = ""
+    """Why the verdict is inconclusive, in one sentence."""
+
+
+class Result(Model):
+    """A study's whole answer."""
+
+    study: str
+    question: str
+    answer: str
+    """One sentence."""
+    comparisons: tuple[Comparison, ...]
+    interactions: tuple[Interaction, ...] = ()
+    """Of every two factors whose four combinations were run, for every metric."""
+    variability: tuple[Variability, ...] = ()
+    """Treatments that scatter otherwise than the baseline, whatever their verdicts."""
+    warnings: tuple[DataWarning, ...] = ()

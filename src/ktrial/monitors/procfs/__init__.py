@@ -1,0 +1,1 @@
+"""Counters that the kernel keeps in files, one file each."""

@@ -1,0 +1,1 @@
+"""Programs that watch a run from outside: perf, bpftrace."""

@@ -1,0 +1,10 @@
+"""Search over settings: explore, contend, take back what does not matter, confirm on fresh runs.
+
+Nothing here knows a machine: `tune` asks for runs through `Measuring`, and gives a `Tuned`.
+docs/tune.md says how it searches, and what stands behind each step.
+"""
+
+from ktrial.optimize.evaluator import Ask, Measuring, Progress, Stage
+from ktrial.optimize.search import tune
+
+__all__ = ["Ask", "Measuring", "Progress", "Stage", "tune"]

@@ -1,0 +1,186 @@
+"""Ablation: knobs are taken back until only those are left that carry the gain.
+
+With noise a knob stays if, by all runs so far, it is expected to bring more than its share of the margin;
+runs go, in blocks of the candidate beside itself without one knob, where that is least certain. Noise-free,
+every knob is taken back and measured, and those that the gain does not need go together.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ktrial.model.tuning import Configuration, Observation, Purpose
+from ktrial.optimize.evaluation_log import Ledger, Wanted
+from ktrial.optimize.surrogate.model import Belief
+
+KEEP = 0.3
+"""What a knob must be expected to bring to stay, in margins."""
+_ARMS = 5
+
+
+class Loss(NamedTuple):
+    """What taking some knobs back costs: logarithm of the ratio, and its standard deviation."""
+
+    names: tuple[str, ...]
+    mean: float
+    deviation: float
+
+
+def without(configuration: Configuration, names: Sequence[str]) -> Configuration:
+    """The configuration with these knobs at their defaults."""
+    return {name: value for name, value in configuration.items() if name not in names}
+
+
+def removals(belief: Belief, configuration: Configuration) -> list[tuple[str, ...]]:
+    """What can be taken back and leave a configuration that meets all constraints: single knobs, and a knob
+    with the one that only holds beside it."""
+    holds = belief.ground.space.holds
+    found: list[tuple[str, ...]] = []
+    for name in configuration:
+        if holds(without(configuration, [name])):
+            found.append((name,))
+            continue
+        pairs = ((name, other) for other in configuration if other != name)
+        found += [pair for pair in pairs if holds(without(configuration, pair))][:1]
+    return found
+
+
+def losses(belief: Belief, configuration: Configuration) -> list[Loss]:
+    """What each removal is believed to cost, the least first."""
+    found = []
+    for names in removals(belief, configuration):
+        mean = deviation = 0.0
+        for surface in belief.surfaces:
+            one, doubt = surface.contrast([configuration, without(configuration, names)], [1.0, -1.0])
+            mean, deviation = mean + one, float(np.hypot(deviation, doubt))
+        found.append(Loss(names, mean, deviation))
+    return sorted(found, key=lambda loss: loss.mean)
+
+
+def pruned(belief: Belief, configuration: Configuration) -> Configuration:
+    """Without the knobs that are not expected to bring what they must, one after the other."""
+    least = KEEP * belief.scores.goal.margin
+    while configuration:
+        found = losses(belief, configuration)
+        if not found or found[0].mean >= least * len(found[0].names):
+            break
+        configuration = without(configuration, found[0].names)
+    return configuration
+
+
+def ablate(
+    belief: Belief, ledger: Ledger, candidate: Configuration, runs: int, rng: np.random.Generator
+) -> Configuration:
+    """The candidate without what does not carry its gain, after so many runs at most."""
+    candidate = pruned(belief, candidate)
+    least = KEEP * belief.scores.goal.margin
+    block = 0
+    while candidate and runs >= 2:
+        doubtful = sorted(losses(belief, candidate), key=lambda loss: -_doubt(loss, least))
+        arms = doubtful[: min(_ARMS, runs - 1)]
+        wanted = [Wanted(candidate, block), *(Wanted(without(candidate, each.names), block) for each in arms)]
+        ledger.run([wanted[at] for at in rng.permutation(len(wanted))], Purpose.ABLATE)
+        belief.learn(ledger.observations)
+        candidate = pruned(belief, _safe(belief, candidate))
+        runs, block = runs - len(wanted), block + 1
+    return _safe(belief, candidate)
+
+
+def _safe(belief: Belief, candidate: Configuration) -> Configuration:
+    """The candidate; where a run of it failed or exceeded a guard, the best of those that did not."""
+    if not any(each.configuration == candidate and belief.unsafe(each) for each in belief.seen):
+        return candidate
+    others = belief.distinct()
+    gains = belief.gains(others) if others else np.zeros(1)
+    return others[int(np.argmax(gains))] if gains.max() > 0 else {}
+
+
+def _doubt(loss: Loss, least: float) -> float:
+    """How much may be lost by deciding now: what the doubt beyond the border weighs."""
+    return loss.deviation - abs(loss.mean - least)
+
+
+def ablate_exactly(belief: Belief, ledger: Ledger, candidate: Configuration, runs: int) -> Configuration:
+    """Noise-free: take back what the model expects to be idle, together; then each knob by itself, drop what
+    costs less than the margin, and check it together. So a few runs already leave no more than a few knobs.
+    """
+    bench = _Exact(belief, ledger, runs)
+    candidate = bench.best(candidate)
+    belief.learn(ledger.observations)
+    expected = [(loss.names, loss.mean) for loss in losses(belief, candidate)]
+    candidate = without(candidate, bench.spared(candidate, _idle(expected, belief.scores.goal.margin)))
+    while candidate and bench.left >= len(candidate):
+        costs = bench.costs(candidate)
+        idle = bench.spared(candidate, _idle(costs, belief.scores.goal.margin))
+        if not idle:
+            break
+        candidate = without(candidate, idle)
+    return candidate
+
+
+def _idle(costs: Sequence[tuple[tuple[str, ...], float]], margin: float) -> list[str]:
+    """Names that can go, the cheapest first, as long as their costs add up to less than the margin."""
+    found: list[str] = []
+    total = 0.0
+    for names, cost in sorted(costs, key=lambda each: each[1]):
+        total += max(cost, 0.0)
+        if cost >= margin or total >= margin:
+            break
+        found += [name for name in names if name not in found]
+    return found
+
+
+class _Exact:
+    """Runs without noise: each configuration once."""
+
+    def __init__(self, belief: Belief, ledger: Ledger, runs: int) -> None:
+        self._belief = belief
+        self._ledger = ledger
+        self._end = len(ledger.observations) + runs
+
+    @property
+    def left(self) -> int:
+        return min(self._end - len(self._ledger.observations), self._ledger.left)
+
+    def best(self, candidate: Configuration) -> Configuration:
+        """The candidate, measured, or the best that was: without noise the largest number is the best."""
+        self._measure([candidate])
+        plain = [each for each in self._ledger.observations if not each.perturbation]
+        good = [each for each in plain if not self._belief.unsafe(each)]
+        return max(good, key=lambda each: sum(self._belief.scores.of(each))).configuration if good else {}
+
+    def costs(self, candidate: Configuration) -> list[tuple[tuple[str, ...], float]]:
+        """Each removal, and the log ratio that it costs."""
+        names = removals(self._belief, candidate)
+        self._measure([candidate, *(without(candidate, each) for each in names)])
+        here = self._score(candidate)
+        found = ((each, self._score(without(candidate, each))) for each in names)
+        return [(each, here - score) for each, score in found if score is not None and here is not None]
+
+    def spared(self, candidate: Configuration, idle: Sequence[str]) -> Sequence[str]:
+        """As many of these names, from the first, as the candidate can do without together."""
+        while idle and not self.stands(without(candidate, idle), candidate):
+            # They may cost nothing one at a time only: either of two that do the same must stay.
+            idle = idle[: len(idle) // 2]
+        return idle
+
+    def stands(self, fewer: Configuration, whole: Configuration) -> bool:
+        """Whether the smaller configuration is as good, within the margin."""
+        self._measure([fewer])
+        here, there = self._score(fewer), self._score(whole)
+        return here is not None and there is not None and there - here < self._belief.scores.goal.margin
+
+    def _measure(self, configurations: Sequence[Configuration]) -> None:
+        new = [each for each in configurations if not self._seen(each)]
+        self._ledger.run([Wanted(each) for each in new[: max(self.left, 0)]], Purpose.ABLATE)
+
+    def _seen(self, configuration: Configuration) -> Observation | None:
+        plain = (each for each in self._ledger.observations if not each.perturbation)
+        return next((each for each in plain if each.configuration == configuration), None)
+
+    def _score(self, configuration: Configuration) -> float | None:
+        seen = self._seen(configuration)
+        if seen is None or self._belief.unsafe(seen):
+            return None
+        return sum(self._belief.scores.of(seen))

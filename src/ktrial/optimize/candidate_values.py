@@ -1,0 +1,112 @@
+"""Which values of a knob are searched: from the catalogue, from its file, and from the value in force."""
+
+from ktrial.knobs import Found, values
+from ktrial.model.knob import Knob, KnobKind, Safety, Version
+from ktrial.model.tuning import Cost, Dimension, Range
+from ktrial.studyfile.knob_patterns import Wanted
+from ktrial.studyfile.search_errors import BadKnobSpace
+
+AROUND = 16
+"""Where no largest value is known: from a sixteenth of the value in force to sixteen times as much."""
+_WIDE = 100
+"""From here on the factor between two values matters, not their difference."""
+_SWITCHES = (("0", "1"), ("N", "Y"), ("n", "y"), ("false", "true"), ("off", "on"))
+_WHY_UNSAFE = {
+    Safety.SECURITY: "some of its values open the system to attacks",
+    Safety.DURABILITY: "some of its values lose data or the system when power, memory or a task fails",
+}
+
+
+def why_unsafe(knob: Knob | None) -> str:
+    """Why the knob is not searched unless it is named by itself; empty where it is safe."""
+    reason = _WHY_UNSAFE.get(knob.safety, "") if knob else ""
+    return f"{reason}: name it by itself to search it" if reason else ""
+
+
+def dimension(wanted: Wanted, found: Found, version: Version) -> Dimension | str:
+    """What is searched of the knob that was found, or why nothing is.
+
+    Raises BadKnobValue and BadKnobSpace, where values were given that it cannot have.
+    """
+    now = found.value
+    made = _given(wanted, found, version) if _is_given(wanted) else _known(found, version)
+    if isinstance(made, str):
+        return made
+    if not isinstance(made, Range) and set(made) <= {now}:
+        return f"it is {now} already, and no other value is known"
+    knob = found.knob
+    return Dimension(
+        name=found.name,
+        cost=Cost.RUN_TIME,
+        range=made if isinstance(made, Range) else None,
+        choices=() if isinstance(made, Range) else tuple(dict.fromkeys((now, *made))),
+        default=now,
+        unit=knob.unit if knob else "",
+        summary=knob.summary if knob else "",
+    )
+
+
+def _is_given(wanted: Wanted) -> bool:
+    return bool(wanted.values) or wanted.low is not None
+
+
+def _given(wanted: Wanted, found: Found, version: Version) -> Range | tuple[str, ...]:
+    edges = (wanted.low, wanted.high)
+    for value in wanted.values or (str(edge) for edge in edges):
+        values.check(found.name, found.knob, value, version)
+    if wanted.low is None or wanted.high is None:
+        return wanted.values
+    if _number(found.value) is None:
+        problem = f"it is {found.value!r} now, which is no whole number: give values, NAME=a,b,c"
+        raise BadKnobSpace(text=f"{wanted.name}={wanted.low}..{wanted.high}", problem=problem)
+    return range_of(wanted.low, wanted.high)
+
+
+def range_of(low: int, high: int) -> Range:
+    """Logarithmic where it is wide, and above zero."""
+    return Range(low=low, high=high, log=low > 0 and high / low >= _WIDE)
+
+
+def _known(found: Found, version: Version) -> Range | tuple[str, ...] | str:
+    """The values that are known without being told, or why there are none."""
+    knob = found.knob
+    if knob is None:
+        return "ktrial does not know its values: write NAME=low..high or NAME=a,b,c"
+    allowed = knob.allowed_in(version)
+    match knob.kind:
+        case KnobKind.SWITCH:
+            return next((pair for pair in _SWITCHES if found.value in pair), ("0", "1"))
+        case KnobKind.CHOICE:
+            shown = tuple(word.strip("[]()") for word in found.text.split())
+            several = len(shown) > 1
+            return allowed.choices or (shown if several else "its values are not known: write NAME=a,b,c")
+        case KnobKind.INTEGER if allowed.choices:
+            return allowed.choices
+        case KnobKind.INTEGER:
+            return _integers(found.value, allowed.minimum, allowed.maximum)
+        case _:
+            return f"its values are {_WORDS[knob.kind]}: write NAME=a,b,c"
+
+
+_WORDS = {KnobKind.INTEGERS: "lists of numbers", KnobKind.MASK: "masks", KnobKind.TEXT: "texts"}
+
+
+def _integers(now: str, minimum: int | None, maximum: int | None) -> Range | str:
+    value = _number(now)
+    if value is None or now.lower().startswith("0x"):
+        return f"it is {now} now, which is no plain number: write NAME=a,b,c"
+    if minimum is not None and maximum is not None:
+        return range_of(minimum, maximum)
+    if value <= 0:
+        return f"no largest value is known, and it is {now} now: write NAME=low..high"
+    low = max(1, minimum or 1, value // AROUND)
+    high = value * AROUND if maximum is None else min(maximum, value * AROUND)
+    # From a value above zero what matters is its factor, however near the limits are.
+    return Range(low=low, high=high, log=True) if low < high else f"it can only be {now}"
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return None

@@ -1,0 +1,145 @@
+"""Confirmation: fresh runs of the candidate and the baseline, judged by the verdicts of a study."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.tuning import Configuration, Goal, Guard, Observation, Purpose
+from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.model.workload import Metric, Mode
+from ktrial.optimize.evaluation_log import Ledger, Wanted
+from ktrial.optimize.objective import Scores
+from ktrial.stats import deterministic
+from ktrial.stats.sequential import Measured, SequentialDesign, look
+
+BASELINE, CANDIDATE = "baseline", "candidate"
+_FAILURES = 2
+"""Failed runs of the candidate that end its confirmation."""
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What fresh runs say about a candidate."""
+
+    comparisons: tuple[Comparison, ...]
+    """One an objective."""
+    broken: tuple[str, ...]
+    """Guards that the candidate did not keep, and failed runs, each in a sentence."""
+    warnings: tuple[DataWarning, ...] = ()
+
+    @property
+    def better(self) -> bool:
+        """Whether an objective is better, none worse, and nothing is broken."""
+        verdicts = [each.verdict for each in self.comparisons]
+        return Verdict.BETTER in verdicts and Verdict.WORSE not in verdicts and not self.broken
+
+
+def confirm(
+    ledger: Ledger,
+    scores: Scores,
+    candidate: Configuration,
+    design: SequentialDesign,
+    rng: np.random.Generator,
+) -> Confirmation:
+    """Blocks of one run each, in random order, until the sequential rule has a verdict or runs end."""
+    fresh: list[Observation] = []
+    ahead: int | None = design.looks[0]
+    blocks = 0
+    while ahead is not None and ledger.left >= 2:
+        for _ in range(min(ahead - blocks, ledger.left // 2)):
+            pair = [Wanted({}, blocks), Wanted(candidate, blocks)]
+            fresh += ledger.run([pair[at] for at in rng.permutation(2)], Purpose.CONFIRM)
+            blocks += 1
+        if len(_failed(scores, fresh, candidate)) >= _FAILURES:
+            break
+        measured = _measured(scores, fresh, blocks)
+        ahead = look(measured, design, final=ledger.left < 2).next_look
+    judged = look(_measured(scores, fresh, blocks), design, final=True)
+    told = tuple(_told(each) for each in judged.warnings)
+    return Confirmation(judged.comparisons, _broken(scores, fresh, candidate), told)
+
+
+def _told(warning: DataWarning) -> DataWarning:
+    """A study's warning, with advice that fits a search."""
+    if warning.kind is not WarningKind.EARLY_STOPPING:
+        return warning
+    advice = "the interval holds all the same; ktrial revalidate measures it again"
+    return warning.model_copy(update={"advice": advice})
+
+
+def _measured(scores: Scores, fresh: Sequence[Observation], blocks: int) -> list[Measured]:
+    found = []
+    for objective in scores.goal.objectives:
+        values = {label: [math.nan] * blocks for label in (BASELINE, CANDIDATE)}
+        orders = {label: [0] * blocks for label in values}
+        for seen in fresh:
+            label, at = (CANDIDATE if seen.configuration else BASELINE), seen.block or 0
+            orders[label][at] = seen.order
+            if not scores.failure(seen):
+                values[label][at] = seen.values[objective.metric]
+        found.append(
+            Measured(
+                workload=scores.goal.workload,
+                metric=_metric(scores.goal, objective.metric),
+                baseline=BASELINE,
+                values={label: tuple(each) for label, each in values.items()},
+                orders={label: tuple(each) for label, each in orders.items()},
+            )
+        )
+    return found
+
+
+def _metric(goal: Goal, name: str) -> Metric:
+    found = next(each for each in goal.objectives if each.metric == name)
+    return Metric(name=name, unit=found.unit, direction=found.direction)
+
+
+def _failed(scores: Scores, fresh: Sequence[Observation], candidate: Configuration) -> list[Observation]:
+    return [each for each in fresh if each.configuration == candidate and scores.failure(each)]
+
+
+def _broken(scores: Scores, fresh: Sequence[Observation], candidate: Configuration) -> tuple[str, ...]:
+    own = [each for each in fresh if each.configuration == candidate]
+    problems = [scores.failure(each) for each in own if scores.failure(each)]
+    found = [f"{len(problems)} of {len(own)} runs failed: {problems[0]}"] if problems else []
+    for guard in scores.goal.guards:
+        values = [each.values[guard.metric] for each in own if guard.metric in each.values]
+        if values and (text := _breach(guard, values)):
+            found.append(text)
+    return tuple(found)
+
+
+def _breach(guard: Guard, values: Sequence[float]) -> str:
+    """How the guard was not kept: `==` by every run, the others by the median; empty where it was."""
+    beyond = [value for value in values if not guard.keeps(value)]
+    if guard.relation == "==" and beyond:
+        return f"{guard} was not kept in {len(beyond)} of {len(values)} runs: {beyond[0]:g}"
+    middle = statistics.median(values)
+    return "" if guard.keeps(middle) else f"{guard} was not kept: the median is {middle:g}"
+
+
+def confirm_exactly(ledger: Ledger, scores: Scores, candidate: Configuration, mode: Mode) -> Confirmation:
+    """In noise-free mode: both under every perturbation, and the verdict of exact studies."""
+    count = min(max(1, ledger.measuring.perturbations), max(1, ledger.left // 2))
+    wanted = [Wanted(each, at, at) for at in range(count) for each in ({}, candidate)]
+    fresh = ledger.run(wanted, Purpose.CONFIRM)
+    comparisons = []
+    for objective in scores.goal.objectives:
+        arms = [
+            _arm(scores, label, [each for each in fresh if each.configuration == own], objective.metric)
+            for label, own in ((BASELINE, {}), (CANDIDATE, candidate))
+        ]
+        metric = _metric(scores.goal, objective.metric)
+        margin, workload = scores.goal.margin, scores.goal.workload
+        comparisons.append(deterministic.compare(workload, metric, mode, arms[0], arms[1], margin=margin))
+    return Confirmation(tuple(comparisons), _broken(scores, fresh, candidate))
+
+
+def _arm(scores: Scores, label: str, runs: Sequence[Observation], metric: str) -> deterministic.Arm:
+    good = {each.perturbation: each.values[metric] for each in runs if not scores.failure(each)}
+    failed = next((scores.failure(each) for each in runs if scores.failure(each)), "")
+    return deterministic.Arm(label, good, f"a run failed: {failed}" if failed else "")

@@ -1,0 +1,259 @@
+"""The answer of a search as files that are installed, each setting with its effect; and their undoing."""
+
+import json
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ktrial import __version__
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line
+from ktrial.knobs.lookup import path_in
+from ktrial.model.study import Study
+from ktrial.model.tuning import Configuration, Effect, Tuned
+from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION
+from ktrial.studyfile.search_errors import AnswerNotWritten
+
+_SYSCTL = "/proc/sys/"
+_EXECUTABLE = 0o755
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a search says is to be set."""
+
+    study: str
+    configuration: Configuration
+    """Dimension → value."""
+    in_force: dict[str, str]
+    """The same, as read back while it was measured."""
+    defaults: dict[str, str]
+    """What was there before."""
+    effects: dict[str, str]
+    """Each setting's own effect, in words."""
+    gain: str
+    """What all of it does, as confirmed."""
+    release: str = ""
+    """The kernel that it was measured on."""
+    paths: dict[str, str] = field(default_factory=dict)
+    """Of those that are set at run time: where."""
+    back: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Of those whose old value cannot be written: the file and the value that bring it back."""
+
+    @property
+    def sysctls(self) -> dict[str, str]:
+        """Name, as sysctl(8) has it → value."""
+        return {
+            dotted(path): self.configuration[name]
+            for name, path in self.paths.items()
+            if path.startswith(_SYSCTL)
+        }
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Path below /sys → value."""
+        return {
+            path: self.configuration[name]
+            for name, path in self.paths.items()
+            if not path.startswith(_SYSCTL)
+        }
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """For the kernel's command line."""
+        found = []
+        for name, value in self.configuration.items():
+            bare = name.removeprefix(BOOT)
+            if name.startswith(BOOT) and value:
+                found.append(bare if value == bare else f"{bare}={value}")
+        return tuple(found)
+
+    @property
+    def kernel(self) -> str:
+        """The kernel to boot; empty where none was chosen."""
+        return self.configuration.get(KERNEL, "")
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Configuration options of the kernel's build."""
+        return {
+            f"CONFIG_{name.removeprefix(OPTION)}": value
+            for name, value in self.configuration.items()
+            if name.startswith(OPTION)
+        }
+
+
+def answer_of(study: Study, tuned: Tuned, in_force: Mapping[str, str], release: str = "") -> Answer | None:
+    """The answer; None where the search found nothing that holds. `release`: where it was measured."""
+    configuration = tuned.confirmed
+    if not configuration:
+        return None
+    space = tuned.space
+    elsewhere = (BOOT, OPTION)
+    return Answer(
+        study=study.name,
+        configuration=dict(configuration),
+        in_force=dict(in_force),
+        defaults={name: space[name].default for name in configuration},
+        effects=_effects(tuned),
+        gain=confirmed_gain(tuned),
+        release=release,
+        paths={
+            name: path_in(name, release)
+            for name in configuration
+            if name != KERNEL and not name.startswith(elsewhere)
+        },
+        back={
+            name: (path_in(back[0], release), back[1]) for name in configuration if (back := space[name].back)
+        },
+    )
+
+
+def confirmed_gain(tuned: Tuned) -> str:
+    """`rps +12.00 % (95 %: +10.00 … +14.00)`, for each comparison of the confirmation."""
+    return "; ".join(
+        _plain(
+            f"{one.metric} {number_format.change(one.ratio)} "
+            f"(95 %: {number_format.interval(one.low, one.high)} %)"
+        )
+        for one in tuned.comparisons
+        if one.ratio is not None
+    )
+
+
+def effect_in_words(effect: Effect, metric: str) -> str:
+    """`rps +12.00 % with it (95 %: …)`."""
+    interval = _plain(number_format.interval(effect.low, effect.high))
+    return f"{metric} {_plain(number_format.change(effect.ratio))} with it (95 %: {interval} %)"
+
+
+def _effects(tuned: Tuned) -> dict[str, str]:
+    metric = tuned.goal.objectives[0].metric
+    return {name: effect_in_words(effect, metric) for effect in tuned.kept for name in effect.names}
+
+
+def dotted(path: str) -> str:
+    """`/proc/sys/net/ipv4/conf/eth0.1/mtu` → `net.ipv4.conf.eth0/1.mtu` (sysctl.d(5))."""
+    return path.removeprefix(_SYSCTL).translate(str.maketrans("./", "/."))
+
+
+def write_answer(answer: Answer, directory: Path) -> tuple[Path, ...]:
+    """Write the files that the answer needs, and `undo.sh`, `answer.json`. Raises AnswerNotWritten."""
+    directory = directory.expanduser().absolute()
+    written = []
+    try:
+        for name, text in texts(answer).items():
+            path = directory / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            if path.suffix == ".sh":
+                path.chmod(_EXECUTABLE)
+            written.append(path)
+    except OSError as error:
+        raise AnswerNotWritten(path=directory, problem=error.strerror) from error
+    return tuple(written)
+
+
+def texts(answer: Answer) -> dict[str, str]:
+    """Name of each file, relative to the answer's directory → its text."""
+    found: dict[str, str] = {}
+    if answer.sysctls:
+        found[_sysctl_file(answer)] = _sysctl(answer)
+    if answer.files:
+        found[_tmpfiles_file(answer)] = _tmpfiles(answer)
+    if answer.kernel:
+        found["kernel"] = f"{answer.kernel}\n"
+    if answer.parameters:
+        found["kernel-command-line"] = f"{' '.join(answer.parameters)}\n"
+    if answer.options:
+        found["kernel.config"] = "".join(f"{key}={value}\n" for key, value in answer.options.items())
+    if answer.sysctls or answer.files or answer.parameters:
+        found[f"tuned/{answer.study}/tuned.conf"] = _tuned(answer)
+    found["undo.sh"] = _undo(answer)
+    found["answer.json"] = (
+        json.dumps(vars(answer) | {"ktrial": __version__}, indent=2, ensure_ascii=False) + "\n"
+    )
+    return found
+
+
+def _head(answer: Answer, install: str) -> list[str]:
+    """What each file begins with."""
+    where = f" on {answer.release}" if answer.release else ""
+    return [
+        f"# ktrial tune, {one_line(answer.study)}{where}: {answer.gain}",
+        "# Measured there and then; whether it still holds: ktrial revalidate",
+        f"# {install}",
+    ]
+
+
+def _comments(answer: Answer, name: str) -> list[str]:
+    before = answer.defaults[name] or "not given"
+    effect = answer.effects.get(name, "its own effect was not measured")
+    return ["", f"# {name}: {effect}; it was {before}"]
+
+
+def _sysctl(answer: Answer) -> str:
+    lines = _head(answer, "Install it in /etc/sysctl.d; in force at once: sysctl --system")
+    for name, path in answer.paths.items():
+        if path.startswith(_SYSCTL):
+            lines += [*_comments(answer, name), f"{dotted(path)} = {answer.configuration[name]}"]
+    return _text(lines)
+
+
+def _tmpfiles(answer: Answer) -> str:
+    install = "Install it in /etc/tmpfiles.d; in force at once: systemd-tmpfiles --create"
+    lines = _head(answer, install)
+    for name, path in answer.paths.items():
+        if not path.startswith(_SYSCTL):
+            # tmpfiles.d(5): % begins a specifier.
+            value = answer.configuration[name].replace("%", "%%")
+            lines += [*_comments(answer, name), f"w {path} - - - - {value}"]
+    return _text(lines)
+
+
+def _tuned(answer: Answer) -> str:
+    """TuneD's profile: tuned-main.conf(5), and its plug-ins sysctl, sysfs and bootloader."""
+    install = f"Install the directory in /etc/tuned; then: tuned-adm profile {answer.study}"
+    lines = [*_head(answer, install), "[main]", f"summary=ktrial tune: {answer.gain}"]
+    if answer.sysctls:
+        lines += ["", "[sysctl]", *(f"{name}={value}" for name, value in answer.sysctls.items())]
+    if answer.files:
+        lines += ["", "[sysfs]", *(f"{path}={value}" for path, value in answer.files.items())]
+    if answer.parameters:
+        lines += ["", "[bootloader]", f"cmdline_ktrial=+{' '.join(answer.parameters)}"]
+    return _text(lines)
+
+
+def _undo(answer: Answer) -> str:
+    """Puts back what was there when the search began, the last setting first."""
+    lines = ["#!/bin/sh", *_head(answer, "Run it as root: it puts back what was there before."), "set -e"]
+    for name in reversed(answer.paths):
+        path, value = answer.back.get(name, (answer.paths[name], answer.defaults[name]))
+        lines.append(f"printf '%s\\n' {shlex.quote(value)} > {shlex.quote(path)}")
+    files = {_sysctl_file(answer): answer.sysctls, _tmpfiles_file(answer): answer.files}
+    if installed := [f"/etc/{file}" for file, settings in files.items() if settings]:
+        lines.append(f"rm -f {' '.join(map(shlex.quote, installed))}")
+    options = (f"{key}={value}" for key, value in answer.options.items())
+    if elsewhere := " ".join((*answer.parameters, *options)):
+        lines.append(f"echo {shlex.quote(f'by hand, and with a boot: take back {elsewhere}')}")
+    if answer.kernel:
+        lines.append(f"echo {shlex.quote(f'by hand: boot {answer.defaults[KERNEL]} again')}")
+    return _text(lines)
+
+
+def _sysctl_file(answer: Answer) -> str:
+    return f"sysctl.d/99-{answer.study}.conf"
+
+
+def _tmpfiles_file(answer: Answer) -> str:
+    return f"tmpfiles.d/{answer.study}.conf"
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """For files that other programs read."""
+    return text.replace("\u00a0", " ").replace("\u2212", "-").replace("…", "to")

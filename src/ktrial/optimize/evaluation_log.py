@@ -1,0 +1,91 @@
+"""What was asked and what came of it: budget, order, and the answers of an interrupted search."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ktrial.model.tuning import Budget, Configuration, Observation, Purpose
+from ktrial.optimize.evaluator import Ask, Measuring, Progress, Stage
+from ktrial.studyfile.search_errors import NotTheSameSearch
+
+
+class Wanted(NamedTuple):
+    """One run to make."""
+
+    configuration: Configuration
+    block: int | None = None
+    perturbation: int = 0
+
+
+class Ledger:
+    """Runs of one search. A run that `done` answers is not made again, and costs what it cost."""
+
+    def __init__(
+        self, measuring: Measuring, budget: Budget, done: Sequence[Observation], progress: Progress
+    ) -> None:
+        self.measuring = measuring
+        self.budget = budget
+        self.observations: list[Observation] = []
+        self._done = {each.order: each for each in done}
+        self._progress = progress
+
+    @property
+    def runs(self) -> int:
+        """The runs of the whole budget, as far as its seconds reach; at least those that were made."""
+        known = [self.budget.runs] if self.budget.runs is not None else []
+        if self.budget.seconds is not None and self.observations:
+            left = max(0.0, self.budget.seconds - self.seconds) / self._each()
+            known.append(len(self.observations) + int(left))
+        return max(len(self.observations), min(known)) if known else 10**6
+
+    @property
+    def left(self) -> int:
+        """How many runs may still be made."""
+        return self.runs - len(self.observations)
+
+    @property
+    def seconds(self) -> float:
+        """What the runs took; those at once share the clock."""
+        return sum(each.seconds for each in self.observations) / self.measuring.at_once
+
+    def run(self, wanted: Sequence[Wanted], purpose: Purpose, text: str = "") -> list[Observation]:
+        """Measure, or take from what was done; in the order of asking. Raises NotTheSameSearch."""
+        first = len(self.observations)
+        asks = [
+            Ask(
+                configuration=each.configuration,
+                purpose=purpose,
+                order=first + at,
+                block=each.block,
+                perturbation=each.perturbation,
+            )
+            for at, each in enumerate(wanted)
+        ]
+        self.say(purpose, text)
+        found = {ask.order: seen for ask in asks if (seen := self._answered(ask))}
+        new = [ask for ask in asks if ask.order not in found]
+        for seen in self.measuring.measure(new) if new else ():
+            found[seen.order] = seen
+            self._progress(Stage(purpose, first + len(found), self.runs))
+        self.observations += [found[ask.order] for ask in asks]
+        return self.observations[first:]
+
+    def say(self, purpose: Purpose, text: str) -> None:
+        """Tell what happens."""
+        if text:
+            self._progress(Stage(purpose, len(self.observations), self.runs, text))
+
+    def _each(self) -> float:
+        """Seconds that a run takes of the clock: the mean, so that dear ones are reckoned with."""
+        return (
+            max(float(np.mean([each.seconds for each in self.observations])), 1e-9) / self.measuring.at_once
+        )
+
+    def _answered(self, ask: Ask) -> Observation | None:
+        seen = self._done.get(ask.order)
+        if seen is None:
+            return None
+        if any(getattr(seen, name) != getattr(ask, name) for name in Ask.model_fields):
+            raise NotTheSameSearch(order=ask.order)
+        return seen

@@ -1,0 +1,189 @@
+"""The first half of a search: the baseline's noise, then one run a configuration, then the contenders.
+
+Exploring begins with a spread of configurations in which about a third of the knobs stay as they are (fewer
+things to tell apart in each run, and few runs far from anything useful), and goes on with an optimiser.
+Contending spends its runs one after the other where the model of all runs so far promises most: on what was
+run, which repeats it, or on what nobody has run yet. So a configuration with one lucky run is run again
+before it is believed, and one that is hopeless never is.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from ktrial.model.tuning import Configuration, Goal, Observation, Purpose
+from ktrial.optimize.budget import EVERY
+from ktrial.optimize.encoding import Ground
+from ktrial.optimize.evaluation_log import Ledger, Wanted
+from ktrial.optimize.objective import Scores
+from ktrial.optimize.samplers import Optimiser, Told
+from ktrial.optimize.surrogate.model import Belief
+from ktrial.studyfile.search_errors import GuardsNeverMet, NotPositive, ObjectiveMissing, TuneBaselineFailed
+
+_AT_DEFAULT = 0.35
+_SPREAD = 0.55
+"""Part of exploring that is spread out; the optimiser has the rest."""
+_ENOUGH = 12
+"""Configurations after which a guard that none has kept is given up."""
+_DEAR_BATCH = 8
+"""Configurations that are chosen together, and put in order, where some changes need a boot or a build."""
+_TRIES = 12
+_REFUSALS = 2
+"""Times that a knob's value is refused, and none is taken, until it is left as it is."""
+_REFIT = 4
+"""Contending runs after which the strengths of effects and noise are estimated again."""
+_SHARING = 4
+"""Configurations that have a boot, build or kernel in common."""
+_BOLDNESS = (0.5, 0.0)
+"""Standard deviations of doubt that count as promise, in turn: look around, then check the best."""
+
+
+_Choose = Callable[[int], list[Configuration]]
+
+
+def calibrate(ledger: Ledger, scores: Scores, runs: int) -> None:
+    """Runs of the baseline. Raises TuneBaselineFailed, ObjectiveMissing, NotPositive after the first."""
+    (first,) = ledger.run([Wanted({})], Purpose.CALIBRATE, "the baseline")
+    _usable(first, scores.goal)
+    rest = ledger.run([Wanted({})] * (runs - 1), Purpose.CALIBRATE)
+    problems = [problem for each in rest if (problem := scores.failure(each))]
+    if len(problems) > runs // 2:
+        raise TuneBaselineFailed(problem=problems[0])
+
+
+def _usable(first: Observation, goal: Goal) -> None:
+    if first.failure:
+        raise TuneBaselineFailed(problem=first.failure)
+    printed = ", ".join(first.values) or "nothing"
+    for metric in (*(each.metric for each in goal.objectives), *(each.metric for each in goal.guards)):
+        if metric not in first.values:
+            raise ObjectiveMissing(metric=metric, printed=printed)
+    for each in goal.objectives:
+        if not first.values[each.metric] > 0:
+            raise NotPositive(metric=each.metric, value=f"{first.values[each.metric]:g}")
+
+
+class Explorer:
+    """Spends runs, with the baseline among them."""
+
+    def __init__(
+        self, ground: Ground, ledger: Ledger, scores: Scores, chosen: Optimiser, rng: np.random.Generator
+    ) -> None:
+        self._ground = ground
+        self._ledger = ledger
+        self._scores = scores
+        self._optimiser = chosen
+        self._rng = rng
+        self._told = 0
+
+    def explore(self, runs: int) -> None:
+        """So many runs at most. Raises GuardsNeverMet."""
+        end = len(self._ledger.observations) + runs
+        spread = round(_SPREAD * runs)
+        size = max(self._ledger.measuring.at_once, _DEAR_BATCH if self._ground.costly else 1)
+        self._in_batches(spread, Purpose.EXPLORE, self._spread, size)
+        self._in_batches(end - len(self._ledger.observations), Purpose.EXPLORE, self._asked, size)
+        self._look_at_guards()
+
+    def contend(self, runs: int, belief: Belief) -> None:
+        """So many runs at most, each where the most is promised."""
+        turn = 0
+
+        def chosen(count: int) -> list[Configuration]:
+            nonlocal turn
+            belief.learn(self._ledger.observations, quick=turn % _REFIT != 0)
+            found: list[Configuration] = []
+            for _ in range(count):
+                best = belief.best(_BOLDNESS[turn % len(_BOLDNESS)])
+                # Where runs go on at once, or without noise, a second look at the same place tells little.
+                again = best in found or (self._ledger.measuring.noise_free and self._was_run(best))
+                found.append(self._optimiser.ask(1)[0] if again or not best else best)
+                turn += 1
+            return found
+
+        self._in_batches(runs, Purpose.CONTEND, chosen, self._ledger.measuring.at_once)
+
+    def _spread(self, count: int) -> list[Configuration]:
+        def drawn(some: int, fixed: Configuration) -> list[Configuration]:
+            return [self._ground.draw_with(self._rng, fixed, at_default=_AT_DEFAULT) for _ in range(some)]
+
+        return self._sharing(count, drawn)
+
+    def _asked(self, count: int) -> list[Configuration]:
+        seen = self._ledger.observations
+        self._optimiser.tell([self._told_of(each) for each in seen[self._told :] if each.configuration])
+        self._told = len(seen)
+        return self._sharing(count, self._optimiser.ask)
+
+    def _sharing(
+        self, count: int, choose: Callable[[int, Configuration], list[Configuration]]
+    ) -> list[Configuration]:
+        """Some at a time have what is dear to change in common: one boot or build serves all of them."""
+        found: list[Configuration] = []
+        while len(found) < count:
+            found += choose(1, {})
+            if self._ground.costly and (more := min(_SHARING - 1, count - len(found))):
+                found += choose(more, self._ground.dear_values(found[-1]))
+        return found
+
+    def _told_of(self, seen: Observation) -> Told:
+        return Told(seen.configuration, self._scores.of(seen), self._scores.excess(seen))
+
+    def _in_batches(self, runs: int, purpose: Purpose, choose: _Choose, most: int) -> None:
+        """Batches of as many as run at once, the baseline among them where it is due."""
+        end = min(len(self._ledger.observations) + runs, self._ledger.runs)
+        while (left := end - len(self._ledger.observations)) > 0:
+            size = min(most, left)
+            due = not self._ledger.measuring.noise_free and self._baseline_due(size)
+            chosen = self._ground.in_order_of_cost(self._new(choose, size - due if size > 1 else size))
+            if not chosen:
+                return
+            wanted = [Wanted(each) for each in chosen]
+            if due:
+                wanted.insert(int(self._rng.integers(len(wanted) + 1)), Wanted({}))
+            self._ledger.run(wanted[:left], purpose)
+
+    def _new(self, choose: _Choose, count: int) -> list[Configuration]:
+        """As chosen; without noise nothing is run twice, so that a small space may be used up."""
+        if not self._ledger.measuring.noise_free:
+            return self._takeable(choose(count))
+        found: list[Configuration] = []
+        for _ in range(_TRIES):
+            more = [each for each in self._takeable(choose(count - len(found))) if not self._was_run(each)]
+            found += [each for at, each in enumerate(more) if each not in (*found, *more[:at])]
+            if len(found) == count:
+                break
+        return found
+
+    def _takeable(self, chosen: list[Configuration]) -> list[Configuration]:
+        """Without what the kernel never takes: each run that is refused would be lost for all other knobs."""
+        refused = self._never_taken()
+        if not refused:
+            return chosen
+        rest = [{name: each[name] for name in each if name not in refused} for each in chosen]
+        return [each for each in rest if each and self._ground.space.holds(each)] or chosen
+
+    def _never_taken(self) -> set[str]:
+        """Dimensions whose values were refused more than once, and taken in no run."""
+        seen = self._ledger.observations
+        taken = {name for each in seen if not each.refused for name in each.configuration}
+        times = Counter(each.refused for each in seen if each.refused)
+        return {name for name, count in times.items() if count >= _REFUSALS and name not in taken}
+
+    def _was_run(self, configuration: Configuration) -> bool:
+        return any(each.configuration == configuration for each in self._ledger.observations)
+
+    def _baseline_due(self, size: int) -> bool:
+        own = [at for at, each in enumerate(self._ledger.observations) if not each.configuration]
+        return len(self._ledger.observations) + size - (own[-1] if own else -1) > EVERY
+
+    def _look_at_guards(self) -> None:
+        good = [each for each in self._ledger.observations if not self._scores.failure(each)]
+        tried = {tuple(sorted(each.configuration.items())) for each in good}
+        if len(tried) < _ENOUGH or any(self._scores.excess(each) == 0 for each in good):
+            return
+        nearest = min(good, key=self._scores.excess)
+        guard = next(each for each in self._scores.goal.guards if not each.keeps(nearest.values[each.metric]))
+        shown = f"{nearest.values[guard.metric]:g}{guard.unit and ' '}{guard.unit}"
+        raise GuardsNeverMet(count=len(tried), guard=str(guard), nearest=shown)

@@ -1,0 +1,100 @@
+"""Optuna's tree-structured Parzen estimator (Bergstra and others, NeurIPS 2011), multivariate, with constant
+liar for runs in parallel.
+
+Optuna sees coordinates from 0 to 1 and choices. Its study lives in memory: an interrupted search rebuilds it
+by telling again what was measured, so that it can never differ from ktrial's own store.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ktrial.model.tuning import Configuration, Order
+from ktrial.optimize.encoding import NONE_OF_THEM, Ground, Point, choices_of
+from ktrial.optimize.samplers.protocol import Told
+from ktrial.studyfile.search_errors import NoValidConfiguration
+
+if TYPE_CHECKING:
+    import optuna
+
+_STARTUP = 10
+_TRIES = 200
+
+
+class Tpe:
+    """See Optimiser."""
+
+    def __init__(self, ground: Ground, objectives: int, seed: int, startup: int = _STARTUP) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._optuna = optuna
+        self._ground = ground
+        self._distributions = _distributions(ground)
+        with warnings.catch_warnings():
+            # Of options that are experimental in Optuna's words.
+            warnings.simplefilter("ignore")
+            sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=startup, constant_liar=True)
+        self._study = optuna.create_study(directions=["maximize"] * objectives, sampler=sampler)
+        self._objectives = objectives
+        self._asked: dict[tuple[tuple[str, str], ...], list[optuna.Trial]] = {}
+
+    def ask(self, count: int, fixed: Configuration | None = None) -> list[Configuration]:
+        """See Optimiser. Raises NoValidConfiguration."""
+        return [self._one(fixed or {}) for _ in range(count)]
+
+    def tell(self, told: Sequence[Told]) -> None:
+        """See Optimiser."""
+        for each in told:
+            waiting = self._asked.get(_key(each.configuration), [])
+            trial = waiting.pop(0) if waiting else self._trial_at(self._ground.point(each.configuration))
+            if each.scores:
+                trial.set_constraint("guards", each.excess)
+                self._study.tell(trial, list(each.scores))
+            else:
+                # A run that failed is worse than any: its place is avoided, not forgotten.
+                trial.set_constraint("guards", 1.0)
+                self._study.tell(trial, [self._worst(at) for at in range(self._objectives)])
+
+    def _one(self, fixed: Mapping[str, str]) -> Configuration:
+        for _ in range(_TRIES):
+            if fixed:
+                at = self._ground.point(fixed)
+                self._study.enqueue_trial({name: at[name] for name in fixed})
+            trial = self._study.ask(self._distributions)
+            configuration = self._ground.configuration(trial.params)
+            if configuration and self._ground.space.holds(configuration):
+                self._asked.setdefault(_key(configuration), []).append(trial)
+                return configuration
+            self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
+        orders = [str(each) for each in self._ground.space.constraints if isinstance(each, Order)]
+        raise NoValidConfiguration(constraints="; ".join(orders))
+
+    def _trial_at(self, point: Point) -> "optuna.Trial":
+        self._study.enqueue_trial(point)
+        return self._study.ask(self._distributions)
+
+    def _worst(self, objective: int) -> float:
+        seen = [trial.values[objective] for trial in self._study.trials if trial.values]
+        return min(seen, default=0.0)
+
+
+def make(ground: Ground, objectives: int, seed: int) -> Tpe:
+    """See `optimiser`."""
+    return Tpe(ground, objectives, seed)
+
+
+def _distributions(ground: Ground) -> dict[str, Any]:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+    found: dict[str, Any] = {
+        each.name: FloatDistribution(0.0, 1.0) if each.range else CategoricalDistribution(choices_of(each))
+        for each in ground.space.dimensions
+    }
+    for choice, names in ground.groups.items():
+        found[choice] = CategoricalDistribution((*names, NONE_OF_THEM))
+    return found
+
+
+def _key(configuration: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(configuration.items()))

@@ -1,0 +1,229 @@
+"""The whole search, from the first run of the baseline to the answer."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ktrial.model.tuning import Budget, Configuration, Goal, Observation, Purpose, Space, Tuned
+from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.optimize import effects
+from ktrial.optimize.ablation import ablate, ablate_exactly
+from ktrial.optimize.answer_sentence import sentence
+from ktrial.optimize.budget import Shares, design_of, enough_blocks, shares, smallest_effect
+from ktrial.optimize.confirmation import Confirmation, confirm, confirm_exactly
+from ktrial.optimize.encoding import Ground
+from ktrial.optimize.evaluation_log import Ledger
+from ktrial.optimize.evaluator import Measuring, Progress, Stage
+from ktrial.optimize.exploration import Explorer, calibrate
+from ktrial.optimize.objective import Scores, robust_spread
+from ktrial.optimize.pareto_front import front
+from ktrial.optimize.samplers import optimiser
+from ktrial.optimize.surrogate.model import Belief
+
+QUIET = 0.001
+"""What the model takes for noise where there is none: so much do irrelevant changes move an exact number."""
+_LEAST_NOISE = 0.0005
+
+
+def _silent(_stage: Stage) -> None:
+    pass
+
+
+def _knobs(configuration: Configuration) -> str:
+    return "one knob" if len(configuration) == 1 else f"{len(configuration)} knobs"
+
+
+def tune(
+    space: Space,
+    goal: Goal,
+    budget: Budget,
+    measuring: Measuring,
+    seed: int = 1,
+    done: Sequence[Observation] = (),
+    progress: Progress = _silent,
+    optimiser_name: str = "tpe",
+) -> Tuned:
+    """Search, take back what does not matter, confirm on fresh runs.
+
+    `done` holds the observations of an interrupted search with the same arguments: what they answer is not
+    measured again. Raises SpaceEmpty, NoValidConfiguration, BudgetTooSmall, UnknownOptimiser and
+    OptimiserMissing before anything is measured; TuneBaselineFailed, ObjectiveMissing and NotPositive after
+    the first run; GuardsNeverMet after exploring; NotTheSameSearch; and whatever `measuring` raises.
+    """
+    search = _Search(space, goal, budget, measuring, seed, done, progress, optimiser_name)
+    return search.whole()
+
+
+class _Search:
+    def __init__(
+        self,
+        space: Space,
+        goal: Goal,
+        budget: Budget,
+        measuring: Measuring,
+        seed: int,
+        done: Sequence[Observation],
+        progress: Progress,
+        optimiser_name: str,
+    ) -> None:
+        self.space, self.goal, self.budget, self.seed = space, goal, budget, seed
+        self.measuring = measuring
+        self.ground = Ground(space)
+        self.scores = Scores(goal)
+        self.ledger = Ledger(measuring, budget, done, progress)
+        self.rng = np.random.default_rng([seed, 3])
+        chosen = optimiser(optimiser_name, self.ground, len(goal.objectives), seed)
+        # A space without a valid configuration is told before anything is spent.
+        self.ground.draw(np.random.default_rng(seed))
+        self.explorer = Explorer(self.ground, self.ledger, self.scores, chosen, self.rng)
+        if budget.runs is not None:
+            self._shares(budget.runs)
+
+    def whole(self) -> Tuned:
+        """Every stage in turn."""
+        shared, noise = self._calibrated()
+        belief = Belief(self.ground, self.scores, max(noise, _LEAST_NOISE) if noise else QUIET, shared.runs)
+        spare = 2 * shared.blocks
+        self.explorer.explore(min(shared.explore, self.ledger.left - spare))
+        belief.noise = max(self._noise(), _LEAST_NOISE) if noise else QUIET
+        self.explorer.contend(min(shared.contend, self.ledger.left - spare), belief)
+        belief.learn(self.ledger.observations)
+        shared, spare = self._spared(belief, shared)
+        found = belief.best()
+        candidate = self._ablated(belief, found, min(shared.ablate, self.ledger.left - spare))
+        confirmation = self._confirmed(candidate, shared)
+        belief.learn(self.ledger.observations)
+        return self._tuned(belief, found, candidate, confirmation, shared)
+
+    def _spared(self, belief: Belief, shared: Shares) -> tuple[Shares, int]:
+        """Where the gain is plain, confirmation needs fewer runs than were put by: contenders get them."""
+        if self.measuring.noise_free:
+            return shared, 2 * shared.blocks
+        expected = float(belief.gains([belief.best()])[0])
+        fewer = replace(shared, blocks=enough_blocks(shared, expected, self._noise()))
+        if fewer.blocks < shared.blocks:
+            more = min(2 * (shared.blocks - fewer.blocks), self.ledger.left - 2 * fewer.blocks - fewer.ablate)
+            self.explorer.contend(more, belief)
+            belief.learn(self.ledger.observations)
+        return fewer, 2 * fewer.blocks
+
+    def _calibrated(self) -> tuple[Shares, float]:
+        """The shares, and the noise as the first runs show it; 0 in noise-free mode."""
+        known = self.budget.runs
+        calibrate(self.ledger, self.scores, self._shares(known).calibrate if known else 1)
+        shared = self._shares(self.ledger.runs)
+        if (more := shared.calibrate - len(self.ledger.observations)) > 0:
+            calibrate(self.ledger, self.scores, more)
+        return shared, self._noise()
+
+    def _shares(self, runs: int) -> Shares:
+        exact = self.measuring.noise_free
+        count, dimensions = self.measuring.perturbations, len(self.space.dimensions)
+        return shares(runs, noise_free=exact, perturbations=count, dimensions=dimensions)
+
+    def _noise(self) -> float:
+        if self.measuring.noise_free:
+            return 0.0
+        scores = [self.scores.of(each) for each in self.ledger.observations if not each.configuration]
+        spreads = [robust_spread(np.array(column)) for column in zip(*filter(None, scores), strict=True)]
+        return max(*spreads, _LEAST_NOISE)
+
+    def _ablated(self, belief: Belief, found: Configuration, runs: int) -> Configuration:
+        if not found:
+            return {}
+        self.ledger.say(Purpose.ABLATE, f"taking back {_knobs(found)}")
+        if self.measuring.noise_free:
+            return ablate_exactly(belief, self.ledger, found, runs)
+        return ablate(belief, self.ledger, found, runs, self.rng)
+
+    def _confirmed(self, candidate: Configuration, shared: Shares) -> Confirmation | None:
+        if not candidate:
+            return None
+        self.ledger.say(Purpose.CONFIRM, f"confirming {_knobs(candidate)} on fresh runs")
+        if self.measuring.noise_free:
+            return confirm_exactly(self.ledger, self.scores, candidate, self.measuring.mode)
+        design = design_of(shared, self.goal.margin)
+        return confirm(self.ledger, self.scores, candidate, design, self.rng)
+
+    def _tuned(
+        self,
+        belief: Belief,
+        found: Configuration,
+        candidate: Configuration,
+        confirmation: Confirmation | None,
+        shared: Shares,
+    ) -> Tuned:
+        noise = self._noise()
+        smallest = smallest_effect(shared, self.goal.margin, noise)
+        good = confirmation is not None and confirmation.better
+        comparisons = confirmation.comparisons if confirmation else ()
+        return Tuned(
+            space=self.space,
+            goal=self.goal,
+            budget=self.budget,
+            seed=self.seed,
+            mode=self.measuring.mode,
+            baseline=self._baseline(),
+            observations=tuple(self.ledger.observations),
+            drift=self._drift(belief),
+            candidate=candidate,
+            confirmed=candidate if good else None,
+            comparisons=comparisons,
+            kept=effects.kept(belief, candidate),
+            dropped=effects.dropped(belief, found, candidate),
+            importance=effects.importance(belief, self.seed),
+            interactions=effects.interactions(belief, candidate),
+            front=front(belief, candidate if good else None, comparisons),
+            noise=noise,
+            smallest_effect=smallest,
+            seen=self._seen(),
+            seconds=self.ledger.seconds,
+            answer=sentence(candidate, confirmation, self.goal, smallest),
+            warnings=self._warnings(confirmation),
+        )
+
+    def _baseline(self) -> dict[str, float]:
+        runs = [each for each in self.ledger.observations if not each.configuration and each.values]
+        objectives = {each.metric for each in self.goal.objectives}
+        found = {}
+        for name in runs[0].values:
+            values = [each.values[name] for each in runs if name in each.values]
+            positive = name in objectives and min(values) > 0
+            found[name] = statistics.geometric_mean(values) if positive else statistics.median(values)
+        return found
+
+    def _drift(self, belief: Belief) -> tuple[float, ...]:
+        """A factor for each observation; that of a failed one is its neighbour's."""
+        if self.measuring.noise_free:
+            return ()
+        drifted = belief.surfaces[0].drifted()
+        factors = iter(np.exp(self.scores.sign(0) * (drifted - drifted.mean())))
+        last, found = 1.0, []
+        for each in belief.seen:
+            last = last if self.scores.failure(each) else float(next(factors))
+            found.append(last)
+        return tuple(found)
+
+    def _seen(self) -> float | None:
+        """The best single run of the search, in the objective's own direction."""
+        searched = (Purpose.EXPLORE, Purpose.CONTEND)
+        runs = [each for each in self.ledger.observations if each.configuration and each.purpose in searched]
+        good = [each for each in runs if self.scores.of(each) and not self.scores.excess(each)]
+        if not good:
+            return None
+        best = max(good, key=lambda each: self.scores.of(each)[0])
+        metric = self.goal.objectives[0].metric
+        return best.values[metric] / self._baseline()[metric]
+
+    def _warnings(self, confirmation: Confirmation | None) -> tuple[DataWarning, ...]:
+        found = list(confirmation.warnings) if confirmation else []
+        runs = self.ledger.observations
+        failed = [each for each in runs if self.scores.failure(each)]
+        if failed:
+            reason = self.scores.failure(failed[0]).rstrip(".")
+            text = f"{len(failed)} of {len(runs)} runs failed, the first: {reason}"
+            advice = "their configurations are no answer; a narrower range leaves more runs for the rest"
+            found.append(DataWarning(kind=WarningKind.FAILED_TRIALS, text=text, advice=advice))
+        return tuple(found)

@@ -1,0 +1,249 @@
+"""From the knobs that were asked for to the space that is searched, and what is left out of it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from ktrial.experiment.observer import Observer
+from ktrial.experiment.resources import Sources
+from ktrial.knobs import Found, System, catalogue, find
+from ktrial.knobs.errors import KnobAbsent, KnobError, KnobNeedsInstance, UnknownKnob
+from ktrial.machines import Machine
+from ktrial.model.knob import Knob, KnobKind, version_of
+from ktrial.model.search_space import LeftOut, Search
+from ktrial.model.study import Study
+from ktrial.model.suggestions import nearest
+from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, Relation, Space
+from ktrial.optimize.candidate_values import dimension, why_unsafe
+from ktrial.optimize.kconfig_dimensions import Options
+from ktrial.optimize.knob_discovery import Here, look
+from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION, Wanted, in_another_unit, stem, wanted_of
+from ktrial.studyfile.search_errors import KnobNotOnMachine, SpaceEmpty
+
+_ORDERS: tuple[tuple[str, Relation, str], ...] = (
+    ("vm.dirty_background_ratio", "<", "vm.dirty_ratio"),
+    ("vm.dirty_background_bytes", "<", "vm.dirty_bytes"),
+    ("kernel.sched_rt_runtime_us", "<=", "kernel.sched_rt_period_us"),
+    ("kernel.sched_util_clamp_min", "<=", "kernel.sched_util_clamp_max"),
+    ("sched_min_granularity_ns", "<=", "sched_latency_ns"),
+    ("numa_balancing_scan_period_min_ms", "<=", "numa_balancing_scan_period_max_ms"),
+)
+"""What kernels demand, or silently put right (mm/page-writeback.c halves a background limit that is not
+below the other; kernel/sched/rt.c refuses)."""
+
+
+def with_space(study: Study, machine: Machine, sources: Sources, observer: Observer) -> Study:
+    """The study, its search with the space as the system is now.
+
+    Raises SpaceEmpty, KnobError where a knob that was named by itself is not there, KnobNotOnMachine,
+    BadKnobSpace, KernelError where an option does not take a value, and what reading a guest raises.
+    """
+    search = study.search
+    if search is None:
+        raise AssertionError("a study without a search has no space")
+    wanted = wanted_of(search.knobs)
+    kernels = next((each.values for each in wanted if each.name == KERNEL), ())
+    made = _Making(study, _options(study, sources, observer), kernels)
+    at_run_time = tuple(each for each in wanted if made.at_run_time(each))
+    if at_run_time:
+        made.read(at_run_time, look(study, at_run_time, machine, sources, observer))
+    names = [each.name for each in wanted]
+    dimensions = tuple(sorted(made.dimensions, key=lambda one: (one.cost.rank, _place(one.name, names))))
+    if not dimensions:
+        reasons = _commonest(made.left_out)
+        raise SpaceEmpty(**({"hint": reasons} if reasons else {}))
+    space = Space(dimensions=dimensions, constraints=constraints_of(dimensions))
+    found = {"space": space, "left_out": tuple(made.left_out)}
+    return study.model_copy(update={"search": search.model_copy(update=found)})
+
+
+def search_of(study: Study) -> tuple[Search, Space]:
+    """The study's search, and its space, which has to be known."""
+    if study.search is None or study.search.space is None:
+        raise AssertionError("the space was not made yet")
+    return study.search, study.search.space
+
+
+def _options(study: Study, sources: Sources, observer: Observer) -> Options | None:
+    name = study.machine.kernel
+
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
+        observer.kernel_progress(name, what, done, total)
+
+    build = study.builds.get(name)
+    return Options(build, sources.builder, progress) if build else None
+
+
+def _commonest(left_out: Sequence[LeftOut]) -> str:
+    """The reasons for which most was left out: `vm.swappiness and 22 more: only root may write its file`."""
+    by_reason: dict[str, list[str]] = {}
+    for one in left_out:
+        by_reason.setdefault(one.reason, []).append(one.name)
+    most = sorted(by_reason.items(), key=lambda one: -len(one[1]))[:2]
+    return "; ".join(
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {reason}"
+        for reason, names in most
+    )
+
+
+def _place(name: str, names: Sequence[str]) -> int:
+    return names.index(name) if name in names else len(names)
+
+
+@dataclass
+class _Making:
+    """Dimensions and what is left out, as far as is known."""
+
+    study: Study
+    options: Options | None
+    """Where the study builds its kernel."""
+    kernels: tuple[str, ...] = ()
+    """Those that are searched beside the study's own."""
+    dimensions: list[Dimension] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+    @property
+    def _boots(self) -> bool:
+        return self.study.machine.kind != "host"
+
+    def at_run_time(self, wanted: Wanted) -> bool:
+        """Whether the knob is to be looked for on a running system; others are dealt with here."""
+        if not wanted.by_itself and (reason := why_unsafe(wanted.knob)):
+            self._leave_out(wanted.name, reason)
+            return False
+        if wanted.name.startswith(BOOT):
+            self._parameter(wanted)
+        elif wanted.name.startswith(OPTION):
+            self._option(wanted)
+        elif wanted.name == KERNEL:
+            self._require_boot(wanted)
+            default = self.study.machine.kernel
+            self._add(wanted, Cost.KERNEL, default, tuple(dict.fromkeys((default, *wanted.values))))
+        elif wanted.knob and wanted.knob.needs_reboot:
+            example = f"write {BOOT}{wanted.name}"
+            self._refuse(wanted, "it is a boot parameter", example)
+        else:
+            return True
+        return False
+
+    def read(self, wanted: Iterable[Wanted], here: Here) -> None:
+        """Find the knobs on the system."""
+        version = version_of(here.system.release)
+        for each in wanted:
+            try:
+                found = find(here.system, each.name)
+            except KnobNeedsInstance as error:
+                if each.by_itself:
+                    raise
+                self._leave_out(each.name, f"{_said(error)}: name one, {each.name}@NAME")
+                continue
+            except KnobError as error:
+                if isinstance(error, KnobAbsent) and each.knob is None and not each.name.startswith("/"):
+                    names = (knob.name for knob in catalogue.all_knobs())
+                    raise UnknownKnob(knob=each.name, similar=nearest(each.name, names)) from None
+                if each.by_itself:
+                    raise
+                self._leave_out(each.name, _said(error).removeprefix(f"knob {each.name} "))
+                continue
+            for one in found:
+                fixed = here.why_fixed(one.path)
+                made = fixed or dimension(each, one, version)
+                if isinstance(made, Dimension):
+                    self.dimensions.append(made.model_copy(update={"back": _back(here.system, one)}))
+                else:
+                    self._leave_out(one.name, made)
+
+    def _parameter(self, wanted: Wanted) -> None:
+        """A boot parameter; by default it is not given."""
+        if not self._boots and not wanted.by_itself:
+            self._leave_out(wanted.name, "it is chosen at boot, and the machine host does not boot")
+            return
+        self._require_boot(wanted)
+        if wanted.low is not None and wanted.high is not None:
+            problem = f"a boot parameter has values, not a range: {wanted.name}=a,b"
+            self._refuse(wanted, problem, "it may also be left out: that is its default")
+        choices = wanted.values or _parameter_values(wanted.knob)
+        if not choices:
+            self._leave_out(wanted.name, f"its values are texts: write {wanted.name}=a,b,c")
+            return
+        self._add(wanted, Cost.BOOT, "", ("", *choices))
+
+    def _option(self, wanted: Wanted) -> None:
+        """A configuration option; by default it is as the configuration has it."""
+        if others := [name for name in self.kernels if name not in self.study.builds]:
+            problem = f"the kernel {others[0]} is searched too, which the study does not build"
+            self._refuse(wanted, problem, "search kernels that the study builds, or options of one of them")
+        if self.options is None:
+            problem = "the kernel is not one that the study builds from source"
+            advice = '[kernels.mine] in a study file describes one: [machine] kernel = "mine"'
+            self._refuse(wanted, problem, advice)
+        made = self.options.dimension(wanted)
+        if isinstance(made, Dimension):
+            self.dimensions.append(made)
+        else:
+            self._leave_out(wanted.name, made)
+
+    def _require_boot(self, wanted: Wanted) -> None:
+        if not self._boots:
+            problem = "it needs a boot, and this machine is this system, as it runs"
+            self._refuse(wanted, problem, "take --machine exact or kvm, or a knob that is set at run time")
+
+    def _refuse(self, wanted: Wanted, problem: str, advice: str) -> NoReturn:
+        facts = {"machine": self.study.machine.kind, "problem": problem, "advice": advice}
+        raise KnobNotOnMachine(knob=wanted.name, **facts)
+
+    def _add(self, wanted: Wanted, cost: Cost, default: str, choices: tuple[str, ...]) -> None:
+        booted = "the kernel that is booted" if cost is Cost.KERNEL else ""
+        summary = wanted.knob.summary if wanted.knob else booted
+        self.dimensions.append(
+            Dimension(name=wanted.name, cost=cost, choices=choices, default=default, summary=summary)
+        )
+
+    def _leave_out(self, name: str, reason: str) -> None:
+        self.left_out.append(LeftOut(name=name, reason=reason))
+
+
+def _back(system: System, found: Found) -> tuple[str, str] | None:
+    """Of a limit that is 0 since the same limit is set in another unit: that one, and its value."""
+    other = in_another_unit(found.knob) if found.value == "0" else ""
+    if not other:
+        return None
+    try:
+        (partner,) = find(system, other)
+    except KnobError:
+        return None
+    return None if partner.value == "0" else (other, partner.value)
+
+
+def _parameter_values(knob: Knob | None) -> tuple[str, ...]:
+    """What a boot parameter can be, beside what it is where it is not given."""
+    if knob is None:
+        return ()
+    choices = next((one.choices for one in knob.allowed if one.choices), ())
+    defaults = {one.value for one in knob.defaults if one.value}
+    if choices:
+        return tuple(choice for choice in choices if choice not in defaults)
+    if knob.kind is not KnobKind.SWITCH:
+        return ()
+    return tuple(value for value in ("0", "1") if value not in defaults) if defaults else (knob.name,)
+
+
+def constraints_of(dimensions: Iterable[Dimension]) -> tuple[Constraint, ...]:
+    """What holds between the knobs: relations that the kernel demands, and two names of one thing."""
+    names = [each.name for each in dimensions]
+    by_stem: dict[str, list[str]] = {}
+    for name in names:
+        if common := stem(name):
+            by_stem.setdefault(common, []).append(name)
+    coupled = [OnlyOneOf(names=tuple(same)) for same in by_stem.values() if len(same) > 1]
+    orders = [
+        Order(left=left, relation=relation, right=right)
+        for left, relation, right in _ORDERS
+        if left in names and right in names
+    ]
+    return (*coupled, *orders)
+
+
+def _said(error: KnobError) -> str:
+    text = error.message.rstrip(".")
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,121 @@
+"""A study's search from its beginning to its answer: stored as it goes, and gone on with.
+
+The answer is stored as well: what has ended is read, whatever a newer optimiser would ask for today.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ktrial.errors import Interrupted
+from ktrial.experiment.interruption import Interruption
+from ktrial.experiment.jobs import check_workloads
+from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.resources import Sources, the_real_ones
+from ktrial.experiment.running_kernel import sources_for
+from ktrial.machines import Machine
+from ktrial.model.study import Study
+from ktrial.model.trial import Trial
+from ktrial.model.tuning import Observation, Tuned
+from ktrial.model.workload import Mode
+from ktrial.optimize.evaluator import Ask, Progress
+from ktrial.optimize.search_space import search_of
+from ktrial.optimize.treatments import observation
+from ktrial.optimize.trial_evaluator import TrialMeasuring
+from ktrial.store import Store, StoredStudy
+from ktrial.studyfile.search_errors import NotTheSameSearch
+
+
+def run_search(
+    study: Study,
+    *,
+    store: Store,
+    machine: Machine,
+    observer: Observer | None = None,
+    sources: Sources | None = None,
+    progress: Progress = lambda _stage: None,
+) -> Tuned:
+    """Search, and return the answer, which is stored; runs that the store has already are not run again, nor
+    is a search that has ended.
+
+    `study`: with its search's space (runner.tuning.space.with_space). What was asked follows from the study
+    alone: the optimiser is told the stored runs again, asks the same as before, and goes on from there.
+    Raises TuningErrors, Interrupted after Ctrl-C and SIGTERM, HOST_PROBLEMS, StoreError.
+    """
+    sources = sources_for(machine, sources or the_real_ones())
+    number = store.study(study)
+    if (known := store.answer(number)) is not None:
+        return known
+    stored = store.trials(number, counted=False)
+
+    def keep(trial: Trial) -> None:
+        store.add_trial(number, trial)
+
+    with Interruption() as interruption:
+        measuring = TrialMeasuring(study, machine, sources, observer or Silent(), interruption, keep)
+        for trial in stored:
+            measuring.seen(observation(trial))
+        try:
+            machine.check()
+            check_workloads(study, sources)
+            tuned = _tune(study, measuring, stored, progress)
+        except KeyboardInterrupt:
+            raise _interrupted(store, number) from None
+    store.add_answer(number, tuned)
+    return tuned
+
+
+def ended(store: Store, stored: StoredStudy) -> Tuned | None:
+    """The answer of a search that has ended; None where it has not. Raises what the search raised."""
+    return store.answer(stored.id) or _replayed(stored.study, store.trials(stored.id, counted=False))
+
+
+def _replayed(study: Study, trials: Sequence[Trial]) -> Tuned | None:
+    """From its trials: those of an older ktrial have no answer beside them, and those of a search that ended
+    with an error have none at all. None where runs are missing, or are not what would be asked for today.
+    """
+    mode = next((sample.mode for trial in trials for sample in trial.samples), Mode.TIMED)
+    try:
+        return _tune(study, _Replay(study, mode), trials, lambda _stage: None)
+    except (_NotMeasured, NotTheSameSearch):
+        return None
+
+
+def _tune(
+    study: Study, measuring: "TrialMeasuring | _Replay", stored: Sequence[Trial], progress: Progress
+) -> Tuned:
+    from ktrial.optimize import tune  # numpy and Optuna take their time to load
+
+    search, space = search_of(study)
+    return tune(
+        space,
+        search.goal,
+        search.budget,
+        measuring,
+        seed=study.seed,
+        done=sorted(map(observation, stored), key=lambda one: one.order),
+        progress=progress,
+        optimiser_name=search.optimiser,
+    )
+
+
+class _NotMeasured(Exception):
+    """The search wants a run that is not stored."""
+
+
+class _Replay:
+    """Measures nothing."""
+
+    def __init__(self, study: Study, mode: Mode) -> None:
+        exact = mode.value.startswith("exact")
+        self.mode, self.noise_free = mode, exact
+        self.at_once = search_of(study)[0].at_once
+        self.perturbations = study.perturbations if exact else 1
+
+    def measure(self, batch: Sequence[Ask]) -> Iterator[Observation]:
+        """Raises _NotMeasured."""
+        raise _NotMeasured
+
+
+def _interrupted(store: Store, number: int) -> Interrupted:
+    stored = next(one for one in store.studies() if one.id == number)
+    what = f"{stored.finished} runs are stored, nothing of them is lost"
+    return Interrupted(what=what, resume="run the same command again, or ktrial tune --resume: it goes on")

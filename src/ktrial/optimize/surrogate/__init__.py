@@ -1,0 +1,1 @@
+"""A Gaussian process as the model of what was measured."""

@@ -1,0 +1,224 @@
+"""Runs what a search asks for, as trials: several at once where load does not matter."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ktrial.errors import KtrialError
+from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.interruption import Interruption
+from ktrial.experiment.jobs import Job, jobs_of
+from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.observer import Observer
+from ktrial.experiment.resources import Sources
+from ktrial.experiment.running_kernel import RunsAlready
+from ktrial.experiment.trial_recorder import without_running
+from ktrial.experiment.workers import Broken, Ended, Event, Prepared, Preparing, Started, StopAsked, Workers
+from ktrial.kernels.errors import ImageError, KernelError
+from ktrial.machines import Machine
+from ktrial.model.design import PlannedTrial
+from ktrial.model.kernel import Kernel
+from ktrial.model.study import Study
+from ktrial.model.treatment_kernel import build_of, kernel_name
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.tuning import Observation
+from ktrial.model.workload import Mode
+from ktrial.optimize.search_space import search_of
+from ktrial.optimize.treatments import Asked, observation, planned, study_of
+from ktrial.studyfile.search_errors import ObjectiveMissing, TuneBaselineFailed
+from ktrial.workloads.program_runs import EXACT_MODES
+
+_MUCH_SLOWER = 10
+"""A configuration that takes so many times as long as the slowest baseline is hopeless: it is ended."""
+_SHORTEST_LIMIT_S = 5.0
+_LOOK_AROUND_S = 5.0
+"""This host's environment is read no more often than so: reading it takes 40 ms."""
+
+
+@dataclass
+class TrialMeasuring:
+    """Measures configurations: `Measuring` of ktrial.optimize."""
+
+    study: Study
+    """With its search, and the search's space."""
+    machine: Machine
+    """Checked."""
+    sources: Sources
+    observer: Observer
+    interruption: Interruption
+    keep: Callable[[Trial], None]
+    """Stores a trial, in one transaction, before anything else is done with it."""
+    stopped: bool = False
+    _kernels: dict[str, Kernel | KernelError] = field(default_factory=dict)
+    _symbols: KernelSymbols = field(default_factory=partial(KernelSymbols, wanted=False))
+    _slowest: float = 0.0
+    """Seconds of the baseline's longest trial so far."""
+    _looked: float = -_LOOK_AROUND_S
+
+    @property
+    def mode(self) -> Mode:
+        """What the numbers are."""
+        return self.machine.mode
+
+    @property
+    def noise_free(self) -> bool:
+        """Whether nothing is repeated."""
+        return self.mode in EXACT_MODES
+
+    @property
+    def at_once(self) -> int:
+        """Trials in parallel."""
+        return search_of(self.study)[0].at_once
+
+    @property
+    def perturbations(self) -> int:
+        """Runs that differ by what must not matter, the plain one among them."""
+        return self.study.perturbations if self.noise_free else 1
+
+    def measure(self, batch: Sequence[Asked]) -> Iterator[Observation]:
+        """One observation for each ask, as each ends.
+
+        Raises TuneBaselineFailed and ObjectiveMissing, where the baseline cannot be measured, and what says
+        nothing about a configuration: HOST_PROBLEMS, KeyboardInterrupt.
+        """
+        if self.stopped:
+            raise KeyboardInterrupt
+        trials = [planned(self.study, ask) for ask in batch]
+        ready: list[PlannedTrial] = []
+        jobs: dict[str, tuple[Job, ...]] = {}
+        for trial in trials:
+            try:
+                if trial.treatment.key not in jobs:
+                    jobs[trial.treatment.key] = self._jobs(trial)
+                ready.append(trial)
+            except KernelError as error:
+                if isinstance(error, HOST_PROBLEMS):
+                    raise
+                yield self._kept(_not_had(trial, error))
+        if ready:
+            yield from self._run(ready, jobs)
+
+    def seen(self, done: Observation) -> None:
+        """Take note of an observation of an earlier run of the search."""
+        if not done.configuration and not done.failure:
+            self._slowest = max(self._slowest, done.seconds)
+
+    def _jobs(self, trial: PlannedTrial) -> tuple[Job, ...]:
+        """What the trial does. Raises KernelError."""
+        _, space = search_of(self.study)
+        levels = {name: str(level) for name, level in trial.treatment.levels.items()}
+        study = study_of(self.study, space, levels)
+        found = jobs_of(study, trial.treatment, self._kernel(study, trial), self.sources)
+        limit = self._limit()
+        if limit >= study.machine.limit_seconds:
+            return found
+        return tuple(_with_limit(job, limit) for job in found)
+
+    def _limit(self) -> float:
+        """Seconds after which a trial is hopeless; on this system only, where programs are ended alone."""
+        own = self.study.machine.limit_seconds
+        if not self._slowest or not isinstance(self.machine, RunsAlready):
+            return own
+        return min(own, max(_SHORTEST_LIMIT_S, _MUCH_SLOWER * self._slowest))
+
+    def _kernel(self, study: Study, trial: PlannedTrial) -> Kernel:
+        name = kernel_name(study, trial.treatment)
+        if name not in self._kernels:
+            try:
+                self._kernels[name] = self._obtained(study, trial, name)
+            except KernelError as error:
+                self._kernels[name] = error
+        found = self._kernels[name]
+        if isinstance(found, KernelError):
+            raise found
+        return found
+
+    def _obtained(self, study: Study, trial: PlannedTrial, name: str) -> Kernel:
+        def progress(what: str, done: int = 0, total: int = 0) -> None:
+            self.observer.kernel_progress(name, what, done, total)
+
+        if build := build_of(study, trial.treatment):
+            return self.sources.builder.build(build, progress)
+        return self.sources.obtain(name, progress)
+
+    def _run(self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]]) -> Iterator[Observation]:
+        workers = Workers(self.machine, self.at_once, self._symbols, audited=self._looks_around())
+        self.interruption.tell(lambda: workers.events.put(StopAsked()))
+        awaited = len(trials)
+        try:
+            workers.begin(trials, jobs)
+            while awaited:
+                if found := self._handled(workers.events.get()):
+                    awaited -= 1
+                    yield found
+        except BaseException:
+            self.observer.stopping()
+            for trial in workers.stop():
+                self.keep(trial)
+            raise
+        workers.close()
+        self.interruption.tell(self._stop)
+
+    def _stop(self) -> None:
+        """A signal between two batches."""
+        self.stopped = True
+
+    def _looks_around(self) -> bool:
+        now = time.monotonic()
+        if now - self._looked < _LOOK_AROUND_S:
+            return False
+        self._looked = now
+        return True
+
+    def _handled(self, event: Event) -> Observation | None:
+        match event:
+            case Preparing(boot, what):
+                self.observer.preparing(boot, what)
+            case Prepared(boot):
+                self.observer.prepared(boot)
+            case Started(trial):
+                self.observer.trial_started(trial)
+            case Ended(trial, stored):
+                try:
+                    return self._kept(trial)
+                finally:
+                    stored.set()
+            case Broken(error):
+                raise error
+            case StopAsked():
+                raise KeyboardInterrupt
+        return None
+
+    def _kept(self, trial: Trial) -> Observation:
+        found = observation(trial)
+        if not found.configuration:
+            self._check_baseline(found)
+        self.keep(trial)
+        self.seen(found)
+        return found
+
+    def _check_baseline(self, found: Observation) -> None:
+        """What keeps the very first run from being measured would keep all others: nothing is stored then."""
+        if self._slowest:
+            return
+        goal = search_of(self.study)[0].goal
+        wanted = (*(one.metric for one in goal.objectives), *(one.metric for one in goal.guards))
+        for metric in wanted:
+            if f"the metric {metric} is not in what it printed" in found.failure:
+                how = f"say how it is found: --metric '{metric}=REGEX', or --metric {metric}=json:PATH"
+                raise ObjectiveMissing(metric=metric, printed="", hint=how)
+        if found.failure:
+            raise TuneBaselineFailed(problem=found.failure)
+        for metric in wanted:
+            if metric not in found.values:
+                raise ObjectiveMissing(metric=metric, printed=", ".join(found.values) or "nothing")
+
+
+def _with_limit(job: Job, seconds: float) -> Job:
+    return replace(job, boot=job.boot.model_copy(update={"limit_seconds": seconds}))
+
+
+def _not_had(trial: PlannedTrial, error: KtrialError) -> Trial:
+    outcome = Outcome.NOT_A_KERNEL if isinstance(error, ImageError) else Outcome.KERNEL_MISSING
+    return without_running(trial, outcome, str(error), "")

@@ -1,0 +1,243 @@
+"""Flame graphs as SVG: one profile, or the difference between two.
+
+As in Brendan Gregg's flamegraph.pl (his differential flame graphs, 2014): a frame is as wide as what it and
+its callees ran in the second profile (or the first, for what vanished), and its colour says by how much its
+own instructions grew (red) or shrank (blue). There are flamegraph.pl (Perl) and inferno (Rust); no library
+for Python was found that draws a difference as one file, and none that shows both profiles' numbers.
+"""
+
+import math
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.model.attribution import Explanation
+from ktrial.model.kernel_profile import Profile
+from ktrial.report.charts.call_stacks import stacks, stacks_of_both
+from ktrial.report.charts.flame_frames import Frame, Frames, frames
+from ktrial.report.charts.stack_alignment import aligned
+from ktrial.report.html.templating import environment, text_of
+
+SMALLEST = 0.0001
+"""In a file of its own, a frame below this share is left out: a ninth of a pixel on a usual screen."""
+
+_ROW = 17
+_LEGEND_HEIGHT = 58
+_LINE = 18
+_STATIC_WIDTH = 1200
+_COLUMN = 6.7
+"""Pixels: what labels are made for where no script fits them to the window."""
+_STRENGTHS = 6
+_REMARKS = ("Instructions an operation; counted, not time.", "Tap a frame to zoom; Ctrl-F to search.")
+_KERNEL_COLOURS = 5
+
+
+class Width(IntEnum):
+    """Which profile's instructions make a frame wide."""
+
+    BEFORE = 0
+    AFTER = 1
+
+
+class _Bar(NamedTuple):
+    x: str
+    y: int
+    width: str
+    facts: str
+    """Its caller's index and both widths, for the script."""
+    said: str
+    """Name and numbers, a line each."""
+    colour: str
+    label: str
+
+
+class _Legend(NamedTuple):
+    swatches: tuple[str, ...]
+    text: str
+
+
+class _Around(NamedTuple):
+    """What makes a drawing a file of its own."""
+
+    style: Markup
+    script: Markup
+
+
+_DIFFERENCE = _Legend(("m6", "m4", "m2", "d0", "p2", "p4", "p6"), "own instructions: fewer, more")
+_ONE = _Legend(("k0", "k1", "k2", "module", "user"), "kernel; green: module; blue: user program")
+
+
+def of_profile(profile: Profile) -> str:
+    """One profile's flame graph: an SVG file that needs nothing else."""
+    drawn = frames({}, stacks(profile), SMALLEST)
+    whole = drawn.frames[0].whole.after
+    heading = (f"{number_format.number(whole)} instructions an operation",)
+    title = f"{profile.workload} on {profile.label}"
+    return _draw(drawn, title, heading, Width.AFTER, difference=False, alone=True)
+
+
+def of_difference(
+    before: Profile, after: Profile, explanation: Explanation, width: Width = Width.AFTER
+) -> str:
+    """The differential flame graph of what `explanation` explains: an SVG file that needs nothing else."""
+    old, new = stacks_of_both(before, after, explanation)
+    drawn = frames(aligned(old, new), new, SMALLEST)
+    return _draw(drawn, _title(explanation), _sides(explanation), width, difference=True, alone=True)
+
+
+def in_page(drawn: Frames, title: str) -> str:
+    """A differential flame graph as an element of a page that has `style` and `script`."""
+    return _draw(drawn, title, (), Width.AFTER, difference=True, alone=False)
+
+
+def style() -> str:
+    """The style sheet of a page with flame graphs."""
+    return text_of("flame_graph.css")
+
+
+def script() -> str:
+    """The script of a page with flame graphs. Without it they are pictures with tooltips."""
+    return text_of("flame_graph.js")
+
+
+def _title(explanation: Explanation) -> str:
+    return f"{explanation.workload}: what the difference is made of"
+
+
+def _sides(explanation: Explanation) -> tuple[str, ...]:
+    before, after = explanation.before, explanation.after
+    change = number_format.change(after.mean / before.mean if before.mean else None)
+    return (
+        f"{shortened(before.label, 40)}: {number_format.number(before.mean)}",
+        f"→ {shortened(after.label, 40)}: {number_format.number(after.mean)} ({change})",
+    )
+
+
+def _draw(
+    drawn: Frames, title: str, heading: Sequence[str], width: Width, *, difference: bool, alone: bool
+) -> str:
+    legend_top = (34 + _LINE * len(heading)) if alone else 4
+    top = legend_top + _LEGEND_HEIGHT
+    depth = max(frame.depth for frame in drawn.frames)
+    bottom = top + _ROW * depth
+    colours = _differences(drawn.frames) if difference else _kinds(drawn.frames)
+    resting = _said(drawn.frames[0], drawn.frames[0], difference=difference)
+    remarks = _remarks(drawn, alone=alone)
+    said_top = bottom + _ROW + _LINE
+    template = environment().get_template("flame_graph.svg.j2")
+    return template.render(
+        title=one_line(title),
+        heading=heading,
+        kind="difference" if difference else "one",
+        side=width.value,
+        widths=("width: first", "width: second"),
+        around=_Around(Markup(style()), Markup(script())) if alone else None,
+        legend=_DIFFERENCE if difference else _ONE,
+        legend_top=legend_top,
+        bars=_bars(drawn.frames, bottom, colours, width, difference=difference),
+        resting=resting,
+        remarks=remarks,
+        said_top=said_top,
+        height=said_top + _LINE * (len(resting) + len(remarks)),
+    )
+
+
+def _remarks(drawn: Frames, *, alone: bool) -> tuple[str, ...]:
+    left_out = f"{number_format.counted(drawn.left_out, 'smaller frame')} not drawn"
+    limit = f"(below {number_format.percentage(drawn.limit)})"
+    return (*(_REMARKS if alone else ()), *((f"{left_out} {limit}",) if drawn.left_out else ()))
+
+
+def _bars(
+    drawn: Sequence[Frame], bottom: int, colours: Sequence[str], width: Width, *, difference: bool
+) -> list[_Bar]:
+    whole = drawn[0].whole[width] or 1.0
+    starts: list[float] = []
+    next_start: list[float] = []
+    bars = []
+    for frame, colour in zip(drawn, colours, strict=True):
+        start = next_start[frame.parent] if frame.parent >= 0 else 0.0
+        share = frame.whole[width] / whole
+        if frame.parent >= 0:
+            next_start[frame.parent] += share
+        starts.append(start)
+        next_start.append(start)
+        bars.append(
+            _Bar(
+                x=_short(start * 100),
+                y=bottom - _ROW * frame.depth,
+                width=_short(share * 100),
+                facts=f"{frame.parent} {_short(frame.whole.before)} {_short(frame.whole.after)}",
+                said="\n".join(_said(frame, drawn[0], difference=difference)),
+                colour=colour,
+                label=_label(frame.name, share),
+            )
+        )
+    return bars
+
+
+def _label(name: str, share: float) -> str:
+    fits = int((share * _STATIC_WIDTH - 5) / _COLUMN)
+    if fits < 2:
+        return ""
+    return name if len(name) <= fits else f"{name[: fits - 1]}…"
+
+
+def _said(frame: Frame, whole: Frame, *, difference: bool) -> tuple[str, ...]:
+    if not difference:
+        share = _percent(frame.whole.after / (whole.whole.after or 1.0))
+        return (
+            frame.name,
+            f"{number_format.number(frame.whole.after)} instructions an operation; {share}",
+            f"its own: {number_format.number(frame.own.after)}",
+        )
+    part = frame.whole.difference / whole.whole.difference if whole.whole.difference else None
+    of_all = f"; {_percent(part)} of the difference" if part is not None else ""
+    return (
+        frame.name,
+        f"{_change(frame.whole.before, frame.whole.after)}{of_all}",
+        f"its own: {_change(frame.own.before, frame.own.after)}",
+    )
+
+
+def _percent(fraction: float) -> str:
+    return f"{number_format.share(fraction)}{number_format.SPACE}%"
+
+
+def _change(before: float, after: float) -> str:
+    values = f"{number_format.number(before)} → {number_format.number(after)}"
+    return f"{values}, {number_format.signed(after - before)}"
+
+
+def _differences(drawn: Sequence[Frame]) -> list[str]:
+    """Classes by own difference; strength by its square root, so that the largest hides no others."""
+    most = max(abs(frame.own.difference) for frame in drawn) or 1.0
+
+    def colour(difference: float) -> str:
+        strength = round(_STRENGTHS * math.sqrt(abs(difference) / most))
+        return f"{'p' if difference > 0 else 'm'}{strength}" if strength else "d0"
+
+    return [colour(frame.own.difference) for frame in drawn]
+
+
+def _kinds(drawn: Sequence[Frame]) -> list[str]:
+    """Classes by what a frame is; shades by the functions' names, to tell them apart."""
+    colours: list[str] = []
+    for frame in drawn:
+        above = colours[frame.parent] if frame.parent > 0 else ""
+        if frame.name.startswith("[program]") or above == "user":
+            colours.append("user")
+        elif frame.name.endswith("]"):
+            colours.append("module")
+        else:
+            colours.append(f"k{sum(frame.name.encode()) % _KERNEL_COLOURS}")
+    return colours
+
+
+def _short(value: float) -> str:
+    """Six significant digits: a frame's place to a thousandth of a pixel."""
+    return f"{value:.6g}"

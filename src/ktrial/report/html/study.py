@@ -1,0 +1,192 @@
+"""The HTML page: one file, readable without ktrial and without a network.
+
+Where it has flame graphs, it has the one script that zooms and searches them, let run by its hash alone;
+without it they are pictures with tooltips. Otherwise the page has no script.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from ktrial.format import labels, number_format
+from ktrial.format.sanitize import printable, shortened
+from ktrial.model.comparison import Comparison
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.workload import Mode
+from ktrial.report.charts import flame_graph, levels, palette, ratios, sparkline
+from ktrial.report.html.templating import environment, text_of
+from ktrial.report.text import comparisons, counters, dispersion, interactions, kernel_diff, reproduction
+from ktrial.report.text import provenance as surroundings
+from ktrial.report.text.attribution import Why
+from ktrial.report.text.kernel_builds import built_kernels
+from ktrial.studyfile.writer import study_toml
+
+_CONSOLE_CHARACTERS = 6000
+"""The console's last characters that a failed trial shows."""
+
+
+class Overview(NamedTuple):
+    """All ratios, drawn twice: the page shows what fits on the screen."""
+
+    wide: tuple[tuple["Panel", ...], ...]
+    """Rows of panels that stand beside each other."""
+    narrow: tuple["Panel", ...]
+
+
+class Panel(NamedTuple):
+    """The intervals of one treatment."""
+
+    treatment: str
+    width: int
+    """In pixels, as drawn."""
+    drawing: Markup
+
+
+class WorkloadChart(NamedTuple):
+    """One metric's levels."""
+
+    metric: comparisons.MetricLevels
+    spread: str
+    """The largest spread of a level over its trials, in words; empty where no level has two samples."""
+    drawing: Markup
+
+
+def page(record: StudyRecord, whys: Sequence[Why] = ()) -> str:
+    """The page as text."""
+    template = _environment().get_template("page.html.j2")
+    return template.render(**facts(record), **_pictures(record), **_reasons(whys))
+
+
+def _reasons(whys: Sequence[Why]) -> dict[str, Any]:
+    graphs = [Markup(flame_graph.in_page(why.frames, _title(why))) if why.frames else None for why in whys]
+    script = flame_graph.script() if any(graphs) else ""
+    return {
+        "whys": whys,
+        "why_of": {
+            (one.workload, why.treatment, why.baseline): place
+            for place, why in enumerate(whys, start=1)
+            for one in why.comparisons
+        },
+        "graphs": graphs,
+        "flame_style": Markup(flame_graph.style()) if script else "",
+        "script": Markup(script),
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    }
+
+
+def _title(why: Why) -> str:
+    return f"{why.workload}: what the difference is made of, {why.baseline} to {why.treatment}"
+
+
+def _environment() -> Environment:
+    made = environment()
+    made.globals.update(figures=number_format, words=labels, shortened=shortened, console_end=console_end)
+    made.globals.update(metric_name=comparisons.metric_name)
+    return made
+
+
+def facts(record: StudyRecord) -> dict[str, Any]:
+    """What the templates say about a record, without pictures and reasons."""
+    return {
+        "record": record,
+        "result": record.result,
+        "study": record.study,
+        "groups": comparisons.groups(record),
+        "matrix": comparisons.matrix(record),
+        "verdicts": comparisons.verdict_counts(record),
+        "failed": comparisons.failed_trials(record),
+        "warnings": comparisons.warnings(record),
+        "warning_groups": comparisons.warning_groups(record),
+        "modes": comparisons.modes(record),
+        "without_erms": _without_erms(record),
+        "counters": counters.most_different(record),
+        "kernel_changes": tuple(map(kernel_diff.shown, record.kernels)),
+        "kernels": surroundings.kernels(record),
+        "machine": surroundings.machine(record),
+        "recipe": reproduction.recipe(record),
+        "builds": built_kernels(record),
+        "series": sparkline.by_workload(record),
+        "unsteady": partial(_beside, dispersion.by_place(record)),
+        "variability": dispersion,
+        "interactions": interactions.tables(record),
+        "interaction_meaning": interactions.MEANING,
+        "study_file": study_toml(record.study),
+        "seconds": sum(trial.seconds for trial in record.trials),
+        "started": min((trial.started for trial in record.trials), default=None),
+        "ended": max((trial.started for trial in record.trials), default=None),
+        "completed": sum(trial.outcome is Outcome.COMPLETED for trial in record.trials),
+    }
+
+
+def _beside(found: dict[dispersion.Place, str], one: Comparison) -> str:
+    return found.get(dispersion.place_of(one), "")
+
+
+def _pictures(record: StudyRecord) -> dict[str, Any]:
+    return {
+        "style": Markup(text_of("page.css") + "\n".join(_chart_colours())),
+        "overview": _overview(record),
+        "workloads": tuple(_workloads(record)),
+    }
+
+
+def _chart_colours() -> Iterator[str]:
+    for colour, variable in palette.VARIABLES.items():
+        yield f'svg [fill="{colour}"]{{fill:var(--{variable})}}'
+        yield f'svg [stroke="{colour}"]{{stroke:var(--{variable})}}'
+
+
+def _overview(record: StudyRecord) -> Overview:
+    every, margin = comparisons.groups(record), record.study.margin
+
+    def panel(number: int, layout: ratios.Layout, name: str) -> Panel:
+        group = every[number]
+        drawing = ratios.draw(group, every, margin, layout, f"{name}-{number + 1}")
+        return Panel(group.treatment, layout.left + layout.width + layout.right, Markup(drawing))
+
+    rows = [[ratios.ALONE]] * len(every)
+    if len(every) > 1:
+        rows = ratios.rows_of_panels([group.treatment for group in every])
+    numbers = iter(range(len(every)))
+    return Overview(
+        tuple(tuple(panel(next(numbers), layout, "wide") for layout in row) for row in rows),
+        tuple(panel(number, ratios.NARROW, "narrow") for number in range(len(every))),
+    )
+
+
+def _workloads(record: StudyRecord) -> Iterator[tuple[str, tuple[WorkloadChart, ...]]]:
+    number = 0
+    for workload, metrics in comparisons.by_workload(comparisons.metric_levels(record)).items():
+        charts = []
+        for metric in metrics:
+            number += 1
+            drawing = Markup(levels.draw(metric, f"levels-{number}"))
+            charts.append(WorkloadChart(metric, _spread(metric), drawing))
+        yield workload, tuple(charts)
+
+
+def _spread(metric: comparisons.MetricLevels) -> str:
+    spreads = [level.spread for level in metric.levels if level.spread is not None]
+    if not spreads:
+        return ""
+    return f"spread at most {number_format.percentage(max(spreads))}" if max(spreads) else "no spread"
+
+
+def _without_erms(record: StudyRecord) -> bool:
+    return any("-erms" in trial.provenance.cpu_model for trial in record.trials) and (
+        Mode.EXACT_CLOCK in comparisons.modes(record)
+    )
+
+
+def console_end(trial: Trial) -> str:
+    """The end of a trial's console log, from the start of a line."""
+    text = printable(trial.console).rstrip()
+    if len(text) <= _CONSOLE_CHARACTERS:
+        return text
+    return "…\n" + text[-_CONSOLE_CHARACTERS:].split("\n", 1)[-1]

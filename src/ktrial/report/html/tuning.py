@@ -1,0 +1,52 @@
+"""A search as one HTML page: its path, the confirmation, what was kept, what was taken back. No script."""
+
+from markupsafe import Markup
+
+from ktrial.format import labels, number_format
+from ktrial.format.sanitize import shortened
+from ktrial.model.study import Study
+from ktrial.model.tuning import Purpose, Tuned, TunedInteraction
+from ktrial.optimize.deployment_files import Answer
+from ktrial.optimize.search_space import search_of
+from ktrial.report.charts.search import NARROW, picture
+from ktrial.report.html.templating import environment, text_of
+from ktrial.report.tuning_labels import configuration_text, values_text, wanted
+
+PURPOSES = {
+    Purpose.CALIBRATE: "the baseline, for the noise",
+    Purpose.EXPLORE: "exploring",
+    Purpose.CONTEND: "contenders, again",
+    Purpose.ABLATE: "with a knob taken back",
+    Purpose.CONFIRM: "confirming, on fresh runs",
+}
+
+
+def page(study: Study, tuned: Tuned, answer: Answer | None = None) -> str:
+    """The page as text. `answer`: with the settings as they were read back."""
+    made = environment()
+    made.globals.update(figures=number_format, words=labels, shortened=shortened)
+    search, _ = search_of(study)
+    return made.get_template("tuning.html.j2").render(
+        study=study,
+        tuned=tuned,
+        answer=answer,
+        left_out=search.left_out,
+        charts=[("wide", picture(tuned)), ("narrow", picture(tuned, NARROW))],
+        purposes=PURPOSES,
+        used=list(dict.fromkeys(one.purpose for one in tuned.observations)),
+        corners=[(one, corners(one)) for one in tuned.interactions],
+        own={name: effect for effect in tuned.kept for name in effect.names},
+        settings=configuration_text,
+        wanted=wanted,
+        values=values_text,
+        failed=[one for one in tuned.observations if one.failure],
+        style=Markup(text_of("page.css") + text_of("tuning.css")),
+    )
+
+
+def corners(one: TunedInteraction) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Heights, 0 to 100 from the top, of two lines: the first knob's change, without and with the second."""
+    low, high = min(one.corners), max(one.corners)
+    wide = high - low or 1.0
+    neither, first, second, both = (round(90 - 80 * (each - low) / wide, 1) for each in one.corners)
+    return (neither, first), (second, both)

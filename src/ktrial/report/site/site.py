@@ -1,0 +1,248 @@
+"""A static site of everything in a store: index, matrix, histories, results. Relative links, no server."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment
+
+from ktrial.analysis.history.errors import NoMatrix, SiteInTheWay, SiteNotWritten
+from ktrial.analysis.history.series import Measured, history, measured
+from ktrial.analysis.result import record_of
+from ktrial.format import number_format
+from ktrial.model.base import digest
+from ktrial.model.history import Change, History
+from ktrial.model.machine_agreement import Across
+from ktrial.model.matrix import Matrix
+from ktrial.model.plan import treatments
+from ktrial.model.workload import short_labels
+from ktrial.report.html.history import history_page, site_environment, style
+from ktrial.report.html.matrix import matrix, matrix_page
+from ktrial.report.site.machine_agreement import on_several_machines
+from ktrial.report.site.page_cache import PageCache, ResultPage
+from ktrial.report.site.result_page import result_page
+from ktrial.store import Store, StoredStudy
+
+MARK = "ktrial-site"
+"""The file that tells a directory is one of ktrial's sites."""
+_SHEET = "style.css"
+_MOST_CHANGES = 20
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+Tell = Callable[[str], None]
+
+
+class Site(NamedTuple):
+    """What was built."""
+
+    front: Path
+    pages: int
+    made: int
+    """Results that were rendered now, and not found in the cache."""
+
+
+class _Result(NamedTuple):
+    stored: StoredStudy
+    page: str
+    answer: str
+
+
+class _Changed(NamedTuple):
+    workload: str
+    change: Change
+
+
+class _Workload(NamedTuple):
+    name: str
+    versions: int
+    changes: int
+    ratio: float | None
+
+
+def build(
+    store: Store,
+    directory: Path,
+    *,
+    reasons: bool = True,
+    tell: Tell = lambda _text: None,
+    cache: PageCache | None = None,
+) -> Site:
+    """Write the site, and take away pages of results that are gone. Raises SiteNotWritten, SiteInTheWay,
+    StoreError.
+
+    `reasons`: say what changes are made of, from the profiles in the store: seconds for a new result, once.
+    """
+    _check(directory)
+    try:
+        return _Building(store, directory, reasons, tell, cache or PageCache()).all()
+    except OSError as error:
+        raise SiteNotWritten(directory=directory, problem=error.strerror or str(error)) from error
+
+
+def _check(directory: Path) -> None:
+    try:
+        there = sorted(one.name for one in directory.iterdir()) if directory.exists() else []
+    except OSError as error:
+        raise SiteNotWritten(directory=directory, problem=error.strerror) from error
+    if there and MARK not in there:
+        raise SiteInTheWay(directory=directory, file=there[0])
+
+
+@dataclass
+class _Building:
+    store: Store
+    directory: Path
+    reasons: bool
+    tell: Tell
+    cache: PageCache
+
+    def all(self) -> Site:
+        found = [one for one in measured(self.store) if one.trials]
+        made = site_environment()
+        written: dict[str, str] = {MARK: "A site made by ktrial.\n", _SHEET: str(style())}
+        pages = {one.stored.id: f"results/{one.stored.id}.html" for one in found}
+        rendered, fresh = self._results(found, made)
+        written |= {pages[number]: page.text for number, page in rendered.items()}
+        histories = self._histories(found, pages, made)
+        written |= {place: text for place, (_, text) in histories.items()}
+        places = {past.workload: place for place, (past, _) in histories.items()}
+        chosen = _matrix(self.store, found)
+        if chosen:
+            written["matrix.html"] = _matrix_text(chosen, rendered, places, made)
+        past = [one for one, _ in histories.values()]
+        results = [_Result(one.stored, pages[one.stored.id], rendered[one.stored.id].answer) for one in found]
+        machines = on_several_machines(found, past)
+        front = _Front(self.store.name, results, past, places, machines, matrix=bool(chosen))
+        written["index.html"] = _index(front, made)
+        self._write(written)
+        return Site(self.directory / "index.html", len(written) - 2, fresh)
+
+    def _results(self, found: Sequence[Measured], made: Environment) -> tuple[dict[int, ResultPage], int]:
+        pages: dict[int, ResultPage] = {}
+        fresh = 0
+        for number, one in enumerate(found, start=1):
+            key = self.cache.key(one.stored, one.trials, reasons=self.reasons)
+            page = self.cache.get(key)
+            if page is None:
+                self.tell(f"result {number} of {len(found)}: {one.stored.study.name}")
+                record = record_of(self.store, one.stored, one.trials)
+                page = result_page(self.store, record, made, f"../{_SHEET}", reasons=self.reasons)
+                self.cache.put(key, page)
+                fresh += 1
+            pages[one.stored.id] = page
+        return pages, fresh
+
+    def _histories(
+        self, found: Sequence[Measured], pages: Mapping[int, str], made: Environment
+    ) -> dict[str, tuple[History, str]]:
+        links = {number: f"../{page}" for number, page in pages.items()}
+        written: dict[str, tuple[History, str]] = {}
+        labels = dict.fromkeys(use.label for one in found for use in one.stored.study.workloads)
+        for label in labels:
+            own = [one for one in found if label in {use.label for use in one.stored.study.workloads}]
+            past = history(own, label)
+            if past.lines:
+                text = history_page(past, links, _crumbs("../"), f"../{_SHEET}", made)
+                written[f"history/{_file_name(label)}.html"] = (past, text)
+        return written
+
+    def _write(self, written: Mapping[str, str]) -> None:
+        for place in ("results", "history"):
+            (self.directory / place).mkdir(parents=True, exist_ok=True)
+            for old in (self.directory / place).glob("*.html"):
+                if f"{place}/{old.name}" not in written:
+                    old.unlink()
+        for place, text in written.items():
+            file = self.directory / place
+            partial = file.with_name(f".{file.name}.partial")
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(file)
+
+
+def _crumbs(up: str = "") -> tuple[tuple[str, str], ...]:
+    return (("All results", f"{up}index.html"), ("Matrix", f"{up}matrix.html"))
+
+
+def _file_name(label: str) -> str:
+    """Of a workload's label: what every file system takes, and no two labels share."""
+    plain = _UNSAFE.sub("_", label)[:80].strip(".")
+    return plain if plain == label else f"{plain}-{digest(label)[:8]}"
+
+
+def _matrix(store: Store, found: Sequence[Measured]) -> Matrix | None:
+    """Of the study with the most treatments and workloads; of several the newest."""
+    by_size = sorted(found, key=lambda one: (_cells(one.stored), one.stored.id), reverse=True)
+    for one in by_size:
+        with suppress(NoMatrix):
+            return matrix(record_of(store, one.stored, one.trials))
+    return None
+
+
+def _cells(stored: StoredStudy) -> int:
+    return (len(treatments(stored.study)) - 1) * len(stored.study.workloads)
+
+
+def _matrix_text(
+    chosen: Matrix, rendered: Mapping[int, ResultPage], places: Mapping[str, str], made: Environment
+) -> str:
+    page = f"results/{chosen.study_id}.html"
+    reasons = rendered[chosen.study_id].reasons
+    said = {(one.workload, one.treatment): f"{page}#why-{one.place}" for one in reasons}
+    changed = {
+        (one.workload, one.treatment): f"{page}#comparisons"
+        for row in chosen.rows
+        for one in (cell.comparison for cell in row.cells)
+        if one is not None
+    }
+    return matrix_page(
+        chosen,
+        histories=places,
+        result=page,
+        why_places=changed | said,
+        crumbs=_crumbs()[:1],
+        sheet=_SHEET,
+        made=made,
+    )
+
+
+@dataclass(frozen=True)
+class _Front:
+    """What the front page shows."""
+
+    store: str
+    results: Sequence[_Result]
+    past: Sequence[History]
+    places: Mapping[str, str]
+    machines: Sequence[Across]
+    matrix: bool
+
+
+def _index(front: _Front, made: Environment) -> str:
+    past = front.past
+    changes = [_Changed(one.workload, change) for one in past for change in one.lines[0].changes[-1:]]
+    changes.sort(key=lambda one: -abs((one.change.ratio or 2.0) - 1))
+    facts: dict[str, Any] = {
+        "title": "Kernel performance",
+        "eyebrow": "ktrial",
+        "question": "",
+        "short": short_labels(one.workload for one in past),
+        "changes": changes[:_MOST_CHANGES],
+        "workloads": [_of_workload(one) for one in past],
+        "machines": front.machines,
+        "histories": front.places,
+        "results": list(reversed(front.results)),
+        "crumbs": (("Matrix", "matrix.html"),) if front.matrix else (),
+        "sheet": _SHEET,
+        "foot": f"{number_format.counted(len(front.results), 'result')} of {Path(front.store).name}",
+    }
+    return made.get_template("site_index.html.j2").render(**facts)
+
+
+def _of_workload(past: History) -> _Workload:
+    line = past.lines[0]
+    values = [point.value for point in line.points if point.value is not None]
+    ratio = values[-1] / values[0] if values and values[0] > 0 else None
+    return _Workload(past.workload, len(line.points), len(line.changes), ratio)

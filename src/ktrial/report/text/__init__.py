@@ -1,0 +1,1 @@
+"""What reports say in words and rows, whatever they are rendered to."""

@@ -1,0 +1,82 @@
+"""What differs around two profiles, as lines of a report: levels, options, settings, counters."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.model.conditions_diff import Differences, OptionDifference
+from ktrial.model.kernel_settings import ValueDifference
+from ktrial.report.text.kconfig_option import followers_of, option_change
+
+_MOST = 12
+"""Lines of each kind; what is left is counted."""
+_VALUE_COLUMNS = 32
+CAUSES = "Settings that plausibly cause it: what they govern moved as they say"
+_PLACES = ("/proc/sys/", "/sys/")
+
+
+class Section(NamedTuple):
+    """What differs, of one kind."""
+
+    title: str
+    lines: tuple[str, ...]
+    left_out: int
+    """How many more there are."""
+
+
+def sections(found: Differences) -> tuple[Section, ...]:
+    """The kinds in which something differs, and what could not be compared."""
+    owned = [_option(one) for one in found.options if one.owners]
+    changed = [one for one in found.values if None not in (one.before, one.after)]
+    kinds = (
+        _section(CAUSES, causes(found)),
+        _section("Levels", [f"{one.factor}: {one.before} → {one.after}" for one in found.levels]),
+        _section("Boot parameters", list(_boot(found))),
+        _section("Configuration: options that plausibly own these functions", owned),
+        _section("Settings, as the kernels boot", [_value(one) for one in changed]),
+        _section(
+            "Counters, an operation",
+            [
+                f"{one.counter}: {number_format.number(one.before)} → {number_format.number(one.after)}"
+                for one in found.counters
+            ],
+        ),
+        _section("Not compared", list(found.unknown)),
+    )
+    return tuple(kind for kind in kinds if kind.lines)
+
+
+def causes(found: Differences) -> list[str]:
+    """`block/nullb1/queue/read_ahead_kb: 128 → 8192: average read size 128 → 2,340.6`: one line a setting."""
+    return [f"{_value(one)}: {_governed(one)}" for one in found.values if one.governs]
+
+
+def _governed(one: ValueDifference) -> str:
+    return ", ".join(
+        f"{metric.metric} {number_format.number(metric.before)} → {number_format.number(metric.after)}"
+        for metric in one.governs
+    )
+
+
+def _section(title: str, lines: Sequence[str]) -> Section:
+    return Section(title, tuple(map(one_line, lines[:_MOST])), max(0, len(lines) - _MOST))
+
+
+def _boot(found: Differences) -> Iterator[str]:
+    yield from (f"{number_format.MINUS}{one}" for one in found.boot_before)
+    yield from (f"+{one}" for one in found.boot_after)
+
+
+def _option(one: OptionDifference) -> str:
+    owner = f" ({one.owners[0]})" if one.owners else ""
+    return f"{option_change(one)}{followers_of(one)}{owner}"
+
+
+def _value(one: ValueDifference) -> str:
+    path = next((one.path.removeprefix(place) for place in _PLACES if one.path.startswith(place)), one.path)
+    return f"{path}: {_text(one.before)} → {_text(one.after)}"
+
+
+def _text(value: str | None) -> str:
+    return shortened(value or "", _VALUE_COLUMNS) or '""'

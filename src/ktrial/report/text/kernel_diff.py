@@ -1,0 +1,204 @@
+"""What differs between two kernels, in words and lines: what the terminal, pages and Markdown show."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line
+from ktrial.model.kernel_diff import (
+    Cause,
+    KernelDifference,
+    ModuleChange,
+    OptionChange,
+    PatchDifference,
+    Respect,
+    Side,
+)
+from ktrial.report.text.kconfig_option import option_change
+
+ELSEWHERE = "menu not known"
+_BETWEEN = " › "
+_SHORT_DIGEST = 12
+
+
+class Fact(NamedTuple):
+    """One thing about both kernels."""
+
+    name: str
+    before: str
+    after: str
+
+
+class OptionLine(NamedTuple):
+    """An option that somebody decided on, or the alternatives of a choice, with what follows from it."""
+
+    text: str
+    prompt: str
+    followers: tuple[str, ...]
+
+
+class MenuGroup(NamedTuple):
+    """The options of one menu."""
+
+    title: str
+    lines: tuple[OptionLine, ...]
+
+
+class Listing(NamedTuple):
+    """Names of one kind."""
+
+    title: str
+    names: tuple[str, ...]
+
+
+class KernelChange(NamedTuple):
+    """A difference, ready to be shown."""
+
+    before: str
+    after: str
+    sentence: str
+    facts: tuple[Fact, ...]
+    groups: tuple[MenuGroup, ...]
+    folded: tuple[Listing, ...]
+    """Options that nobody decided on one by one: the sources offer them or not, the compiler has them."""
+    patches: tuple[Listing, ...]
+    """A patch, with the files that it touches."""
+    modules: tuple[Listing, ...]
+    unknown: tuple[str, ...]
+
+
+def shown(found: KernelDifference) -> KernelChange:
+    """All of it, in the order in which it is read."""
+    return KernelChange(
+        before=found.before.name,
+        after=found.after.name,
+        sentence=sentence(found),
+        facts=tuple(_facts(found.before, found.after)),
+        groups=tuple(_groups(found)),
+        folded=tuple(_folded(found)),
+        patches=tuple(_patches(found)),
+        modules=tuple(_modules(found.modules)),
+        unknown=tuple(map(one_line, found.unknown)),
+    )
+
+
+def sentence(found: KernelDifference) -> str:
+    """`They differ in version, 82 options and compiler.`"""
+    if found.same_content:
+        return "No difference: image, modules and configuration are the same to the last bit."
+    if found.nothing:
+        known = "" if not found.unknown else ", as far as is known"
+        return f"No difference but in the image{known}."
+    if found.respects:
+        return f"They differ in {in_words(found)}."
+    what = [
+        number_format.counted(len(changes), word)
+        for word, changes in (("option", found.options), ("module", found.modules))
+        if changes
+    ]
+    return f"They differ in {' and '.join(what)} that nobody decided on."
+
+
+def in_words(found: KernelDifference) -> str:
+    """`version, 82 options and compiler`."""
+    words = [_in_words(one, found) for one in found.respects]
+    *first, last = words or ["nothing that is known"]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _in_words(respect: Respect, found: KernelDifference) -> str:
+    if respect is Respect.OPTIONS:
+        beside = len(found.set_beside)
+        more = f" (and {beside} set against {'its' if beside == 1 else 'their'} default)" if beside else ""
+        return number_format.counted(len(found.decided), "option") + more
+    if respect is Respect.PATCHES and found.patches:
+        count = len(found.patches)
+        return f"{count}{number_format.SPACE}{'patch' if count == 1 else 'patches'}"
+    return {Respect.FLAGS: "compiler flags", Respect.PATCHES: "the order of patches"}.get(
+        respect, respect.value
+    )
+
+
+def _facts(before: Side, after: Side) -> Iterator[Fact]:
+    def fact(name: str, one: str, other: str) -> Iterator[Fact]:
+        if one or other:
+            yield Fact(name, one_line(one) or number_format.NONE, one_line(other) or number_format.NONE)
+
+    yield from fact("release", before.release, after.release)
+    yield from fact("version", before.package or before.version, after.package or after.version)
+    yield from fact("source", before.source, after.source)
+    yield from fact("compiler", before.compiler, after.compiler)
+    yield from fact("flags", _variables(before), _variables(after))
+    yield from fact("command line", before.command_line, after.command_line)
+    yield from fact("digest", before.digest[:_SHORT_DIGEST], after.digest[:_SHORT_DIGEST])
+
+
+def _variables(side: Side) -> str:
+    return " ".join(f"{name}={value}" for name, value in side.flags.items())
+
+
+def _groups(found: KernelDifference) -> Iterator[MenuGroup]:
+    """By menu; last those whose menu is not known, under one title."""
+    menus: dict[tuple[str, ...], list[OptionChange]] = {}
+    for one in (*found.decided, *found.set_beside):
+        menus.setdefault(one.menu, []).append(one)
+    for menu in sorted(menus, key=lambda menu: (not menu, menu)):
+        title = _BETWEEN.join(map(one_line, menu)) or ELSEWHERE
+        yield MenuGroup(title, tuple(_line(one, found) for one in menus[menu]))
+
+
+def _line(root: OptionChange, found: KernelDifference) -> OptionLine:
+    if root.against_default:
+        beside = f"set against its default, beside {root.follows.removeprefix('CONFIG_')}"
+        return OptionLine(option_change(root), one_line(f"{root.prompt} ({beside})"), ())
+    followers = [one for one in found.following(root.option) if not one.against_default]
+    alternatives = [one for one in followers if root.choice and one.choice == root.choice]
+    others = tuple(option_change(one) for one in followers if one not in alternatives)
+    if not alternatives:
+        return OptionLine(option_change(root), one_line(root.prompt), others)
+    members = [root, *alternatives]
+    old = ", ".join(_name(one) for one in members if one.before is not None)
+    new = ", ".join(_name(one) for one in members if one.after is not None)
+    text = f"{old or number_format.NONE} → {new or number_format.NONE}"
+    return OptionLine(text, one_line(root.choice), others)
+
+
+def _name(one: OptionChange) -> str:
+    return one.option.removeprefix("CONFIG_")
+
+
+def _folded(found: KernelDifference) -> Iterator[Listing]:
+    titles = {
+        Cause.SOURCE: "one of the two does not offer: new, gone, or its dependencies are not met",
+        Cause.COMPILER: "follow from the compiler and its kin",
+    }
+    for cause, title in titles.items():
+        if names := tuple(option_change(one) for one in found.options if one.cause is cause):
+            yield Listing(title, names)
+    if names := tuple(option_change(one) for one in found.options if one.of_command_line):
+        yield Listing("of the command line that is built in", names)
+
+
+def _patches(found: KernelDifference) -> Iterator[Listing]:
+    for one in found.patches:
+        yield Listing(_patch(one, found), one.files or ("which files it touches is not known any more",))
+    if found.reordered_patches:
+        yield Listing("the same patches, in another order", ())
+
+
+def _patch(one: PatchDifference, found: KernelDifference) -> str:
+    owner = found.before.name if one.in_first else found.after.name
+    name = one_line(one.patch.path.rpartition("/")[2])
+    return f"{name} ({one.patch.digest[:_SHORT_DIGEST]}), in {one_line(owner)} only"
+
+
+def _modules(changes: Iterable[ModuleChange]) -> Iterator[Listing]:
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for one in changes:
+        kinds.setdefault((one.before, one.after), []).append(one.name)
+    for (before, after), names in sorted(kinds.items()):
+        if before and after:
+            title = f"{before} in the first, {after} in the second"
+        else:
+            title = f"in the {'first' if before else 'second'} only: {before or after}"
+        yield Listing(title, tuple(names))

@@ -1,1 +1,0 @@
-"""Searches that run studies: which of many differences matters."""

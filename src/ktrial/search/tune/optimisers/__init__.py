@@ -1,5 +1,0 @@
-"""Optimisers behind one seam: ask for configurations, tell what was measured. One file each."""
-
-from ktrial.search.tune.optimisers.protocol import Optimiser, Told, optimiser
-
-__all__ = ["Optimiser", "Told", "optimiser"]

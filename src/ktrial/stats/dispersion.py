@@ -1,0 +1,238 @@
+"""Is a treatment less steady than the baseline? Two kernels with the same mean are then still told apart.
+
+Two questions for each metric of each workload and each treatment, each with one number a perturbation (exact)
+or a block (timed):
+
+- **spread**. From 8 numbers on, Brown and Forsythe's test (JASA 69, 1974: deviations from the median) in the
+  form for pairs (Wilcox, Journal of Educational Statistics 14, 1989): a t test of the differences of both
+  arms' deviations within a block, so that what a block has in common (drift) divides out. What it claims must
+  stand when both arms' numbers are exchanged within blocks at random: t asks more of the numbers than that.
+  With 3 to 7 numbers no such test can decide anything: there, and in exact mode only, it is the F test of two
+  variances of the logarithms, whose level holds for effects that are about normal;
+- **modes**, from 8 numbers on: Hartigan and Hartigan's dip (Annals of Statistics 13, 1985), whose limit holds
+  for every distribution with one mode. A machine that switches between two speeds does that to both arms, so
+  that their dips must also differ: by permutation of both arms within the blocks.
+
+The level is halved between the two questions, and Holm's procedure holds each half over the whole study, so
+that a study of kernels that scatter alike has a finding at all in at most 5 %. A finding also has to matter:
+the wider arm's spread, or the distance of the two modes, is beyond the margin.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrial.model.dispersion import Mound, Scatter, Variability
+from ktrial.model.workload import Metric, Mode
+from ktrial.stats.sequential.diagnostics import best_split
+from ktrial.stats.sequential.multiplicity import holm
+
+Array = NDArray[np.float64]
+
+FEWEST = 3
+FEWEST_FOR_RANKS = 8
+"""Numbers an arm, from which on nothing is asked of their distribution."""
+FEWEST_FOR_MODES = 8
+_DRAWS = 999
+_FLOOR = 0.1
+"""Of the margin: a spread below that is none, however much smaller another one is."""
+_EXACT = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Both arms of one comparison: their numbers by perturbation or block."""
+
+    workload: str
+    metric: Metric
+    mode: Mode
+    baseline: str
+    treatment: str
+    below: Mapping[int, float]
+    """The baseline's: number of the perturbation or block → value."""
+    above: Mapping[int, float]
+
+    @property
+    def logs(self) -> tuple[Array, Array] | None:
+        """Logarithms of what both have, by block; None where that has no meaning, or there is too little."""
+        both = sorted(self.below.keys() & self.above.keys())
+        values = np.array([[arm[block] for block in both] for arm in (self.below, self.above)])
+        fewest = FEWEST if self.mode in _EXACT else FEWEST_FOR_RANKS
+        if len(both) < fewest or not np.all(np.isfinite(values) & (values > 0)):
+            return None
+        below, above = np.log(values)
+        return below, above
+
+
+def variability(pairs: Sequence[Pair], margin: float, alpha: float = 0.05) -> tuple[Variability, ...]:
+    """Every treatment that scatters otherwise than the baseline, in the order of `pairs`.
+
+    The family-wise error over all pairs and both questions is `alpha`.
+    """
+    asked = [(pair, logs) for pair in pairs if (logs := pair.logs) is not None]
+    found: list[tuple[int, Variability]] = []
+    spreads = [(place, spread_p(*logs, _FLOOR * margin)) for place, (_, logs) in enumerate(asked)]
+    held = _held(spreads, alpha / 2)
+    # What is exchanged was chosen by the same numbers: half of the level makes up for that.
+    found += [
+        (place, one)
+        for place, p in held
+        if _stands(asked[place][1], alpha / 4 / len(held))
+        and (one := _of_spread(*asked[place], p, margin)) is not None
+    ]
+    modes = [
+        (place, p)
+        for place, (pair, logs) in enumerate(asked)
+        if (p := _modes_p(logs, exact=pair.mode in _EXACT)) is not None
+    ]
+    dips = _held(modes, alpha / 2)
+    found += [
+        (place, one)
+        for place, p in dips
+        if dips_differ(*asked[place][1], alpha / 4 / len(dips))
+        and (one := _of_modes(*asked[place], p, margin)) is not None
+    ]
+    return tuple(one for _, one in sorted(found, key=lambda each: each[0]))
+
+
+def _held(asked: Sequence[tuple[int, float]], alpha: float) -> list[tuple[int, float]]:
+    """Those that Holm's procedure claims at this level, with their adjusted p values."""
+    adjusted = holm([p for _, p in asked]).tolist() if asked else []
+    return [(place, p) for (place, _), p in zip(asked, adjusted, strict=True) if p <= alpha]
+
+
+def spread_p(below: Array, above: Array, floor: float = 0.0) -> float:
+    """The p value of 'both scatter alike', two-sided; logarithms, paired.
+
+    `floor`: a standard deviation below which differences are not looked at, for fewer than 8 numbers.
+    """
+    from scipy import special
+
+    count = len(below)
+    if count < FEWEST_FOR_RANKS:
+        low, high = sorted(max(float(np.var(arm, ddof=1)), floor**2) for arm in (below, above))
+        # The F distribution's upper tail, both sides.
+        return min(1.0, 2 * float(special.fdtrc(count - 1, count - 1, high / low))) if low > 0 else 1.0
+    apart = np.abs(above - np.median(above)) - np.abs(below - np.median(below))
+    error = float(np.std(apart, ddof=1)) / math.sqrt(count)
+    if error <= 0:
+        return 1.0
+    return 2 * float(special.stdtr(count - 1, -abs(float(apart.mean())) / error))
+
+
+def _stands(logs: tuple[Array, Array], level: float) -> bool:
+    return len(logs[0]) < FEWEST_FOR_RANKS or spreads_differ(*logs, level)
+
+
+def _of_spread(pair: Pair, logs: tuple[Array, Array], p: float, margin: float) -> Variability | None:
+    below, above = (_spread(arm, exact=pair.mode in _EXACT) for arm in logs)
+    if max(below, above) <= margin:
+        return None
+    wider = np.std(logs[1]) > np.std(logs[0])
+    return _finding(pair, logs, Scatter.WIDER if wider else Scatter.NARROWER, p)
+
+
+def _spread(arm: Array, *, exact: bool) -> float:
+    return math.expm1(float(np.ptp(arm))) if exact else float(np.std(arm, ddof=1))
+
+
+def _modes_p(logs: tuple[Array, Array], *, exact: bool) -> float | None:
+    """The p value of 'both arms have one mode'; None where nothing can be said."""
+    if len(logs[0]) < FEWEST_FOR_MODES:
+        return None
+    if not exact and any(2 * len(np.unique(arm)) <= len(arm) for arm in logs):
+        # A coarse clock makes heaps of equal values, which are no modes.
+        return None
+    return min(1.0, 2 * min(dip_p(arm) for arm in logs))
+
+
+def dip_p(values: Array) -> float:
+    """The p value of 'one mode', by Hartigan's dip."""
+    if np.ptp(values) == 0:
+        return 1.0
+    # Here: loading a compiled library takes time that a command without results does not have.
+    from diptest import diptest
+
+    return float(diptest(np.sort(values))[1])
+
+
+def dips_differ(below: Array, above: Array, level: float) -> bool:
+    """Whether 'both arms' dips are alike' is refused at this level: logarithms, paired."""
+    from diptest import dipstat
+
+    def apart(one: Array, other: Array) -> float:
+        return abs(float(dipstat(np.sort(one))) - float(dipstat(np.sort(other))))
+
+    arms = np.stack([each - _between_modes(each) for each in (below, above)])
+    observed, most = apart(*arms) * (1 - 1e-12), _most(level)
+    reached = 1
+    for swap in _exchanges(len(below)):
+        reached += apart(*np.where(swap, arms[::-1], arms)) >= observed
+        if reached > most:
+            return False
+    return True
+
+
+def _between_modes(arm: Array) -> float:
+    """The middle between the two parts' means: arms that have the same two modes then lie on each other."""
+    ordered = np.sort(arm)
+    _, lower = best_split(ordered[None, :])
+    return float(ordered[: lower[0]].mean() + ordered[lower[0] :].mean()) / 2
+
+
+def spreads_differ(below: Array, above: Array, level: float) -> bool:
+    """Whether 'both scatter alike' is refused at this level: logarithms, paired."""
+
+    def deviation(arms: Array) -> Array:
+        return np.asarray(np.abs(arms - np.median(arms, axis=-1, keepdims=True)).mean(axis=-1))
+
+    one, other = (each - np.median(each) for each in (below, above))
+    swap = _exchanges(len(below))
+    apart = deviation(np.where(swap, other, one)) - deviation(np.where(swap, one, other))
+    observed = abs(float(deviation(one) - deviation(other))) * (1 - 1e-12)
+    return bool(1 + np.count_nonzero(np.abs(apart) >= observed) <= _most(level))
+
+
+def _exchanges(blocks: int) -> NDArray[np.bool_]:
+    """Blocks whose two numbers are exchanged, one row a draw: either was as likely the other arm's."""
+    return np.random.default_rng(1).random((_DRAWS, blocks)) < 0.5
+
+
+def _most(level: float) -> float:
+    """How many orders may show as much, the observed one among them (Phipson and Smyth, 2010)."""
+    return max(1.0, level * (1 + _DRAWS))
+
+
+def _of_modes(pair: Pair, logs: tuple[Array, Array], p: float, margin: float) -> Variability | None:
+    below, above = (dip_p(arm) for arm in logs)
+    two = logs[1] if above < below else logs[0]
+    ordered = np.sort(two)
+    _, lower = best_split(ordered[None, :])
+    parts = ordered[: lower[0]], ordered[lower[0] :]
+    modes = tuple(Mound(value=float(np.exp(part.mean())), trials=len(part)) for part in parts)
+    if modes[1].value <= (1 + margin) * modes[0].value:
+        return None
+    return _finding(pair, logs, Scatter.TWO_MODES if above < below else Scatter.ONE_MODE, p, modes)
+
+
+def _finding(
+    pair: Pair, logs: tuple[Array, Array], scatter: Scatter, p: float, modes: tuple[Mound, ...] = ()
+) -> Variability:
+    below, above = (_spread(arm, exact=pair.mode in _EXACT) for arm in logs)
+    return Variability(
+        workload=pair.workload,
+        metric=pair.metric.name,
+        unit=pair.metric.unit,
+        mode=pair.mode,
+        baseline=pair.baseline,
+        treatment=pair.treatment,
+        scatter=scatter,
+        baseline_spread=below,
+        spread=above,
+        trials=len(logs[0]),
+        p=p,
+        modes=modes,
+    )

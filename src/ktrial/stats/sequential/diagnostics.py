@@ -1,0 +1,204 @@
+"""What is odd about a study's numbers. Everything is told, nothing is removed or corrected.
+
+Each check warns at a level of 1 %, so that ten of them on good data warn about once in ten studies.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrial.model.comparison import Comparison
+from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.stats.sequential.blocks import Measured
+from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.familywise import Finding
+from ktrial.stats.sequential.test import Claim
+
+Array = NDArray[np.float64]
+
+LEVEL = 0.01
+FEWEST_VALUES = 8
+"""Below so many values per treatment nothing is said about their distribution."""
+_DRAWS = 2000
+
+
+def checks(measured: Measured) -> tuple[DataWarning, ...]:
+    """Failed trials, drift, autocorrelation, two modes, unequal variances, coarse values."""
+    logs = _logs(measured)
+    found: list[DataWarning | None] = [failed_trials(measured)]
+    if logs:
+        found += [drift(measured, logs), unequal_variances(measured, logs), coarse_values(measured)]
+        found += [bimodality(measured, logs)]
+        found += [autocorrelation(measured, treatment) for treatment in measured.treatments]
+    return tuple(each for each in found if each is not None)
+
+
+def _logs(measured: Measured) -> dict[str, Array]:
+    """Treatment → logarithms of its values; empty where that has no meaning or there are too few."""
+    values = {label: np.asarray(each, dtype=np.float64) for label, each in measured.values.items()}
+    present = {label: each[np.isfinite(each)] for label, each in values.items()}
+    if any(len(each) < FEWEST_VALUES or np.any(each <= 0) for each in present.values()):
+        return {}
+    return {label: np.log(each) for label, each in values.items()}
+
+
+def _warn(measured: Measured, kind: WarningKind, text: str, advice: str) -> DataWarning:
+    return DataWarning(kind=kind, text=f"{measured.workload}, {measured.metric.name}: {text}", advice=advice)
+
+
+def failed_trials(measured: Measured) -> DataWarning | None:
+    """Trials that gave no number. Their blocks are left out of the comparisons that they belong to."""
+    lost = {label: sum(map(math.isnan, values)) for label, values in measured.values.items()}
+    if not any(lost.values()):
+        return None
+    named = ", ".join(f"{label}: {count} of {measured.blocks}" for label, count in lost.items() if count)
+    return _warn(
+        measured,
+        WarningKind.FAILED_TRIALS,
+        f"trials gave no number ({named}); their blocks are not compared",
+        "a treatment that fails more often is worse in a way that no ratio shows: look at those trials",
+    )
+
+
+def drift(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
+    """Residuals (from the treatment's mean) against run order: Spearman's rank correlation."""
+    if not measured.orders:
+        return None
+    order = np.concatenate([np.asarray(measured.orders[label], dtype=np.float64) for label in logs])
+    residual = np.concatenate([each - np.nanmean(each) for each in logs.values()])
+    there = np.isfinite(residual)
+    # Here: to load scipy.stats takes as long as to start all the rest of ktrial.
+    from scipy import stats
+
+    found = stats.spearmanr(order[there], residual[there])
+    if not found.pvalue < LEVEL:
+        return None
+    slope = stats.theilslopes(residual[there], order[there]).slope
+    whole = math.expm1(slope * (order[there].max() - order[there].min()))
+    return _warn(
+        measured,
+        WarningKind.DRIFT,
+        f"the machine drifted by about {whole * 100:+.2g} % from the first trial to the last",
+        "blocks divide it out of the verdicts; the values of single treatments hold for this study only",
+    )
+
+
+def autocorrelation(measured: Measured, treatment: str) -> DataWarning | None:
+    """Neighbouring blocks' log ratios: von Neumann's ratio, as r1, normal approximation (Bartels 1982)."""
+    differences = measured.log_ratios(treatment)
+    centred = differences - differences.mean()
+    total = float(centred @ centred)
+    if len(differences) < FEWEST_VALUES or not total > 0:
+        return None
+    r = float(centred[1:] @ centred[:-1]) / total
+    # Under independence r1 has mean -1/n and variance about 1/n (Anderson 1942).
+    n = len(differences)
+    z = (r + 1 / n) * math.sqrt(n)
+    if 2 * NormalDist().cdf(-abs(z)) >= LEVEL:
+        return None
+    return _warn(
+        measured,
+        WarningKind.AUTOCORRELATION,
+        f"{treatment}: neighbouring blocks are alike (correlation {r:+.2f}), so that the interval is too "
+        f"{'narrow' if r > 0 else 'wide'}",
+        "make the trials independent: a boot each, a longer pause between them, or larger blocks",
+    )
+
+
+def bimodality(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
+    """Two modes: the best split in two, between over within sum of squares (Engelman and Hartigan 1969)."""
+    for label, each in logs.items():
+        values = np.sort(each[np.isfinite(each)])
+        if values[0] == values[-1]:
+            continue
+        ratio, lower = best_split(values[None, :])
+        if ratio[0] > _split_limit(len(values)):
+            low, high = np.exp(values[: lower[0]].mean()), np.exp(values[lower[0] :].mean())
+            return _warn(
+                measured,
+                WarningKind.BIMODAL,
+                f"{label} has two modes: about {low:.4g} ({lower[0]} of {len(values)} trials) and {high:.4g}",
+                "a mean of two modes describes neither; find what switches (memory layout, CPU, cache, THP)",
+            )
+    return None
+
+
+def best_split(ordered: Array) -> tuple[Array, NDArray[np.int64]]:
+    """Largest between / within sum of squares, and how many values lie below the split; rows are sorted."""
+    n = ordered.shape[1]
+    count = np.arange(1, n)
+    sums = np.cumsum(ordered, axis=1)
+    total = sums[:, -1:]
+    below = sums[:, :-1]
+    between = (below - count * total / n) ** 2 * n / (count * (n - count))
+    whole = ((ordered - total / n) ** 2).sum(axis=1, keepdims=True)
+    # A single value apart is an outlier, not a mode.
+    between = np.where((count >= 2) & (count <= n - 2), between, 0.0)
+    at = between.argmax(axis=1)
+    best = np.take_along_axis(between, at[:, None], axis=1)
+    return (best / np.maximum(whole - best, 1e-300))[:, 0], at + 1
+
+
+@lru_cache(maxsize=256)
+def _split_limit(count: int) -> float:
+    """What normal values exceed with a probability of LEVEL; by simulation, the same every time."""
+    rng = np.random.default_rng(20260101 + count)
+    normal = np.sort(rng.standard_normal((_DRAWS, count)), axis=1)
+    return float(np.quantile(best_split(normal)[0], 1 - LEVEL))
+
+
+def unequal_variances(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
+    """Brown and Forsythe's test (JASA 69, 1974): Levene's, about medians."""
+    arms = [each[np.isfinite(each)] for each in logs.values()]
+    from scipy import stats
+
+    if all(np.ptp(arm) == 0 for arm in arms) or not stats.levene(*arms, center="median").pvalue < LEVEL:
+        return None
+    spread = ", ".join(
+        f"{label} {np.std(arm, ddof=1) * 100:.2g} %" for label, arm in zip(logs, arms, strict=True)
+    )
+    return _warn(
+        measured,
+        WarningKind.UNEQUAL_VARIANCES,
+        f"the treatments scatter differently ({spread})",
+        "the verdicts do not need equal variances; that one treatment is less steady may be a finding itself",
+    )
+
+
+def coarse_values(measured: Measured) -> DataWarning | None:
+    """Half of the values or more repeat: the resolution of a clock, or of a printed number, shows."""
+    values = [value for each in measured.values.values() for value in each if not math.isnan(value)]
+    distinct = len(set(values))
+    if distinct == 1 or 2 * distinct > len(values):
+        return None
+    return _warn(
+        measured,
+        WarningKind.COARSE_VALUES,
+        f"{len(values)} trials gave only {distinct} distinct values",
+        "measure for longer, or print more digits: a spread below the resolution is taken for none",
+    )
+
+
+def early_stopping(
+    comparisons: Iterable[Comparison], findings: Sequence[Finding], design: SequentialDesign
+) -> list[DataWarning]:
+    """A difference that was found before the last look: stopping there makes it look larger than it is."""
+    early = [
+        f"{one.workload}, {one.metric}, {one.treatment} ({found.decided_at} blocks)"
+        for one, found in zip(comparisons, findings, strict=False)
+        if found.claim in (Claim.ABOVE, Claim.BELOW)
+        and found.decided_at is not None
+        and (design.last is None or found.decided_at < design.last)
+    ]
+    if not early:
+        return []
+    text = f"the study stopped as soon as a difference was certain: {'; '.join(early)}"
+    advice = (
+        "that makes the difference look larger than it is; for its size, run fresh blocks of a fixed number: "
+        "ktrial run STUDY --confirm 20"
+    )
+    return [DataWarning(kind=WarningKind.EARLY_STOPPING, text=text, advice=advice)]

@@ -1,0 +1,156 @@
+"""A look at a study: go on, or the verdicts."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.warnings import DataWarning
+from ktrial.model.workload import Direction
+from ktrial.stats.sequential.blocks import Measured
+from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.diagnostics import checks, early_stopping
+from ktrial.stats.sequential.familywise import Finding, judge
+from ktrial.stats.sequential.multiplicity import benjamini_hochberg
+from ktrial.stats.sequential.permutation import doubts
+from ktrial.stats.sequential.repeated_p import repeated_p
+from ktrial.stats.sequential.test import Claim
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a study says after the blocks so far."""
+
+    blocks: int
+    next_look: int | None
+    """Run until there are so many blocks, then look again; None: the study is over."""
+    comparisons: tuple[Comparison, ...]
+    """Every treatment against the baseline, for every metric: those of primary metrics first."""
+    warnings: tuple[DataWarning, ...]
+
+    @property
+    def over(self) -> bool:
+        """Whether no further block is needed."""
+        return self.next_look is None
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One treatment against the baseline, for one metric."""
+
+    measured: Measured
+    treatment: str
+    differences: Array
+    unusable: str
+    """Why there are no log ratios; empty where there are."""
+
+
+def look(measured: Sequence[Measured], design: SequentialDesign, *, final: bool = False) -> Look:
+    """Judge the blocks so far. Pure: the same blocks give the same answer, whatever looks came before.
+
+    Call it whenever a block has ended; between two looks nothing is decided, and `next_look` says when the
+    next one is. `final` says that no more blocks can come (the budget is spent): what is open gets a last
+    look. The family of Holm's procedure is every treatment of every primary metric; exploratory ones never
+    keep a study running, and are claimed only if Benjamini and Hochberg's procedure claims them too.
+    """
+    questions = [_question(each, treatment) for each in measured for treatment in each.treatments]
+    primary = [each for each in questions if each.measured.primary]
+    exploratory = [each for each in questions if not each.measured.primary]
+    blocks = max((each.blocks for each in measured), default=0)
+    # With a failed trial a comparison has fewer pairs than blocks: its last look is at what there is.
+    final = final or (design.last is not None and blocks >= design.last)
+    findings = judge([each.differences for each in primary], design, final=final)
+    undecided = any(
+        found.claim is Claim.NONE and not each.unusable for each, found in zip(primary, findings, strict=True)
+    )
+    ahead = design.next_look(blocks) if undecided and not final else None
+    comparisons = [
+        _comparison(each, found, design, over=ahead is None)
+        for each, found in zip(primary, findings, strict=True)
+    ]
+    comparisons += _explored(exploratory, design, final=final, over=ahead is None)
+    told = [warning for each in measured for warning in checks(each)]
+    if ahead is None:
+        told += early_stopping(comparisons, findings, design)
+        # With one look only, the study's number of blocks is fixed, and a permutation test is valid.
+        told += doubts(comparisons, measured, design.alpha) if design.looks_once else []
+    return Look(blocks, ahead, tuple(comparisons), tuple(told))
+
+
+def _question(measured: Measured, treatment: str) -> _Question:
+    try:
+        return _Question(measured, treatment, measured.log_ratios(treatment), "")
+    except ValueError as error:
+        return _Question(measured, treatment, np.zeros(0), str(error))
+
+
+def _explored(
+    questions: list[_Question], design: SequentialDesign, *, final: bool, over: bool
+) -> list[Comparison]:
+    """Exploratory metrics: each judged alone, and differences that the whole lot cannot carry withdrawn."""
+    adjusted = benjamini_hochberg([repeated_p(each.differences, design, final=final) for each in questions])
+    found = []
+    for each, p in zip(questions, adjusted, strict=True):
+        (alone,) = judge([each.differences], design, final=final)
+        one = _comparison(each, alone, design, over=over)
+        if alone.claim in (Claim.ABOVE, Claim.BELOW) and p > design.alpha:
+            reason = f"one of {len(questions)} exploratory metrics: adjusted for that, p is {p:.2g}"
+            one = one.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
+        found.append(one)
+    return found
+
+
+def _comparison(question: _Question, found: Finding, design: SequentialDesign, *, over: bool) -> Comparison:
+    measured, metric = question.measured, question.measured.metric
+    below, above = measured.pairs(question.treatment)
+    usable = not question.unusable and found.blocks > 0
+    bounded = usable and math.isfinite(found.low)
+    return Comparison(
+        workload=measured.workload,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
+        baseline=measured.baseline,
+        treatment=question.treatment,
+        baseline_value=_geometric_mean(below) if usable else None,
+        value=_geometric_mean(above) if usable else None,
+        ratio=math.exp(found.mean) if usable else None,
+        low=math.exp(found.low) if bounded else None,
+        high=math.exp(found.high) if bounded else None,
+        verdict=verdict_of(found.claim, metric.direction),
+        mode=measured.mode,
+        reason=question.unusable or _reason(found, design, over=over),
+    )
+
+
+def verdict_of(claim: Claim, direction: Direction) -> Verdict:
+    """The verdict that a claim about treatment / baseline means for a metric."""
+    if claim is Claim.EQUIVALENT:
+        return Verdict.EQUIVALENT
+    if claim is Claim.NONE:
+        return Verdict.INCONCLUSIVE
+    better = (claim is Claim.ABOVE) == (direction is Direction.HIGHER)
+    return Verdict.BETTER if better else Verdict.WORSE
+
+
+def _reason(found: Finding, design: SequentialDesign, *, over: bool) -> str:
+    if found.claim is not Claim.NONE:
+        return ""
+    if found.withdrawn:
+        held = f"after {found.decided_at} blocks a verdict was certain enough, after {found.blocks} it is not"
+        return held if over else f"{held}: the study goes on"
+    if not found.blocks:
+        return "there are no numbers yet"
+    if not math.isfinite(found.low):
+        return f"{found.blocks} blocks are too few for a verdict: the first look comes later"
+    after = f"after {found.blocks} blocks the interval holds both 1 and more than the margin"
+    return f"{after} ({design.margin * 100:.3g} %)" if over else f"{after}: the study goes on"
+
+
+def _geometric_mean(values: Array) -> float:
+    return float(np.exp(np.mean(np.log(values))))

@@ -1,0 +1,81 @@
+"""The sequential test itself: log ratios in, claims out. Works on one study, or on thousands at once.
+
+At each look the interval is mean ± c·s/sqrt(n), where c is the look's boundary: a repeated confidence
+interval (Jennison and Turnbull, JRSS B 51, 1989), which holds at all looks together. With m the margin:
+
+- inside [1/(1+m), 1+m]: equivalent, which is the two one-sided tests of Schuirmann (1987) with the same
+  spending;
+- wholly above or below 1: a difference;
+- else the study goes on.
+
+The study ends with the first claim; where several comparisons keep it running, a claim that later blocks do
+not bear out is withdrawn. A difference that lies within the margin for certain is 'equivalent'.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ktrial.stats.sequential.design import SequentialDesign
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int8]
+
+
+class Claim(IntEnum):
+    """What an interval of the ratio says."""
+
+    NONE = 0
+    ABOVE = 1
+    BELOW = -1
+    EQUIVALENT = 2
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Mean log ratio with its interval at each look; shapes (…, looks)."""
+
+    mean: Array
+    low: Array
+    high: Array
+
+
+def intervals(differences: Array, looked: tuple[int, ...], edges: tuple[float, ...]) -> Intervals:
+    """Intervals at each look, of log ratios of shape (…, blocks)."""
+    counts = np.asarray(looked, dtype=np.float64)
+    at = np.asarray(looked) - 1
+    centre = differences[..., :1]
+    moved = differences - centre
+    sums = np.cumsum(moved, axis=-1)[..., at]
+    squares = np.cumsum(moved * moved, axis=-1)[..., at]
+    mean = sums / counts
+    variance = np.maximum(squares - counts * mean * mean, 0.0) / (counts - 1)
+    half = np.asarray(edges) * np.sqrt(variance / counts)
+    # Where an edge is infinite (too early for a confidence sequence) so is the interval, even without spread.
+    half = np.where(np.isinf(edges), np.inf, half)
+    mean = mean + centre
+    return Intervals(mean, mean - half, mean + half)
+
+
+def claims(found: Intervals, margin: float) -> Codes:
+    """What each interval says; shape as the intervals'."""
+    edge = math.log1p(margin)
+    equivalent = (found.low >= -edge) & (found.high <= edge)
+    codes = np.where(found.low > 0, Claim.ABOVE, np.where(found.high < 0, Claim.BELOW, Claim.NONE))
+    return np.where(equivalent, Claim.EQUIVALENT, codes).astype(np.int8)
+
+
+def first_claims(differences: Array, design: SequentialDesign) -> tuple[Codes, NDArray[np.int64]]:
+    """Each study's first claim, and the blocks it took (all of them where there is none).
+
+    `differences` has the shape (studies, blocks): many studies of one comparison each.
+    """
+    looked = design.looked_at(differences.shape[-1])
+    codes = claims(intervals(differences, looked, design.edges(1, looked)), design.margin)
+    some = codes != Claim.NONE
+    first = np.where(some.any(axis=-1), some.argmax(axis=-1), len(looked) - 1)
+    taken = np.take_along_axis(codes, first[..., None], axis=-1)[..., 0]
+    return taken, np.asarray(looked)[first]

@@ -1,0 +1,60 @@
+"""Errors about the store that keeps trials."""
+
+from ktrial.errors import KtrialError
+
+
+class StoreError(KtrialError):
+    """Store {store}: {problem}"""
+
+
+class NewerStore(StoreError):
+    """Store {store} was written by a newer ktrial (its schema is {found}, this ktrial knows {known}).
+
+    Nothing in it was changed.
+    """
+
+    hint = "use that newer ktrial, or another store: --store FILE"
+
+
+class NotAStore(StoreError):
+    """Store {store} is not a ktrial store: {problem}."""
+
+    hint = "name another file (--store FILE or KTRIAL_STORE); one that is not there is made"
+
+
+class StoreLocked(StoreError):
+    """Store {store} is locked{holder}: waited {seconds} s for it."""
+
+    hint = "wait for that process to end, or end it, then run the same command again: no trial is lost"
+
+
+class StoreFull(StoreError):
+    """Store {store}: its disk is full ({free} bytes free). The trials stored before are safe."""
+
+    hint = "free some space, or use another disk (--store FILE), then run the same command again"
+
+
+class StoreForbidden(StoreError):
+    """Store {store} cannot be {action}: {problem}."""
+
+    hint = "check the rights on the file and on its directory, or name another store: --store FILE"
+
+
+class StoreDamaged(StoreError):
+    """Store {store} is damaged: {problem}."""
+
+    hint = "keep a copy; `sqlite3 FILE .recover` may save what is in it; start a new one with --store FILE"
+
+
+class StudyNotStored(StoreError):
+    """Store {store} has no study {study}{similar}."""
+
+    hint = "what is there: ktrial list"
+
+
+class NoSuchBackend(StoreError):
+    """Store {store}: {problem}."""
+
+    hint = (
+        "a store is a file's path, sqlite:///FILE or postgresql+psycopg://…, with the driver for it installed"
+    )

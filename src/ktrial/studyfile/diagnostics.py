@@ -1,0 +1,132 @@
+"""Collects what is wrong with a study, so that one run names all of it, in the order of the file."""
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ktrial.studyfile.errors import StudyMistake, StudyMistakes
+
+KeyPath = tuple[str | int, ...]
+"""Keys and list indices from the root: `("workloads", 2, "name")`."""
+
+
+class Source:
+    """Where a study came from: a file with its text, or a command line whose options stand for keys."""
+
+    def __init__(self, name: str, text: str = "", options: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self._text = text
+        self._options = options or {}
+
+    def describe(self, path: KeyPath) -> tuple[int, str]:
+        """The line (0 where there is none) and what a message calls the place: key, or option."""
+        key = key_of(path)
+        for start, option in self._options.items():
+            if key.startswith(start):
+                return 0, option
+        return self._line(path), key
+
+    def _line(self, path: KeyPath) -> int:
+        if not self._text:
+            return 0
+        # Only a study with a mistake needs the parser that keeps positions.
+        from ktrial.studyfile.toml_positions import Positions
+
+        return Positions(self._text).line(path) or 0
+
+
+class Mistakes:
+    """The mistakes found so far in one study."""
+
+    def __init__(self, source: Source, data: Mapping[str, Any]) -> None:
+        self._source = source
+        self._data = data
+        self._found: list[tuple[int, str, str]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, path: KeyPath, problem: str) -> None:
+        """Note one mistake."""
+        line, place = self._source.describe(_path_in(path, self._data))
+        entry = (line, place, problem)
+        if entry not in self._found:
+            self._found.append(entry)
+
+    def wrong(self, path: KeyPath, found: object, allowed: str) -> None:
+        """Note a value that is not allowed."""
+        self.add(path, f"found {shown(found)}; allowed: {allowed}")
+
+    def unknown(self, path: KeyPath, what: str, name: str, allowed: Iterable[str]) -> None:
+        """Note a name that is not one of `allowed`."""
+        self.add(path, unknown(what, name, allowed))
+
+    def raise_any(self) -> None:
+        """Raise what was found: StudyMistake for one, StudyMistakes for more."""
+        ordered = sorted(self._found, key=lambda entry: entry[0])
+        if len(ordered) == 1:
+            line, place, problem = ordered[0]
+            raise StudyMistake(where=self._where(line, place), problem=problem)
+        if ordered:
+            lines = (
+                f"\n  {f'line {line}: ' if line else ''}{place}: {text}" for line, place, text in ordered
+            )
+            raise StudyMistakes(where=self._source.name, count=len(ordered), problem="".join(lines))
+
+    def _where(self, line: int, place: str) -> str:
+        name = f"{self._source.name}:{line}" if line else self._source.name
+        return ": ".join(part for part in (name, place) if part)
+
+
+def _path_in(path: KeyPath, data: Any) -> KeyPath:
+    """As much of the path as the file has: a shorthand has no keys, and pydantic adds names for unions."""
+    there: KeyPath = ()
+    for part in path:
+        known = (
+            part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))
+        )
+        if not known:
+            break
+        data = data[part]
+        there = (*there, part)
+    return there
+
+
+def key_of(path: KeyPath) -> str:
+    """The path as a study file's reader would write it: `factors."vm.swappiness".levels[1]`."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            key = part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
+            text += f".{key}" if text else key
+    return text
+
+
+def unknown(what: str, name: str, allowed: Iterable[str]) -> str:
+    """`there is no workload "hackbnch"; did you mean "hackbench"? There are: …`."""
+    choices = list(allowed)
+    near = difflib.get_close_matches(name, choices, n=1)
+    guess = f'; did you mean "{near[0]}"?' if near else "."
+    known = f" There are: {', '.join(choices)}" if choices else " There are none"
+    return f"there is no {what} {shown(name)}{guess}{known}"
+
+
+def shown(value: Any) -> str:
+    """A value as TOML has it, on one short line, control characters escaped."""
+    if isinstance(value, dict):
+        return "a table" if value else "an empty table"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else _number(value)
+    return text if len(text) <= 60 else f"{text[:40]}… ({len(text)} characters)"
+
+
+def _number(value: object) -> str:
+    # str() of an int refuses beyond 4300 digits, and tomllib reads hexadecimal of any length.
+    if isinstance(value, int) and value.bit_length() > 1000:
+        return f"a number of {value.bit_length()} bits"
+    return str(value)

@@ -1,0 +1,194 @@
+"""Checks the factors of a study, and makes Factors of them."""
+
+from collections.abc import Callable, Sequence
+
+from ktrial.knobs import catalogue
+from ktrial.model import quantities
+from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, LevelValue
+from ktrial.model.workload import WorkloadUse
+from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown, unknown
+from ktrial.studyfile.kernel_builds import BuildReader, lists_options
+from ktrial.studyfile.kernel_names import kernel_problem
+from ktrial.studyfile.registry import Known, parameter_problem
+from ktrial.studyfile.schedulers import scheduler_problem
+from ktrial.studyfile.schema import FactorTable, boot_text, plain_text
+
+_PLAIN = {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.NOTHING, FactorKind.SCHEDULER} | BUILD_KINDS - {
+    FactorKind.KCONFIG
+}
+"""Kinds that need no target."""
+_ONCE = {
+    FactorKind.KERNEL: "the kernel",
+    FactorKind.SCHEDULER: "the scheduler",
+    FactorKind.SOURCE: "the source",
+    FactorKind.COMPILER_FLAGS: "the compiler's flags",
+}
+
+
+class FactorReader:
+    """Makes Factors of the study's tables; needs the workloads, whose parameters can be factors."""
+
+    def __init__(
+        self, known: Known, uses: Sequence[WorkloadUse], builds: BuildReader, mistakes: Mistakes
+    ) -> None:
+        self._known = known
+        self._builds = builds
+        self._uses = {use.name: use for use in uses}
+        self._mistakes = mistakes
+        self._kernels: dict[str, str] = {}
+        self._checks: dict[FactorKind, Callable[[KeyPath, str, LevelValue], None]] = {
+            FactorKind.KERNEL: self._kernel_level,
+            FactorKind.MEMORY: self._memory_level,
+            FactorKind.PARAMETER: self._parameter_level,
+            FactorKind.BOOT: self._boot_level,
+            FactorKind.SETTING: self._setting_level,
+            FactorKind.NOTHING: _any_level,
+            FactorKind.SCHEDULER: self._scheduler_level,
+            # Their levels are checked as changes of a build.
+            **dict.fromkeys(BUILD_KINDS, _any_level),
+        }
+
+    def read(self, tables: dict[str, FactorTable]) -> tuple[Factor, ...]:
+        """All factors, in the order of the file."""
+        if not tables:
+            self._mistakes.add(("factors",), "there is no factor: a study compares levels of at least one")
+        factors = [self._factor(name, table) for name, table in tables.items()]
+        for kind, what in _ONCE.items():
+            first, *others = [factor.name for factor in factors if factor.kind is kind] or [""]
+            for name in others:
+                self._mistakes.add(("factors", name), f"{first} is {what} already; there can be one only")
+        return tuple(factors)
+
+    def _factor(self, name: str, table: FactorTable) -> Factor:
+        path: KeyPath = ("factors", name)
+        try:
+            plain_text(name)
+        except ValueError as error:
+            self._mistakes.add(path, f"a factor cannot have this name: {error}")
+        target = table.target or name
+        kind = self._kind(target, table, path)
+        self._target(kind, target, path)
+        self._levels(table.levels, path)
+        for index, level in enumerate(table.levels):
+            self._checks[kind]((*path, "levels", index), target, level)
+        baseline = self._baseline(table, path)
+        if kind in _PLAIN or (
+            kind is FactorKind.KCONFIG and not table.target and lists_options(table.levels)
+        ):
+            target = ""
+        changes = self._builds.changes(kind, target, table.levels, path) if kind in BUILD_KINDS else {}
+        return Factor(
+            name=name,
+            kind=kind,
+            levels=tuple(table.levels),
+            baseline=baseline,
+            target=target,
+            changes={str(level): change for level, change in changes.items()},
+        )
+
+    def _kind(self, target: str, table: FactorTable, path: KeyPath) -> FactorKind:
+        if table.kind:
+            return FactorKind(table.kind)
+        if target in {"kernel", "memory", "scheduler"}:
+            return FactorKind(target)
+        if "." in target and target.partition(".")[0] in self._uses:
+            return FactorKind.PARAMETER
+        if knob := catalogue.known(target.partition("@")[0]):
+            return FactorKind.BOOT if knob.needs_reboot else FactorKind.SETTING
+        if "." not in target and not target.startswith("/"):
+            self._mistakes.add(
+                path,
+                f'what is {shown(target)}? Give its kind: "boot" for a boot parameter, "setting" for a file '
+                'below /proc/sys or /sys, "kernel", "memory", "scheduler", or "parameter" of a workload',
+            )
+        return FactorKind.SETTING
+
+    def _target(self, kind: FactorKind, target: str, path: KeyPath) -> None:
+        """Check what is changed."""
+        workload, dot, parameter = target.partition(".")
+        if kind is FactorKind.BOOT and any(letter in target for letter in ' \t="'):
+            self._mistakes.add(
+                path, f"found {shown(target)}: a boot parameter's name has no space, = or quote"
+            )
+        if kind is not FactorKind.PARAMETER:
+            return
+        if not dot or workload not in self._uses:
+            problem = unknown("workload in this study called", workload, self._uses)
+            self._mistakes.add(path, f"a parameter is named workload.parameter; {problem}")
+            return
+        description = self._known.workloads.get(workload)
+        names = [each.name for each in description.parameters] if description else []
+        if parameter not in names:
+            self._mistakes.unknown(path, f"parameter of {workload}", parameter, names)
+        elif parameter in self._uses[workload].parameters:
+            self._mistakes.add(path, f"{target} is a factor here, and fixed in workloads: it can be one only")
+
+    def _levels(self, levels: list[LevelValue], path: KeyPath) -> None:
+        """Check what holds for the levels of any factor."""
+        where: KeyPath = (*path, "levels")
+        if len(levels) < 2:
+            count = "one level" if levels else "no level"
+            self._mistakes.add(where, f"{count}: there is nothing to compare; give at least two")
+        if len({isinstance(level, str) for level in levels}) > 1:
+            self._mistakes.add(where, "numbers and text are mixed: levels are all numbers, or all text")
+        for index, level in enumerate(levels):
+            if level in levels[:index]:
+                self._mistakes.add((*where, index), f"{shown(level)} is here twice")
+
+    def _baseline(self, table: FactorTable, path: KeyPath) -> LevelValue:
+        if table.baseline is None:
+            return table.levels[0] if table.levels else ""
+        if table.baseline not in table.levels:
+            allowed = ", ".join(shown(level) for level in table.levels)
+            self._mistakes.wrong((*path, "baseline"), table.baseline, f"one of the levels: {allowed}")
+        return table.baseline
+
+    def _kernel_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
+        if not isinstance(level, str):
+            self._mistakes.wrong(path, level, 'a kernel\'s name, as text: "debian:6.12"')
+        elif problem := kernel_problem(level, self._known):
+            self._mistakes.add(path, problem)
+        else:
+            self._same_kernel(path, level)
+
+    def _same_kernel(self, path: KeyPath, name: str) -> None:
+        """`debian:6.1` and `debian:6.1:cloud` are one kernel: a comparison of the two says nothing."""
+        canonical = self._known.kernel_name(name)
+        other = self._kernels.setdefault(canonical, name)
+        if other != name:
+            self._mistakes.add(path, f"{shown(name)} and {shown(other)} are the same kernel")
+
+    def _boot_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
+        """An empty level leaves the parameter out."""
+        try:
+            boot_text(str(level))
+        except ValueError as error:
+            self._mistakes.add(path, f"found {shown(level)}: {error}")
+
+    def _setting_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
+        if level == "":
+            self._mistakes.add(path, 'found "": only a boot parameter can be left out')
+
+    def _scheduler_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
+        if problem := scheduler_problem(level):
+            self._mistakes.add(path, problem)
+
+    def _memory_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
+        if not isinstance(level, str):
+            self._mistakes.wrong(path, level, 'a size as text, with M or G: "512M", "1G"')
+            return
+        try:
+            quantities.memory_mib(level)
+        except ValueError as error:
+            self._mistakes.add(path, f"found {shown(level)}: {error}")
+
+    def _parameter_level(self, path: KeyPath, target: str, level: LevelValue) -> None:
+        workload, _, name = target.partition(".")
+        description = self._known.workloads.get(workload)
+        for parameter in description.parameters if description else ():
+            if parameter.name == name and (problem := parameter_problem(parameter, level)):
+                self._mistakes.wrong(path, level, problem)
+
+
+def _any_level(_path: KeyPath, _target: str, _level: LevelValue) -> None:
+    """A name that changes nothing may be any."""

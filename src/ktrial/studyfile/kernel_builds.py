@@ -1,0 +1,219 @@
+"""Checks the kernels that a study describes, and what its factors change about how they are built."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from ktrial.kernels.build.errors import BuildError
+from ktrial.kernels.errors import BadKernelName
+from ktrial.model.design import Factor, FactorKind, LevelValue
+from ktrial.model.kernel_build import Build, Change
+from ktrial.model.suggestions import nearest
+from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown
+from ktrial.studyfile.registry import Known
+from ktrial.studyfile.schema import KernelTable
+
+FLAGS = "KCFLAGS"
+"""The variable of make that adds flags to those that the kernel's own Makefiles give the compiler."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_ANY_SOURCE = "debian:linux-source-6.1"
+"""Options, patches and flags are read in the same way whatever the source is."""
+
+
+def named_by(known: Known, tables: Mapping[str, KernelTable]) -> Known:
+    """What a study may name, where it describes these kernels."""
+
+    def kernel_name(name: str) -> str:
+        if name in tables:
+            return name
+        try:
+            return known.kernel_name(name)
+        except BadKernelName as error:
+            own = ": ".join(["; or a table [kernels.NAME] of this study", *filter(None, [", ".join(tables)])])
+            facts = error.facts | {"allowed": f"{error.facts['allowed']}{own}"}
+            if tables and ":" not in name:
+                problem = f"this study has no table [kernels.{name}]{nearest(name, tables)}"
+                facts |= {"problem": problem}
+            raise BadKernelName(**facts) from None
+
+    return replace(known, kernel_name=kernel_name)
+
+
+class _Parts(TypedDict, total=False):
+    """What `Requests` takes beside the source."""
+
+    config: str
+    options: Mapping[str, str]
+    patches: Sequence[str]
+    make: Mapping[str, str]
+
+
+class BuildReader:
+    """Makes Builds and Changes of what a study says."""
+
+    def __init__(self, known: Known, directory: Path, mistakes: Mistakes) -> None:
+        self._known = known
+        self._directory = directory
+        self._mistakes = mistakes
+
+    def builds(self, tables: Mapping[str, KernelTable], source: Factor | None) -> dict[str, Build]:
+        """The study's kernels by name; `source` is the factor that changes where they come from."""
+        found = {}
+        for name, table in tables.items():
+            if not _NAME.fullmatch(name) or name == "host":
+                self._mistakes.add(
+                    ("kernels", name), "another name: letters, digits, ., _, + and -, and not host"
+                )
+            text = self._source(name, table, source)
+            if build := text and self._build(name, table, text):
+                found[name] = build
+        return found
+
+    def changes(
+        self, kind: FactorKind, target: str, levels: Sequence[LevelValue], path: KeyPath
+    ) -> dict[LevelValue, Change]:
+        """Level → what it changes, without those that change nothing."""
+        found: dict[LevelValue, Change] = {}
+        for index, level in enumerate(levels):
+            change = self._change(kind, target, level, (*path, "levels", index))
+            if change is None or change == Change():
+                continue
+            same = [other for other, known in found.items() if known == change and other != level]
+            if same:
+                problem = f"{shown(level)} and {shown(same[0])} are the same"
+                self._mistakes.add((*path, "levels", index), problem)
+            found[level] = change
+        return found
+
+    def _source(self, name: str, table: KernelTable, factor: Factor | None) -> str:
+        """Where the kernel's source is; with a factor, at the factor's baseline."""
+        if factor and table.source:
+            problem = f"the source is the factor {factor.name}, and fixed here too: it can be one only"
+            self._mistakes.add(("kernels", name, "source"), problem)
+        if not factor and not table.source:
+            allowed = KernelTable.model_fields["source"].description
+            self._mistakes.add(("kernels", name), f'the key "source" is missing: {allowed}')
+        return str(factor.baseline) if factor else table.source
+
+    def _build(self, name: str, table: KernelTable, source: str) -> Build | None:
+        """Each part alone first: a mistake is told with its own key."""
+        path: KeyPath = ("kernels", name)
+        where = self._asked((*path, "source"), source=source)
+        parts = [self._asked((*path, "config"), source=source, config=table.config)] if where else []
+        for option, value in table.options.items():
+            parts.append(self._asked((*path, "options", option), options={option: str(value)}))
+        for index, patch in enumerate(table.patches):
+            parts.append(self._asked((*path, "patches", index), patches=[patch]))
+        for variable, text in table.make.items():
+            parts.append(self._asked((*path, "make", variable), make={variable: text}))
+        if not where or None in parts:
+            return None
+        options = {option: str(value) for option, value in table.options.items()}
+        build = self._asked(
+            path,
+            source=source,
+            config=table.config,
+            options=options,
+            patches=table.patches,
+            make=table.make,
+        )
+        self._check_patches(build.patches if build else (), (*path, "patches"))
+        if build and len(build.options) < len(options):
+            self._mistakes.add((*path, "options"), "an option is here twice: with CONFIG_ and without")
+        return build
+
+    def _check_patches(self, patches: Sequence[object], path: KeyPath) -> None:
+        digests = [getattr(patch, "digest", "") for patch in patches]
+        for index, digest in enumerate(digests):
+            if digest in digests[:index]:
+                self._mistakes.add((*path, index), "the same patch is here twice")
+
+    def _change(self, kind: FactorKind, target: str, level: LevelValue, path: KeyPath) -> Change | None:
+        if kind is FactorKind.KCONFIG:
+            return self._options(target, level, path)
+        if not isinstance(level, str):
+            self._mistakes.wrong(path, level, _ALLOWED[kind])
+            return None
+        if kind is FactorKind.PATCH:
+            build = self._asked(path, patches=self._words(level, path))
+            self._check_patches(build.patches if build else (), path)
+            return Change(patches=build.patches) if build else None
+        if kind is FactorKind.SOURCE:
+            if not level:
+                self._mistakes.wrong(path, level, _ALLOWED[kind])
+                return None
+            build = self._asked(path, source=level)
+            return Change(source=build.source) if build else None
+        build = self._asked(path, make={FLAGS: level} if level.strip() else {})
+        return Change(make=build.make) if build else None
+
+    def _options(self, target: str, level: LevelValue, path: KeyPath) -> Change | None:
+        """`SLAB=y SLUB_DEBUG=n`; or, with a target, the option's value alone. An empty level sets nothing."""
+        words = [f"{target}={level}"] if target else self._words(str(level), path)
+        if level == "":
+            words = []
+        options: dict[str, str] = {}
+        for word in words:
+            name, equals, value = word.partition("=")
+            if not equals:
+                self._mistakes.wrong(path, level, _ALLOWED[FactorKind.KCONFIG])
+                return None
+            build = self._asked(path, options={name: value})
+            if build is None:
+                return None
+            for option in build.options.keys() & options.keys():
+                self._mistakes.add(path, f"{option} is here twice")
+            options |= build.options
+        return Change(options=options)
+
+    def _words(self, level: str, path: KeyPath) -> list[str]:
+        try:
+            return shlex.split(level)
+        except ValueError as error:
+            self._mistakes.add(path, f"found {shown(level)}: {str(error).lower()}")
+            return []
+
+    def _asked(self, path: KeyPath, source: str = _ANY_SOURCE, **parts: Unpack[_Parts]) -> Build | None:
+        """What that asks for; None where it is refused, which is then noted."""
+        try:
+            return self._known.build(source=source, directory=self._directory, **parts)
+        except BuildError as error:
+            said = error.message.removesuffix(".")
+            self._mistakes.add(path, "; ".join(filter(None, (said, error.advice))))
+            return None
+
+
+_ALLOWED = {
+    FactorKind.KCONFIG: 'options with their values, as text: "SLAB=y", "SLUB=y SLUB_DEBUG=n", or ""',
+    FactorKind.PATCH: 'files, separated by blanks, as text: "my.patch", or ""',
+    FactorKind.SOURCE: 'a source, as text: "debian:linux-source-6.1", a directory, a tarball',
+    FactorKind.COMPILER_FLAGS: 'flags of the compiler, as text: "-O3", or ""',
+}
+
+
+def lists_options(levels: Sequence[LevelValue]) -> bool:
+    """Whether a factor's levels name options themselves, so that the factor's name is no option."""
+    return any("=" in str(level) for level in levels)
+
+
+def short_levels(factor: Factor) -> dict[LevelValue, LevelValue]:
+    """Level as written → as it is called: patches by their files' names, a source by its whole path."""
+    if factor.kind is FactorKind.SOURCE:
+        return {level: change.source for level, change in factor.changes.items()}
+    if factor.kind is not FactorKind.PATCH:
+        return {}
+    names: dict[LevelValue, LevelValue] = {
+        level: " ".join(patch.path.rpartition("/")[2] for patch in change.patches)
+        for level, change in factor.changes.items()
+    }
+    if len(set(names.values())) == len(names):
+        return names
+    return {level: patch_level(change) for level, change in factor.changes.items()}
+
+
+def patch_level(change: Change) -> str:
+    """The level of a factor of kind `patch` that asks for this, wherever the study file is."""
+    return shlex.join(patch.path for patch in change.patches)

@@ -1,0 +1,163 @@
+"""Checks the machine that a study asks for, together with the factors that change it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ktrial.model import quantities
+from ktrial.model.boot import CgroupLimits
+from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
+from ktrial.model.study import SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
+from ktrial.model.workload import CountedBy
+from ktrial.studyfile.diagnostics import Mistakes
+from ktrial.studyfile.kernel_names import absolute_kernel, kernel_problem
+from ktrial.studyfile.registry import Known
+from ktrial.studyfile.schema import DiskTable, MachineTable
+from ktrial.studyfile.workloads import resolved
+
+HOST = "host"
+"""The machine that is this system: it is not booted."""
+RUNNING_KERNEL = "running"
+"""What studies on it have for a kernel."""
+
+_WHY = {
+    HOST: "it is this system, as it runs (its keys are pin, cgroup, limit_seconds, sample_every, monitors)",
+    "exact": "it counts instructions, wherever it runs",
+    "kvm": "its programs run in a guest; pin holds QEMU, and monitors watch programs of this system",
+}
+_FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every", "monitors"})
+_NOT_FOR = {
+    HOST: frozenset(MachineTable.model_fields) - _FOR_HOST,
+    "exact": frozenset({"pin", "allow_emulated_time", "monitors"}),
+    "kvm": frozenset({"count", "monitors"}),
+}
+"""Machine → keys of `[machine]` that mean nothing there."""
+_BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY}) | BUILD_KINDS
+"""Factors that change what is booted."""
+
+
+def machine_settings(
+    table: MachineTable, known: Known, directory: Path, mistakes: Mistakes
+) -> MachineSettings:
+    """The machine's settings; `directory` is where relative files are looked for."""
+    if table.kind not in known.machines:
+        mistakes.unknown(("machine", "kind"), "machine", table.kind, sorted(known.machines))
+    _check_keys(table, mistakes)
+    _check_monitors(table, known, mistakes)
+    if table.kernel and (problem := kernel_problem(table.kernel, known)):
+        mistakes.add(("machine", "kernel"), problem)
+    return MachineSettings(
+        kind=table.kind,
+        count=CountedBy(table.count) if table.count else None,
+        kernel=RUNNING_KERNEL if table.kind == HOST else absolute_kernel(table.kernel, directory),
+        memory_mib=quantities.memory_mib(table.memory),
+        cpus=table.cpus,
+        boot=tuple(table.boot),
+        modules=tuple(table.modules),
+        files=resolved(table.files, directory, ("machine", "files"), mistakes),
+        settle_ns=round(table.settle_seconds * 1e9),
+        limit_instructions=table.limit_instructions,
+        limit_seconds=table.limit_seconds,
+        disk=_disk(table.disk, mistakes),
+        pin=tuple(table.pin),
+        cgroup=_cgroup(table, mistakes),
+        allow_emulated_time=table.allow_emulated_time,
+        sample_ns=round(quantities.interval(table.sample_every) * 1e9) if table.sample_every else 0,
+        monitors=tuple(table.monitors),
+    )
+
+
+def _disk(table: DiskTable | None, mistakes: Mistakes) -> Disk | None:
+    if table is None:
+        return None
+    if not table.path.startswith("/") or set(Path(table.path).parts) & {".", ".."} or table.path == "/":
+        mistakes.add(("machine", "disk", "path"), 'a directory of the guest\'s, from its root: "/mnt"')
+    _check_disk(table, mistakes)
+    return Disk(
+        kind=DiskKind(table.kind),
+        rotational=table.rotational,
+        size_mib=quantities.memory_mib(table.size),
+        path=table.path,
+        filesystem=table.filesystem,
+        bandwidth_mib=quantities.memory_mib(table.bandwidth, smallest=1) if table.bandwidth else 0,
+        latency_us=table.latency_us,
+    )
+
+
+def _check_disk(table: DiskTable, mistakes: Mistakes) -> None:
+    """Bandwidth, latency and turning are null_blk's; a file system needs some room."""
+    if table.kind != DiskKind.NULL_BLK.value:
+        for key in sorted(table.model_fields_set & {"bandwidth", "latency_us", "rotational"}):
+            problem = f'"{key}" is for kind = "null_blk" only: {table.kind} is as fast as memory'
+            mistakes.add(("machine", "disk", key), problem)
+    smallest = SMALLEST_DISK_MIB[table.filesystem]
+    if quantities.memory_mib(table.size) < smallest:
+        mistakes.add(("machine", "disk", "size"), f"{table.filesystem} is not made below {smallest}M")
+
+
+def _cgroup(machine: MachineTable, mistakes: Mistakes) -> CgroupLimits | None:
+    table = machine.cgroup
+    if table is None:
+        return None
+    if machine.kind != HOST:
+        for key in sorted(table.model_fields_set - {"memory"}):
+            problem = f'"{key}" is for the machine {HOST}: in a guest it is the memory that is limited'
+            mistakes.add(("machine", "cgroup", key), problem)
+    memory = None if table.memory is None else quantities.memory_mib(table.memory, smallest=1)
+    return CgroupLimits(cpus=table.cpus, memory_mib=memory, io=tuple(table.io))
+
+
+def _check_keys(table: MachineTable, mistakes: Mistakes) -> None:
+    """Keys that mean nothing on this kind of machine; and CPUs that are named twice."""
+    for key in sorted(table.model_fields_set & _NOT_FOR.get(table.kind, frozenset())):
+        mistakes.add(
+            ("machine", key), f'"{key}" means nothing on the machine {table.kind}: {_WHY[table.kind]}'
+        )
+    for place, cpu in enumerate(table.pin):
+        if cpu in table.pin[:place]:
+            mistakes.add(("machine", "pin", place), f"CPU {cpu} is here twice")
+
+
+def _check_monitors(table: MachineTable, known: Known, mistakes: Mistakes) -> None:
+    for place, name in enumerate(table.monitors if table.kind == HOST else ()):
+        if name not in known.monitors:
+            mistakes.unknown(("machine", "monitors", place), "monitor", name, sorted(known.monitors))
+        elif name in table.monitors[:place]:
+            mistakes.add(("machine", "monitors", place), f"{name} is here twice")
+
+
+def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistakes: Mistakes) -> None:
+    """What a factor changes cannot also be fixed; the kernel must be one of the two.
+
+    Memory may be both: what `[machine]` says then holds for no treatment.
+    """
+    if table.kind == HOST:
+        _check_run_time_only(factors, mistakes)
+        return
+    kernel_factor = any(factor.kind is FactorKind.KERNEL for factor in factors)
+    if kernel_factor and table.kernel:
+        mistakes.add(("machine", "kernel"), "the kernel is a factor here, and fixed too: it can be one only")
+    if not kernel_factor and not table.kernel:
+        mistakes.add(
+            ("machine",),
+            'which kernel? No factor is the kernel: name it, [machine] kernel = "debian:6.12", '
+            "or make it a factor, [factors.kernel]",
+        )
+    fixed = {parameter.partition("=")[0]: index for index, parameter in enumerate(table.boot)}
+    for factor in factors:
+        if factor.kind is FactorKind.BOOT and factor.target in fixed:
+            where = ("machine", "boot", fixed[factor.target])
+            mistakes.add(where, f"{factor.target} is a factor here, and fixed too: it can be one only")
+
+
+def _check_run_time_only(factors: Sequence[Factor], mistakes: Mistakes) -> None:
+    for factor in factors:
+        if factor.kind is FactorKind.SCHEDULER:
+            where = ("factors", factor.name)
+            what = "schedulers are loaded into guests only: take the machine kvm or exact"
+            mistakes.add(where, what)
+        if factor.kind in _BOOTED:
+            mistakes.add(
+                ("factors", factor.name),
+                f"a factor of kind {factor.kind.value} needs a boot, and the machine {HOST} is this system, "
+                "as it runs: take a setting or a parameter, or the machine kvm or exact",
+            )

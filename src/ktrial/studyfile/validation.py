@@ -1,0 +1,99 @@
+"""Reads the file's tables with pydantic, and says in ktrial's own words what is wrong with them."""
+
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from ktrial.studyfile.diagnostics import Mistakes, shown
+from ktrial.studyfile.schema import (
+    CgroupTable,
+    DiskTable,
+    FactorTable,
+    KernelTable,
+    MachineTable,
+    MetricTable,
+    SearchTable,
+    StudyTable,
+    Table,
+    TimedTable,
+    WorkloadTable,
+)
+
+_BELOW: dict[str, type[Table]] = {
+    "machine": MachineTable,
+    "cgroup": CgroupTable,
+    "disk": DiskTable,
+    "timed": TimedTable,
+    "kernels": KernelTable,
+    "factors": FactorTable,
+    "search": SearchTable,
+    "workloads": WorkloadTable,
+    "metrics": MetricTable,
+}
+_MANY = {"kernels", "factors", "workloads", "metrics"}
+
+
+def read_tables(data: dict[str, Any], mistakes: Mistakes) -> StudyTable | None:
+    """The study's tables; None where something is wrong, which `mistakes` then holds."""
+    if not {"factors", "search"} & data.keys():
+        allowed = StudyTable.model_fields["factors"].description
+        mistakes.add(("factors",), f'the key "factors" is missing: {allowed}')
+    try:
+        tables = StudyTable.model_validate(data)
+        return None if mistakes else tables
+    except ValidationError as error:
+        for details in error.errors():
+            _note(details, mistakes)
+        return None
+
+
+def keys_of(table: type[Table]) -> list[str]:
+    """The keys that a table may have, in their order."""
+    return [field.alias or name for name, field in table.model_fields.items()]
+
+
+def _note(details: ErrorDetails, mistakes: Mistakes) -> None:
+    path = details["loc"]
+    table, field = _place(details["loc"])
+    allowed = (field.description or "") if field else f"a table with {', '.join(keys_of(table))}"
+    found = details["input"]
+    match details["type"]:
+        case "extra_forbidden":
+            mistakes.unknown(path, "key", str(details["loc"][-1]), keys_of(table))
+        case "missing":
+            mistakes.add(path, f'the key "{details["loc"][-1]}" is missing: {allowed}')
+        case "value_error":
+            mistakes.add(path, f"found {shown(found)}: {details['ctx']['error']}")
+        case "literal_error" if field and isinstance(found, str):
+            mistakes.unknown(path, str(details["loc"][-1]), found, _choices(field.annotation))
+        case _:
+            mistakes.wrong(path, found, allowed)
+
+
+def _place(loc: tuple[int | str, ...]) -> tuple[type[Table], FieldInfo | None]:
+    """The table that the location lies in, and its field; None where it is the table itself."""
+    table: type[Table] = StudyTable
+    field: FieldInfo | None = None
+    parts = iter(loc)
+    for part in parts:
+        named = {known.alias or name: known for name, known in table.model_fields.items()}
+        field = named.get(str(part))
+        if field and part in _BELOW:
+            table = _BELOW[str(part)]
+            if part in _MANY and next(parts, None) is not None:
+                field = None
+        elif field:
+            break
+    return table, field
+
+
+def _choices(annotation: Any) -> list[str]:
+    """What a Literal allows, also inside `Literal[…] | None`."""
+    if get_origin(annotation) is Literal:
+        return list(get_args(annotation))
+    if isinstance(annotation, UnionType) or get_origin(annotation) is not None:
+        return [choice for inner in get_args(annotation) for choice in _choices(inner)]
+    return []

@@ -1,0 +1,192 @@
+"""Programs that others wrote and that are installed, as workloads: one module each, by this form.
+
+A use first asks the program for its version, which is recorded with its arguments, then makes what it needs,
+runs it once, and cleans up. Each number is what the program itself reports, in its own unit.
+"""
+
+import re
+import shutil
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ktrial.model.boot import CarriedFile
+from ktrial.model.design import Perturbation
+from ktrial.model.workload import Direction, Metric, Mode, Parameter, Sample, WorkloadDescription, WorkloadUse
+from ktrial.target import Run, Step, StepResult
+from ktrial.workloads.command import ENVIRONMENT
+from ktrial.workloads.errors import BadOutput, ProgramNotInstalled
+from ktrial.workloads.host_files import with_all_they_need
+from ktrial.workloads.program_runs import ended_well, last_words, run_step
+
+GROUP = "installed programs"
+_SBIN = ":/usr/local/sbin:/usr/sbin:/sbin"
+_SCRATCH = "/tmp"
+
+Settings = Mapping[str, int | float | str]
+"""Every parameter, with its value."""
+Arguments = Callable[[Settings], tuple[str, ...]]
+Reading = Callable[[str, Settings], Mapping[str, float | list[float]]]
+"""What it printed, and the settings → metric → its number, or several. Raises ValueError, LookupError."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that has to be there."""
+
+    name: str
+    package: str
+    """Debian's package that brings it; else where it comes from."""
+    version_flags: tuple[str, ...] = ("--version",)
+    version_pattern: str = r"(\S.*)"
+    """One group: the version, in the first place where it matches."""
+
+    def path(self, workload: str) -> str:
+        """Where it is. Raises ProgramNotInstalled."""
+        found = shutil.which(self.name, path=ENVIRONMENT["PATH"] + _SBIN)
+        if not found:
+            raise ProgramNotInstalled(workload=workload, program=self.name, package=self.package)
+        return found
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command around the run: its program's path (None: the workload's own), and its arguments."""
+
+    arguments: Arguments
+    program: str | None = None
+
+
+@dataclass(frozen=True)
+class InstalledProgram:
+    """A workload that runs an installed program."""
+
+    description: WorkloadDescription
+    program: Program
+    arguments: Arguments
+    read: Reading
+    before: tuple[Command, ...] = ()
+    after: tuple[Command, ...] = ()
+    others: tuple[Program, ...] = ()
+    """Further programs that it needs."""
+    directory: Callable[[Settings], str] = field(default=lambda _settings: _SCRATCH)
+
+    def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
+        """The programs and what they need. Raises ProgramNotInstalled, LibraryNotFound."""
+        needed = (self.program, *self.others)
+        return with_all_they_need(use.label, tuple(program.path(use.label) for program in needed))
+
+    def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
+        """Version, preparation, the run itself, cleaning. Raises ProgramNotInstalled."""
+        settings, own = self.settings(use), self.program.path(use.label)
+        directory = self.directory(settings)
+
+        def plain(command: Command) -> Run:
+            argv = (command.program or own, *command.arguments(settings))
+            return Run(argv=argv, environment=ENVIRONMENT, directory=directory)
+
+        version = Run(argv=(own, *self.program.version_flags), environment=ENVIRONMENT, directory=_SCRATCH)
+        measured = run_step((own, *self.arguments(settings)), perturbation, ENVIRONMENT, directory)
+        return (version, *map(plain, self.before), measured, *map(plain, self.after))
+
+    def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
+        """What the program reported. Raises WorkloadError where it failed, or reported nothing known."""
+        done = ended_well(use.label, results[1:], wanted=1 + len(self.before) + len(self.after))
+        result = done[len(self.before)]
+        try:
+            found = self.read(result.stdout or result.stderr, self.settings(use))
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            problem = f"{error}; it ended with: {last_words(result)}"
+            raise BadOutput(workload=use.label, problem=problem) from None
+        if not found:
+            raise BadOutput(workload=use.label, problem=f"there is no number in it: {last_words(result)}")
+        return tuple(self._sample(use.label, mode, name, numbers) for name, numbers in found.items())
+
+    def programs(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> dict[str, str]:
+        """Program → its version and the arguments that it was run with."""
+        if not results:
+            return {}
+        flags = " ".join(word for word in self.arguments(self.settings(use)) if "\n" not in word)
+        found = {self.program.name: f"{_version(self.program, results[:1])}: {flags}"}
+        # A script tells the versions of what it runs.
+        return found | {each.name: _version(each, results) for each in self.others}
+
+    def settings(self, use: WorkloadUse) -> Settings:
+        """Every parameter of a use, those that it does not set at their defaults."""
+        return {each.name: each.default for each in self.description.parameters} | use.parameters
+
+    def _sample(self, label: str, mode: Mode, name: str, numbers: float | list[float]) -> Sample:
+        known = {metric.name: metric for metric in self.description.metrics}
+        values = numbers if isinstance(numbers, list) else [numbers]
+        median = statistics.median(values)
+        return Sample(
+            workload=label,
+            metric=name,
+            unit=known[name].unit,
+            direction=known[name].direction,
+            mode=mode,
+            value=median,
+            operations=len(values),
+            minimum=min(values),
+            median=median,
+            mean=statistics.fmean(values),
+        )
+
+
+def _version(program: Program, results: tuple[StepResult, ...]) -> str:
+    said = "\n".join(f"{result.stdout}\n{result.stderr}" for result in results)
+    match = re.search(program.version_pattern, said, re.MULTILINE)
+    return match[1].strip() if match else "its version is not told"
+
+
+def described(
+    name: str,
+    summary: str,
+    does: str,
+    metrics: tuple[Metric, ...],
+    parameters: tuple[Parameter, ...],
+    source: str,
+) -> WorkloadDescription:
+    """The description of an installed program."""
+    return WorkloadDescription(
+        name=name,
+        summary=summary,
+        does=does,
+        metrics=metrics,
+        parameters=parameters,
+        source=source,
+        group=GROUP,
+    )
+
+
+def more(name: str, unit: str) -> Metric:
+    """A metric of which more is better."""
+    return Metric(name=name, unit=unit, direction=Direction.HIGHER)
+
+
+def less(name: str, unit: str) -> Metric:
+    """A metric of which less is better."""
+    return Metric(name=name, unit=unit, direction=Direction.LOWER)
+
+
+def whole(name: str, summary: str, default: int, low: int = 1, high: int = 2**31 - 1) -> Parameter:
+    """A parameter that is a whole number."""
+    return Parameter(name=name, summary=summary, default=default, minimum=low, maximum=high)
+
+
+def choice(name: str, summary: str, *choices: str) -> Parameter:
+    """A parameter that is one of some words, the first where nothing is said."""
+    return Parameter(name=name, summary=summary, default=choices[0], choices=choices)
+
+
+def word(name: str, summary: str, default: str) -> Parameter:
+    """A parameter that is text."""
+    return Parameter(name=name, summary=summary, default=default)
+
+
+def number(pattern: str, text: str) -> float:
+    """The number that the pattern's group finds. Raises ValueError where nothing matches."""
+    match = re.search(pattern, text, re.MULTILINE)
+    if not match:
+        raise ValueError(f"nothing in it matches {pattern!r}")
+    return float(match[1])

@@ -1,0 +1,1 @@
+"""Installed programs as workloads, one file a program."""

@@ -1,0 +1,82 @@
+"""nginx under wrk: a static file over loopback."""
+
+import re
+
+from ktrial.workloads.adapter import InstalledProgram, Program, Settings, described, less, more, number, whole
+from ktrial.workloads.adapters.server_script import PROLOGUE, SHELL
+
+_SCRIPT = (
+    PROLOGUE
+    + """
+PATH="$PATH:/usr/sbin"
+nginx -v 2>&1
+mkdir "$scratch/html"
+head -c "$1" /dev/zero >"$scratch/html/file"
+chmod -R a+rX "$scratch"
+cat >"$scratch/nginx.conf" <<END
+worker_processes $2;
+pid $scratch/pid;
+error_log $scratch/error.log;
+events { worker_connections 10000; }
+http { access_log off; sendfile on; keepalive_requests 1000000000;
+       client_body_temp_path $scratch/body; proxy_temp_path $scratch/proxy;
+       fastcgi_temp_path $scratch/fastcgi; uwsgi_temp_path $scratch/uwsgi; scgi_temp_path $scratch/scgi;
+       server { listen 127.0.0.1:$6; root $scratch/html; } }
+END
+stop_server() { [ ! -f "$scratch/pid" ] || kill "$(cat "$scratch/pid")" 2>/dev/null || :; }
+nginx -e "$scratch/error.log" -p "$scratch" -c "$scratch/nginx.conf" ||
+    { cat "$scratch/error.log" >&2; exit 1; }
+wrk -v | sed -n '1s/ Copyright.*//p'
+wrk --latency -t "$3" -c "$4" -d "$5s" "http://127.0.0.1:$6/file"
+"""
+)
+_MICROSECONDS = {"us": 1.0, "ms": 1e3, "s": 1e6, "m": 6e7}
+
+
+def _arguments(settings: Settings) -> tuple[str, ...]:
+    names = ("file-size", "workers", "threads", "connections", "time", "port")
+    return ("-c", _SCRIPT, "nginx", *(str(settings[name]) for name in names))
+
+
+def _read(output: str, _settings: Settings) -> dict[str, float]:
+    if match := re.search(r"(Non-2xx or 3xx responses|Socket errors):? .*", output):
+        raise ValueError(f"not all requests were answered: {match[0]}")
+    return {
+        "requests": number(r"^Requests/sec:\s+([0-9.]+)", output),
+        "latency p50": _latency("50", output),
+        "latency p99": _latency("99", output),
+    }
+
+
+def _latency(percentile: str, output: str) -> float:
+    match = re.search(rf"^\s+{percentile}%\s+([0-9.]+)(us|ms|s|m)$", output, re.MULTILINE)
+    if not match:
+        raise ValueError(f"the latency's {percentile} % are not in it")
+    return float(match[1]) * _MICROSECONDS[match[2]]
+
+
+WORKLOAD = InstalledProgram(
+    described(
+        "nginx-wrk",
+        "nginx under wrk: a static file over loopback",
+        "Starts an nginx of its own in a scratch directory below /tmp, has wrk fetch a file of `file-size` "
+        "bytes over `connections` connections for `time` seconds, and ends it. Client and server share CPUs.",
+        (more("requests", "1/s"), less("latency p50", "µs"), less("latency p99", "µs")),
+        (
+            whole("file-size", "bytes", 4096, low=0, high=1 << 30),
+            whole("workers", "processes of nginx", 1, high=1024),
+            whole("threads", "of wrk", 1, high=1024),
+            whole("connections", "kept open", 64, high=10_000),
+            whole("time", "seconds", 10, high=86400),
+            whole("port", "on 127.0.0.1", 18080, low=1024, high=65535),
+        ),
+        "https://nginx.org, https://github.com/wg/wrk",
+    ),
+    SHELL,
+    _arguments,
+    _read,
+    others=(
+        Program("nginx", "nginx-light", version_pattern=r"(nginx/\S+)"),
+        Program("wrk", "wrk", version_pattern=r"^(wrk .*)"),
+    ),
+)

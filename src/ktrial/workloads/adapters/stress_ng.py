@@ -1,0 +1,49 @@
+"""stress-ng: one of its some three hundred stressors."""
+
+import re
+
+from ktrial.workloads.adapter import InstalledProgram, Program, Settings, described, more, whole, word
+
+_FIELD = re.compile(r"^\s+(?:- )?([a-z-]+): (.*)$", re.MULTILINE)
+
+
+def _arguments(settings: Settings) -> tuple[str, ...]:
+    options = str(settings["options"]).split()
+    return (
+        *(f"--{settings['stressor']}", str(settings["instances"]), *options),
+        *("--timeout", f"{settings['time']}s", "--metrics", "--yaml", "/dev/stdout"),
+    )
+
+
+def _read(output: str, settings: Settings) -> dict[str, float]:
+    """The YAML's part `metrics` is a list of flat tables: here, of one."""
+    _, found, metrics = output.partition("\nmetrics:\n")
+    if not found:
+        raise ValueError("it has no metrics")
+    fields: dict[str, str] = {}
+    for name, value in _FIELD.findall(metrics):
+        fields.setdefault(name, value)
+    if fields["stressor"] != settings["stressor"]:
+        raise ValueError(f"these are the metrics of {fields['stressor']}")
+    return {"operations": float(fields["bogo-ops-per-second-real-time"])}
+
+
+WORKLOAD = InstalledProgram(
+    described(
+        "stress-ng",
+        "a stressor of stress-ng",
+        "Runs `instances` of a stressor for `time` seconds. The number is its bogo operations a second of "
+        "real time: what one is, each stressor decides, and another version may decide otherwise.",
+        (more("operations", "1/s"),),
+        (
+            word("stressor", "which: stress-ng --stressors", "cpu"),
+            whole("instances", "how many at once", 1, high=4096),
+            word("options", "further options, separated by blanks", ""),
+            whole("time", "seconds", 10, high=86400),
+        ),
+        "https://github.com/ColinIanKing/stress-ng",
+    ),
+    Program("stress-ng", "stress-ng", version_pattern=r"(stress-ng, version \S+)"),
+    _arguments,
+    _read,
+)

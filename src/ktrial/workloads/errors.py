@@ -1,0 +1,88 @@
+"""Errors about workloads: names, parameters, files to carry, runs that failed, metrics not found."""
+
+from ktrial.errors import KtrialError
+
+
+class WorkloadError(KtrialError):
+    """Workload {workload}: {problem}"""
+
+
+class UnknownWorkload(WorkloadError):
+    """There is no workload {workload}{similar}."""
+
+    hint = "ktrial workload list shows all; a command of yours needs a name and its command line"
+    exit_code = 2
+
+
+class UnknownParameter(WorkloadError):
+    """Workload {workload} has no parameter {parameter}{similar}; it has {known}."""
+
+    hint = "ktrial workload show {workload}"
+    exit_code = 2
+
+
+class BadParameter(WorkloadError):
+    """Workload {workload}: {parameter} is {value!r}; give {allowed}."""
+
+    hint = "ktrial workload show {workload}"
+    exit_code = 2
+
+
+class BadCommand(WorkloadError):
+    """Workload {workload}: {problem}."""
+
+    exit_code = 2
+
+
+class ProgramNotFound(WorkloadError):
+    """Workload {workload}: there is no program {program} on this host."""
+
+    hint = "give its whole path, or install it; it is carried into the guest from here"
+
+
+class ProgramNotInstalled(WorkloadError):
+    """Workload {workload} needs the program {program}, which is not installed here."""
+
+    hint = "sudo apt-get install {package}"
+
+
+class FileNotCarried(WorkloadError):
+    """Workload {workload}: cannot carry {path} into the guest: {problem}."""
+
+
+class LibraryNotFound(WorkloadError):
+    """Workload {workload}: {path} needs the shared library {library}, which this host does not have."""
+
+    hint = "install it, or link the program statically"
+
+
+class WorkloadNotStarted(WorkloadError):
+    """Workload {workload} could not be run: {problem}."""
+
+
+class WorkloadFailed(WorkloadError):
+    """Workload {workload} exited with status {status}: {said}"""
+
+
+class WorkloadKilled(WorkloadError):
+    """Workload {workload} was killed by signal {signal}: {said}"""
+
+
+class WorkloadTimedOut(WorkloadError):
+    """Workload {workload} did not end within {limit}."""
+
+
+class BadOutput(WorkloadError):
+    """Workload {workload}: its output is not what was expected: {problem}."""
+
+
+class MetricNotFound(WorkloadError):
+    """Workload {workload}: the metric {metric} is not in what it printed: {problem}."""
+
+    hint = "the output ends with: {said}"
+
+
+class NoMarkedRegion(WorkloadError):
+    """Workload {workload} cannot be profiled: {problem}"""
+
+    hint = "the built-in workloads mark what they measure: ktrial workload list"

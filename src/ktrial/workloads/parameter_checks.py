@@ -1,0 +1,69 @@
+"""Are a use's parameters what its workload allows?"""
+
+from ktrial.model.suggestions import nearest
+from ktrial.model.workload import Parameter, WorkloadUse
+from ktrial.workloads.command import check_command
+from ktrial.workloads.errors import BadParameter, UnknownParameter
+from ktrial.workloads.registry import find
+
+
+def check(use: WorkloadUse) -> WorkloadUse:
+    """The use, with its parameters in the types that the workload declares.
+
+    Raises UnknownWorkload, UnknownParameter, BadParameter, BadCommand.
+    """
+    workload = find(use)
+    if use.command:
+        check_command(use)
+    known = {parameter.name: parameter for parameter in workload.description.parameters}
+    return use.model_copy(
+        update={"parameters": {name: _checked(use, known, name) for name in use.parameters}}
+    )
+
+
+def _checked(use: WorkloadUse, known: dict[str, Parameter], name: str) -> int | float | str:
+    if name not in known:
+        names = ", ".join(known) or "none"
+        raise UnknownParameter(workload=use.name, parameter=name, similar=nearest(name, known), known=names)
+    parameter, value = known[name], use.parameters[name]
+    converted = _converted(parameter, value)
+    if converted is None or not _allowed(parameter, converted):
+        raise BadParameter(
+            workload=use.name, parameter=name, value=value, allowed=_what_is_allowed(parameter)
+        )
+    return converted
+
+
+def _converted(parameter: Parameter, value: int | float | str) -> int | float | str | None:
+    """In the type of the default; None where it cannot be."""
+    match parameter.default, value:
+        case str(), str():
+            return value
+        case str(), _:
+            return None
+        case int(), float() if not value.is_integer():
+            return None
+        case int(), int() | float():
+            return int(value)
+        case float(), int() | float():
+            return float(value)
+        case _:
+            return None
+
+
+def _allowed(parameter: Parameter, value: int | float | str) -> bool:
+    if isinstance(value, str):
+        return not parameter.choices or value in parameter.choices
+    low = parameter.minimum is None or value >= parameter.minimum
+    return low and (parameter.maximum is None or value <= parameter.maximum)
+
+
+def _what_is_allowed(parameter: Parameter) -> str:
+    if parameter.choices:
+        return " or ".join(parameter.choices)
+    if isinstance(parameter.default, str):
+        return "a text"
+    number = "a whole number" if isinstance(parameter.default, int) else "a number"
+    low = "" if parameter.minimum is None else f" from {parameter.minimum:g}"
+    high = "" if parameter.maximum is None else f" to {parameter.maximum:g}"
+    return f"{number}{low}{high}"

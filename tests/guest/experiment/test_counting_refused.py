@@ -1,0 +1,318 @@
+"""Where the plugin cannot count, or names would be wrong: a clear error, or an honest lesser answer.
+
+Run as a user runs it. In QEMU's place stands a script that does one thing otherwise.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.support.exact_guests import boot_of, work
+from tests.support.real_runs import KTRIAL, cache_without_snapshots, environment
+
+from ktrial import kernels
+from ktrial.machines.exact import ExactMachine, plugin
+from ktrial.machines.exact.plugin import PluginBuild
+from ktrial.machines.qemu import program as qemu
+from ktrial.model.kernel import Kernel
+from ktrial.model.trial import Outcome
+from ktrial.target.errors import GuestEnded
+
+pytestmark = pytest.mark.guest
+
+KERNEL = "debian:6.1"
+KASLR_STEP = 2 << 20
+"""CONFIG_PHYSICAL_ALIGN: by how much, at the least, a kernel moves itself."""
+
+WITHOUT_PLUGINS = """\
+for given; do
+    [ "$given" = -plugin ] && { echo "$0: -plugin: invalid option" >&2; exit 1; }
+done
+"""
+"""As a QEMU that was configured with --disable-plugins."""
+OTHER_PLUGIN = """\
+for given; do
+    shift
+    set -- "$@" "$(printf %s "$given" | sed 's,{ours},{other},')"
+done
+"""
+"""Loads the build for another version of QEMU's plugin API."""
+FULL_DISK = """\
+for given; do
+    shift
+    set -- "$@" "$(printf %s "$given" | sed 's,out=/proc[^\\,]*,out=/dev/full,')"
+done
+"""
+
+
+@dataclass(frozen=True)
+class Said:
+    """How a command ended."""
+
+    status: int
+    output: str
+    errors: str
+
+
+@dataclass(frozen=True)
+class User:
+    """Runs `ktrial` with a cache and a store of their own."""
+
+    cache: Path
+    place: Path
+    program: Path | None = None
+    """In QEMU's place."""
+
+    def __call__(self, *arguments: str | Path) -> Said:
+        variables = environment(self.cache) | {"KTRIAL_STORE": str(self.place / "store.db")}
+        variables |= {"KTRIAL_QEMU": str(self.program)} if self.program else {}
+        command = (KTRIAL, *map(str, arguments))
+        done = subprocess.run(
+            command, env=variables, cwd=self.place, capture_output=True, text=True, check=False
+        )
+        assert "Traceback" not in done.stderr
+        return Said(done.returncode, done.stdout, re.sub(r"\s+", " ", done.stderr))
+
+    def with_qemu(self, does: str) -> "User":
+        """The same, with a QEMU that does something before it is QEMU."""
+        found = shutil.which(qemu.PROGRAM)
+        assert found
+        program = self.place / "qemu-of-a-test"
+        program.write_text(f'#!/bin/sh\nqemu={found}\n{does}exec "$qemu" "$@"\n')
+        program.chmod(0o755)
+        return User(self.cache, self.place, program)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return cache_without_snapshots(tmp_path_factory.mktemp("user") / "cache", KERNEL)
+
+
+@pytest.fixture
+def user(cache: Path, tmp_path: Path) -> User:
+    return User(cache, tmp_path)
+
+
+def a_study(place: Path, machine: str = "", workload: str = '"syscall"') -> Path:
+    path = place / "study.toml"
+    path.write_text(
+        f'perturbations = 1\nworkloads = [{workload}]\n[machine]\nkernel = "{KERNEL}"\n{machine}\n'
+        '[factors.psi]\nkind = "boot"\nlevels = ["0", "1"]\n'
+    )
+    return path
+
+
+PROFILE = ("profile", "--kernel", KERNEL, "--workload", "syscall")
+EXPLAIN = ("explain", "--kernel", KERNEL, "--kernel", "debian:6.12", "--workload", "syscall")
+
+
+@pytest.mark.parametrize("command", [PROFILE, EXPLAIN], ids=["profile", "explain"])
+def test_without_plugins_nothing_is_counted_by_function(user: User, command: tuple[str, ...]) -> None:
+    said = user.with_qemu(WITHOUT_PLUGINS)(*command)
+    assert said.status == 1
+    assert "cannot count by function with" in said.errors
+    assert "-plugin: invalid option" in said.errors
+    assert "hint: QEMU has to be built with plugins (Debian's is)" in said.errors
+    assert said.output == ""
+
+
+def test_without_plugins_a_study_is_counted_by_the_clock_and_says_so(user: User) -> None:
+    old = user.with_qemu(WITHOUT_PLUGINS)
+    said = old("run", a_study(user.place), "--no-html")
+    assert said.status == 0, said.errors
+    assert "the plugin does not load" in re.sub(r"\s+", " ", said.output)
+    told = json.loads(old("run", a_study(user.place), "--no-html", "--json").output)
+    assert {sample["mode"] for trial in told["trials"] for sample in trial["samples"]} == {"exact-clock"}
+    refused = old("run", a_study(user.place), "--no-html", "--count", "plugin")
+    assert refused.status == 1
+    assert "cannot count by function with" in refused.errors
+    said = old("doctor")
+    assert "instructions are counted by the guest's clock instead" in re.sub(r"\s+", " ", said.output)
+
+
+def test_a_plugin_for_another_version_of_qemus_api_is_refused(user: User) -> None:
+    ours = plugin.find(qemu.find().version)
+    assert isinstance(ours, PluginBuild)
+    # QEMU takes older versions, but not its own future.
+    other = 4 if ours.api < 4 else 1
+    foreign = OTHER_PLUGIN.format(ours=ours.path, other=ours.path.with_name(f"insn-v{other}.so"))
+    said = user.with_qemu(foreign)(*PROFILE)
+    assert said.status == 1
+    assert "does not load the plugin" in said.errors
+    said = user.with_qemu(foreign)("run", a_study(user.place), "--no-html")
+    assert said.status == 0, said.errors
+    assert "the plugin does not load" in re.sub(r"\s+", " ", said.output)
+
+
+def test_counts_that_cannot_be_written_are_no_counts(user: User) -> None:
+    full = user.with_qemu(FULL_DISK)
+    said = full(*PROFILE)
+    assert said.status == 1
+    assert "cannot write out=/dev/full" in said.errors
+    said = full("run", a_study(user.place), "--no-html")
+    assert said.status != 0
+    assert "cannot write out=/dev/full" in re.sub(r"\s+", " ", said.output + said.errors)
+
+
+def test_a_disk_that_becomes_full_ends_the_guest(cache: Path, tmp_path: Path) -> None:
+    """Better nothing than a part of the counts."""
+    out = tmp_path / "counts"
+    os.mkfifo(out)
+
+    def read_the_first_line_only() -> None:
+        with out.open() as counts:
+            assert counts.readline().startswith('{"insn"')
+
+    reader = threading.Thread(target=read_the_first_line_only)
+    with ExactMachine(cache=cache).profiled(boot_of(kernels.add(KERNEL))) as target:
+        reader.start()
+        with pytest.raises(GuestEnded, match="the disk is full, or the file is gone") as caught:
+            target.counted_into(out, (work("syscall"),), None)
+    reader.join()
+    assert caught.value.facts["outcome"] == Outcome.MACHINE_FAILED.value
+
+
+def test_more_than_one_cpu_is_refused_where_qemu_would_hang(user: User) -> None:
+    if qemu.find().version >= (10, 0, 0):
+        said = user("run", a_study(user.place, "cpus = 2"), "--no-html")
+        assert said.status == 0, said.errors
+        return
+    said = user("run", a_study(user.place, "cpus = 2"), "--no-html")
+    assert said.status == 1
+    assert "runs 2 CPUs only with QEMU 10.0 or later" in said.errors
+    assert "hint:" in said.errors
+
+
+def moved_by(distance: int) -> Callable[[str], str]:
+    """The table of a kernel that runs elsewhere than it says."""
+
+    def moved(line: re.Match[str]) -> str:
+        return f"{(int(line[0], 16) + distance) % 2**64:016x}"
+
+    return lambda text: re.sub(r"^ffffffff[0-9a-f]{8}", moved, text, flags=re.MULTILINE)
+
+
+def hidden(text: str) -> str:
+    """The table of a kernel that hides its addresses."""
+    return re.sub(r"^[0-9a-f]{16}", "0" * 16, text, flags=re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def table(cache: Path) -> str:
+    """/proc/kallsyms of the kernel."""
+    with ExactMachine(cache=cache).profiled(boot_of(kernels.add(KERNEL))) as target:
+        return target.kallsyms()
+
+
+@pytest.fixture
+def told_otherwise(
+    user: User, table: str, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Callable[[str], str]], str]:
+    """The same kernel's image, of which another table is known. Returns its name."""
+    image = kernels.add(KERNEL).image
+    monkeypatch.setenv("KTRIAL_CACHE", str(user.place / "cache"))
+
+    def other(change: Callable[[str], str]) -> str:
+        own: Kernel = kernels.add(f"path:{image}")
+        (own.image.parent / "kallsyms").write_text(change(table))
+        return own.name
+
+    return other
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (moved_by(KASLR_STEP), "does not run where /proc/kallsyms says that it is"),
+        (moved_by(-KASLR_STEP), "does not run where /proc/kallsyms says that it is"),
+        (moved_by(8 * KASLR_STEP), "does not run where /proc/kallsyms says that it is"),
+        (hidden, "does not tell its functions' names"),
+        (lambda _text: "", "does not tell its functions' names"),
+    ],
+    ids=["moved up", "moved down", "moved far", "hidden", "none"],
+)
+def test_wrong_names_are_not_given(
+    user: User,
+    told_otherwise: Callable[[Callable[[str], str]], str],
+    change: Callable[[str], str],
+    problem: str,
+) -> None:
+    """A kernel with KASLR, or without symbols."""
+    name = told_otherwise(change)
+    own = User(user.place / "cache", user.place)
+    said = own("profile", "--kernel", name, "--workload", "syscall")
+    assert said.status == 1
+    assert problem in said.errors
+    assert "hint:" in said.errors
+    assert said.output == ""
+    study = a_study(user.place)
+    study.write_text(study.read_text().replace(KERNEL, name))
+    said = own("run", study, "--no-html")
+    assert said.status == 0, "the sum does not need names"
+    assert problem in re.sub(r"\s+", " ", said.output)
+
+
+MARKING = """\
+#define MARK(number) __asm__ volatile (".byte 0x0f,0x1f,0x80; .long " #number)
+static void work(void) { for (volatile int n = 0; n < 1000000; n++); }
+int main(void) { %s return 0; }
+"""
+BEGIN, END, WORK = "MARK(0x4b540001);", "MARK(0x4b540002);", "work();"
+"""crates/wire/src/marks.rs"""
+ONE_WORK = 6_000_000
+"""Instructions in the loop."""
+
+
+@pytest.mark.parametrize(
+    ("does", "works"),
+    [
+        (WORK + WORK, 2),
+        (WORK + BEGIN + WORK, 1),
+        (WORK + END + WORK, 1),
+        (WORK + BEGIN + WORK + END, 1),
+        (BEGIN + WORK + END + WORK + BEGIN + WORK + END, 2),
+    ],
+    ids=["no mark", "no end", "no begin", "both", "twice"],
+)
+def test_a_command_is_counted_by_its_marks_or_from_start_to_end(user: User, does: str, works: int) -> None:
+    """The agent marks the start and the end of each program; what is not closed ends with the program."""
+    source, program = user.place / "marking.c", user.place / "marking"
+    source.write_text(MARKING % does)
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    command = f'{{ name = "marking", command = "{program}", repeats = 1 }}'
+    study = a_study(user.place, workload=command)
+    told = json.loads(user("run", study, "--no-html", "--json").output)
+    assert [trial["reason"] for trial in told["trials"]] == ["", ""]
+    found = [
+        sample["value"]
+        for trial in told["trials"]
+        for sample in trial["samples"]
+        if sample["unit"] == "instructions"
+    ]
+    assert len(found) == len(told["trials"])
+    for instructions in found:
+        assert works * ONE_WORK <= instructions < (works + 0.4) * ONE_WORK
+    why = json.loads(user("explain", "--no-values", "--json").output)
+    assert why["unexplained"] == 0
+
+
+def test_a_region_with_nothing_in_it_shifts_no_counts(user: User) -> None:
+    source, program = user.place / "marking.c", user.place / "marking"
+    source.write_text(MARKING % (BEGIN + END + WORK))
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    study = a_study(user.place, workload=f'{{ name = "marking", command = "{program}" }}')
+    told = json.loads(user("run", study, "--no-html", "--json").output)
+    assert all("a region with nothing in it" in trial["reason"] for trial in told["trials"])
+
+
+def test_a_workload_that_is_not_there_cannot_be_profiled(user: User) -> None:
+    said = user("profile", "--kernel", KERNEL, "--workload", "/bin/true")
+    assert said.status == 2
+    assert "There is no workload /bin/true" in said.errors

@@ -1,0 +1,69 @@
+"""A disk inside the guest: it is there, it is slow where it is to be, and the same twice."""
+
+from pathlib import Path
+
+import pytest
+
+from ktrial.experiment import guest_disk
+from ktrial.experiment.session import run
+from ktrial.model.comparison import Verdict
+from ktrial.model.design import Factor, FactorKind
+from ktrial.model.study import Disk, MachineSettings, Study
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Outcome
+from ktrial.model.workload import WorkloadUse
+from ktrial.store import open_store
+from ktrial.target import StepResult
+from ktrial.target.errors import DiskNotMade
+
+pytestmark = pytest.mark.guest
+
+
+def a_study(kernel: str, disk: Disk, ratios: tuple[int, int] = (20, 4)) -> Study:
+    factor = Factor(
+        name="vm.dirty_ratio",
+        kind=FactorKind.SETTING,
+        levels=ratios,
+        baseline=ratios[0],
+        target="vm.dirty_ratio",
+    )
+    return Study(
+        name="disk",
+        machine=MachineSettings(kernel=kernel, disk=disk),
+        factors=(factor,),
+        workloads=(WorkloadUse(name="aio-stress", parameters={"size": 48, "passes": 1, "path": "/mnt"}),),
+        perturbations=1,
+    )
+
+
+def run_in(directory: Path, study: Study) -> StudyRecord:
+    with open_store(directory / "trials.db") as store:
+        return run(study, store=store)
+
+
+@pytest.mark.parametrize("kernel", ["debian:5.10", "debian:6.12"])
+def test_dirty_ratio_is_a_positive_control(tmp_path: Path, kernel: str) -> None:
+    """Fewer dirty pages allowed: the writer waits for the disk, which has 80 MiB a second."""
+    record = run_in(tmp_path, a_study(kernel, Disk(bandwidth_mib=80, latency_us=100)))
+    assert {trial.outcome for trial in record.trials} == {Outcome.COMPLETED}
+    by_metric = {one.metric: one for one in record.result.comparisons}
+    rate = by_metric["rate before fsync"]
+    assert rate.verdict is Verdict.WORSE
+    assert rate.ratio is not None
+    assert rate.ratio < 0.8
+    flushed = by_metric["rate with fsync"].baseline_value
+    assert flushed is not None
+    assert flushed < 120, "80 MiB a second, and what the last burst brings"
+
+
+def test_a_disk_as_fast_as_memory_gives_the_same_numbers_twice(tmp_path: Path) -> None:
+    study = a_study("debian:6.12", Disk(), ratios=(20, 21))
+    once, again = (run_in(tmp_path / name, study) for name in ("once", "again"))
+    assert once.result == again.result
+    assert [trial.samples for trial in once.trials] == [trial.samples for trial in again.trials]
+
+
+def test_what_keeps_a_disk_from_being_made_is_said() -> None:
+    failed = StepResult(step=3, do="run", exit=1, stderr="mke2fs: invalid blocks count")
+    with pytest.raises(DiskNotMade, match="mke2fs ended with 1: mke2fs: invalid blocks count"):
+        guest_disk.check((failed,), Disk())

@@ -1,0 +1,86 @@
+"""What must hold of whole studies: the same numbers anywhere, on five years of kernels, four at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.exact_guests import busy_cores, perform, work
+from tests.support.places import STUDIES
+from tests.support.real_runs import cache_without_snapshots, measured, result
+
+from ktrial import kernels, workloads
+from ktrial.machines.exact import ExactMachine
+from ktrial.model.boot import Boot
+
+pytestmark = pytest.mark.guest
+
+KERNELS = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:6.18", "debian:7.2")
+
+
+@pytest.mark.timeout(900)
+def test_the_quick_study_repeats_itself_to_the_last_digit_on_a_busy_machine(tmp_path: Path) -> None:
+    """Store and snapshots are new each time."""
+    study = STUDIES / "quick.toml"
+    first_cache, second_cache = (
+        cache_without_snapshots(tmp_path / name, "debian:6.1", "debian:6.12") for name in ("idle", "busy")
+    )
+    first = result("run", study, "--store", tmp_path / "idle.db", cache=first_cache)
+    with busy_cores():
+        second = result("run", study, "--store", tmp_path / "busy.db", cache=second_cache)
+    main, moved = by_metric(first["comparisons"])
+    assert len(main) == 6
+    assert {one["mode"] for one in first["comparisons"]} == {"exact-plugin"}
+    # A system call and a computation use no string instruction.
+    assert {one["workload"] for one in moved} == {one["workload"] for one in main} - {"syscall", "nqueens"}
+    assert {trial["outcome"] for trial in first["trials"]} == {"completed"}
+    assert len(first["trials"]) == first["planned"] == 6
+    assert all(trial["samples"] and trial["counters"] for trial in first["trials"])
+    assert second["comparisons"] == first["comparisons"]
+    assert measured(second["trials"]) == measured(first["trials"])
+
+
+@pytest.mark.timeout(900)
+def test_every_workload_completes_on_five_years_of_kernels(tmp_path: Path) -> None:
+    """With the operations that its parameters promise."""
+    study = STUDIES / "kernel-versions.toml"
+    found = result("run", study, "--perturbations", "1", "--store", tmp_path / "trials.db")
+    assert {trial["levels"]["kernel"]: trial["outcome"] for trial in found["trials"]} == dict.fromkeys(
+        KERNELS, "completed"
+    )
+    promised = {name: operations(name) for name in workloads.DEFAULT}
+    for trial in found["trials"]:
+        main, _ = by_metric(trial["samples"])
+        counted = {sample["workload"]: sample["operations"] for sample in main}
+        assert counted == promised, trial["treatment"]
+    assert {(one["workload"], one["treatment"]) for one in found["comparisons"]} == {
+        (name, kernel) for name in workloads.DEFAULT for kernel in KERNELS[1:]
+    }
+    assert {one["verdict"] for one in found["comparisons"]} <= {"better", "worse", "equivalent"}
+
+
+def by_metric(found: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Instructions, and the bytes of string instructions."""
+    moved = [one for one in found if one["metric"] == "string-bytes"]
+    return [one for one in found if one not in moved], moved
+
+
+def operations(name: str) -> int:
+    """How many a workload promises: so many in each of its passes."""
+    parameters = {one.name: one.default for one in workloads.descriptions()[name].parameters}
+    return int(parameters["operations"]) * int(parameters["passes"])
+
+
+def test_twenty_trials_four_at_once_are_one_trial() -> None:
+    machine = ExactMachine()
+    boot = Boot(kernel=kernels.add("debian:6.12"))
+    steps = tuple(
+        work(name).model_copy(update={"layout_seed": 20_240_101, "start_offset_ns": 1_234_567})
+        for name in ("fork", "exec", "pipe")
+    )
+    machine.prepare(boot, print)
+    with ThreadPoolExecutor(4) as pool:
+        trials = list(pool.map(lambda _number: perform(machine, boot, *steps), range(20)))
+    assert [result.exit for result in trials[0]] == [0, 0, 0]
+    assert all(result.watched for result in trials[0])
+    assert [number for number, trial in enumerate(trials) if trial != trials[0]] == []

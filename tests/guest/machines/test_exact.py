@@ -1,0 +1,200 @@
+"""The exact machine on real kernels: the same numbers to the last digit, whatever the host does meanwhile."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.exact_guests import COUNTERS, UPTIME, boot_of, busy_cores, host_program, perform, work
+
+from ktrial import kernels
+from ktrial.machines.errors import CannotSaveState, NoSpaceForSnapshot, TooManyCpus
+from ktrial.machines.exact import ExactMachine
+from ktrial.machines.exact.command_line import OLDEST_FOR_CPUS
+from ktrial.machines.qemu import migration, program
+from ktrial.machines.qemu.process import QemuProcess
+from ktrial.model.boot import CarriedFile
+from ktrial.model.kernel import Kernel
+from ktrial.model.workload import Mode
+from ktrial.target import Collect, Push, Read, Run, Step, StepResult, Write
+
+pytestmark = pytest.mark.guest
+
+STEPS = (
+    UPTIME,
+    work("syscall", "--operations", "200"),
+    work("fork", "--operations", "20"),
+    work("pipe", "--operations", "50"),
+    Read(path="/proc/interrupts"),
+    Read(path="/proc/meminfo"),
+    Read(path="/proc/sys/kernel/random/uuid"),
+)
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return kernels.add("debian:6.1")
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> ExactMachine:
+    return ExactMachine(cache=tmp_path_factory.mktemp("snapshots"))
+
+
+@pytest.fixture(scope="module")
+def reference(machine: ExactMachine, kernel: Kernel) -> tuple[StepResult, ...]:
+    return perform(machine, boot_of(kernel), *STEPS)
+
+
+def test_the_workloads_ran(reference: tuple[StepResult, ...]) -> None:
+    reports = [json.loads(result.stdout) for result in reference[1:4]]
+    assert [report["workload"] for report in reports] == ["syscall", "fork", "pipe"]
+    assert 100 < reports[0]["metrics"][0]["median"] < 1000
+    assert reference[2].watched["/proc/vmstat"]["pgfault"][0] > 20
+
+
+def test_two_trials_from_one_snapshot_are_the_same(
+    machine: ExactMachine, kernel: Kernel, reference: tuple[StepResult, ...]
+) -> None:
+    with machine.start(boot_of(kernel)) as target:
+        assert target.perform(STEPS) == reference
+        assert target.perform(STEPS) == reference
+
+
+def test_another_snapshot_made_and_used_with_all_cores_busy_gives_the_same(
+    kernel: Kernel, tmp_path: Path, reference: tuple[StepResult, ...]
+) -> None:
+    with busy_cores():
+        assert perform(ExactMachine(cache=tmp_path), boot_of(kernel), *STEPS) == reference
+
+
+@pytest.mark.parametrize("name", ["debian:5.10", "debian:6.12", "debian:7.2"])
+def test_other_kernels_repeat_themselves_too(name: str, machine: ExactMachine, tmp_path: Path) -> None:
+    boot = boot_of(kernels.add(name))
+    first = perform(machine, boot, *STEPS)
+    with busy_cores():
+        assert perform(ExactMachine(cache=tmp_path), boot, *STEPS) == first
+
+
+def test_a_bzimage_repeats_itself_too(kernel: Kernel, machine: ExactMachine, tmp_path: Path) -> None:
+    """It is booted where no ELF image was found in it."""
+    boot = boot_of(kernel.model_copy(update={"vmlinux": None}))
+    first = perform(machine, boot, UPTIME, STEPS[1])
+    assert first[1].exit == 0
+    assert perform(ExactMachine(cache=tmp_path), boot, UPTIME, STEPS[1]) == first
+
+
+def test_without_snapshots_each_trial_is_booted_and_the_same(
+    kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_process: QemuProcess, _time_stamp: int, machine: str) -> bytes:
+        raise CannotSaveState(machine=machine, problem="a device is not migratable")
+
+    monkeypatch.setattr(migration, "save", refused)
+    machine = ExactMachine(cache=tmp_path)
+    with machine.start(boot_of(kernel)) as target:
+        first = target.perform(STEPS)
+        assert target.identity.plain_boot_reason == "a device is not migratable"
+        assert target.identity.snapshot == ""
+        assert target.perform(STEPS) == first
+
+
+def test_a_snapshot_that_disappears_is_said(kernel: Kernel, tmp_path: Path) -> None:
+    machine = ExactMachine(cache=tmp_path)
+    with machine.start(boot_of(kernel)) as target:
+        with_snapshot = target.perform((STEPS[1],))
+        (tmp_path / target.identity.snapshot / "ram").unlink()
+        plainly = target.perform((STEPS[1],))
+        assert "gone from the cache" in target.identity.plain_boot_reason
+    assert plainly[0].exit == with_snapshot[0].exit == 0
+
+
+def test_trials_do_not_touch_the_snapshot(machine: ExactMachine, kernel: Kernel) -> None:
+    write = Write(path="/proc/sys/kernel/hostname", value="changed")
+    (changed,) = perform(machine, boot_of(kernel), write)
+    (before,) = perform(machine, boot_of(kernel), Read(path="/proc/sys/kernel/hostname"))
+    assert (changed.failure, changed.after) == (None, "changed")
+    assert before.content.strip() == changed.before == "(none)"
+
+
+def test_settings_of_the_boot_arrive(kernel: Kernel, machine: ExactMachine, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("carried along\n")
+    notes = CarriedFile(host=tmp_path / "notes", guest="/etc/notes", mode=0o600)
+    boot = boot_of(kernel, parameters=("ktrial.test=7",), memory_mib=320, files=(notes,))
+    command_line, memory, carried = perform(
+        machine, boot, Read(path="/proc/cmdline"), Read(path="/proc/meminfo"), Read(path="/etc/notes")
+    )
+    assert command_line.content.split()[-1] == "ktrial.test=7"
+    assert 250_000 < int(memory.content.split()[1]) < 320 * 1024
+    assert carried.content == "carried along\n"
+
+
+def test_modules_are_loaded_before_the_snapshot(kernel: Kernel, machine: ExactMachine) -> None:
+    boot = boot_of(kernel, modules=kernels.resolve(kernel, ["null_blk"]))
+    (loaded,) = perform(machine, boot, Read(path="/proc/modules"))
+    assert loaded.content.startswith("null_blk ")
+
+
+def test_a_program_of_the_host_runs_with_its_libraries(kernel: Kernel, machine: ExactMachine) -> None:
+    files, path = host_program("sort")
+    boot = boot_of(kernel, files=files)
+    push = Push(path="/tmp/lines", base64="YgphCg==")
+    _, sort, collect = perform(
+        machine, boot, push, Run(argv=(path, "-o", "/tmp/sorted", "/tmp/lines")), Collect(path="/tmp/sorted")
+    )
+    assert (sort.exit, sort.stderr) == (0, "")
+    assert collect.content == "YQpiCg=="
+
+
+def test_identity_names_all_that_can_change_a_result(kernel: Kernel, machine: ExactMachine) -> None:
+    with machine.start(boot_of(kernel)) as target:
+        identity = target.identity
+    assert identity.qemu == program.find().build
+    assert identity.mode is Mode.EXACT_PLUGIN
+    assert identity.cpu_model.startswith("max,family=15,model=107,stepping=1,+fsrm")
+    assert "-icount" in identity.arguments
+    assert "nokaslr" in identity.command_line
+    assert len(identity.agent_digest) == len(identity.snapshot) == 64
+    assert identity.seed == 1
+
+
+def test_more_cpus_are_refused_where_qemu_would_hang(kernel: Kernel, machine: ExactMachine) -> None:
+    boot = boot_of(kernel, cpus=2)
+    if program.find().version[:2] < OLDEST_FOR_CPUS:
+        with pytest.raises(TooManyCpus, match=r"10\.0 or later"):
+            machine.prepare(boot, print)
+    else:
+        (stat,) = perform(machine, boot, Read(path="/proc/stat"))
+        assert "\ncpu1 " in stat.content
+
+
+def test_a_large_report_and_many_steps(kernel: Kernel, machine: ExactMachine) -> None:
+    large: tuple[Step, ...] = (
+        Push(path="/tmp/large", base64="A" * (4 << 20)),
+        Collect(path="/tmp/large"),
+    )
+    steps = large + (UPTIME,) * 200
+    results = perform(machine, boot_of(kernel), *steps)
+    assert [result.step for result in results] == list(range(202))
+    assert results[1].content == "A" * (4 << 20)
+
+
+def test_preparing_says_what_it_does(kernel: Kernel, tmp_path: Path) -> None:
+    machine = ExactMachine(cache=tmp_path)
+    said: list[str] = []
+    machine.prepare(boot_of(kernel), said.append)
+    machine.prepare(boot_of(kernel), said.append)
+    assert said == ["booting", "saving the snapshot"]
+
+
+def test_no_room_for_a_snapshot(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_source: int, _target: int) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ktrial.machines.exact.sparse_file.copy", full)
+    with pytest.raises(NoSpaceForSnapshot, match="No space left on device"):
+        ExactMachine(cache=tmp_path).prepare(boot_of(kernel), print)
+    assert [path for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+def test_counters_are_watched(reference: tuple[StepResult, ...]) -> None:
+    assert set(reference[1].watched) == set(COUNTERS)

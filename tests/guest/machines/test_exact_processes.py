@@ -1,0 +1,208 @@
+"""QEMU never outlives ktrial, and a terminal's Ctrl-C never reaches it behind ktrial's back."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.exact_guests import ENDLESS, boot_of, qemu_children, work
+from tests.support.places import ROOT
+
+from ktrial import kernels
+from ktrial.machines.errors import MachineStopped
+from ktrial.machines.exact import ExactMachine
+from ktrial.machines.qemu import migration, watchdog
+from ktrial.machines.qemu.process import QemuProcess
+from ktrial.machines.qemu.watchdog import Watcher
+from ktrial.model.kernel import Kernel
+from ktrial.model.trial import Outcome
+from ktrial.target.errors import GuestEnded
+
+pytestmark = pytest.mark.guest
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from ktrial import kernels
+from ktrial.machines.exact import ExactMachine
+from tests.support.exact_guests import ENDLESS, boot_of
+with ExactMachine(cache=Path(sys.argv[1])).start(boot_of(kernels.add("debian:6.1"))) as target:
+    print("started", flush=True)
+    target.perform((ENDLESS,))
+"""
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("snapshots")
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return kernels.add("debian:6.1")
+
+
+@pytest.fixture
+def running(cache: Path) -> Iterator[subprocess.Popen[str]]:
+    """A ktrial of its own, in a process group of its own, whose guest runs for ever."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = (sys.executable, "-c", PROGRAM, str(cache))
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "started\n"
+        wait_for(lambda: len(qemu_children(process.pid)) == 1)
+        yield process
+        process.kill()
+
+
+def wait_for(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_qemu_dies_with_ktrial(running: subprocess.Popen[str], number: signal.Signals) -> None:
+    (qemu,) = qemu_children(running.pid)
+    running.send_signal(number)
+    assert running.wait(20) != 0
+    wait_for(lambda: not is_alive(qemu))
+
+
+def test_a_terminals_signals_reach_ktrial_only(running: subprocess.Popen[str]) -> None:
+    (qemu,) = qemu_children(running.pid)
+    assert os.getpgid(qemu) != os.getpgid(running.pid)
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=20)
+    assert "KeyboardInterrupt" in said
+    wait_for(lambda: not is_alive(qemu))
+
+
+def test_a_machine_is_stopped_from_another_thread(kernel: Kernel, cache: Path) -> None:
+    machine = ExactMachine(cache=cache)
+    boot = boot_of(kernel)
+    machine.prepare(boot, print)
+
+    def stop() -> None:
+        wait_for(lambda: len(qemu_children(os.getpid())) >= 1)
+        machine.stop()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    with pytest.raises(MachineStopped), machine.start(boot) as target:
+        target.perform((ENDLESS,))
+    thread.join()
+    assert qemu_children(os.getpid()) == []
+    with pytest.raises(MachineStopped):
+        machine.prepare(boot, print)
+
+
+def test_qemu_killed_from_outside_is_a_failure_of_the_machine(kernel: Kernel, cache: Path) -> None:
+    """As the host's out-of-memory killer does."""
+
+    def kill() -> None:
+        wait_for(lambda: len(qemu_children(os.getpid())) == 1)
+        os.kill(qemu_children(os.getpid())[0], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    with ExactMachine(cache=cache).start(boot_of(kernel)) as target:
+        thread.start()
+        with pytest.raises(GuestEnded, match="QEMU was ended by SIGKILL") as caught:
+            target.perform((ENDLESS,))
+    thread.join()
+    assert caught.value.facts["outcome"] == Outcome.MACHINE_FAILED.value
+
+
+MOMENTS: dict[str, tuple[object, str]] = {
+    "its monitor is made ready": (QemuProcess, "negotiate"),
+    "its state is loaded": (migration, "load"),
+    "its clock is read": (watchdog, "guest_time"),
+    "it is let go": (Watcher, "resume"),
+    "it is watched": (Watcher, "watch"),
+}
+"""What is about to happen when it is over."""
+
+
+@pytest.fixture(params=MOMENTS)
+def just_before(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Callable[[], None]], None]:
+    """Has something done just before that."""
+    owner, name = MOMENTS[request.param]
+    goes_on = getattr(owner, name)
+
+    def arrange(action: Callable[[], None]) -> None:
+        def acting(*given: object) -> object:
+            action()
+            return goes_on(*given)
+
+        monkeypatch.setattr(owner, name, acting)
+
+    return arrange
+
+
+def test_a_machine_is_stopped_at_any_moment(
+    kernel: Kernel, cache: Path, just_before: Callable[[Callable[[], None]], None]
+) -> None:
+    machine = ExactMachine(cache=cache)
+    with machine.start(boot_of(kernel)) as target:
+        just_before(machine.stop)
+        with pytest.raises(MachineStopped):
+            target.perform((ENDLESS,))
+    assert qemu_children(os.getpid()) == []
+
+
+def test_qemu_is_killed_at_any_moment(
+    kernel: Kernel, cache: Path, just_before: Callable[[Callable[[], None]], None]
+) -> None:
+    """Above all, no second guest is started where the first was killed."""
+
+    def kill() -> None:
+        wait_for(lambda: len(qemu_children(os.getpid())) == 1)
+        os.kill(qemu_children(os.getpid())[0], signal.SIGKILL)
+
+    with ExactMachine(cache=cache).start(boot_of(kernel)) as target:
+        just_before(kill)
+        with pytest.raises(GuestEnded, match="QEMU was ended by SIGKILL") as caught:
+            target.perform((ENDLESS,))
+    assert caught.value.facts["outcome"] == Outcome.MACHINE_FAILED.value
+
+
+def open_files() -> Counter[str]:
+    """What this process's descriptors lead to."""
+    with os.scandir("/proc/self/fd") as descriptors:
+        return Counter(str(Path(descriptor.path).readlink()) for descriptor in descriptors)
+
+
+def test_nothing_is_left_behind(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    before = open_files()
+    machine = ExactMachine(cache=tmp_path / "cache")
+    with machine.start(boot_of(kernel)) as target:
+        target.perform((work("syscall"),))
+    assert list((tmp_path / "temporary").iterdir()) == []
+    assert open_files() - before == Counter(), "what an earlier test left open may have gone; nothing is new"
+    assert qemu_children(os.getpid()) == []

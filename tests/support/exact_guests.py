@@ -1,0 +1,79 @@
+"""Boots, programs and load for the tests of the exact machine."""
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from ktrial.machines.exact import ExactMachine
+from ktrial.model.boot import Boot, CarriedFile
+from ktrial.model.kernel import Kernel
+from ktrial.target import Read, Run, Step, StepResult
+from ktrial.target.errors import GuestEnded
+from ktrial.workloads.host_files import program_path, with_all_they_need
+
+SETTLE_NS = 500_000_000
+"""Shorter than the usual: these tests compare runs with each other, not kernels."""
+
+UPTIME = Read(path="/proc/uptime")
+COUNTERS = ("/proc/vmstat", "/proc/stat")
+
+
+def boot_of(kernel: Kernel, **changes: object) -> Boot:
+    """A small, quickly settled system."""
+    return Boot(kernel=kernel, memory_mib=256, settle_ns=SETTLE_NS).model_copy(update=changes)
+
+
+def work(*argv: str) -> Run:
+    """A built-in workload, counted in instructions."""
+    return Run(argv=("/ktrial/work", *argv, "--clock", "tsc"), watch=COUNTERS)
+
+
+ENDLESS = work("nqueens", "--board", "14", "--operations", "100000")
+
+
+def host_program(name: str) -> tuple[tuple[CarriedFile, ...], str]:
+    """A host's program with its libraries, and its path."""
+    path = program_path("a test", name)
+    return with_all_they_need("a test", (path,)), path
+
+
+def perform(machine: ExactMachine, boot: Boot, *steps: Step) -> tuple[StepResult, ...]:
+    """Start, do the steps, end."""
+    with machine.start(boot) as target:
+        return target.perform(steps)
+
+
+def ending(machine: ExactMachine, boot: Boot, *steps: Step) -> GuestEnded:
+    """How a guest ended that must not reach its end."""
+    try:
+        results = perform(machine, boot, *steps)
+    except GuestEnded as error:
+        return error
+    raise AssertionError(f"the guest did all its steps: {results}")
+
+
+@contextlib.contextmanager
+def busy_cores(count: int = 2) -> Iterator[None]:
+    """Other programs that want all the CPU they can get."""
+    spin = (sys.executable, "-c", "while True: pass")
+    spinning = [subprocess.Popen(spin) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+
+
+def qemu_children(parent: int) -> list[int]:
+    """Process ids of the QEMUs that `parent` has started and that are alive."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):  # ended meanwhile
+            facts = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+            alive = facts["Name"].startswith("qemu-system") and not facts["State"].startswith("Z")
+            if alive and int(facts["PPid"]) == parent:
+                found.append(int(status.parent.name))
+    return found

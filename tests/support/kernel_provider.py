@@ -1,0 +1,41 @@
+"""A provider of kernels as another package would bring it: `slow:VERSION`, which writes down each fetch."""
+
+import os
+import time
+from pathlib import Path
+
+from tests.support import kernel_images as make
+
+from ktrial.kernels.providers.protocol import Parts, Request
+from ktrial.model.kernel import Origin
+
+
+class Slow:
+    prefix = "slow"
+    summary = "slow:VERSION"
+    takes_files = False
+    remembers = True
+
+    def canonical(self, name: str, wanted: str) -> str:
+        return f"slow:{wanted}"
+
+    def fetch(self, request: Request) -> Parts:
+        with Path(os.environ["SLOW_LOG"]).open("a", encoding="utf-8") as log:
+            log.write(f"{request.wanted}\n")
+        request.progress("fetching")
+        time.sleep(float(os.environ.get("SLOW_SECONDS", "0")))
+        image = make.vmlinuz(request.workspace, version=f"6.1.0-{request.wanted} (someone)")
+        modules = make.module_tree(request.workspace, f"6.1.0-{request.wanted}")
+        return Parts(image=image, modules=modules, origin=Origin(provider="slow", source=request.wanted))
+
+
+PROVIDER = Slow()
+
+
+def install(directory: Path) -> None:
+    """Make it known the way pip does: by an entry point, in a directory on the module search path."""
+    info = directory / "slow_kernels-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: slow-kernels\nVersion: 1.0\n")
+    points = "slow = tests.support.kernel_provider:PROVIDER\nbroken = tests.unit.no_such_module:PROVIDER\n"
+    (info / "entry_points.txt").write_text(f"[ktrial.kernel_providers]\n{points}")

@@ -1,0 +1,228 @@
+"""Which differences between kernels a study's factors declare, and which are confounds or worth a note."""
+
+from pathlib import Path
+
+import pytest
+from tests.support import making
+from tests.support.kconfig_trees import SLAB, SLUB, known, some_rules
+from tests.support.making import a_study, planned
+from tests.unit.analysis.test_kernel_difference import a_kernel, a_patch, built
+
+from ktrial.analysis.confounding import Judged, Step, judged
+from ktrial.analysis.kernel_confounds import with_kernels
+from ktrial.analysis.kernel_diff import difference_of
+from ktrial.analysis.result import record, result
+from ktrial.kernels.kconfig.evaluator import Rules
+from ktrial.kernels.kconfig.implied_options import changed_options
+from ktrial.model.comparison import Verdict
+from ktrial.model.design import Factor, FactorKind, Treatment
+from ktrial.model.dispersion import Scatter, Variability
+from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.kernel_build import Build, Change
+from ktrial.model.kernel_diff import KernelDifference, Respect
+from ktrial.model.study import MachineSettings, Study
+from ktrial.model.treatment_kernel import kernel_name
+from ktrial.model.trial import Provenance
+from ktrial.model.warnings import WarningKind
+from ktrial.model.workload import Mode
+from ktrial.report import study_html, study_markdown
+from ktrial.store import Store, open_store
+
+FOUR = "version, 1 patch, 3 options and compiler flags"
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory: pytest.TempPathFactory) -> Rules:
+    return some_rules(tmp_path_factory.mktemp("linux"))
+
+
+def step(study: Study, one: Kernel, other: Kernel, rules: Rules | None = None, **levels: object) -> Step:
+    """From the baseline to the treatment with these levels."""
+    found = difference_of(one, other)
+    if rules and one.config and other.config:
+        sides = (known(each.read_text(), rules) for each in (one.config, other.config))
+        options = changed_options(*sides, same_source=True)
+        respects = tuple(each for each in found.respects if each is not Respect.OPTIONS)
+        plain = found.model_copy(update={"options": options, "folded": True})
+        own = (Respect.OPTIONS,) if plain.decided else ()
+        found = plain.model_copy(update={"respects": (*respects, *own)})
+    baseline = Treatment(levels={factor.name: factor.baseline for factor in study.factors})
+    treatment = Treatment(levels=baseline.levels | levels)
+    return Step(baseline, treatment, one.origin.build, other.origin.build, found)
+
+
+def a_build_study(*factors: Factor, **builds: Build) -> Study:
+    plain = making.a_study().model_dump(by_alias=True)
+    return Study.model_validate(
+        plain | {"factors": factors, "builds": builds, "machine": MachineSettings(kernel="base")}
+    )
+
+
+def a_factor(kind: FactorKind, name: str, **changes: Change) -> Factor:
+    levels = ("", *changes)
+    return Factor(name=name, kind=kind, levels=levels, baseline="", changes=dict(changes))
+
+
+SLAB_FACTOR = Factor(
+    name="allocator",
+    kind=FactorKind.KCONFIG,
+    levels=("SLUB=y", "SLAB=y"),
+    baseline="SLUB=y",
+    changes={
+        "SLUB=y": Change(options={"CONFIG_SLUB": "y"}),
+        "SLAB=y": Change(options={"CONFIG_SLAB": "y"}),
+    },
+)
+
+
+def test_an_option_declares_itself_and_what_follows(tmp_path: Path, rules: Rules) -> None:
+    study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
+    one, other = built(tmp_path, "build:slub"), built(tmp_path, "build:slab", SLAB)
+    assert judged(study, step(study, one, other, rules, allocator="SLAB=y")) == Judged()
+
+
+def test_an_option_that_nobody_declared_is_a_confound_by_name(tmp_path: Path, rules: Rules) -> None:
+    study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
+    one, other = built(tmp_path, "build:slub"), built(tmp_path, "build:slab", SLAB + "CONFIG_SWAP=y\n")
+    found = judged(study, step(study, one, other, rules, allocator="SLAB=y"))
+    assert found.confound == "the kernels also differ in 1 option (SWAP), which no factor declares"
+    assert "a factor" in found.advice
+
+
+def test_another_compiler_is_a_confound(tmp_path: Path, rules: Rules) -> None:
+    study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
+    one = built(tmp_path, "build:slub")
+    other = built(tmp_path, "build:slab", SLAB.replace("gcc 12", "gcc 13"))
+    found = judged(study, step(study, one, other, rules, allocator="SLAB=y"))
+    assert found.confound.startswith("the kernels also differ in compiler (gcc 12 and gcc 13)")
+
+
+def test_a_compiler_that_a_factor_chooses_is_declared(tmp_path: Path, rules: Rules) -> None:
+    make = {"CC": "gcc-13"}
+    factor = a_factor(FactorKind.COMPILER_FLAGS, "compiler", new=Change(make=make))
+    study = a_build_study(factor, base=Build(source="/linux"))
+    one = built(tmp_path, "build:one")
+    other = built(tmp_path, "build:other", SLUB.replace("gcc 12", "gcc 13"), make=make)
+    assert judged(study, step(study, one, other, rules, compiler="new")) == Judged()
+
+
+def test_flags_and_patches_declare_themselves_only(tmp_path: Path, rules: Rules) -> None:
+    patch, make = a_patch(tmp_path, "p.patch"), {"KCFLAGS": "-O3"}
+    flags = a_factor(FactorKind.COMPILER_FLAGS, "flags", O3=Change(make=make))
+    patches = a_factor(FactorKind.PATCH, "patch", p=Change(patches=(patch,)))
+    study = a_build_study(flags, patches, base=Build(source="/linux"))
+    one = built(tmp_path, "build:one")
+    both = built(tmp_path, "build:both", patches=[patch], make=make)
+    assert judged(study, step(study, one, both, rules, flags="O3", patch="p")) == Judged()
+    found = judged(study, step(study, one, both, rules, flags="O3"))
+    assert found.confound == "the kernels also differ in 1 patch, which no factor declares"
+    found = judged(study, step(study, one, both, rules, patch="p"))
+    assert found.confound == "the kernels also differ in compiler flags, which no factor declares"
+
+
+def four(tmp_path: Path) -> tuple[Study, Kernel, Kernel]:
+    """The paper's two kernels: another version, a patch set, flags and configuration at once."""
+    old = Build(source=str(tmp_path / "gone"))
+    patch, make = a_patch(tmp_path, "muqss.patch"), {"KCFLAGS": "-O3"}
+    new = Build(source=str(tmp_path / "newer"), options={"CONFIG_SLAB": "y"}, patches=(patch,), make=make)
+    kernel = Factor(name="kernel", kind=FactorKind.KERNEL, levels=("arch", "muqss"), baseline="arch")
+    study = a_build_study(kernel, arch=old, muqss=new)
+    other = built(tmp_path, "build:b", SLAB, release="5.12.15", **new.model_dump())
+    return study, built(tmp_path, "build:a", release="5.13.0"), other
+
+
+def test_the_papers_four_respects_are_all_named(tmp_path: Path) -> None:
+    study, one, other = four(tmp_path)
+    found = judged(study, step(study, one, other, kernel="muqss"))
+    assert found.confound == f"the kernels differ in {FOUR} at once, and no factor tells them apart"
+    assert "one thing differs at a time" in found.advice
+
+
+@pytest.mark.parametrize("respect", ["source", "options", "patches", "make"])
+def test_kernels_that_differ_in_one_respect_declare_it(respect: str, tmp_path: Path, rules: Rules) -> None:
+    study, _, _ = four(tmp_path)
+    old, new = study.builds["arch"], study.builds["muqss"]
+    only = old.model_copy(update={respect: getattr(new, respect)})
+    study = study.model_copy(update={"builds": {"arch": old, "muqss": only}})
+    config = SLAB if respect == "options" else SLUB
+    release = "6.2.0" if respect == "source" else "6.1.7"
+    other = built(tmp_path, "build:b", config, release=release, **only.model_dump())
+    found = judged(study, step(study, built(tmp_path, "build:a"), other, rules, kernel="muqss"))
+    assert found.confound == ""
+
+
+def test_distribution_kernels_of_two_versions_get_a_note_in_words(tmp_path: Path) -> None:
+    study = a_study(kernels=("debian:6.1", "debian:6.12"))
+    one, other = (
+        a_kernel(tmp_path, name, text, origin=Origin(provider="debian", source=name, version=version))
+        for name, text, version in (("debian:6.1", SLUB, "6.1.7-1"), ("debian:6.12", SLAB, "6.12.1-1"))
+    )
+    found = judged(study, step(study, one, other, kernel="debian:6.12"))
+    assert found.confound == ""
+    assert found.note == (
+        "these kernels differ in version and 3 options at once: what is measured is the whole step from "
+        "debian:6.1 to debian:6.12, not one of them"
+    )
+
+
+def test_the_same_kernel_needs_no_word(tmp_path: Path) -> None:
+    study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
+    one = built(tmp_path, "build:slub")
+    assert judged(study, step(study, one, one, allocator="SLAB=y")) == Judged()
+
+
+def stored(store: Store, study: Study, one: Kernel, other: Kernel, found: KernelDifference) -> int:
+    number = store.study(study)
+    for order, (level, kernel, value) in enumerate((("arch", one, 1000.0), ("muqss", other, 700.0))):
+        treatment = Treatment(levels={"kernel": level})
+        assert kernel_name(study, treatment).startswith("build:")
+        plan = planned(order=order).model_copy(update={"treatment": treatment})
+        provenance = Provenance(kernel_digest=kernel.digest, machine="exact")
+        store.add_trial(number, making.a_trial(plan, {"fork": value, "pipe": value}, provenance=provenance))
+    store.add_kernel_difference(number, found)
+    return number
+
+
+def test_a_confound_reaches_the_verdict_the_answer_and_the_reports(tmp_path: Path) -> None:
+    study, one, other = four(tmp_path)
+    study = study.model_copy(update={"perturbations": 1})
+    found = difference_of(one, other)
+    with open_store(tmp_path / "x.db") as store:
+        whole = record(store, stored(store, study, one, other, found))
+    assert whole.kernels == (found,)
+    assert {each.verdict for each in whole.result.comparisons} == {Verdict.INCONCLUSIVE}
+    assert {each.ratio for each in whole.result.comparisons} == {0.7}, "what was measured stays"
+    assert all(FOUR in each.reason for each in whole.result.comparisons)
+    assert FOUR in whole.result.answer
+    (warning,) = [each for each in whole.result.warnings if each.kind is WarningKind.CONFOUND]
+    assert FOUR in warning.text
+    assert FOUR in study_markdown(whole)
+    page = study_html(whole)
+    assert FOUR in page
+    assert "What differs between the kernels" in page
+    assert "muqss.patch" in page
+
+
+def test_what_scatters_is_still_said_where_kernels_differ(tmp_path: Path) -> None:
+    study, one, other = four(tmp_path)
+    study = study.model_copy(update={"perturbations": 1})
+    found = difference_of(one, other)
+    with open_store(tmp_path / "x.db") as store:
+        trials = store.trials(stored(store, study, one, other, found))
+    unsteady = Variability(
+        workload="fork",
+        metric="fork",
+        unit="instructions",
+        mode=Mode.EXACT_CLOCK,
+        baseline="arch",
+        treatment="muqss",
+        scatter=Scatter.WIDER,
+        baseline_spread=0.001,
+        spread=0.052,
+        trials=3,
+        p=0.01,
+    )
+    plain = result(study, trials).model_copy(update={"variability": (unsteady,)})
+    said = with_kernels(study, trials, plain, (found,)).answer
+    assert FOUR in said
+    assert "fork (fork) scatters more with muqss: 5.2 %" in said

@@ -1,0 +1,198 @@
+"""What a difference is made of: the rows add up to it, and functions are matched by evidence only."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from tests.support.profiles import a_profile
+
+from ktrial.analysis.attribution.decomposition import explain
+from ktrial.analysis.attribution.subsystems import PREFIXES, subsystem
+from ktrial.model.attribution import Explanation, Match, Row
+from ktrial.model.kernel_profile import Profile
+
+PIECES = ("foo", "_foo", "__foo", "foo_noprof", "foo.isra.0", "foo.part.0.cold", "mas_find", "[unknown]")
+FUNCTIONS = some.dictionaries(
+    some.tuples(some.sampled_from(PIECES), some.sampled_from(["", "ext4", "xfs"])),
+    some.integers(0, 10**9),
+    max_size=12,
+)
+PROFILES = some.builds(
+    a_profile,
+    functions=FUNCTIONS,
+    program=some.integers(0, 10**6),
+    operations=some.integers(1, 500),
+    bundle=some.integers(1, 3),
+)
+
+
+def explained(old: dict[str, int], new: dict[str, int]) -> Explanation:
+    """Functions of the image, each with its instructions an operation, before and after."""
+    before, after = (
+        a_profile({(name, ""): 10 * count for name, count in each.items()}) for each in (old, new)
+    )
+    return explain(before, after)
+
+
+def matched(explanation: Explanation) -> dict[tuple[str, ...], Match]:
+    """The names that each function has before and after → how they were matched; without the program."""
+    rows = (row for row in explanation.rows if row.function != "[program]")
+    return {(*row.before.names, "→", *row.after.names): row.match for row in rows}
+
+
+def row(explanation: Explanation, function: str) -> Row:
+    (found,) = (row for row in explanation.rows if row.function == function)
+    return found
+
+
+@settings(deadline=None)
+@given(PROFILES, PROFILES)
+def test_the_rows_and_the_subsystems_add_up_to_the_whole_difference(before: Profile, after: Profile) -> None:
+    explanation = explain(before, after)
+    whole = Fraction(after.region.instructions, after.operations) - Fraction(
+        before.region.instructions, before.operations
+    )
+    assert explanation.total == whole
+    assert sum(explanation.difference(row) for row in explanation.rows) == whole
+    assert sum(explanation.subsystems.values()) == whole
+    assert explanation.unexplained == 0
+
+
+@settings(deadline=None)
+@given(PROFILES, PROFILES)
+def test_every_function_is_in_one_row(before: Profile, after: Profile) -> None:
+    rows = explain(before, after).rows
+    for profile, of_side in ((before, "before"), (after, "after")):
+        named = sorted(name for row in rows for name in getattr(row, of_side).names)
+        assert named == sorted(["[program]", *(each.symbol for each in profile.region.functions)])
+
+
+@settings(deadline=None)
+@given(PROFILES, PROFILES)
+def test_the_other_way_round_it_is_the_same_with_the_other_sign(before: Profile, after: Profile) -> None:
+    there, back = explain(before, after), explain(after, before)
+    assert [abs(there.difference(row)) for row in there.rows] == [
+        abs(back.difference(row)) for row in back.rows
+    ]
+    assert there.total == -back.total
+
+
+def test_what_counts_are_lost_is_said() -> None:
+    before, after = a_profile({("foo", ""): 100}), a_profile({("foo", ""): 300})
+    more = after.region.model_copy(update={"instructions": 350})
+    explanation = explain(before, after.model_copy(update={"region": more}))
+    assert explanation.total == 25
+    assert explanation.unexplained == 5
+
+
+def test_the_largest_difference_comes_first_whatever_its_sign() -> None:
+    explanation = explained({"a": 100, "b": 50, "c": 7}, {"a": 90, "b": 0, "c": 27})
+    assert [row.function for row in explanation.rows] == ["b", "c", "a", "[program]"]
+    assert explanation.share(explanation.difference(row(explanation, "b"))) == pytest.approx(50 / 40)
+
+
+def test_a_page_that_one_instruction_clears_weighs_what_its_bytes_cost() -> None:
+    functions = {("clear_page_erms", ""): 100, ("kfree", ""): 100}
+    before = a_profile(functions)
+    after = a_profile(
+        {("clear_page_erms", ""): 120, ("kfree", ""): 700}, string_bytes={("clear_page_erms", ""): 40_960}
+    )
+    explanation = explain(before, after)
+    clearing, freeing, _ = explanation.rows
+    assert (clearing.function, freeing.function) == ("clear_page_erms", "kfree")
+    assert explanation.weight(clearing) == 2 + Fraction(4096, 32)
+    assert explanation.weight(freeing) == explanation.difference(freeing) == 60
+    assert explanation.byte_total == explanation.byte_difference(clearing) == 4096
+    assert explanation.share(explanation.difference(clearing)) == pytest.approx(2 / 62)
+
+
+def test_without_a_difference_there_are_no_shares() -> None:
+    explanation = explained({"a": 5, "b": 6}, {"a": 6, "b": 5})
+    assert explanation.total == 0
+    assert explanation.share(Fraction(1)) is None
+
+
+def test_pieces_that_the_compiler_made_of_one_function_are_one() -> None:
+    explanation = explained({"foo": 10, "foo.cold": 1}, {"foo.isra.0": 8, "foo.part.0.cold": 1})
+    assert matched(explanation) == {("foo", "foo.cold", "→", "foo.isra.0", "foo.part.0.cold"): Match.SAME}
+    assert explanation.difference(row(explanation, "foo")) == -2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("_cond_resched", "__cond_resched"),
+        ("__get_vma_policy", "get_vma_policy"),
+        ("kmem_cache_alloc", "kmem_cache_alloc_noprof"),
+        ("sys_fork", "__x64_sys_fork"),
+    ],
+)
+def test_a_function_that_got_another_name_is_found_and_marked(old: str, new: str) -> None:
+    explanation = explained({old: 10}, {new: 12})
+    assert matched(explanation) == {(old, "→", new): Match.RENAMED}
+    assert row(explanation, new).name == f"{old} → {new}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (("find_bit", "_find_bit"), ("__find_bit",)),
+        (("_find_bit",), ("find_bit", "__find_bit")),
+        (("alloc_set_pte",), ("set_pte_range",)),
+        (("__do_sys_fork",), ("__x64_sys_fork",)),
+    ],
+)
+def test_what_could_be_two_functions_or_another_is_not_matched(
+    old: tuple[str, ...], new: tuple[str, ...]
+) -> None:
+    matches = matched(explained(dict.fromkeys(old, 10), dict.fromkeys(new, 12)))
+    assert set(matches.values()) == {Match.ONLY_FROM, Match.ONLY_TO}
+
+
+def test_a_function_whose_own_name_is_there_is_not_taken_for_another() -> None:
+    matches = matched(explained({"foo": 10}, {"foo": 9, "__foo": 3}))
+    assert matches == {("foo", "→", "foo"): Match.SAME, ("→", "__foo"): Match.ONLY_TO}
+
+
+def test_a_function_that_went_from_a_module_into_the_image_is_found() -> None:
+    explanation = explain(a_profile({("map", "ext4"): 10}), a_profile({("map", ""): 10}))
+    assert matched(explanation) == {("map", "→", "map"): Match.MOVED}
+
+
+def test_functions_of_the_same_name_in_two_modules_stay_apart() -> None:
+    explanation = explain(
+        a_profile({("init", "ext4"): 10, ("init", "xfs"): 20}), a_profile({("init", "btrfs"): 30})
+    )
+    assert set(matched(explanation).values()) == {Match.ONLY_FROM, Match.ONLY_TO}
+
+
+def test_profiles_of_two_workloads_are_not_compared() -> None:
+    profile = a_profile({})
+    with pytest.raises(ValueError, match="not one workload"):
+        explain(profile, profile.model_copy(update={"workload": "exec"}))
+
+
+@pytest.mark.parametrize(
+    ("function", "module", "expected"),
+    [
+        ("mas_next_slot", "", "maple tree"),
+        ("__mt_dup", "", "maple tree"),
+        ("folio_add_lru", "", "mm"),
+        ("kmem_cache_alloc_noprof", "", "slab"),
+        ("clear_page_erms", "", "string operations"),
+        ("complete_signal", "", "signals"),
+        ("complete", "", "wait queues"),
+        ("pte_offset_map", "", "page tables"),
+        ("ext4_map_blocks", "ext4", "module ext4"),
+        ("[unknown]", "", "other"),
+        ("frobnicate", "", "other"),
+    ],
+)
+def test_a_function_s_subsystem_is_told_by_its_name(function: str, module: str, expected: str) -> None:
+    assert subsystem(function, module) == expected
+
+
+def test_no_beginning_stands_for_two_subsystems() -> None:
+    beginnings = [beginning for its in PREFIXES.values() for beginning in its]
+    assert sorted(beginnings) == sorted(set(beginnings))

@@ -1,0 +1,264 @@
+"""`ktrial history` and `ktrial matrix --study`: from what the store holds."""
+
+import csv
+import io
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from tests.support.command_line import CommandLine
+from tests.support.making import a_sample
+from tests.support.report_records import FIVE, a_record, in_plugin_mode
+from tests.support.stored_results import WORKLOADS, a_store
+
+from ktrial.analysis.history.errors import BadKernelRange
+from ktrial.analysis.history.series import history, measured
+from ktrial.cli.render.matrix import print_matrix
+from ktrial.experiment.kernel_ranges import Range, chosen
+from ktrial.model.boot import CgroupLimits
+from ktrial.model.history import ChangeKind, History
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.version_order import version_order
+from ktrial.model.workload import Mode
+from ktrial.report.html.matrix import answer_of, matrix, matrix_page
+from ktrial.store import open_store
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "own" / "ktrial.db"))
+    return CommandLine(monkeypatch, capsys)
+
+
+def of(path: Path, workload: str, **how: object) -> History:
+    with open_store(str(path)) as store:
+        return history(measured(store, workload), workload, **how)  # type: ignore[arg-type]
+
+
+def test_versions_stand_in_order_and_steps_are_marked(tmp_path: Path) -> None:
+    (line,) = of(a_store(tmp_path, a_record(tuple(reversed(FIVE)), WORKLOADS)), "fork").lines
+    assert [point.version for point in line.points] == list(FIVE)
+    assert [(one.since, one.version) for one in line.changes] == list(pairwise(FIVE))
+    assert {one.kind for one in line.changes} == {ChangeKind.STEP}
+    assert {one.verdict.value for one in line.changes} == {"worse"}
+    assert of(a_store(tmp_path / "other", a_record(FIVE, WORKLOADS)), "nqueens").lines[0].changes == ()
+
+
+def test_the_same_kernel_measured_twice_is_one_point(tmp_path: Path) -> None:
+    found = of(a_store(tmp_path, a_record(FIVE[:3], ("fork",)), a_record(FIVE[2:], ("fork",))), "fork")
+    (line,) = found.lines
+    assert [point.version for point in line.points] == list(FIVE)
+    assert line.points[2].study == "quick-1"
+
+
+def with_qemu(record: StudyRecord, qemu: str, **changes: object) -> StudyRecord:
+    trials = tuple(
+        trial.model_copy(update={"provenance": trial.provenance.model_copy(update={"qemu": qemu, **changes})})
+        for trial in record.trials
+    )
+    return record.model_copy(update={"trials": trials})
+
+
+def test_other_machines_have_lines_of_their_own(tmp_path: Path) -> None:
+    other = with_qemu(a_record(FIVE[:2], ("fork",)), "10.0")
+    found = of(a_store(tmp_path, a_record(FIVE, ("fork",)), other), "fork")
+    assert [len(line.points) for line in found.lines] == [5, 2]
+    assert (found.lines[0].alone, found.lines[1].alone) == ("", "measured with a different QEMU build")
+
+
+def timed(record: StudyRecord, spread: float, factor: dict[str, float], seed: int = 1) -> StudyRecord:
+    """The record as if it had been measured in real time, with noise."""
+    rng = np.random.default_rng(seed)
+    trials = tuple(
+        trial.model_copy(
+            update={
+                "samples": (
+                    a_sample(
+                        "fork",
+                        100 * factor.get(trial.planned.treatment.label, 1.0) * np.exp(rng.normal(0, spread)),
+                        mode=Mode.TIMED,
+                    ),
+                ),
+                "counters": (),
+            }
+        )
+        for trial in record.trials
+    )
+    return record.model_copy(update={"trials": trials})
+
+
+def test_timed_versions_are_judged_by_their_trials(tmp_path: Path) -> None:
+    slower = {"debian:6.12": 1.2, "debian:6.18": 1.2, "debian:7.2": 1.2}
+    record = timed(a_record(FIVE, ("fork",), perturbations=12), 0.02, slower)
+    (line,) = of(a_store(tmp_path, record), "fork").lines
+    (change,) = line.changes
+    assert (change.since, change.version, change.kind) == ("debian:6.1", "debian:6.12", ChangeKind.SHIFT)
+    assert change.ratio == pytest.approx(1.2, rel=0.03)
+    assert change.p is not None
+    assert change.p < 0.05
+    same = timed(a_record(FIVE, ("fork",), perturbations=12), 0.02, {})
+    assert of(a_store(tmp_path / "same", same), "fork").lines[0].changes == ()
+
+
+def test_history_prints_versions_changes_and_page(tmp_path: Path, cli: CommandLine) -> None:
+    store, page = a_store(tmp_path), tmp_path / "page.html"
+    said = cli("history", "fork", "--store", str(store), "--html", str(page))
+    assert said.status == 0
+    printed = said.output
+    assert "debian:6.12: +13.78 % against debian:6.1, worse" in printed
+    assert "4 change points" in printed
+    assert "instructions/operation" in page.read_text()
+    said = cli("history", "fork", "--store", str(store), "--json", "--kernels", "6.1..6.18")
+    assert said.status == 0
+    (line,) = json.loads(said.output)["lines"]
+    assert [point["version"] for point in line["points"]] == ["debian:6.1", "debian:6.12", "debian:6.18"]
+
+
+def test_kernels_without_numbers_are_named(tmp_path: Path) -> None:
+    path = a_store(tmp_path, a_record(FIVE[:2], ("fork",)))
+    assert of(path, "fork", kernels=FIVE).missing == FIVE[2:]
+
+
+def test_what_was_never_measured_is_told(tmp_path: Path, cli: CommandLine) -> None:
+    store = str(a_store(tmp_path))
+    said = cli("history", "stat", "--store", store)
+    assert said.status == 1
+    assert "ktrial matrix --kernels" in said.messages
+    said = cli("history", "fork", "--metric", "pages", "--store", store)
+    assert said.status == 1
+    assert "metric pages" in said.messages
+    said = cli("history", "fork", "--kernels", "7..5.10", "--store", store)
+    assert said.status == 2
+    said = cli("history", "fork", "--margin", "much", "--store", store)
+    assert said.status == 2
+
+
+def test_ranges_hold_whole_series() -> None:
+    assert Range.of("5.10..6.12").holds("6.12.57+deb13-cloud-amd64")
+    assert not Range.of("5.10..6.12").holds("debian:6.13")
+    assert Range.of("6.1..").holds("7.2.1")
+    assert chosen(["6.1..6.12", "path:vmlinux"], [("debian:6.1", ""), ("path:vmlinux", "7.0")]) == {
+        "debian:6.1",
+        "path:vmlinux",
+    }
+    for text in ("a..b", "7.2..5.10", "9..10"):
+        with pytest.raises(BadKernelRange):
+            Range.of(text)
+
+
+def test_versions_sort_as_kernels_do() -> None:
+    wanted = ["5.10.0-46-cloud-amd64", "6.1.0", "6.9", "6.12-rc3", "6.12", "6.12.5", "mine"]
+    assert sorted(set(wanted), key=version_order) == wanted
+
+
+def test_a_matrix_shows_every_cell_with_its_verdict(tmp_path: Path, cli: CommandLine) -> None:
+    store, page = str(a_store(tmp_path)), tmp_path / "matrix.html"
+    said = cli("matrix", "--study", "quick-0", "--store", store, "--html", str(page))
+    assert said.status == 0
+    printed = said.output
+    assert "+46.32 % ✗" in printed
+    assert "0.00 % ≈" in printed
+    assert "+46.32" in page.read_text()
+    said = cli("matrix", "--study", "quick-0", "--store", store, "--json")
+    assert said.status == 0
+    found = json.loads(said.output)
+    assert [row["workload"] for row in found["rows"]] == list(WORKLOADS)
+    assert found["columns"] == list(FIVE[1:])
+    said = cli("matrix", "--study", "quick-0", "--store", store, "--csv")
+    assert said.status == 0
+    rows = list(csv.DictReader(io.StringIO(said.output)))
+    assert len(rows) == 4 * len(WORKLOADS)
+    assert rows[0]["verdict"] == "worse"
+
+
+def test_a_workloads_metrics_stand_below_its_name_and_zeros_are_left_out() -> None:
+    record = a_record(FIVE[:2], ("fork",))
+    (one,) = record.result.comparisons
+    more = [
+        one.model_copy(update={"metric": metric, "baseline_value": value, "value": value})
+        for metric, value in (("refaults", 7.0), ("evictions", 0.0))
+    ]
+    result = record.result.model_copy(update={"comparisons": (one, *more)})
+    record = record.model_copy(update={"result": result})
+    ((workload, rows),) = matrix(record).by_workload
+    assert (workload, [row.metric for row in rows]) == ("fork", [one.metric, "refaults"])
+    assert [row.metric for row in matrix(record, all_metrics=True).rows] == [
+        one.metric,
+        "refaults",
+        "evictions",
+    ]
+    console = Console(width=100, record=True, file=io.StringIO())
+    print_matrix(matrix(record), console)
+    printed = console.export_text()
+    assert "\nfork " in printed
+    assert "\n  refaults " in printed
+    assert "evictions" not in printed
+    page = matrix_page(matrix(record))
+    assert page.count('scope="rowgroup"') == 1
+    assert "refaults" in page
+
+
+def test_a_matrix_needs_two_kernels(tmp_path: Path, cli: CommandLine) -> None:
+    store = str(a_store(tmp_path, a_record(("debian:6.1",), ("fork",))))
+    said = cli("matrix", "--study", "1", "--store", store)
+    assert said.status == 1
+    assert "one kernel or treatment" in said.messages
+    said = cli("matrix", "--store", store)
+    assert said.status == 2
+    said = cli("matrix", "--study", "1", "--json", "--csv", "--store", store)
+    assert said.status == 2
+
+
+def test_modules_limits_and_sampling_make_another_line(tmp_path: Path) -> None:
+    record = a_record(FIVE, ("fork",))
+    more = {"modules": ("crc32c_intel",), "sample_ns": 10_000_000, "cgroup": CgroupLimits(memory_mib=64)}
+    machine = record.study.machine.model_copy(update=more)
+    other = record.model_copy(update={"study": record.study.model_copy(update={"machine": machine})})
+    lines = of(a_store(tmp_path, record, other), "fork").lines
+    assert [len(line.points) for line in lines] == [5, 5]
+    assert {line.system.settings for line in lines} == {
+        "512 MiB, 1 CPU",
+        "512 MiB, 1 CPU, modules crc32c_intel, sampled every 10 ms, 64 MiB for the programs",
+    }
+
+
+def test_only_what_two_kernels_alone_can_show_is_explained_by_them(tmp_path: Path) -> None:
+    """Of two studies `explain` counts anew, with the defaults: another machine's numbers it cannot tell."""
+    records = [in_plugin_mode(a_record((one,), ("fork",))) for one in FIVE[:2]]
+    (line,) = of(a_store(tmp_path, *records), "fork").lines
+    assert line.changes[0].why == "ktrial explain --workload 'fork' --kernel debian:5.10 --kernel debian:6.1"
+    boot = {"boot": ("mitigations=off",)}
+    others = [
+        one.model_copy(
+            update={
+                "study": one.study.model_copy(update={"machine": one.study.machine.model_copy(update=boot)})
+            }
+        )
+        for one in records
+    ]
+    (line,) = of(a_store(tmp_path / "other", *others), "fork").lines
+    assert line.changes[0].why == ""
+
+
+def test_a_matrix_of_many_metrics_counts_its_verdicts() -> None:
+    record = a_record(FIVE, WORKLOADS)
+    found = matrix(record)
+    assert answer_of(found) == [record.result.answer]
+    long = found.model_copy(update={"answer": "words " * 200})
+    assert answer_of(long)[0] == "debian:6.1: 3 worse, 1 equivalent"
+    assert len(answer_of(long)) == len(FIVE) - 1
+    assert "words" not in matrix_page(long)
+
+
+def test_a_cell_whose_baseline_is_zero_says_what_it_came_to() -> None:
+    record = a_record(FIVE[:2], ("fork",))
+    (one,) = record.result.comparisons
+    risen = one.model_copy(update={"baseline_value": 0.0, "value": 272.0, "ratio": None})
+    record = record.model_copy(update={"result": record.result.model_copy(update={"comparisons": (risen,)})})
+    console = Console(width=100, record=True, file=io.StringIO())
+    print_matrix(matrix(record), console)
+    assert "→ 272 ✗" in console.export_text().replace("\N{NO-BREAK SPACE}", " ")
+    assert "→\N{NO-BREAK SPACE}272 ✗" in matrix_page(matrix(record))

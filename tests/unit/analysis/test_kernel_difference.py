@@ -1,0 +1,291 @@
+"""What differs between two kernels: who they are, patches, compiler, flags, modules; what is not known."""
+
+import hashlib
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.support import kernel_images as make
+from tests.support.kconfig_trees import SLAB, SLUB
+from tests.support.making import a_study
+from typer.testing import CliRunner
+
+from ktrial import kernels
+from ktrial.analysis.kernel_diff import difference_of
+from ktrial.cli.commands.kernel import app
+from ktrial.cli.render.kernel_diff import print_kernel_difference
+from ktrial.errors import KtrialError
+from ktrial.kernels.build.errors import NotASource, SourceUnusable
+from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.kernel_build import Build, Patch
+from ktrial.model.kernel_diff import KernelDifference, Respect
+from ktrial.report import kernel_difference_html
+from ktrial.report.text.kernel_diff import shown
+from ktrial.store import open_store
+
+PATCH = """\
+--- a/mm/slub.c
++++ b/mm/slub.c
+@@ -1 +1 @@
+-old
++new
+--- a/mm/Kconfig
++++ b/mm/Kconfig
+@@ -1 +1 @@
+-old
++new
+"""
+
+
+def a_kernel(directory: Path, name: str, config: str | None = SLUB, **more: object) -> Kernel:
+    home = directory / name.replace("/", "_")
+    home.mkdir(parents=True, exist_ok=True)
+    place = None
+    if config is not None:
+        place = home / "config"
+        place.write_text(config)
+    facts = {
+        "name": name,
+        "release": "6.1.7",
+        "origin": Origin(provider="path", source=name),
+        "digest": hashlib.sha256(f"{name}{config}".encode()).hexdigest(),
+        "config_digest": hashlib.sha256((config or "").encode()).hexdigest() if config else "",
+        "image": home / "vmlinuz",
+        "config": place,
+    }
+    return Kernel.model_validate(facts | more)
+
+
+def built(
+    directory: Path, name: str, text: str = SLUB, /, *, release: str = "6.1.7", **build: object
+) -> Kernel:
+    """As ktrial builds it, of a source that is not there any more."""
+    wanted = Build.model_validate({"source": str(directory / "gone")} | build)
+    origin = Origin(provider="build", source=wanted.source, build=wanted)
+    return a_kernel(directory, name, text, origin=origin, release=release)
+
+
+def a_patch(directory: Path, name: str, text: str = PATCH) -> Patch:
+    (directory / name).write_text(text)
+    return Patch(path=str(directory / name), digest=hashlib.sha256(text.encode()).hexdigest())
+
+
+def text_of(found: KernelDifference, most: int | None = None) -> str:
+    console = Console(width=80, file=io.StringIO())
+    with console.capture() as capture:
+        print_kernel_difference(found, console, most=most)
+    text = capture.get()
+    assert max(map(len, text.splitlines())) <= 80
+    return text
+
+
+def test_the_same_kernel_twice_differs_in_nothing(tmp_path: Path) -> None:
+    kernel = a_kernel(tmp_path, "path:a")
+    found = difference_of(kernel, kernel)
+    assert found.nothing
+    assert found.same_content
+    assert text_of(found).startswith("No difference: ")
+    assert "No difference" in kernel_difference_html(found)
+
+
+def test_each_respect_is_found_and_named(tmp_path: Path) -> None:
+    config = SLAB.replace("gcc 12", "gcc 13") + 'CONFIG_CMDLINE_BOOL=y\nCONFIG_CMDLINE="quiet"\n'
+    one = built(tmp_path, "build:one")
+    patches = [a_patch(tmp_path, "muqss.patch")]
+    other = built(tmp_path, "build:other", config, release="6.2.0", patches=patches, make={"KCFLAGS": "-O3"})
+    found = difference_of(one, other)
+    assert found.respects == (
+        Respect.VERSION,
+        Respect.PATCHES,
+        Respect.OPTIONS,
+        Respect.COMPILER,
+        Respect.FLAGS,
+        Respect.COMMAND_LINE,
+    )
+    text = text_of(found)
+    sentence = "They differ in version, 1 patch, 3 options, compiler, compiler flags and command line."
+    assert sentence in " ".join(text.split())
+    assert "muqss.patch" in text
+    assert "mm/Kconfig, mm/slub.c" in text
+    assert "KCFLAGS=-O3" in text
+    page = kernel_difference_html(found)
+    assert "<script" not in page
+    for part in ("muqss.patch", "mm/slub.c", "SLAB allocator options", "KCFLAGS=-O3", "gcc 13"):
+        assert part in page
+
+
+def test_a_patch_that_is_gone_is_still_named(tmp_path: Path) -> None:
+    patch = a_patch(tmp_path, "p.patch")
+    one, other = built(tmp_path, "build:one"), built(tmp_path, "build:other", patches=[patch])
+    Path(patch.path).unlink()
+    (found,) = difference_of(one, other).patches
+    assert (found.patch, found.in_first, found.files) == (patch, False, ())
+
+
+def test_the_order_of_patches_is_a_difference(tmp_path: Path) -> None:
+    first, second = a_patch(tmp_path, "1.patch"), a_patch(tmp_path, "2.patch", PATCH.replace("new", "newer"))
+    one = built(tmp_path, "build:one", patches=[first, second])
+    other = built(tmp_path, "build:other", patches=[second, first])
+    found = difference_of(one, other)
+    assert found.respects == (Respect.PATCHES,)
+    assert found.reordered_patches
+    assert "the order of patches" in text_of(found)
+
+
+def test_an_unknown_configuration_is_said_and_the_rest_is_shown(tmp_path: Path) -> None:
+    one, other = a_kernel(tmp_path, "path:a", None), a_kernel(tmp_path, "path:b", release="6.2.0")
+    found = difference_of(one, other)
+    assert found.respects == (Respect.VERSION,)
+    assert "options: the configuration of path:a is not known" in found.unknown
+    assert "the configuration of path:a is not known" in text_of(found)
+
+
+def test_a_source_that_is_gone_folds_nothing_and_says_why(tmp_path: Path) -> None:
+    found = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
+    assert not found.folded
+    assert len(found.decided) == 5
+    assert any("which options follow from others" in one for one in found.unknown)
+
+
+def test_modules_that_one_lacks_or_has_built_in(tmp_path: Path) -> None:
+    trees = []
+    for side, names in (("a", ("one", "two")), ("b", ("two", "three"))):
+        (tmp_path / side).mkdir()
+        trees.append(make.module_tree(tmp_path / side, names=names))
+        (trees[-1] / "modules.dep").write_text("".join(f"kernel/{name}.ko:\n" for name in names))
+    (trees[1] / "modules.builtin").write_text("kernel/one.ko\n")
+    one, other = (a_kernel(tmp_path, f"path:{number}", modules=tree) for number, tree in enumerate(trees))
+    found = difference_of(one, other)
+    changes = {each.name: (each.before, each.after) for each in found.modules}
+    assert changes["three"] == ("", "module")
+    assert changes["one"] == ("module", "built in")
+    assert "two" not in changes
+    assert "module in the first, built in in the second" in text_of(found)
+
+
+def test_modules_that_are_not_known_are_no_difference(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    one = a_kernel(tmp_path, "path:a", modules=make.module_tree(tmp_path / "a"))
+    found = difference_of(one, a_kernel(tmp_path, "path:b"))
+    assert found.modules == ()
+    assert "modules: those of path:b are not known" in found.unknown
+
+
+def test_modules_without_depmods_lists_are_not_known(tmp_path: Path) -> None:
+    kernels = []
+    for side in ("a", "b"):
+        (tmp_path / side).mkdir()
+        tree = make.module_tree(tmp_path / side)
+        if side == "a":
+            (tree / "modules.dep").write_text("kernel/one.ko:\n")
+        else:
+            (tree / "modules.builtin").unlink()
+        kernels.append(a_kernel(tmp_path, f"path:{side}", modules=tree))
+    found = difference_of(*kernels)
+    assert found.modules == ()
+    assert "modules: those of path:b are not known" in found.unknown
+
+
+def test_long_lists_are_cut_and_counted(tmp_path: Path) -> None:
+    many = "".join(f"CONFIG_OPTION_{number:03}=y\n" for number in range(200))
+    found = difference_of(a_kernel(tmp_path, "path:a", "CONFIG_A=y\n"), a_kernel(tmp_path, "path:b", many))
+    assert "and 193 more" in text_of(found, 8)
+    assert "OPTION_199" in text_of(found)
+
+
+@pytest.mark.parametrize(("source", "error"), [("/nowhere", NotASource), ("debian:nothing", SourceUnusable)])
+def test_a_source_that_is_none_is_refused(source: str, error: type[KtrialError], tmp_path: Path) -> None:
+    one, other = a_kernel(tmp_path, "path:a"), a_kernel(tmp_path, "path:b", SLAB)
+    with pytest.raises((error, SourceUnusable)):
+        difference_of(one, other, sources=[source])
+
+
+def test_names_and_values_with_markup_do_no_harm(tmp_path: Path) -> None:
+    bad = 'CONFIG_X="<script>alert(1)</script>\x1b[31m"\n#\n# <b>Menu\n#\n'
+    found = difference_of(a_kernel(tmp_path, "path:a"), a_kernel(tmp_path, "path:<b>", bad))
+    page = kernel_difference_html(found)
+    assert "<script>" not in page
+    assert "<b>Menu" not in page
+    assert "\x1b" not in text_of(found) + page
+
+
+def test_a_difference_is_stored_with_its_study_and_comes_back(tmp_path: Path) -> None:
+    found = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
+    with open_store(tmp_path / "x.db") as store:
+        study = store.study(a_study())
+        store.add_kernel_difference(study, found)
+        store.add_kernel_difference(study, found)
+        assert store.kernel_differences(study) == (found,)
+        store.delete(study)
+        assert store.kernel_differences(study) == ()
+
+
+def ran(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["diff", *arguments])
+    assert result.exit_code == 0, result.exception
+    return result.stdout
+
+
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "80")
+    names = []
+    for name, config in (("one", SLUB), ("other", SLAB)):
+        (tmp_path / f"{name}.config").write_text(config)
+        names.append(f"path:{make.vmlinuz(tmp_path, name)}")
+        kernels.add(names[-1], config=tmp_path / f"{name}.config")
+    return names[0], names[1]
+
+
+def test_the_command_prints_text_json_and_a_page(two: tuple[str, str], tmp_path: Path) -> None:
+    assert ran(*two).startswith("They differ in ")
+    data = json.loads(ran(*two, "--json"))
+    assert data["respects"] == ["options"]
+    assert {one["option"] for one in data["options"]} >= {"CONFIG_SLAB", "CONFIG_SLUB"}
+    assert "report: " in ran(*two, "--html", str(tmp_path / "x/page.html"))
+    assert "SLAB allocator options" in (tmp_path / "x/page.html").read_text()
+    assert ran(two[0], two[0]).startswith("No difference")
+
+
+def test_a_page_that_cannot_be_written_is_an_error(two: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(app, ["diff", *two, "--html", str(tmp_path / "file" / "page.html")])
+    assert isinstance(result.exception, KtrialError)
+
+
+def test_what_follows_stands_below_what_it_follows_from(tmp_path: Path) -> None:
+    from tests.support.kconfig_trees import known, some_rules
+
+    from ktrial.kernels.kconfig.implied_options import changed_options
+
+    rules = some_rules(tmp_path / "linux")
+    options = changed_options(known(SLUB, rules), known(SLAB, rules), same_source=True)
+    plain = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
+    found = plain.model_copy(update={"options": options, "folded": True})
+    (group,) = shown(found).groups
+    (line,) = group.lines
+    assert (line.text, line.prompt) == ("SLUB → SLAB", "Choose SLAB allocator")
+    assert line.followers == ("−SLUB_CPU_PARTIAL", "−SLUB_DEBUG", "−STACKDEPOT")
+
+
+def test_a_child_that_was_set_against_its_default_stands_unfolded(tmp_path: Path) -> None:
+    from tests.support.kconfig_trees import known, some_rules
+
+    from ktrial.kernels.kconfig.implied_options import changed_options
+
+    rules = some_rules(tmp_path / "linux")
+    debugged = SLAB.replace("# CONFIG_DEBUG_SLAB is not set", "CONFIG_DEBUG_SLAB=y")
+    options = changed_options(known(SLUB, rules), known(debugged, rules), same_source=True)
+    plain = difference_of(built(tmp_path, "build:one"), built(tmp_path, "build:other", SLAB))
+    found = plain.model_copy(update={"options": options, "folded": True})
+    change = shown(found)
+    assert "1 option (and 1 set against its default)" in change.sentence.replace("\u00a0", " ")
+    (group,) = change.groups
+    assert [(line.text, line.prompt) for line in group.lines] == [
+        ("SLUB → SLAB", "Choose SLAB allocator"),
+        ("+DEBUG_SLAB", "Debug slab memory allocations (set against its default, beside SLAB)"),
+    ]
+    assert "+DEBUG_SLAB" not in group.lines[0].followers

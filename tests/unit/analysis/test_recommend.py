@@ -1,0 +1,91 @@
+"""`ktrial recommend` and `ktrial sanity`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.report_records import FIVE, a_record
+from tests.support.stored_results import WORKLOADS, a_store
+
+from ktrial.analysis.history.errors import NothingToRecommend
+from ktrial.analysis.recommend import recommend
+from ktrial.model.workload import Direction
+from ktrial.stats.minimax_regret import dominates, regrets
+from ktrial.store import open_store
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "own" / "ktrial.db"))
+    return CommandLine(monkeypatch, capsys)
+
+
+def test_regret_is_against_the_best_in_either_direction() -> None:
+    values = {"a": {0: 100.0, 1: 100.0}, "b": {0: 110.0, 1: 112.0}}
+    centres = {"a": 100.0, "b": 111.0}
+    lower = regrets(values, centres, Direction.LOWER)
+    assert (lower["a"].ratio, lower["b"].ratio) == (1.0, 1.11)
+    assert (lower["b"].low, lower["b"].high) == (1.10, 1.12)
+    higher = regrets(values, centres, Direction.HIGHER)
+    assert higher["b"].ratio == 1.0
+    assert higher["a"].ratio == pytest.approx(1.11)
+
+
+def test_one_dominates_where_it_is_nowhere_worse() -> None:
+    both = {"x": Direction.LOWER, "y": Direction.LOWER}
+    good, bad = {"x": {0: 100.0}, "y": {0: 50.0}}, {"x": {0: 120.0}, "y": {0: 50.2}}
+    assert dominates(good, bad, both, 0.01)
+    assert not dominates(bad, good, both, 0.01)
+    assert not dominates(good, {"x": {0: 120.0}, "y": {0: 40.0}}, both, 0.01)
+    assert not dominates(good, {"x": {0: 100.5}, "y": {0: 50.2}}, both, 0.01)
+
+
+def test_the_kernel_with_the_smallest_worst_regret_is_recommended(tmp_path: Path) -> None:
+    with open_store(str(a_store(tmp_path))) as store:
+        found = recommend(store, ("fork", "pipe"))
+        assert found.candidates[0].version == "debian:5.10"
+        assert found.best == ("debian:5.10",)
+        # 6.1 and 6.12 cost more than 5.10 in both; 6.18 and 7.2 are the best in pipe.
+        assert set(found.avoid) == {"debian:6.1", "debian:6.12", "debian:7.2"}
+        alone = recommend(store, ("pipe",))
+        assert alone.best[0] == "debian:6.18"
+
+
+def test_kernels_that_lack_a_workload_are_not_judged(tmp_path: Path) -> None:
+    records = a_record(FIVE[:3], WORKLOADS), a_record(FIVE[2:], ("fork",))
+    with open_store(str(a_store(tmp_path, *records))) as store:
+        found = recommend(store, ("fork", "pipe"))
+        assert {one.version for one in found.candidates} == set(FIVE[:3])
+        assert found.incomplete == {"debian:6.18": ("pipe",), "debian:7.2": ("pipe",)}
+        with pytest.raises(NothingToRecommend):
+            recommend(store, ("fork", "tcp"))
+
+
+def test_of_a_set_only_what_was_measured_counts(tmp_path: Path, cli: CommandLine) -> None:
+    store = a_store(tmp_path)
+    said = cli("recommend", "--workloads", "quick", "--store", store)
+    assert said.status == 0
+    assert "not measured, and left out: syscall" in said.output
+    assert cli("recommend", "--workloads", "quick,syscall", "--store", store).status == 1, "it was named"
+    assert cli("recommend", "--workloads", "disk", "--store", store).status == 1
+
+
+def test_recommend_prints_the_table(tmp_path: Path, cli: CommandLine) -> None:
+    store = a_store(tmp_path)
+    said = cli("recommend", "--workloads", "fork,pipe", "--store", store)
+    assert said.status == 0
+    assert "worst" in said.output
+    assert "debian:5.10 serves these workloads best" in said.output
+    found = json.loads(cli("recommend", "--workloads", "fork,pipe", "--store", store, "--json").output)
+    assert found["best"] == ["debian:5.10"]
+    assert cli("recommend", "--workloads", "stat", "--store", store).status == 1
+
+
+def test_sanity_is_a_check_of_two_kernels(monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> None:
+    asked: dict[str, object] = {}
+    monkeypatch.setattr("ktrial.cli.commands.check.check", lambda **given: asked.update(given))
+    assert cli("sanity", "6.1", "path:vmlinux", "--max", "+2%").status == 0
+    assert (asked["against"], asked["kernel"], asked["maximum"]) == ("debian:6.1", "path:vmlinux", ["+2%"])
+    assert "fork" in str(asked["workload"])
+    assert cli("sanity", "6.1").status == 2

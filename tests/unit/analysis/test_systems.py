@@ -1,0 +1,119 @@
+"""`ktrial systems`: machine by machine, with the interaction of machine and version tested."""
+
+import re
+from pathlib import Path
+
+import html5lib
+import numpy as np
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.report_records import FIVE, a_record
+from tests.support.stored_results import a_store
+from tests.unit.analysis.test_history import timed, with_qemu
+
+from ktrial.analysis.history.series import measured
+from ktrial.analysis.machine_agreement import across
+from ktrial.model.machine_agreement import Across, Agreement
+from ktrial.model.study_record import StudyRecord
+from ktrial.report.site.page_cache import PageCache
+from ktrial.report.site.site import build
+from ktrial.stats.machine_interaction import exact_agreement, interaction_p
+from ktrial.store import open_store
+
+OLD, NEW = "debian:6.1", "debian:6.12"
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "own" / "ktrial.db"))
+    return CommandLine(monkeypatch, capsys)
+
+
+def on(cpu: str, factor: float, seed: int, spread: float = 0.01) -> StudyRecord:
+    record = timed(a_record((OLD, NEW), ("fork",), perturbations=12), spread, {NEW: factor}, seed)
+    return with_qemu(record, "", cpu_model=cpu)
+
+
+def rows_of(directory: Path, *records: StudyRecord) -> tuple[Across, ...]:
+    with open_store(str(a_store(directory, *records))) as store:
+        return across(measured(store), ["fork"], OLD, NEW, 0.03)
+
+
+def test_a_change_of_41_and_28_percent_depends_on_the_machine(tmp_path: Path) -> None:
+    (row,) = rows_of(tmp_path, on("Xeon", 1.41, 1), on("EPYC", 1.28, 2))
+    assert row.agreement is Agreement.DIFFERS
+    assert row.p is not None
+    assert row.p < 1e-3
+    ratios = sorted(one.ratio for one in row.systems)
+    assert ratios == pytest.approx([1.28, 1.41], rel=0.02)
+    assert {one.system.cpu_model for one in row.systems} == {"Xeon", "EPYC"}
+
+
+def test_the_same_change_is_general(tmp_path: Path) -> None:
+    (row,) = rows_of(tmp_path, on("Xeon", 1.41, 3, 0.003), on("EPYC", 1.41, 4, 0.003))
+    assert row.agreement is Agreement.SAME
+
+
+def test_what_is_not_significant_is_not_yet_the_same(tmp_path: Path) -> None:
+    (row,) = rows_of(tmp_path, on("Xeon", 1.41, 3, 0.05), on("EPYC", 1.41, 4, 0.05))
+    assert row.agreement is Agreement.UNDECIDED
+
+
+def test_noise_alone_seldom_looks_like_an_interaction() -> None:
+    rng = np.random.default_rng(1)
+    p = [interaction_p(rng.normal(0, 0.02, (2, 8)).tolist()) for _ in range(1000)]
+    assert np.mean([one is not None and one <= 0.05 for one in p]) == pytest.approx(0.05, abs=0.02)
+    assert interaction_p([[0.1, 0.2], [0.1, 0.2]]) is None
+    assert interaction_p([[0.1, 0.1, 0.1], [0.1, 0.2, 0.3]]) is None
+
+
+def test_exact_machines_are_judged_by_margin_and_spread(tmp_path: Path) -> None:
+    assert exact_agreement([(1.10, 1.101), (1.105, 1.106)], 0.01) is Agreement.SAME
+    assert exact_agreement([(1.10, 1.11), (1.20, 1.21)], 0.01) is Agreement.DIFFERS
+    assert exact_agreement([(1.10, 1.13), (1.12, 1.15)], 0.01) is Agreement.UNDECIDED
+    (row,) = rows_of(
+        tmp_path, a_record((OLD, NEW), ("fork",)), with_qemu(a_record((OLD, NEW), ("fork",)), "10")
+    )
+    assert (row.agreement, row.p) == (Agreement.SAME, None)
+
+
+def test_other_kernels_of_one_name_are_told(tmp_path: Path) -> None:
+    moved = a_record((OLD, NEW), ("fork",))
+    trials = tuple(
+        one.model_copy(
+            update={"provenance": one.provenance.model_copy(update={"kernel_digest": "f" * 64, "qemu": "10"})}
+        )
+        for one in moved.trials
+    )
+    (row,) = rows_of(tmp_path, a_record((OLD, NEW), ("fork",)), moved.model_copy(update={"trials": trials}))
+    assert row.agreement is Agreement.UNDECIDED
+    assert "another kernel on each machine" in row.reason
+
+
+def test_the_site_shows_each_machine_and_averages_nothing(tmp_path: Path) -> None:
+    with open_store(str(a_store(tmp_path, on("Xeon", 1.41, 1), on("EPYC", 1.28, 2)))) as store:
+        build(store, tmp_path / "site", cache=PageCache(tmp_path / "cache"))
+    page = (tmp_path / "site/index.html").read_text(encoding="utf-8")
+    parser = html5lib.HTMLParser()
+    parser.parse(page)
+    assert parser.errors == []
+    assert 'id="machines"' in page
+    assert "it depends on the machine" in page
+    for cpu, change in (("Xeon", r"\+4[0-2]\."), ("EPYC", r"\+2[6-9]\.")):
+        assert cpu in page
+        assert re.search(change, page)
+
+
+def test_one_machine_has_nothing_to_compare_with(tmp_path: Path) -> None:
+    with open_store(str(a_store(tmp_path, on("Xeon", 1.41, 1)))) as store:
+        build(store, tmp_path / "site", cache=PageCache(tmp_path / "cache"))
+    assert 'id="machines"' not in (tmp_path / "site/index.html").read_text(encoding="utf-8")
+
+
+def test_systems_prints_each_machine(tmp_path: Path, cli: CommandLine) -> None:
+    store = a_store(tmp_path, on("Xeon", 1.41, 1), on("EPYC", 1.28, 2))
+    said = cli("systems", OLD, NEW, "--store", store)
+    assert said.status == 0
+    assert "it depends on the machine" in said.output
+    assert "Xeon" in said.output
+    assert cli("systems", OLD, FIVE[0], "--store", store).status == 1

@@ -1,0 +1,116 @@
+"""Which options go together, from what Kconfig says of them."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ktrial.bisect.option_groups import Grouped, differing, grouped
+from ktrial.model.kconfig import MenuOption, Menus
+
+
+def _option(depends: str = "", selected_by: tuple[str, ...] = (), choice: tuple[str, ...] = ()) -> MenuOption:
+    return MenuOption(kind="bool", prompt="?", depends=depends, selected_by=selected_by, choice=choice)
+
+
+def _menus(**options: MenuOption) -> Menus:
+    return Menus(options={f"CONFIG_{name}": option for name, option in options.items()})
+
+
+def _on(*names: str) -> dict[str, str]:
+    return {f"CONFIG_{name}": "y" for name in names}
+
+
+def _names(found: Grouped) -> list[set[str]]:
+    return [{name.removeprefix("CONFIG_") for name in group} for group in found.groups]
+
+
+def _required(found: Grouped, name: str) -> set[str]:
+    """What is set with an option, itself left out."""
+    (item,) = [at for at, group in enumerate(_names(found)) if name in group]
+    names = [one for at in found.items.closed({item}) for one in _names(found)[at]]
+    return set(names) - {name}
+
+
+def test_what_differs_is_what_has_another_value() -> None:
+    before = {"CONFIG_A": "y", "CONFIG_HZ": "250", "CONFIG_SAME": "y"}
+    after = {"CONFIG_HZ": "1000", "CONFIG_B": "m", "CONFIG_SAME": "y"}
+    assert differing(before, after) == ("CONFIG_A", "CONFIG_B", "CONFIG_HZ")
+
+
+def test_options_that_have_nothing_to_do_with_each_other_are_groups() -> None:
+    found = grouped({}, _on("A", "B"), _menus(A=_option(), B=_option()))
+    assert _names(found) == [{"A"}, {"B"}]
+    assert not _required(found, "A")
+
+
+def test_an_option_requires_what_it_depends_on() -> None:
+    menus = _menus(NET=_option(), XFRM=_option("NET && EXPERT"), AAA=_option("XFRM"))
+    found = grouped({}, _on("NET", "XFRM", "AAA"), menus)
+    assert _names(found) == [{"NET"}, {"XFRM"}, {"AAA"}]
+    assert _required(found, "AAA") == {"NET", "XFRM"}
+    assert _required(found, "NET") == set()
+
+
+def test_what_goes_away_takes_with_it_what_depends_on_it() -> None:
+    found = grouped(_on("NET", "XFRM"), {}, _menus(NET=_option(), XFRM=_option("NET")))
+    assert _required(found, "NET") == {"XFRM"}
+    assert _required(found, "XFRM") == set()
+
+
+def test_who_selects_an_option_brings_it() -> None:
+    menus = _menus(CRC=_option(selected_by=("XFS if BLOCK",)), XFS=_option())
+    assert _required(grouped({}, _on("CRC", "XFS"), menus), "XFS") == {"CRC"}
+    assert _required(grouped(_on("CRC", "XFS"), {}, menus), "CRC") == {"XFS"}
+
+
+def test_a_choice_is_one_group() -> None:
+    both = ("CONFIG_SLAB", "CONFIG_SLUB")
+    menus = _menus(SLAB=_option(choice=both), SLUB=_option(choice=both), SLUB_STATS=_option("SLUB"))
+    found = grouped(_on("SLUB", "SLUB_STATS"), _on("SLAB"), menus)
+    assert {"SLAB", "SLUB"} in _names(found)
+    assert _required(found, "SLAB") == {"SLUB", "SLUB_STATS"}
+
+
+def test_a_choice_that_appears_goes_with_what_makes_it_appear() -> None:
+    """ROMFS_FS brings a choice of which one option is on, whether it is set or not."""
+    both = ("CONFIG_ROMFS_BLOCK", "CONFIG_ROMFS_MTD")
+    menus = _menus(ROMFS=_option(), ROMFS_BLOCK=_option("ROMFS", choice=both))
+    assert _names(grouped({}, _on("ROMFS", "ROMFS_BLOCK"), menus)) == [{"ROMFS", "ROMFS_BLOCK"}]
+    assert _names(grouped(_on("ROMFS", "ROMFS_BLOCK"), {}, menus)) == [{"ROMFS", "ROMFS_BLOCK"}]
+
+
+def test_options_that_require_each_other_are_one_group() -> None:
+    menus = _menus(A=_option("!B"), B=_option("!A"))
+    found = grouped(_on("A"), _on("B"), menus)
+    assert _names(found) in ([{"A"}, {"B"}], [{"B"}, {"A"}], [{"A", "B"}])
+    menus = _menus(A=_option("B"), B=_option(selected_by=("A",), depends="A"))
+    assert _names(grouped({}, _on("A", "B"), menus)) == [{"A", "B"}]
+
+
+def test_what_nobody_is_asked_for_follows() -> None:
+    menus = Menus(options={"CONFIG_A": _option(), "CONFIG_HAVE_A": MenuOption(kind="bool")})
+    found = grouped({}, _on("A", "HAVE_A"), menus)
+    assert _names(found) == [{"A"}]
+    assert found.followers == ("CONFIG_HAVE_A",)
+
+
+def test_without_menus_every_option_stands_for_itself() -> None:
+    found = grouped({}, _on("A", "B"), Menus(problem="no"))
+    assert _names(found) == [{"A"}, {"B"}]
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_every_prefix_holds_what_its_options_depend_on(data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 30))
+    names = [f"O{at}" for at in range(count)]
+    options = {}
+    for at, name in enumerate(names):
+        on = data.draw(st.lists(st.sampled_from(names[:at]), max_size=3)) if at else []
+        options[name] = _option(" && ".join(on))
+    found = grouped({}, _on(*names), _menus(**options))
+    seen: set[str] = set()
+    for group in _names(found):
+        seen |= group
+        for name in group:
+            assert set(options[name].depends.split(" && ")) - {""} <= seen
+    assert seen == set(names)

@@ -1,0 +1,162 @@
+"""The commands analyze and plan: what they print, and what they say about mistakes."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.places import FOREIGN as REPORTS
+from tests.support.places import PAPERS
+
+from ktrial.model.calibration import Calibration, MetricCalibration
+
+KNOBS = str(PAPERS / "knobs_aio_stress.csv")
+INDEX = str(PAPERS / "slab_muqss_unixbench_index.csv")
+
+
+@pytest.fixture
+def ktrial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> CommandLine:
+    monkeypatch.setenv("COLUMNS", "110")
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
+    return CommandLine(monkeypatch, capsys)
+
+
+def words(text: str) -> str:
+    return " ".join(text.replace("\u00a0", " ").split())
+
+
+def test_analyze_prints_groups_tests_verdicts_audit_and_answer(ktrial: CommandLine) -> None:
+    ran = ktrial("analyze", INDEX, "--baseline", "control", "--confidence", "99%")
+    assert ran.status == 0
+    said = words(ran.output)
+    assert "control 3 1567.37 10.0321 1509.88 … 1624.85 4.09851 … 200.517" in said
+    assert "one-way ANOVA: F(1, 4) = 5677.4, p = 1.9e-07; SS 307904.1067 between, 216.9333 within" in said
+    assert "experimental +28.91 % +24.78 … +33.17 453.067 (405.205 … 500.928) 5.7e-05 ✓ better" in said
+    assert "! copied-values: slab_muqss_unixbench_index.csv: control, run 2 repeats" in said
+    assert said.endswith("The audit found what no test can mend: copied-values.")
+
+
+def test_a_run_count_that_was_computed_is_marked(ktrial: CommandLine) -> None:
+    assert "40 ~4 386.2" in words(ktrial("analyze", KNOBS).output)
+
+
+def test_analyze_prints_json_and_nothing_else(ktrial: CommandLine) -> None:
+    found = json.loads(ktrial("analyze", KNOBS, "--json", "--margin", "5%").output)
+    assert found["margin"] == 0.05
+    assert found["families"][0]["name"] == "vm.swappiness"
+    assert {finding["kind"] for finding in found["findings"]} >= {"repeats-disagree", "order-confounded"}
+
+
+def test_an_infinite_f_is_still_json(ktrial: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "flat.csv"
+    path.write_text("level,mean,sd,n\na,1,0.000001,3\nb,2,0.000001,3\nc,2,0,3\n")
+    assert json.loads(ktrial("analyze", str(path), "--json").output)["families"]
+
+
+def test_a_file_s_group_is_named_on_the_command_line(ktrial: CommandLine) -> None:
+    control, muqss = (REPORTS / f"unixbench_{kind}.txt" for kind in ("control", "experimental"))
+    said = words(ktrial("analyze", f"cfs={control}", f"muqss={muqss}").output)
+    assert "against cfs" in said
+    assert (
+        "UnixBench score of muqss unixbench_experimental, recomputed from its twelve results: 2023.641"
+        in said
+    )
+
+
+def test_a_file_with_an_equals_sign_in_its_name_is_a_file(ktrial: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "level=6.csv"
+    path.write_text("level,value\na,1\n")
+    assert ktrial("analyze", str(path)).status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nothing.csv",), "nothing.csv cannot be read: No such file or directory."),
+        ((KNOBS, "--baseline", "70"), "There is no group 70"),
+        ((KNOBS, "--group-by", "levl"), "has no column levl (did you mean level?)"),
+        ((KNOBS, "--margin", "much"), "--margin is 'much': not a percentage."),
+        ((KNOBS, "--margin", "200%"), "it has to lie between"),
+        ((KNOBS, "--confidence", "5%"), "it has to lie between 50 % and 99.99 %"),
+        ((KNOBS, "--better", "faster"), "faster"),
+    ],
+)
+def test_mistakes_are_one_message_and_exit_2(
+    ktrial: CommandLine, arguments: tuple[str, ...], message: str
+) -> None:
+    ran = ktrial("analyze", *arguments)
+    assert ran.status == 2
+    assert message in ran.messages
+
+
+def test_names_from_a_file_cannot_move_the_cursor(ktrial: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("level,value\n\x1b[2Jevil\u202e,1\nb,2\nb,3\n")
+    printed = ktrial("analyze", str(path)).output
+    assert "evil" in printed
+    assert not {"\x1b", "\u202e"} & set(printed)
+
+
+def test_plan_says_blocks_and_hours(ktrial: CommandLine) -> None:
+    said = words(ktrial("plan", "--effect", "1%", "--sd", "1%", "--block-time", "10min").output)
+    assert "To find a change of 1 % in 95 % of studies: up to 40 blocks (6 h 40 min), on average 20" in said
+    assert "To show that there is no change in 95 % of studies: up to 60 blocks (10 h 0 min)" in said
+
+
+def test_plan_gives_json(ktrial: CommandLine) -> None:
+    found = json.loads(ktrial("plan", "--effect", "2%", "--sd", "1%", "--json").output)
+    assert found["find_the_effect"]["blocks"] == 15
+    assert found["find_the_effect"]["right"] >= 0.95
+
+
+def test_plan_says_when_nothing_helps(ktrial: CommandLine) -> None:
+    said = words(ktrial("plan", "--effect", "0.1%", "--sd", "20%").output)
+    assert "more than 3840 blocks are needed: make the trials steadier first" in said
+
+
+def test_plan_reads_a_calibration_and_a_a_blocks(ktrial: CommandLine, tmp_path: Path) -> None:
+    one = MetricCalibration(
+        workload="fork",
+        metric="wall",
+        blocks=20,
+        ratio_spread=0.01414,
+        false_alarms=0.03,
+        smallest_effect=0.01,
+        suggested_blocks=40,
+    )
+    stored = tmp_path / "calibration.json"
+    stored.write_text(Calibration(machine="host", margin=0.01, metrics=(one,)).model_dump_json())
+    assert "scatters by 1.41 %" in words(ktrial("plan", "--from-calibration", str(stored)).output)
+    rows = [
+        f"{block},{arm},{100 + (7 * block + 3 * at) % 5}"
+        for block in range(20)
+        for at, arm in enumerate("AB")
+    ]
+    blocks = tmp_path / "aa.csv"
+    blocks.write_text("\n".join(["block,arm,time_ms", *rows]) + "\n")
+    assert "To find a change of 1 %" in words(ktrial("plan", "--from-calibration", str(blocks)).output)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "one of --sd and --from-calibration has to say"),
+        (("--sd", "1%", "--from-calibration", KNOBS), "one of --sd and --from-calibration has to say"),
+        (("--from-calibration", KNOBS), "A/A blocks need a column block"),
+        (("--sd", "1%", "--effect", "0"), "a change of 0 cannot be found"),
+        (("--sd", "1%", "--block-time", "long"), "--block-time is 'long': not a time."),
+        (("--sd", "-1%"), "it has to lie between"),
+    ],
+)
+def test_mistakes_in_plans(ktrial: CommandLine, arguments: tuple[str, ...], message: str) -> None:
+    ran = ktrial("plan", *arguments)
+    assert ran.status == 2
+    assert message in ran.messages
+
+
+def test_a_machine_that_was_not_calibrated_is_told(ktrial: CommandLine) -> None:
+    ran = ktrial("plan", "--from-calibration", "exact")
+    assert ran.status != 0
+    assert "has not been calibrated" in ran.messages

@@ -1,0 +1,337 @@
+"""`check` and `baseline` from the command line: what they print, and what they end with."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.scripted import Answer, ScriptedMachine, a_kernel, ends, sources
+from tests.support.source_trees import a_source_tree
+
+from ktrial.errors import KtrialError
+from ktrial.experiment.observer import Observer
+from ktrial.experiment.single_kernel import Runs
+from ktrial.kernels import Progress
+from ktrial.kernels.build import Wanted, name_of
+from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, OptionNotTaken
+from ktrial.kernels.errors import CacheFull, FetchFailed, ImageTruncated, KernelError, NotAKernel
+from ktrial.machines.errors import QemuUnusable
+from ktrial.model.base import digest
+from ktrial.model.boot import Boot
+from ktrial.model.kernel import Kernel
+from ktrial.model.trial import Outcome
+from ktrial.store import Store
+from ktrial.target import Run, StepResult
+
+GOOD, SLOW = "debian:6.1", "debian:6.12"
+FORK = ("--workload", "fork")
+SLOW_FORK = ("check", "--kernel", SLOW, "--against", GOOD, *FORK)
+
+
+class Here:
+    """The command line, with a machine and kernels that a test chooses."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
+        self.run = CommandLine(patch, captured)
+        self._patch = patch
+        self.machine()
+
+    def machine(self, answer: Answer | None = None, missing: dict[str, KernelError] | None = None) -> None:
+        machine = ScriptedMachine(answer or numbers)
+
+        def runs(store: Store, observer: Observer, jobs: int | None) -> Runs:
+            return Runs(store, observer, jobs, machine, sources(missing=missing))
+
+        self._patch.setattr("ktrial.cli.options.measurement.runs", runs)
+
+    def builds(self, outcome: KtrialError | str) -> None:
+        """What comes of building: an error, or the content of a kernel."""
+
+        def add(wanted: Wanted, progress: Progress) -> Kernel:
+            progress("building: 50 files")
+            if isinstance(outcome, KtrialError):
+                raise outcome
+            return a_kernel(name_of(wanted.source), digest=digest(outcome))
+
+        self._patch.setattr("ktrial.kernels.build.add", add)
+
+
+def numbers(boot: Boot, run: Run) -> StepResult:
+    slow = boot.kernel.name.startswith(SLOW) or boot.kernel.digest == digest("slow")
+    return StepResult(step=0, do="run", exit=0, stdout="1100" if slow else "1000")
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Here:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+    return Here(monkeypatch, capsys)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return a_source_tree(tmp_path / "linux")
+
+
+def test_a_kernel_beyond_the_limit_ends_with_1_and_says_by_how_much(here: Here) -> None:
+    said = here.run(*SLOW_FORK, "--max", "+1%")
+    assert said.status == 1
+    (row,) = [line for line in said.output.splitlines() if line.startswith("fork")]
+    assert row.split() == [
+        "fork",
+        "1,000",
+        "1,100",
+        "+10.00",
+        "%",
+        "+10.00",
+        "…",
+        "+10.00",
+        "+1",
+        "%",
+        "✗",
+        "beyond",
+    ]
+    assert "Beyond the limit: fork +10.00 %; 1 of 1 metric" in said.output
+
+
+@pytest.mark.parametrize(
+    "limits", [("--max", "+12%"), ("--max", "0.12"), ("--max", "1%", "--max", "fork=+12%")]
+)
+def test_a_kernel_within_the_limit_ends_with_0(limits: tuple[str, ...], here: Here) -> None:
+    said = here.run(*SLOW_FORK, *limits)
+    assert (said.status, "Within the limit" in said.output) == (0, True)
+
+
+def test_a_faster_kernel_is_within_any_limit(here: Here) -> None:
+    assert here.run("check", "--kernel", GOOD, "--against", SLOW, *FORK).status == 0
+
+
+def test_a_change_inside_the_spread_is_undecided_and_ends_with_125(here: Here) -> None:
+    def wide(boot: Boot, run: Run) -> StepResult:
+        number = int(run.argv[1])
+        moved = 40 * (2 - number if boot.kernel.name.startswith(SLOW) else number)
+        return StepResult(step=0, do="run", exit=0, stdout=str(1000 + moved))
+
+    here.machine(wide)
+    said = here.run(*SLOW_FORK)
+    assert (said.status, "Undecided: fork" in said.output) == (125, True)
+
+
+def test_what_perturbations_move_alike_in_both_kernels_is_no_spread(here: Here) -> None:
+    def wide(boot: Boot, run: Run) -> StepResult:
+        return StepResult(step=0, do="run", exit=0, stdout=str(1000 + 40 * int(run.argv[1])))
+
+    here.machine(wide)
+    said = here.run(*SLOW_FORK)
+    assert (said.status, "Within the limit" in said.output) == (0, True)
+
+
+BUILD = {"name": "x", "directory": "/x", "log": "/x.log"}
+OPTION = {"option": "CONFIG_X", "wanted": "y", "problem": "it became n", "advice": ""}
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (BuildFailed(**BUILD, problem="a.c:1: error: oh"), 125),
+        (OptionNotTaken(name="x", directory="/x", **OPTION), 125),
+        (BuildToolsMissing(name="x", directory="/x", tools="flex", packages="flex"), 128),
+        (CacheFull(name="x", directory="/x", needed="1 GB", free="0 B"), 128),
+    ],
+)
+def test_a_build_that_fails_is_skipped_and_what_the_host_lacks_stops_a_bisection(
+    error: KtrialError, status: int, here: Here, source: Path
+) -> None:
+    here.builds(error)
+    said = here.run("check", "--source", source, "--against", GOOD, *FORK)
+    assert said.status == status
+    assert error.message in said.messages
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (NotAKernel(name="x", path="/x", found="text"), 125),
+        (ImageTruncated(name="x", path="/x", present=1, promised=2), 125),
+        (FetchFailed(name="x", distribution="Debian", problem="no network"), 128),
+        (QemuUnusable(machine="exact", program="qemu", problem="crashes"), 128),
+    ],
+)
+def test_a_kernel_that_cannot_be_had_is_skipped_only_where_that_is_its_own_fault(
+    error: KernelError, status: int, here: Here
+) -> None:
+    here.machine(missing={f"{SLOW}:cloud": error})
+    assert here.run(*SLOW_FORK).status == status
+
+
+def test_a_baseline_that_cannot_be_had_is_never_the_tested_kernels_fault(here: Here) -> None:
+    here.machine(missing={f"{GOOD}:cloud": NotAKernel(name="x", path="/x", found="text")})
+    assert here.run(*SLOW_FORK).status == 128
+
+
+@pytest.mark.parametrize("broken", [GOOD, SLOW])
+def test_a_kernel_that_panics_is_skipped_and_a_baseline_that_does_is_not(broken: str, here: Here) -> None:
+    def panics(boot: Boot, run: Run) -> StepResult:
+        if boot.kernel.name == f"{broken}:cloud":
+            raise ends(Outcome.PANICKED, "Fatal exception", "[1.0] not syncing")
+        return numbers(boot, run)
+
+    here.machine(panics)
+    said = here.run(*SLOW_FORK)
+    if broken == SLOW:
+        assert (said.status, "not syncing" in said.output) == (125, True)
+    else:
+        assert (said.status, "could not be measured" in said.messages) == (128, True)
+
+
+MISTAKES = (
+    ("check", "--kernel", SLOW, *FORK),
+    ("check", "--against", GOOD, *FORK),
+    ("check", "--kernel", SLOW, "--source", ".", "--against", GOOD, *FORK),
+    ("check", "--kernel", SLOW, "--against", GOOD),
+    ("check", "--kernel", SLOW, "--against", GOOD, "--workload", "frok"),
+    ("check", "--kernel", SLOW, "--against", "nobody", *FORK),
+    ("check", "--kernel", "dbian:6.1", "--against", GOOD, *FORK),
+    ("check", "--kernel", SLOW, "--against", GOOD, *FORK, "--max", "much"),
+    ("check", "--kernel", SLOW, "--against", GOOD, *FORK, "--max", "pipe=1%"),
+    ("check", "--kernel", SLOW, "--against", GOOD, *FORK, "--option", "SMP=y"),
+    ("check", "--kernel", SLOW, "--against", GOOD, *FORK, "--memory", "1X"),
+    ("check", "--source", "nowhere", "--against", GOOD, *FORK),
+    ("check", "--source", "--against", GOOD, *FORK, "--option", "SMP"),
+    ("check", "--no-such-option"),
+)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda words: " ".join(words[1:]))
+def test_a_mistake_ends_with_2(mistake: tuple[str, ...], here: Here) -> None:
+    said = here.run(*mistake)
+    assert (said.status, "error:" in said.messages) == (2, True)
+
+
+@pytest.mark.parametrize("mistake", [MISTAKES[4], MISTAKES[-1]], ids=lambda words: words[-1])
+def test_a_mistake_in_a_tree_that_is_being_bisected_stops_the_bisection(
+    mistake: tuple[str, ...], here: Here, tmp_path: Path
+) -> None:
+    """git would take 2 for a bad commit, and name one that is innocent."""
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    (tmp_path / ".git" / "BISECT_START").write_text("master\n")
+    assert here.run(*mistake).status == 128
+
+
+def test_a_bug_of_ktrials_own_is_no_verdict(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("ktrial.cli.options.measurement.limits", broken)
+    assert here.run(*SLOW_FORK).status == 128
+
+
+def test_a_ktrial_that_cannot_even_start_is_no_verdict(
+    here: Here, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "ktrial.cli.app", None)
+    assert here.run(*SLOW_FORK).status == 128
+    assert here.run("list").status == 70
+
+
+def test_source_alone_means_the_tree_that_ktrial_stands_in(
+    here: Here, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.builds("slow")
+    monkeypatch.chdir(source)
+    said = here.run("check", "--source", "--against", GOOD, *FORK)
+    assert said.status == 1
+    assert f"source:{source}" in said.output
+    assert f"source:{source}: building: 50 files" in said.messages
+
+
+def test_a_bisection_over_builds_finds_its_way_by_the_exit_codes(here: Here, source: Path) -> None:
+    """What git would do: good, skipped and bad commits, told by nothing but the exit codes."""
+    here.builds("good")
+    assert here.run("baseline", "save", "good", "--source", source, *FORK).status == 0
+    found = []
+    for outcome in ("good", BuildFailed(**BUILD, problem="oh"), "also good", "slow"):
+        here.builds(outcome)
+        found.append(here.run("check", "--source", source, "--against", "good").status)
+    assert found == [0, 125, 0, 1]
+
+
+def test_the_result_as_json_has_the_numbers_and_the_decision(here: Here) -> None:
+    said = here.run(*SLOW_FORK, "--json")
+    data = json.loads(said.output)
+    (row,) = data["rows"]
+    assert (said.status, data["decision"], data["baseline"]) == (1, "beyond", f"{GOOD}:cloud")
+    assert (row["workload"], row["ratio"], row["limit"], row["decision"]) == ("fork", 1.1, 0.01, "beyond")
+
+
+def test_the_summary_is_appended_to_what_other_steps_wrote(here: Here, tmp_path: Path) -> None:
+    path = tmp_path / "summary.md"
+    path.write_text("### Another step\n")
+    here.run(*SLOW_FORK, "--summary", path)
+    text = path.read_text()
+    assert text.startswith("### Another step\n### ktrial check: ✗ beyond\n")
+    assert "| `fork` | ✗ beyond | 1,000 | 1,100 | +10.00 % | +10.00 … +10.00 | +1 % |" in text.replace(
+        "\xa0", " "
+    )
+
+
+def test_a_summary_that_cannot_be_written_is_no_verdict(here: Here, tmp_path: Path) -> None:
+    assert here.run(*SLOW_FORK, "--summary", tmp_path / "no" / "such.md").status == 128
+
+
+def test_what_ktrial_measured_for_itself_is_listed_only_when_asked_for(here: Here) -> None:
+    here.run("baseline", "save", "v6.1", "--kernel", GOOD, *FORK)
+    here.run(*SLOW_FORK)
+    said = here.run("list")
+    assert said.output == ""
+    assert said.messages.endswith("for check, watch, baseline or bisect: ktrial list --all\n")
+    assert said.messages.startswith("3 more")
+    assert here.run("list", "--json").output == "[]\n"
+    names = [one["study"] for one in json.loads(here.run("list", "--all", "--json").output)]
+    assert sorted(names) == ["baseline:v6.1", "check", "check"]
+    assert here.run("list", "--all").messages == ""
+
+
+def test_a_baseline_is_saved_shown_listed_and_removed(here: Here) -> None:
+    saved = here.run("baseline", "save", "v6.1", "--kernel", GOOD, "--workload", "fork,pipe")
+    assert saved.status == 0
+    shown = here.run("baseline", "show", "v6.1")
+    assert shown.output == saved.output
+    assert "7.2.22" in shown.output, "all that numbers depend on is shown"
+    (data,) = json.loads(here.run("baseline", "list", "--json").output)
+    assert (data["name"], data["numbers"][0]["values"]) == ("v6.1", [1000.0] * 3)
+    assert "v6.1" in here.run("baseline", "list").output
+    assert here.run("baseline", "remove", "v6.1").status == 0
+    assert here.run("baseline", "show", "v6.1").status == 2
+    assert "no baselines yet" in here.run("baseline", "list").messages
+
+
+def test_a_check_against_a_saved_baseline_measures_as_the_baseline_was_measured(here: Here) -> None:
+    here.run("baseline", "save", "good", "--kernel", GOOD, "--workload", "fork,pipe", "--memory", "1G")
+    whole = json.loads(here.run("check", "--kernel", SLOW, "--against", "good", "--json").output)
+    assert [row["workload"] for row in whole["rows"]] == ["fork", "pipe"]
+    part = json.loads(here.run("check", "--kernel", SLOW, "--against", "good", *FORK, "--json").output)
+    assert [row["workload"] for row in part["rows"]] == ["fork"]
+    assert here.run("check", "--kernel", SLOW, "--against", "good", "--memory", "1G").status == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--workload", "syscall"), "was not measured with workload syscall; it has fork"),
+        (("--memory", "1G"), "was not measured with --memory 1024; it has 512"),
+        (("--boot", "quiet"), "was not measured with --boot quiet; it has none"),
+        (("--perturbations", "5"), "was not measured with --perturbations 5; it has 3"),
+    ],
+)
+def test_a_check_in_another_way_than_the_baseline_is_refused(
+    options: tuple[str, ...], problem: str, here: Here
+) -> None:
+    here.run("baseline", "save", "good", "--kernel", GOOD, *FORK)
+    said = here.run("check", "--kernel", SLOW, "--against", "good", *options)
+    assert (said.status, problem in said.messages) == (2, True)

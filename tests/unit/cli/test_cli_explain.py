@@ -1,0 +1,390 @@
+"""`ktrial explain` on profiles that were written down beforehand: of kernels, of results, of study files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from tests.support.command_line import STUDY, CommandLine
+from tests.support.making import a_study, a_trial, planned
+from tests.support.profiles import a_profile
+from tests.support.scripted import a_kernel, sources
+
+from ktrial.cli.app import app
+from ktrial.cli.options.treatments import treatment_names, workloads_of_study
+from ktrial.experiment.jobs import Job
+from ktrial.experiment.resources import Sources
+from ktrial.kernels import Progress
+from ktrial.machines.errors import MachineError, NoPluginHere
+from ktrial.machines.fake import FakeMachine
+from ktrial.model.boot import Boot
+from ktrial.model.design import PlannedTrial
+from ktrial.model.kernel import Kernel
+from ktrial.model.trial import CounterDelta, Outcome, Trial
+from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.store import open_store
+from ktrial.target import Step, StepResult, Walk
+
+OLD, NEW = "debian:6.1:cloud", "debian:6.12:cloud"
+PROFILES = {
+    OLD: a_profile(
+        {("vma_link", ""): 3000, ("map", "ext4"): 500, ("kmem_cache_alloc", ""): 1000},
+        kernel="debian:6.1",
+        program=500,
+    ),
+    NEW: a_profile(
+        {("mas_store", ""): 7000, ("map", "ext4"): 500, ("kmem_cache_alloc_noprof", ""): 1200},
+        kernel="debian:6.12",
+        program=500,
+    ),
+}
+CONFIGS = {
+    OLD: "CONFIG_SMP=y\nCONFIG_SLUB_CPU_PARTIAL=y\nCONFIG_NR_CPUS=64\nCONFIG_USB=m\n",
+    NEW: "CONFIG_SMP=y\nCONFIG_PER_VMA_LOCK=y\nCONFIG_NR_CPUS=128\n",
+}
+SETTINGS = {
+    OLD: {"/proc/sys/vm/swappiness": "60", "/sys/block/nullb0/queue/read_ahead_kb": "128"},
+    NEW: {"/proc/sys/vm/swappiness": "60", "/sys/block/nullb0/queue/read_ahead_kb": "8192"},
+}
+FAULTS = {OLD: 100.0, NEW: 300.0}
+BOTH = ("--kernel", "debian:6.1", "--kernel", "debian:6.12", "--workload", "fork")
+
+
+class World:
+    """The kernels, what they do, and where results are kept."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.store = directory / "store.db"
+        self.counted: list[PlannedTrial] = []
+        self.counting_fails: Trial | MachineError | None = None
+        self.walked: list[Boot] = []
+        self.machine = FakeMachine(self._answer)
+
+    def sources(self) -> Sources:
+        real = sources()
+        return Sources(self.obtain, real.modules, real.workload, real.files)
+
+    def obtain(self, name: str, progress: Progress) -> Kernel:
+        directory = self.directory / name.replace(":", "-")
+        directory.mkdir(exist_ok=True)
+        (directory / "config").write_text(CONFIGS.get(name, ""))
+        return a_kernel(name, image=directory / "vmlinuz", config=directory / "config")
+
+    def run_trial(self, machine: object, trial: PlannedTrial, jobs: tuple[Job, ...]) -> Trial:
+        (job,) = jobs
+        self.counted.append(trial)
+        if isinstance(self.counting_fails, MachineError):
+            raise self.counting_fails
+        return self.counting_fails or self.trial(trial, job.boot.kernel.name, job.boot.parameters)
+
+    def trial(self, trial: PlannedTrial, kernel: str, parameters: tuple[str, ...] = ()) -> Trial:
+        profile = PROFILES.get(kernel, PROFILES[OLD]).model_copy(update={"parameters": parameters})
+        faults = CounterDelta(workload="fork", name="vmstat.pgfault", delta=FAULTS.get(kernel, 100.0))
+        return a_trial(trial, profiles=(profile,), counters=(faults,), provenance={})
+
+    def kept(self, *kernels: str, profiles: bool = True, study: Any = None) -> int:
+        """A study whose trials are in the store; its id."""
+        study = study or a_study("upgrade", kernels=kernels, workloads=("fork",), perturbations=1)
+        with open_store(str(self.store)) as store:
+            number = store.study(study)
+            for order, kernel in enumerate(kernels):
+                trial = self.trial(planned(kernel, 0, order), kernel)
+                store.add_trial(number, trial if profiles else trial.model_copy(update={"profiles": ()}))
+        return number
+
+    def _answer(self, boot: Boot, step: Step) -> StepResult:
+        files = {}
+        if isinstance(step, Walk):
+            self.walked.append(boot)
+            files = SETTINGS.get(boot.kernel.name, SETTINGS[OLD])
+        return StepResult(step=0, do=step.do, files=files)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
+    made = World(tmp_path)
+    monkeypatch.setattr("ktrial.experiment.explain.run_trial", made.run_trial)
+    monkeypatch.setattr("ktrial.experiment.explain.the_real_ones", made.sources)
+    monkeypatch.setattr("ktrial.machines.find", lambda name: made.machine)
+    monkeypatch.setenv("KTRIAL_STORE", str(made.store))
+    return made
+
+
+@pytest.fixture
+def cli(world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    monkeypatch.setenv("COLUMNS", "120")
+    return CommandLine(monkeypatch, capsys)
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_the_functions_of_the_difference_are_ranked_and_summed(cli: CommandLine) -> None:
+    said = cli("explain", *BOTH)
+    assert said.status == 0
+    assert f"fork: {OLD} → {NEW}: +420 instructions an operation (+84.00 %)" in said.output
+    table = rows(said.output)
+    ranked = [row[0] for row in table if row and row[0] in {"mas_store", "vma_link", "kmem_cache_alloc"}]
+    assert ranked == ["mas_store", "vma_link", "kmem_cache_alloc"]
+    assert ["mas_store", "–", "700", "+700", "166.7"] in table
+    assert ["vma_link", "300", "–", "−300", "−71.4"] in table
+    assert ["kmem_cache_alloc", "→", "kmem_cache_alloc_noprof", "100", "120", "+20", "4.8"] in table
+    assert ["the", "sum", "500", "920", "+420", "100.0"] in table
+    assert ["maple", "tree", "+700", "166.7"] in table
+    assert "The rows sum to +420 of +420; unexplained: 0." in said.output
+
+
+def test_what_differs_around_the_functions_is_shown(cli: CommandLine) -> None:
+    said = cli("explain", *BOTH)
+    table = rows(said.output)
+    assert f"kernel: {OLD} → {NEW}" in said.output
+    assert ["maple", "tree", "+PER_VMA_LOCK"] in table
+    assert ["slab", "−SLUB_CPU_PARTIAL"] in table
+    assert "2 other options differ; --all shows them." in said.output
+    assert ["/sys/block/nullb0/queue/read_ahead_kb", "128", "8192"] in table
+    assert "vm.swappiness" not in said.output
+    assert ["vmstat.pgfault", "10", "30"] in table
+    assert "not compared" not in said.output
+
+
+def test_all_shows_what_is_only_counted_otherwise(cli: CommandLine) -> None:
+    said = cli("explain", *BOTH, "--all", "--top", 1)
+    table = rows(said.output)
+    assert ["NR_CPUS", "64", "→", "128"] in table
+    assert ["−USB=m"] in table
+    assert [*table[8][:3]] == ["0", "other", "rows"] or "map [ext4]" not in said.output
+    assert "kmem_cache_alloc → kmem_cache_alloc_noprof" in said.output
+
+
+def test_bytes_have_a_column_where_string_instructions_differ(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clears = a_profile({("clear_page_erms", ""): 3050}, string_bytes={("clear_page_erms", ""): 40_960})
+    monkeypatch.setitem(PROFILES, NEW, clears)
+    said = cli("explain", *BOTH)
+    table = rows(said.output)
+    assert ["clear_page_erms", "–", "305", "+305", "−156.4", "+4,096"] in table
+    assert ["the", "sum", "500", "305", "−195", "100.0", "+4,096"] in table
+    assert "Shares are of the instructions alone." in said.output
+
+
+def test_what_is_not_shown_is_in_one_row(cli: CommandLine) -> None:
+    table = rows(cli("explain", *BOTH, "--top", 1).output)
+    assert ["4", "other", "rows", "500", "220", "−280", "−66.7"] in table
+
+
+def test_an_explanation_as_json_adds_up(cli: CommandLine) -> None:
+    told: dict[str, Any] = json.loads(cli("explain", *BOTH, "--json").output)
+    assert told["difference"] == 420
+    assert told["unexplained"] == 0
+    assert sum(row["difference"] for row in told["functions"]) == 420
+    assert sum(row["difference"] for row in told["subsystems"]) == 420
+    assert told["functions"][0]["match"] == "ran in the second only"
+    assert told["mode"] == "exact-plugin"
+    around = told["differences"]
+    assert around["levels"] == [{"factor": "kernel", "before": OLD, "after": NEW}]
+    assert [one["option"] for one in around["options"]] == [
+        "CONFIG_PER_VMA_LOCK",
+        "CONFIG_SLUB_CPU_PARTIAL",
+        "CONFIG_NR_CPUS",
+        "CONFIG_USB",
+    ]
+    assert [(one["path"], one["after"]) for one in around["values"]] == [
+        ("/sys/block/nullb0/queue/read_ahead_kb", "8192")
+    ]
+    assert around["counters"] == [{"counter": "vmstat.pgfault", "before": 10.0, "after": 30.0}]
+    assert told["counted_anew"] == []
+
+
+def test_one_boot_parameter_of_one_kernel_is_a_difference(cli: CommandLine, world: World) -> None:
+    said = cli("explain", *BOTH[2:], "--from-boot", "quiet", "--to-boot", "init_on_alloc=1")
+    assert said.status == 0
+    assert "fork: debian:6.12:cloud quiet → debian:6.12:cloud init_on_alloc=1: 0 " in said.output
+    assert "quiet: quiet → (not given)" in said.output
+    assert "init_on_alloc: (not given) → 1" in said.output
+    assert "the second only: init_on_alloc=1" in said.output
+    assert [boot.parameters for boot in world.walked] == [("quiet",), ("init_on_alloc=1",)]
+
+
+def test_settings_are_read_once_for_a_boot(cli: CommandLine, world: World) -> None:
+    first, second = cli("explain", *BOTH).output, cli("explain", *BOTH).output
+    assert first == second
+    assert len(world.walked) == 2
+
+
+def test_settings_are_left_out_where_nobody_wants_them(cli: CommandLine, world: World) -> None:
+    said = cli("explain", *BOTH, "--no-values")
+    assert world.walked == []
+    assert f"settings: those of {OLD} were not read" in said.output
+
+
+def test_a_stored_result_is_explained_without_a_run(cli: CommandLine, world: World) -> None:
+    world.kept(OLD, NEW)
+    said = cli("explain", "upgrade")
+    assert said.status == 0
+    assert f"fork: {OLD} → {NEW}: +420 instructions an operation" in said.output
+    assert ["vmstat.pgfault", "10", "30"] in rows(said.output)
+    assert world.counted == []
+    assert "anew" not in said.output
+
+
+def test_a_result_may_be_told_by_number_or_be_the_latest(cli: CommandLine, world: World) -> None:
+    number = world.kept(OLD, NEW)
+    assert cli("explain").output == cli("explain", number).output == cli("explain", "upgrade").output
+
+
+@pytest.mark.parametrize(
+    ("given", "pair"),
+    [
+        ((), None),
+        (("--to", "debian:6.12:cloud"), f"{OLD} → {NEW}"),
+        (("--to", "debian:6.1"), None),
+        (("--from", "debian:6.12:cloud", "--to", "debian:7.2"), f"{NEW} → debian:7.2"),
+        (("--from", "debian:6.12:cloud"), f"{NEW} → {OLD}"),
+    ],
+)
+def test_the_treatments_are_those_that_are_named(
+    cli: CommandLine, world: World, given: tuple[str, ...], pair: str | None
+) -> None:
+    world.kept(OLD, NEW, "debian:7.2")
+    said = cli("explain", "upgrade", *given)
+    assert said.status == (0 if pair else 2)
+    if pair:
+        assert f"fork: {pair}:" in said.output
+
+
+def test_trials_without_counts_by_function_are_counted_anew_and_that_is_said(
+    cli: CommandLine, world: World
+) -> None:
+    world.kept(OLD, NEW, profiles=False)
+    said = cli("explain", "upgrade")
+    assert f"The stored trials were not counted by function: {OLD} and {NEW} were counted anew" in said.output
+    assert [trial.treatment.label for trial in world.counted] == [OLD, NEW]
+    assert json.loads(cli("explain", "upgrade", "--json").output)["counted_anew"] == [OLD, NEW]
+
+
+def test_profiles_of_two_machines_are_counted_anew(
+    cli: CommandLine, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PROFILES, NEW, PROFILES[NEW].model_copy(update={"qemu": "10.0"}))
+    world.kept(OLD, NEW)
+    assert "were counted anew" in cli("explain", "upgrade").output
+
+
+def test_a_study_file_that_never_ran_is_counted_now(cli: CommandLine, world: World, tmp_path: Path) -> None:
+    file = tmp_path / "upgrade.toml"
+    file.write_text(STUDY)
+    said = cli("explain", file, "--workload", "fork")
+    assert said.status == 0
+    assert [trial.treatment.label for trial in world.counted] == ["debian:6.1", "debian:6.12"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (("--to", "debian:6.13"), "upgrade has no treatment debian:6.13 (did you mean", f"{OLD}, {NEW}"),
+        (("--to", OLD), f"--from and --to are both {OLD}", f"other treatments are {NEW}"),
+        (("--from", OLD, "--to", OLD), f"--from and --to are both {OLD}", f"other treatments are {NEW}"),
+        (
+            ("--workload", "frok"),
+            "upgrade has no workload frok (did you mean fork?)",
+            "its workloads are fork",
+        ),
+        (("--boot", "quiet"), "--boot: goes with --kernel", ""),
+        (("--memory", "1G"), "--memory: goes with --kernel", ""),
+        (("--to-boot", "quiet"), "--to-boot: goes with --kernel", ""),
+        (("--kernel", "debian:6.1"), "STUDY: goes with a study, not with --kernel", ""),
+    ],
+)
+def test_wrong_names_of_a_result_are_told_with_the_right_ones(
+    cli: CommandLine, world: World, arguments: tuple[str, ...], message: str, hint: str
+) -> None:
+    world.kept(OLD, NEW)
+    said = cli("explain", "upgrade", *arguments)
+    assert said.status == 2
+    assert message in said.messages
+    assert hint in said.messages
+    assert world.counted == []
+
+
+def test_of_several_workloads_or_treatments_one_has_to_be_named(cli: CommandLine, world: World) -> None:
+    study = a_study("upgrade", kernels=(OLD, NEW, "debian:7.2"), workloads=("fork", "pipe"), perturbations=1)
+    world.kept(OLD, NEW, "debian:7.2", study=study)
+    said = cli("explain", "upgrade")
+    assert "upgrade has 2 workloads; --workload has to say which one is explained" in said.messages
+    said = cli("explain", "upgrade", "--workload", "fork")
+    assert "upgrade has 3 treatments; --to has to say which one is explained" in said.messages
+    assert f"its treatments are {OLD}, {NEW}, debian:7.2" in said.messages
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (
+            ("--kernel", "debian:6.1", "--workload", "fork"),
+            2,
+            "--kernel: 1 given; give two (from, to), or one",
+        ),
+        ((*BOTH, "--kernel", "debian:7.2"), 2, "--kernel: 3 given; give two"),
+        ((*BOTH[:4], "--workload", "frok"), 2, "There is no workload frok (did you mean fork"),
+        (BOTH[:4], 2, "--workload: which workload?"),
+        ((*BOTH, "--memory", "lots"), 2, "--memory:"),
+        (("--kernel", "debian:6.1", *BOTH[:2], *BOTH[4:]), 2, "--from and --to are both debian:6.1:cloud"),
+        ((*BOTH[2:], "--to-boot", "a=1", "--from-boot", "a=1"), 2, "are both a=1"),
+        ((*BOTH, "--to-boot", "a b"), 2, "--to-boot: 'a b' is no boot parameter"),
+        ((*BOTH, "--to-boot", "=1"), 2, "--to-boot: '=1' is no boot parameter"),
+        ((*BOTH, "--to-boot", "a=1", "--to-boot", "a=2"), 2, "--to-boot: a is given twice"),
+        ((*BOTH, "--from", "x"), 2, "--from: goes with a study"),
+        (("nothing",), 1, "there is no study yet"),
+        ((), 1, "there is no study yet"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_booted(
+    cli: CommandLine, world: World, arguments: tuple[str, ...], status: int, message: str
+) -> None:
+    said = cli("explain", *arguments)
+    assert (said.status, world.counted) == (status, [])
+    assert message in said.messages
+
+
+def test_a_workload_that_cannot_be_counted_says_why(cli: CommandLine, world: World) -> None:
+    failed = planned(OLD)
+    world.counting_fails = a_trial(
+        failed, outcome=Outcome.PANICKED, reason="Kernel panic", console="one\ntwo\n"
+    )
+    said = cli("explain", *BOTH)
+    assert said.status == 1
+    assert "fork was not counted by function under debian:6.1:cloud: Kernel panic" in said.messages
+    assert "console ends with: two" in said.messages
+    warning = DataWarning(kind=WarningKind.PLAIN_BOOT, text="it marks no region", advice="")
+    world.counting_fails = a_trial(failed, warnings=(warning,), console="")
+    assert "under debian:6.1:cloud: it marks no region" in cli("explain", *BOTH).messages
+
+
+def test_a_qemu_without_plugins_is_told(cli: CommandLine, world: World) -> None:
+    world.counting_fails = NoPluginHere(machine="exact", program="/usr/bin/qemu", problem="not built in")
+    said = cli("explain", *BOTH)
+    assert said.status == 1
+    assert "cannot count by function with /usr/bin/qemu" in said.messages
+
+
+def test_the_shell_completes_treatments_and_workloads_of_the_study(world: World) -> None:
+    world.kept(OLD, NEW)
+    context = typer.Context(typer.main.get_command(app))
+    context.params = {"study": "upgrade"}
+    assert treatment_names(context, "debian:6.1") == [OLD, NEW]
+    assert treatment_names(context, "debian:6.12") == [NEW]
+    assert workloads_of_study(context, "") == ["fork"]
+    context.params = {"study": "nothing"}
+    assert treatment_names(context, "") == []
+    context.params = {"kernel": [OLD]}
+    assert "fork" in workloads_of_study(context, "fo")
+
+
+def test_the_shell_completes_nothing_where_there_is_no_store(world: World) -> None:
+    context = typer.Context(typer.main.get_command(app))
+    assert treatment_names(context, "") == workloads_of_study(context, "") == []
+    assert not world.store.exists()

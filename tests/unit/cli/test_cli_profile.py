@@ -1,0 +1,200 @@
+"""`ktrial profile`, and the files that it and `ktrial explain` write, on profiles written down beforehand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.profiles import a_profile
+
+from ktrial.analysis.attribution.decomposition import explain
+from ktrial.machines.errors import NoPluginHere
+from ktrial.machines.exact.plugin import CacheShape, CacheShapes
+from ktrial.model.conditions_diff import Differences, Why
+from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import CacheCounts, TaskCount
+from ktrial.model.study import MachineSettings
+from ktrial.model.workload import WorkloadUse
+
+BEFORE = a_profile(
+    {
+        ("vma_link", ""): 3000,
+        ("map", "ext4"): 500,
+        ("kmem_cache_alloc", ""): 900,
+        ("entry_SYSCALL_64", ""): 50,
+        ("__x64_sys_fork", ""): 30,
+        ("asm_exc_page_fault", ""): 20,
+    },
+    kernel="debian:6.1",
+    program=500,
+)
+AFTER = a_profile({("vma_link", ""): 4000, ("map", "ext4"): 500}, kernel="debian:6.12", program=500)
+PROFILES = {"debian:6.1:cloud": BEFORE, "debian:6.12:cloud": AFTER}
+ONE = ("profile", "--kernel", "debian:6.1", "--workload", "fork")
+BOTH = ("explain", "--kernel", "debian:6.1", "--kernel", "debian:6.12", "--workload", "fork")
+
+
+class Asked(CommandLine):
+    """The command line, and the caches that a kernel was last profiled with."""
+
+    caches: CacheShapes | None = None
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Asked:
+    asked = Asked(monkeypatch, capsys)
+
+    def profile(
+        settings: MachineSettings, use: WorkloadUse, caches: CacheShapes | None = None, **_: object
+    ) -> Profile:
+        asked.caches = caches
+        found = PROFILES[settings.kernel].model_copy(update={"parameters": settings.boot})
+        return with_caches(found) if caches else found
+
+    monkeypatch.setattr("ktrial.experiment.profile.profile", profile)
+    monkeypatch.setenv("COLUMNS", "110")
+    return asked
+
+
+def with_caches(profile: Profile) -> Profile:
+    """Every function missed once in ten of its instructions, `map` in the last level as well."""
+    region = profile.region
+    functions = tuple(
+        each.model_copy(
+            update={
+                "caches": CacheCounts(
+                    loads=each.instructions,
+                    data_misses=each.instructions // 10,
+                    last_misses=each.instructions // 10 if each.symbol == "map" else 0,
+                )
+            }
+        )
+        for each in region.functions
+    )
+    return profile.model_copy(update={"region": region.model_copy(update={"functions": functions})})
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_a_profile_has_the_functions_and_the_program(cli: Asked) -> None:
+    said = cli(*ONE, "--boot", "quiet", "--top", 2)
+    table = rows(said.output)
+    assert said.status == 0
+    assert "fork on debian:6.1 quiet: 500 instructions per operation" in said.output
+    assert ["vma_link", "300", "60.0", "–", "1", "mm"] in table
+    assert ["4", "other", "functions", "60", "12.0"] in table
+    assert ["[program]", "work", "50", "10.0"] in table
+    assert "The rows sum to 500; 0 belong to no row." in said.output
+
+
+def test_a_profile_tells_the_ways_into_the_kernel_and_the_cpu_s_modes(cli: Asked) -> None:
+    table = rows(cli(*ONE).output)
+    assert ["kernel", "450", "90.0"] in table
+    assert ["user", "50", "10.0"] in table
+    assert ["system", "call", "1", "–"] in table
+    assert ["exception", "page_fault", "1", "–"] in table
+    assert ["fork", "1", "–"] in table
+
+
+def test_tasks_are_told_apart_by_number(cli: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = (TaskCount(stack=4096, kernel=3000, program=500), TaskCount(stack=8192, kernel=1500, program=0))
+    region = BEFORE.region.model_copy(update={"tasks": tasks})
+    monkeypatch.setitem(PROFILES, "debian:6.1:cloud", BEFORE.model_copy(update={"region": region}))
+    table = rows(cli(*ONE).output)
+    assert ["task", "1", "300", "50", "70.0"] in table
+    assert ["task", "2", "150", "0", "30.0"] in table
+
+
+def test_a_profile_as_json_adds_up(cli: Asked) -> None:
+    told: dict[str, Any] = json.loads(cli(*ONE, "--json").output)
+    parts = [*told["functions"], *told["programs"]]
+    assert sum(each["instructions"] for each in parts) == told["instructions"] == 5000
+    assert told["cpu_modes"] == {"kernel": 4500, "user": 500}
+    assert [each["name"] for each in told["entries"]] == ["exception page_fault", "system call", "fork"]
+    assert "caches" not in told["functions"][0]
+
+
+def test_caches_are_modelled_on_request_and_told_by_function(cli: Asked) -> None:
+    said = cli(*ONE, "--caches")
+    assert cli.caches == CacheShapes()
+    table = rows(said.output)
+    # 500 instructions and 50 misses of both levels in ten operations: 50 + 5 × 40 + 5 × 200 cycles.
+    assert ["map", "[ext4]", "1,250", "37.9", "0", "5", "5"] in table
+    assert ["the", "sum", "3,300", "100.0", "0", "45", "5"] in table
+    assert "L1i 32768:8:64, L1d 32768:8:64, last level 8388608:16:64" in said.output
+    assert "A modelled cycle is no time" in said.output
+
+
+def test_a_cache_s_shape_asks_for_caches(cli: Asked) -> None:
+    assert cli(*ONE, "--l1d", "48K:12:64", "--llc", "2M:16").status == 0
+    assert cli.caches == CacheShapes(l1d=CacheShape(48 << 10, 12), llc=CacheShape(2 << 20, 16))
+    told: dict[str, Any] = json.loads(cli(*ONE, "--caches", "--json").output)
+    assert told["functions"][0]["caches"]["data_misses"] == 300
+    assert told["functions"][0]["modelled_cycles"] == 3000 + 300 * 40
+
+
+def test_every_file_that_was_asked_for_is_written(cli: Asked, tmp_path: Path) -> None:
+    names = ("folded", "svg", "vector", "speedscope", "perf")
+    folded, svg, vector, speedscope, perf = (tmp_path / name for name in names)
+    asked = ("--folded", folded, "--flame-graph", svg, "--vector", vector)
+    exports = ("--export", f"speedscope:{speedscope}", "--export", f"perf-script:{perf}")
+    assert cli(*ONE, *asked, *exports).status == 0
+    assert folded.read_text().splitlines()[0] == "[program];work 500"
+    assert svg.read_text().startswith("<svg ")
+    assert json.loads(speedscope.read_text())["profiles"][0]["endValue"] == 5000
+    assert perf.read_text().startswith("fork 1/1 [000] ")
+
+
+def test_a_difference_is_written_as_three_columns_and_as_a_picture(
+    cli: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Why(before=BEFORE, after=AFTER, explanation=explain(BEFORE, AFTER), differences=Differences())
+    monkeypatch.setattr("ktrial.cli.commands._explain_target.why", lambda given: found)
+    folded, svg, other = tmp_path / "folded", tmp_path / "to.svg", tmp_path / "from.svg"
+    assert cli(*BOTH, "--folded", folded, "--flame-graph", svg).status == 0
+    assert "vma_link 3000 4000" in folded.read_text().splitlines()
+    assert 'data-side="1"' in svg.read_text()
+    assert cli(*BOTH, "--flame-graph", other, "--width", "from").status == 0
+    assert 'data-side="0"' in other.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--memory", "lots"), "--memory:"),
+        (("--kernel", "suse:6"), "there is no provider 'suse'"),
+        (("--export", "speedscop:x"), "no format speedscop (did you mean speedscope?)"),
+        (("--export", "speedscope"), "names no file: --export speedscope:FILE"),
+        (("--export", "vector:"), "names no file"),
+        (("--l1i", "lots"), "--l1i: 'lots' is not SIZE:WAYS"),
+        (("--l1d", "32K:8:60"), "--l1d: a line of 60 bytes"),
+        (("--llc", "5M:16"), "must be a power of two"),
+        (("--llc", "32K:0"), "must be a power of two"),
+        (("--llc", "4G:16"), "at most 1G"),
+        (("--flame-graph", "none/a.svg"), "none/a.svg cannot be written: No such file or directory"),
+        (("--folded", "."), ". cannot be written: Is a directory"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_booted(
+    cli: Asked, arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def profile(*_: object, **__: object) -> Profile:
+        raise AssertionError("a kernel was booted")
+
+    monkeypatch.setattr("ktrial.experiment.profile.profile", profile)
+    said = cli(*ONE, *arguments)
+    assert said.status in {1, 2}
+    assert message in " ".join(said.messages.split())
+
+
+def test_a_qemu_without_plugins_is_told(cli: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+    def profile(*_: object, **__: object) -> Profile:
+        raise NoPluginHere(machine="exact", program="/usr/bin/qemu", problem="plugins are not built in")
+
+    monkeypatch.setattr("ktrial.experiment.profile.profile", profile)
+    said = cli(*ONE)
+    assert said.status == 1
+    assert "cannot count by function with /usr/bin/qemu" in said.messages

@@ -1,0 +1,287 @@
+"""`run`, `compare`, `show` and `list`, from a study file to what is printed, on a scripted machine."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.command_line import STUDY, CommandLine
+from tests.support.scripted import ScriptedMachine, ends, number_of
+
+from ktrial.machines.errors import MachineStopped
+from ktrial.model.boot import Boot
+from ktrial.model.trial import Outcome
+from ktrial.target import Run, StepResult
+
+COMPARISON = {
+    "workload", "metric", "unit", "direction", "baseline", "treatment", "baseline_value", "value", "ratio",
+    "low", "high", "verdict", "mode", "reason",
+}  # fmt: skip
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "store" / "ktrial.db"))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    return CommandLine(monkeypatch, capsys)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "upgrade.toml"
+    path.write_text(STUDY)
+    return path
+
+
+def _panics_on_6_12(boot: Boot, run: Run) -> StepResult:
+    if boot.kernel.name == "debian:6.12":
+        raise ends(Outcome.PANICKED, "Fatal exception in interrupt", "[ 1.0] Kernel panic\x1b[31m\n")
+    return number_of(boot, run)
+
+
+def _json(text: str) -> Any:
+    return json.loads(text)
+
+
+def test_a_run_ends_with_verdicts_an_answer_and_a_report(
+    cli: CommandLine, study: Path, tmp_path: Path
+) -> None:
+    cli.machine(ScriptedMachine())
+    said = cli("run", study)
+    assert said.status == 0
+    lines = said.output.splitlines()
+    assert lines[0] == "upgrade: What did the upgrade cost?"
+    assert any(line.startswith("fork ") for line in lines)
+    report = tmp_path / "store" / "reports" / "upgrade-1.html"
+    assert lines[-1] == f"report: {report}"
+    assert report.read_text().startswith("<!doctype html>")
+    assert said.messages.startswith("4 trials\n")
+    assert said.messages.endswith("trials: 4/4\n")
+
+
+def test_json_is_all_there_is_on_standard_output(cli: CommandLine, study: Path, tmp_path: Path) -> None:
+    cli.machine(ScriptedMachine())
+    said = cli("run", study, "--json")
+    result = _json(said.output)
+    assert {key: result[key] for key in ("study", "question", "id", "planned")} == {
+        "study": "upgrade",
+        "question": "What did the upgrade cost?",
+        "id": 1,
+        "planned": 4,
+    }
+    assert result["store"] == str(tmp_path / "store" / "ktrial.db")
+    assert Path(result["report"]).is_file()
+    assert [set(one) for one in result["comparisons"]] == [COMPARISON, COMPARISON]
+    assert [one["workload"] for one in result["comparisons"]] == ["fork", "pipe"]
+    assert [(one["treatment"], one["perturbation"], one["outcome"]) for one in result["trials"]]
+    assert {one["outcome"] for one in result["trials"]} == {"completed"}
+    assert all(one["provenance"]["qemu"] == "7.2.22" for one in result["trials"])
+    assert all(one["seconds"] >= 0 for one in result["trials"])
+
+
+def test_two_stores_give_the_same_comparisons(cli: CommandLine, study: Path, tmp_path: Path) -> None:
+    cli.machine(ScriptedMachine())
+    first = _json(cli("run", study, "--json", "--store", tmp_path / "a.db").output)
+    second = _json(cli("run", study, "--json", "--store", tmp_path / "b.db", "--jobs", 1).output)
+    assert first["comparisons"] == second["comparisons"]
+
+
+def test_the_same_run_again_repeats_no_trial(cli: CommandLine, study: Path) -> None:
+    cli.machine(ScriptedMachine())
+    first = cli("run", study, "--no-html", "--json")
+    again = ScriptedMachine()
+    cli.machine(again)
+    second = cli("run", study, "--no-html", "--json")
+    assert again.programs == []
+    assert second.output == first.output
+    assert second.messages == "4 trials, 4 of them stored before\n"
+
+
+def test_the_report_goes_where_it_is_told(cli: CommandLine, study: Path, tmp_path: Path) -> None:
+    cli.machine(ScriptedMachine())
+    said = cli("run", study, "--html", tmp_path / "new" / "page.html")
+    assert said.output.endswith(f"report: {tmp_path}/new/page.html\n")
+    assert (tmp_path / "new" / "page.html").is_file()
+    assert not (tmp_path / "store" / "reports").exists()
+
+
+def test_a_report_that_cannot_be_written_loses_no_result(
+    cli: CommandLine, study: Path, tmp_path: Path
+) -> None:
+    cli.machine(ScriptedMachine())
+    (tmp_path / "file").write_text("")
+    said = cli("run", study, "--json", "--html", tmp_path / "file" / "page.html")
+    assert said.status == 1
+    assert _json(said.output)["report"] is None
+    assert f"The report {tmp_path}/file/page.html cannot be written: " in said.messages
+    assert cli("show", "--json").status == 0
+
+
+def test_failed_trials_are_listed_and_change_the_exit_code(cli: CommandLine, study: Path) -> None:
+    cli.machine(ScriptedMachine(_panics_on_6_12))
+    said = cli("run", study, "--no-html")
+    assert said.status == 3
+    text = " ".join(said.output.split())
+    assert "2 trials of 4 failed:" in text
+    assert "debian:6.12, perturbations 0, 1: the kernel panicked: fork: Fatal exception in interrupt" in text
+    assert "failed: debian:6.12, perturbation 0" in said.messages
+    assert cli("run", study, "--no-html").status == 3, "a failure is not retried away"
+    console = cli("show", "--console").output
+    assert console.count("[ 1.0] Kernel panic\n") == 2
+
+
+def test_failed_trials_run_again_where_it_is_asked_for(cli: CommandLine, study: Path) -> None:
+    cli.machine(ScriptedMachine(_panics_on_6_12))
+    cli("run", study, "--no-html")
+    cli.machine(ScriptedMachine())
+    assert cli("run", study, "--no-html", "--retry-failed").status == 0
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(cli: CommandLine, study: Path) -> None:
+    done = 0
+
+    def stops(boot: Boot, run: Run) -> StepResult:
+        nonlocal done
+        done += 1
+        if done == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+            machine.stopped.wait(20)
+            raise MachineStopped(machine="scripted")
+        return number_of(boot, run)
+
+    machine = ScriptedMachine(stops)
+    cli.machine(machine)
+    said = cli("run", study, "--jobs", 1)
+    assert (said.status, said.output) == (130, "")
+    assert "stopping: what is finished is being stored" in said.messages
+    assert "ktrial: error: Interrupted: 1 of 4 trials are stored" in said.messages
+    rest = ScriptedMachine()
+    cli.machine(rest)
+    assert cli("run", study, "--no-html").status == 0
+    assert len(rest.programs) == 6, "three trials of two workloads"
+
+
+def test_perturbations_can_be_changed_for_one_run(cli: CommandLine, study: Path) -> None:
+    cli.machine(ScriptedMachine())
+    assert _json(cli("run", study, "--json", "--no-html", "--perturbations", 5).output)["planned"] == 10
+
+
+def test_a_mistake_in_the_study_runs_nothing(cli: CommandLine, study: Path, tmp_path: Path) -> None:
+    machine = ScriptedMachine()
+    cli.machine(machine)
+    study.write_text(STUDY.replace('"pipe"', '"pip"'))
+    said = cli("run", study)
+    assert (said.status, said.output, machine.prepared) == (2, "", [])
+    assert said.messages.startswith(
+        f'ktrial: error: {study}:3: workloads[1]: there is no workload "pip"; did you mean "pipe"?'
+    )
+    assert not (tmp_path / "store").exists()
+
+
+def test_compare_measures_the_same_as_a_study_file(cli: CommandLine, study: Path) -> None:
+    cli.machine(ScriptedMachine())
+    of_file = _json(cli("run", study, "--json", "--no-html").output)
+    kernels = ("--kernel", "debian:6.1", "--kernel", "debian:6.12")
+    options = ("--workload", "fork,pipe", "--perturbations", 2, "--margin", "1%", "--json", "--no-html")
+    compared = _json(cli("compare", *kernels, *options).output)
+    assert compared["comparisons"] == of_file["comparisons"]
+    assert compared["study"] == "compare"
+    assert compared["question"] == "How does debian:6.12 compare with debian:6.1?"
+
+
+def test_compare_hands_on_memory_and_boot_parameters(cli: CommandLine) -> None:
+    machine = ScriptedMachine()
+    cli.machine(machine)
+    kernels = ("--kernel", "debian:5.10", "--kernel", "debian:6.1", "--kernel", "debian:6.12")
+    cli("compare", *kernels, "--workload", "fork", "--memory", "1G", "--boot", "nosmt", "--boot", "a=1")
+    assert {boot.memory_mib for boot in machine.prepared} == {1024}
+    assert {boot.parameters for boot in machine.prepared} == {("nosmt", "a=1")}
+    assert {boot.kernel.name for boot in machine.prepared} == {"debian:5.10", "debian:6.1", "debian:6.12"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--kernel", "debian:6.1", "--workload", "fork"),
+            "--kernel: one level: there is nothing to compare",
+        ),
+        (
+            ("--kernel", "debian:6.1", "--kernel", "debain:6.12", "--workload", "fork"),
+            "--kernel: found \"debain:6.12\": there is no provider 'debain'",
+        ),
+        (
+            ("--kernel", "debian:6.1", "--kernel", "debian:6.12", "--workload", "frok"),
+            '--workload: there is no workload "frok"; did you mean "fork"?',
+        ),
+        (
+            ("--kernel", "host", "--kernel", "debian:6.1", "--workload", "fork", "--margin", "2 ms"),
+            '--margin: found "2 ms": a margin is a percentage or a fraction',
+        ),
+        (
+            ("--kernel", "host", "--kernel", "debian:6.1", "--workload", "fork", "--memory", "1"),
+            '--memory: found "1": a memory size is a whole number with M or G',
+        ),
+        (
+            ("--kernel", "host", "--kernel", "debian:6.1", "--workload", "fork", "--boot", "a b"),
+            '--boot: found "a b": spaces separate boot parameters',
+        ),
+    ],
+)
+def test_a_mistake_names_its_option(cli: CommandLine, arguments: tuple[str, ...], message: str) -> None:
+    said = cli("compare", *arguments)
+    assert (said.status, said.output) == (2, "")
+    assert said.messages.startswith(f"ktrial: error: command line: {message}")
+
+
+def test_show_finds_a_study_by_name_number_and_file(cli: CommandLine, study: Path) -> None:
+    cli.machine(ScriptedMachine())
+    ran = _json(cli("run", study, "--json", "--no-html").output)
+    cli("compare", "--kernel", "host", "--kernel", "debian:6.1", "--workload", "fork", "--no-html")
+    for wanted in ("upgrade", "1", study):
+        assert _json(cli("show", wanted, "--json").output)["comparisons"] == ran["comparisons"]
+    assert _json(cli("show", "--json").output)["study"] == "compare", "the latest where nothing is said"
+    assert cli("show", "upgrade").output.startswith("upgrade: What did the upgrade cost?")
+    assert cli("show", "--console").output == "no trial of compare failed\n"
+
+
+def test_show_says_what_is_not_there(cli: CommandLine, study: Path, tmp_path: Path) -> None:
+    said = cli("show")
+    assert (said.status, said.output) == (1, "")
+    assert "there is no study yet" in said.messages
+    cli.machine(ScriptedMachine())
+    cli("run", study, "--no-html")
+    said = cli("show", "upgrad")
+    assert said.status == 1
+    assert "has no study upgrad: did you mean upgrade?" in said.messages
+
+
+def test_list_shows_every_study(cli: CommandLine, study: Path, tmp_path: Path) -> None:
+    said = cli("list")
+    assert (said.status, said.output) == (0, "")
+    assert "there is no study in" in said.messages
+    assert cli("list", "--json").output == "[]\n"
+    cli.machine(ScriptedMachine(_panics_on_6_12))
+    cli("run", study, "--no-html")
+    [one] = _json(cli("list", "--json").output)
+    assert (one["id"], one["study"], one["planned"], one["finished"], one["failed"]) == (
+        1,
+        "upgrade",
+        4,
+        4,
+        2,
+    )
+    row = cli("list").output.splitlines()[1].split()
+    assert row[:2] == ["1", "upgrade"]
+    assert "4/4, 2 failed" in " ".join(row)
+
+
+def test_a_store_that_is_none_is_refused(cli: CommandLine, study: Path, tmp_path: Path) -> None:
+    cli.machine(ScriptedMachine())
+    (tmp_path / "letter.db").write_text("Dear reader, " * 100)
+    said = cli("run", study, "--store", tmp_path / "letter.db")
+    assert (said.status, said.output) == (1, "")
+    assert "letter.db is not a ktrial store" in said.messages
+    assert (tmp_path / "letter.db").read_text() == "Dear reader, " * 100

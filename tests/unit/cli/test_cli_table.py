@@ -1,0 +1,95 @@
+"""The table of verdicts: what is in it, how wide it is, and that it needs no colour."""
+
+import io
+from collections.abc import Callable
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+from tests.support import report_records as records
+
+from ktrial.cli.render.comparisons import print_result
+from ktrial.model.study_record import StudyRecord
+
+
+def _printed(record: StudyRecord, width: int = 80, *, colour: bool = False) -> str:
+    text = io.StringIO()
+    console = Console(
+        file=text,
+        width=width,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+    )
+    print_result(record, console)
+    return text.getvalue()
+
+
+def _rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_two_kernels_stand_side_by_side() -> None:
+    rows = _rows(_printed(records.a_record(workloads=("fork", "pipe", "nqueens"))))
+    assert ["workload", "debian:6.1", "debian:6.12", "change", "interval,", "%", "verdict"] in rows
+    assert ["fork", "143,423", "163,183", "+13.78", "%", "+13.78", "…", "+13.78", "✗", "worse"] in rows
+    assert ["nqueens", "1,840,211", "1,840,211", "0.00", "%", "0.00", "…", "0.00", "≈", "equivalent"] in rows
+
+
+def test_several_kernels_stand_below_their_baseline() -> None:
+    rows = _rows(_printed(records.a_matrix()))
+    at = rows.index(["fork", "debian:5.10", "120,161", "baseline"])
+    assert [row[0] for row in rows[at + 1 : at + 5]] == [
+        "debian:6.1",
+        "debian:6.12",
+        "debian:6.18",
+        "debian:7.2",
+    ]
+    assert rows[at + 1][-2:] == ["✗", "worse"]
+
+
+def test_what_failed_is_listed_with_the_command_that_tells_more() -> None:
+    text = " ".join(_printed(records.a_study_with_failures()).split())
+    assert "3 trials of 11 failed:" in text
+    assert "debian:6.12, perturbation 0: the kernel panicked: Unable to mount root fs" in text
+    assert "ktrial show 7 --console" in text
+    assert text.count("there are no numbers yet") <= 2, "one reason is told once, and in the answer"
+
+
+def test_a_reason_is_told_below_the_table() -> None:
+    text = " ".join(_printed(records.a_record()).split())
+    assert "inconclusive: open-close: the interval reaches across the edge of the margin (1 %)" in text
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        records.a_record,
+        records.a_matrix,
+        records.a_single_comparison,
+        records.a_study_without_comparisons,
+        records.an_empty_study,
+        records.a_study_with_failures,
+        records.an_endless_question,
+        records.a_hostile_record,
+    ],
+)
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_no_line_is_wider_than_the_terminal_and_verdicts_are_whole(
+    record: Callable[[], StudyRecord], width: int
+) -> None:
+    made = record()
+    text = _printed(made, width)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    for comparison in made.result.comparisons:
+        assert comparison.verdict.value in text
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    coloured = _printed(records.a_record(), colour=True)
+    assert "\x1b[31m✗ worse" in coloured
+    assert "\x1b[32m✓ better" in coloured

@@ -1,0 +1,144 @@
+"""`ktrial tune` from the command line: its plan, its mistakes, its answer."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.scripted import sources
+from tests.support.tunable import TunableMachine
+
+from ktrial.experiment.resources import Sources
+from ktrial.machines import Machine
+from ktrial.model.boot import Boot
+from ktrial.model.study import Study
+
+PRESSURE = "/proc/sys/vm/vfs_cache_pressure"
+ON = ("--kernel", "debian:6.12", "--workload", "fork", "--minimise", "instructions")
+KNOBS = ("--knobs", "vm.vfs_cache_pressure,vm.swappiness")
+
+
+def planted(boot: Boot, written: Mapping[str, str]) -> float:
+    return 800.0 if int(written.get(PRESSURE, "100")) > 300 else 1000.0
+
+
+class Here(CommandLine):
+    """The command line, with a machine for searches."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
+        super().__init__(patch, captured)
+        self.there = TunableMachine(planted)
+
+        @contextmanager
+        def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Machine, Sources]]:
+            yield self.there, sources()
+
+        patch.setattr("ktrial.cli.commands._tune_run.on_machine", on_machine)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Here:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+    return Here(monkeypatch, capsys)
+
+
+def test_a_dry_run_says_what_would_be_done_and_measures_nothing(here: Here) -> None:
+    said = here("tune", *ON, "--knobs", "vm", "--budget", 30, "--dry-run")
+    assert said.status == 0, said.messages
+    assert here.there.ran == []
+    assert "vm.swappiness" in said.output
+    assert "6 … 1600 (logarithmic)" in said.output
+    assert "some of its values lose data" in " ".join(said.output.split())
+    assert "noise of one run: none (exact mode)" in said.output
+    assert "at most 30 runs" in said.output
+
+
+def test_a_dry_run_as_json_has_the_space_and_what_is_left_out(here: Here) -> None:
+    plan = json.loads(here("tune", *ON, "--knobs", "vm", "--dry-run", "--json").output)
+    names = [one["name"] for one in plan["space"]["dimensions"]]
+    assert "vm.swappiness" in names
+    assert "vm.dirty_ratio" in {one["name"] for one in plan["left_out"]}
+    assert plan["runs"] == 65
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((*ON,), "which knobs?"),
+        ((*ON, "--knobs", "vm.swapiness"), "did you mean vm.swappiness"),
+        ((*ON, "--knobs", "vm.zone_reclaim_mode"), "no knob that was named can be varied here"),
+        ((*ON, *KNOBS, "--subject-to", "instructions<=1", "--subject-to", "instructions>=2"), "meets both"),
+        ((*ON, *KNOBS, "--subject-to", "instructions"), "write a metric"),
+        ((*ON, *KNOBS, "--budget", "2"), "too small"),
+        ((*ON, *KNOBS, "--optimiser", "luck"), "no optimiser luck"),
+        ((*ON, *KNOBS, "--", "/bin/true"), "give one of the two"),
+        ((*ON, *KNOBS, "--apply"), "--answer DIR writes"),
+        ((*KNOBS, "--kernel", "debian:6.12"), "what is to be measured?"),
+        (("nothing.toml",), "nothing.toml"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_measured(
+    here: Here, arguments: tuple[str, ...], text: str
+) -> None:
+    said = here("tune", *arguments)
+    assert said.status == 2, said.messages
+    assert text in " ".join(said.messages.split())
+    assert here.there.ran == []
+
+
+def test_the_answer_is_printed_kept_and_written(here: Here, tmp_path: Path) -> None:
+    said = here("tune", *ON, *KNOBS, "--budget", 24, "--answer", tmp_path / "found")
+    assert said.status == 0, said.messages
+    assert "vm.vfs_cache_pressure" in said.output
+    assert "−20.00 %" in said.output
+    settings = (tmp_path / "found/sysctl.d/99-tune-fork.conf").read_text()
+    assert "\nvm.vfs_cache_pressure = " in settings
+    assert "it was 100" in settings
+    assert "vm.swappiness" not in settings
+    undo = (tmp_path / "found/undo.sh").read_text()
+    assert "printf '%s\\n' 100 > /proc/sys/vm/vfs_cache_pressure" in undo
+    ran = len(here.there.ran)
+    again = json.loads(here("show", "tune-fork", "--json").output)
+    assert list(again["confirmed"]) == ["vm.vfs_cache_pressure"]
+    page = here("report", "tune-fork", "--html", tmp_path / "page.html")
+    assert page.status == 0
+    assert "vm.vfs_cache_pressure" in (tmp_path / "page.html").read_text()
+    assert "tune-fork" in here("list").output
+    markdown = here("report", "tune-fork", "--markdown").output
+    assert "| `vm.vfs_cache_pressure` | `100` |" in markdown
+    (row,) = csv.DictReader(io.StringIO(here("report", "tune-fork", "--csv").output, newline=""))
+    assert row["verdict"] == "better"
+    assert float(row["ratio"]) == pytest.approx(0.8)
+    same = here("tune", *ON, *KNOBS, "--budget", 24, "--no-html")
+    assert same.status == 0
+    assert len(here.there.ran) == ran, "what is stored is not run again"
+    assert here("tune", "--resume").status == 1
+
+
+def test_a_search_that_ended_with_an_error_is_not_gone_on_with(here: Here) -> None:
+    said = here("tune", *ON, *KNOBS, "--budget", 40, "--subject-to", "instructions<=1")
+    assert said.status == 1
+    assert "None of the first" in said.messages
+    assert "there is no search that was interrupted" in here("tune", "--resume").messages
+    assert "None of the first" in here("show", "tune-fork").messages
+
+
+def test_a_study_file_can_search_and_is_not_run_as_a_study(here: Here, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'workloads = ["fork"]\n[machine]\nkernel = "debian:6.12"\n'
+        '[search]\nknobs = ["vm.vfs_cache_pressure"]\nbudget = 30\n'
+    )
+    said = here("run", file)
+    assert (said.status, "ktrial tune" in said.messages) == (2, True)
+    assert here("tune", file, "--dry-run").status == 0
+    file.write_text(f'{file.read_text()}maximise = ["a", "b", "c"]\n[factors.kernel]\nlevels = ["a", "b"]\n')
+    said = here("tune", file)
+    assert said.status == 2
+    assert "it cannot do both" in said.messages

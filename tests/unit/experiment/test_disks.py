@@ -1,0 +1,114 @@
+"""Disks inside the guest: which steps make them, and what a study file may say of them."""
+
+from pathlib import Path
+
+import pytest
+
+from ktrial.cli.installed import known
+from ktrial.experiment import guest_disk, guest_memory_limit
+from ktrial.model.boot import CgroupLimits
+from ktrial.model.study import Disk, DiskKind
+from ktrial.studyfile import load
+from ktrial.studyfile.errors import StudyMistake
+from ktrial.studyfile.writer import study_toml
+from ktrial.target import LoadModule, StepResult, Write
+from ktrial.target.errors import DiskNotMade, LimitNotSet
+from ktrial.target.steps import Failure
+
+MACHINE = """
+workloads = ["syscall"]
+[factors.kernel]
+levels = ["debian:6.1", "debian:6.12"]
+[machine]
+"""
+
+
+def attributes(disk: Disk) -> dict[str, str]:
+    return {
+        step.path.rpartition("/")[2]: step.value for step in guest_disk.steps(disk) if isinstance(step, Write)
+    }
+
+
+def study_file(directory: Path, machine: str) -> Path:
+    file = directory / "mine.toml"
+    file.write_text(MACHINE + machine)
+    return file
+
+
+def test_a_disk_that_turns_has_large_requests_and_says_so() -> None:
+    made = attributes(Disk(rotational=True))
+    assert made["max_sectors"] == "8192"
+    assert made["rotational"] == "1"
+    assert "max_sectors" not in attributes(Disk())
+
+
+@pytest.mark.parametrize("bandwidth", [1, 5, 80, 200, 1000])
+@pytest.mark.parametrize("rotational", [False, True])
+def test_no_request_is_larger_than_what_the_bandwidth_lets_through_in_a_tick(
+    bandwidth: int, rotational: bool
+) -> None:
+    """null_blk would wait for ever: it lets through a fiftieth of a second's bytes at a time."""
+    made = attributes(Disk(bandwidth_mib=bandwidth, rotational=rotational))
+    largest = int(made.get("max_sectors", 254)) * 512
+    assert 4096 <= largest < bandwidth * (1 << 20) / 50
+
+
+def test_a_ram_disk_is_loaded_with_its_size_and_persistent_memory_is_taken_from_the_guests_end() -> None:
+    brd, pmem = Disk(kind=DiskKind.BRD, size_mib=64), Disk(kind=DiskKind.PMEM, size_mib=64)
+    first, *_ = guest_disk.steps(brd)
+    assert isinstance(first, LoadModule)
+    assert first.parameters == "rd_nr=1 rd_size=65536"
+    assert guest_disk.memory_mib(brd) == 0
+    assert guest_disk.boot_parameters(brd, 512) == ()
+    assert guest_disk.memory_mib(pmem) > 64
+    assert guest_disk.boot_parameters(pmem, 512) == ("memmap=64M!512M",)
+
+
+def test_a_limit_of_requests_that_a_kernel_lacks_is_no_error_and_anything_else_is() -> None:
+    lacks = Failure(name="EACCES", text="write /sys/kernel/config/nullb/nullb1/max_sectors: not permitted")
+    guest_disk.check((StepResult(step=0, do="write", failure=lacks),), Disk())
+    refused = Failure(name="EINVAL", text="write /sys/kernel/config/nullb/nullb1/max_sectors: invalid")
+    with pytest.raises(DiskNotMade, match="ext4 on null_blk"):
+        guest_disk.check((StepResult(step=0, do="write", failure=refused),), Disk())
+
+
+def test_a_limit_of_memory_is_set_before_the_group_is_entered() -> None:
+    written = [
+        step for step in guest_memory_limit.steps(CgroupLimits(memory_mib=32)) if isinstance(step, Write)
+    ]
+    assert [(step.path.rpartition("/")[2], step.value) for step in written] == [
+        ("cgroup.subtree_control", "+memory"),
+        ("memory.max", str(32 << 20)),
+        ("cgroup.procs", "0"),
+    ]
+    assert guest_memory_limit.steps(None) == ()
+    failed = StepResult(step=0, do="write", failure=Failure(name="ENOENT", text="no such file"))
+    with pytest.raises(LimitNotSet, match="no such file"):
+        guest_memory_limit.check((failed,))
+
+
+@pytest.mark.parametrize(
+    ("machine", "problem"),
+    [
+        ('[machine.disk]\nkind = "brd"\nlatency_us = 5', "latency_us"),
+        ('[machine.disk]\nkind = "pmem"\nrotational = true', "rotational"),
+        ('[machine.disk]\nkind = "floppy"', "null_blk"),
+        ('[machine.disk]\nfilesystem = "xfs"\nsize = "128M"', "not made below 300M"),
+        ("[machine.cgroup]\ncpus = 0.5", "in a guest it is the memory"),
+    ],
+)
+def test_what_a_disk_or_a_limit_cannot_be_is_said(tmp_path: Path, machine: str, problem: str) -> None:
+    with pytest.raises(StudyMistake, match=problem):
+        load(study_file(tmp_path, machine), known())
+
+
+def test_a_disk_and_a_limit_survive_being_written_out(tmp_path: Path) -> None:
+    text = '[machine.disk]\nrotational = true\nsize = "64M"\n[machine.cgroup]\nmemory = "32M"\n'
+    study = load(study_file(tmp_path, text), known())
+    again = tmp_path / "again"
+    again.mkdir()
+    file = again / "mine.toml"
+    file.write_text(study_toml(study))
+    assert load(file, known()) == study
+    assert study.machine.cgroup == CgroupLimits(memory_mib=32)
+    assert study.machine.disk == Disk(rotational=True, size_mib=64)

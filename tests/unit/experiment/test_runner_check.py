@@ -1,0 +1,269 @@
+"""Checks and baselines: what is within, what is beyond, what cannot be decided, what must not be compared."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from tests.support.making import a_sample, a_trial, planned
+from tests.support.scripted import ScriptedMachine, a_kernel, ends, sources
+
+from ktrial.analysis.check_errors import (
+    BadBaselineName,
+    BaselineFailed,
+    BaselineIncomparable,
+    BaselineNotThere,
+    MachineFailedCheck,
+)
+from ktrial.experiment import baseline as baselines
+from ktrial.experiment import regression_check as checks
+from ktrial.experiment.regression_check import Check, Decision, check
+from ktrial.experiment.single_kernel import Measurement, Runs
+from ktrial.kernels.errors import ImageUnreadable
+from ktrial.machines.errors import MachineError
+from ktrial.model.base import digest
+from ktrial.model.boot import Boot
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.kernel import Kernel
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.workload import Direction, Mode, WorkloadUse
+from ktrial.store import Store, open_store
+from ktrial.target import Run, StepResult
+
+FORK = Measurement((WorkloadUse(name="fork"),))
+GOOD, TESTED = a_kernel("debian:6.1"), a_kernel("path:/vmlinux")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "ktrial.db") as opened:
+        yield opened
+
+
+def machine(numbers: Mapping[str, tuple[float, ...]], qemu: str = "7.2.22") -> ScriptedMachine:
+    """Answers with the kernel's number for each perturbation, or with its one number."""
+
+    def answer(boot: Boot, run: Run) -> StepResult:
+        own = numbers[boot.kernel.name]
+        return StepResult(step=0, do="run", exit=0, stdout=str(own[int(run.argv[1]) % len(own)]))
+
+    return ScriptedMachine(answer, qemu=qemu)
+
+
+def runs(store: Store, where: ScriptedMachine) -> Runs:
+    return Runs(store, machine=where, sources=sources())
+
+
+def checked(store: Store, good: tuple[float, ...], tested: tuple[float, ...], limit: float = 0.01) -> Check:
+    here = runs(store, machine({GOOD.name: good, TESTED.name: tested}))
+    return check(TESTED, baselines.of_kernel(GOOD, FORK, here), FORK, {"fork": limit}, here)
+
+
+@pytest.mark.parametrize(
+    ("good", "tested", "limit", "decision"),
+    [
+        ((1000,), (1000,), 0.01, Decision.WITHIN),
+        ((1000,), (1009,), 0.01, Decision.WITHIN),
+        ((1000,), (1011,), 0.01, Decision.BEYOND),
+        ((1000,), (1011,), 0.02, Decision.WITHIN),
+        ((1000,), (500,), 0.01, Decision.WITHIN),
+        ((1000, 1003, 1001), (1012, 1015, 1010), 0.01, Decision.UNDECIDED),
+        ((1000, 1003, 1001), (1015, 1015, 1016), 0.01, Decision.BEYOND),
+        ((1000, 1003, 1001), (1000, 1003, 1004), 0.01, Decision.WITHIN),
+        ((1000, 1050, 1001), (800, 990, 900), 0.01, Decision.WITHIN),
+        ((10000,), (10015,), 0.0001, Decision.WITHIN),
+        ((10000,), (10025,), 0.0001, Decision.BEYOND),
+    ],
+)
+def test_a_check_decides_by_the_whole_spread_and_never_below_what_irrelevant_changes_do(
+    good: tuple[float, ...], tested: tuple[float, ...], limit: float, decision: Decision, store: Store
+) -> None:
+    found = checked(store, good, tested, limit)
+    assert found.decision is decision
+    (row,) = found.rows
+    assert row.decision is decision
+    assert bool(row.reason) == (decision is Decision.UNDECIDED)
+    assert row.limit == max(limit, checks.FLOOR)
+
+
+def test_the_limit_of_one_workload_is_not_that_of_another(store: Store) -> None:
+    both = Measurement((WorkloadUse(name="fork"), WorkloadUse(name="pipe")))
+    here = runs(store, machine({GOOD.name: (1000,), TESTED.name: (1015,)}))
+    found = check(TESTED, baselines.of_kernel(GOOD, both, here), both, {"fork": 0.02, "pipe": 0.01}, here)
+    assert [row.decision for row in found.rows] == [Decision.WITHIN, Decision.BEYOND]
+    assert found.decision is Decision.BEYOND
+
+
+def a_comparison(direction: Direction, verdict: Verdict, low: float, high: float) -> Comparison:
+    return Comparison(
+        workload="own", metric="rate", unit="1/s", direction=direction, baseline="a", treatment="b",
+        baseline_value=1, value=1, ratio=1, low=low, high=high, verdict=verdict, mode=Mode.TIMED,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("direction", "verdict", "low", "high", "decision"),
+    [
+        (Direction.HIGHER, Verdict.INCONCLUSIVE, 0.995, 1.2, Decision.WITHIN),
+        (Direction.HIGHER, Verdict.INCONCLUSIVE, 0.9, 1.0, Decision.UNDECIDED),
+        (Direction.LOWER, Verdict.INCONCLUSIVE, 0.9, 1.0, Decision.WITHIN),
+        (Direction.LOWER, Verdict.BETTER, 0.5, 0.6, Decision.WITHIN),
+        (Direction.HIGHER, Verdict.WORSE, 0.5, 0.6, Decision.BEYOND),
+    ],
+)
+def test_only_the_side_of_the_worse_counts(
+    direction: Direction, verdict: Verdict, low: float, high: float, decision: Decision
+) -> None:
+    assert checks.decided(a_comparison(direction, verdict, low, high), 0.01).decision is decision
+
+
+def trials_with_bytes(kernel: str, moved: tuple[float, ...]) -> list[Trial]:
+    def samples(value: float) -> tuple[object, ...]:
+        work = a_sample(metric="fork, exit, wait", unit="instructions", value=10_000)
+        return work, a_sample(metric="string-bytes", unit="bytes", value=value)
+
+    plans = [planned(kernel, number) for number in range(3)]
+    return [a_trial(plan, samples=samples(value)) for plan, value in zip(plans, moved, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "decision"),
+    [
+        ((8, 8, 8), (16, 16, 16), Decision.WITHIN),
+        ((0, 0, 0), (64, 64, 64), Decision.WITHIN),
+        ((0, 0, 0), (8192, 8192, 8192), Decision.BEYOND),
+        ((4096, 4096, 4096), (4096, 12288, 8192), Decision.UNDECIDED),
+        ((8192, 8192, 8192), (0, 0, 0), Decision.WITHIN),
+    ],
+)
+def test_bytes_of_string_instructions_weigh_against_the_instructions(
+    before: tuple[float, ...], after: tuple[float, ...], decision: Decision
+) -> None:
+    """32 bytes are an instruction: of 10000, 1 % is 3200 bytes."""
+    sides = (trials_with_bytes("debian:6.1", before), trials_with_bytes("debian:6.12", after))
+    comparison = a_comparison(Direction.LOWER, Verdict.INCONCLUSIVE, 1, 2).model_copy(
+        update={"workload": "fork", "metric": "string-bytes"}
+    )
+    assert checks.decided_by_weight(comparison, 0.01, *sides).decision is decision
+
+
+def another(kernel: Kernel) -> Kernel:
+    """Built anew: the same name, another content."""
+    return kernel.model_copy(update={"digest": digest("built anew")})
+
+
+def test_a_kernel_that_was_built_anew_under_the_same_name_is_measured_anew(store: Store) -> None:
+    here = machine({GOOD.name: (1000,), TESTED.name: (1000,)})
+    good = baselines.of_kernel(GOOD, FORK, runs(store, here))
+    assert check(TESTED, good, FORK, {}, runs(store, here)).decision is Decision.WITHIN
+    slower = machine({GOOD.name: (1000,), TESTED.name: (2000,)})
+    assert check(TESTED, good, FORK, {}, runs(store, slower)).decision is Decision.WITHIN
+    assert slower.programs == [], "what the store has of this content is not run again"
+    assert check(another(TESTED), good, FORK, {}, runs(store, slower)).decision is Decision.BEYOND
+
+
+def test_a_kernel_that_panics_has_not_run_and_the_console_tells(store: Store) -> None:
+    def panics(boot: Boot, run: Run) -> StepResult:
+        if boot.kernel.name == TESTED.name:
+            raise ends(Outcome.PANICKED, "Fatal exception", "Kernel panic - not syncing")
+        return StepResult(step=0, do="run", exit=0, stdout="1000")
+
+    here = runs(store, ScriptedMachine(panics))
+    found = check(TESTED, baselines.of_kernel(GOOD, FORK, here), FORK, {}, here)
+    assert (found.decision, found.rows) == (Decision.NOT_RUN, ())
+    assert "3 of 3 trials panicked (fork: Fatal exception)" in found.problem
+    assert "not syncing" in found.console
+
+
+def test_a_machine_that_fails_says_nothing_about_the_kernel(store: Store) -> None:
+    good = baselines.of_kernel(GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
+
+    def fails(boot: Boot, run: Run) -> StepResult:
+        raise MachineError(machine="scripted", problem="QEMU is gone")
+
+    with pytest.raises(MachineFailedCheck, match="QEMU is gone"):
+        check(TESTED, good, FORK, {}, runs(store, ScriptedMachine(fails)))
+
+
+def test_a_saved_baseline_from_another_qemu_is_refused_with_the_command_that_saves_it_anew(
+    store: Store,
+) -> None:
+    good = baselines.save("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
+    newer = machine({TESTED.name: (1000,)}, qemu="10.0.0")
+    with pytest.raises(
+        BaselineIncomparable, match=r"a different QEMU build: 10\.0\.0 and 7\.2\.22"
+    ) as caught:
+        check(TESTED, good, FORK, {}, runs(store, newer))
+    assert "ktrial baseline save good --kernel debian:6.1 --workload 'fork'" in caught.value.advice
+
+
+def test_what_another_qemu_measured_of_two_kernels_is_measured_anew(store: Store) -> None:
+    numbers = {GOOD.name: (1000.0,), TESTED.name: (1000.0,)}
+    old = runs(store, machine(numbers))
+    check(TESTED, baselines.of_kernel(GOOD, FORK, old), FORK, {}, old)
+    new = machine({GOOD.name: (1000,), TESTED.name: (3000,)}, qemu="10.0.0")
+    found = check(TESTED, baselines.of_kernel(GOOD, FORK, runs(store, new)), FORK, {}, runs(store, new))
+    assert found.decision is Decision.WITHIN, "both are from one QEMU, and stored"
+    third = a_kernel("path:/third")
+    newest = machine({GOOD.name: (1000,), third.name: (3000,)}, qemu="10.0.0")
+    here = runs(store, newest)
+    assert check(third, baselines.of_kernel(GOOD, FORK, here), FORK, {}, here).decision is Decision.BEYOND
+    assert {boot.kernel.name for boot, _ in newest.programs} == {GOOD.name, third.name}
+
+
+def test_a_baseline_is_found_again_shown_in_the_list_and_removed(store: Store) -> None:
+    here = runs(store, machine({GOOD.name: (1000,), TESTED.name: (2000,)}))
+    saved = baselines.save("v6.1", GOOD, FORK, here)
+    found = baselines.find("v6.1", store)
+    assert (found, found.kernel, found.measurement) == (saved, GOOD.name, FORK)
+    baselines.save("v6.2", TESTED, FORK, here)
+    assert [baselines.name_of(one) for one in baselines.saved(store)] == ["v6.1", "v6.2"]
+    baselines.remove("v6.1", store)
+    with pytest.raises(BaselineNotThere, match=r"did you mean v6.2\?"):
+        baselines.find("v6.1", store)
+
+
+def test_saving_anew_replaces_the_numbers_and_measures_even_what_was_measured(store: Store) -> None:
+    baselines.save("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
+    anew = baselines.save("good", GOOD, FORK, runs(store, machine({GOOD.name: (1500,)})))
+    assert {sample.value for trial in anew.record.trials for sample in trial.samples} == {1500}
+    assert len(store.studies()) == 1
+
+
+def test_a_baseline_that_fails_is_not_saved_and_the_old_one_stays(store: Store) -> None:
+    baselines.save("good", GOOD, FORK, runs(store, machine({GOOD.name: (1000,)})))
+
+    def hangs(boot: Boot, run: Run) -> StepResult:
+        raise ends(Outcome.HUNG, "no end in sight")
+
+    with pytest.raises(BaselineFailed, match="3 of 3 trials hung"):
+        baselines.save("good", GOOD, FORK, runs(store, ScriptedMachine(hangs)))
+    values = [
+        sample.value for trial in baselines.find("good", store).record.trials for sample in trial.samples
+    ]
+    assert values == [1000] * 3
+
+
+def test_a_baseline_whose_file_is_gone_has_failed_and_not_the_kernel_under_test(store: Store) -> None:
+    gone = ImageUnreadable(name="path:/gone", path="/gone", problem="there is no such file")
+    here = Runs(store, machine=machine({}), sources=sources(missing={"path:/gone": gone}))
+    with pytest.raises(BaselineFailed, match="there is no such file"):
+        baselines.measured("path:/gone", FORK, here)
+
+
+@pytest.mark.parametrize("name", ["", "host", "debian:6.1", "a b", "-x", "a/b", "x" * 65])
+def test_names_that_could_be_kernels_or_are_hard_to_type_are_refused(name: str) -> None:
+    with pytest.raises(BadBaselineName):
+        baselines.check_name(name)
+
+
+def test_a_metric_beside_the_first_is_told_by_its_own_name(store: Store) -> None:
+    found = checked(store, (1000,), (1000,))
+    assert [row.secondary for row in found.rows] == [False]
+    sides = (trials_with_bytes("debian:6.1", (64, 64, 64)), trials_with_bytes("debian:6.12", (64, 64, 64)))
+    record = baselines.of_kernel(GOOD, FORK, runs(store, machine({GOOD.name: (1000,)}))).record
+    both = [record.model_copy(update={"trials": tuple(trials)}) for trials in sides]
+    rows = checks.rows_of(FORK.workloads[0], 0.01, ("a", "b"), *both)
+    assert [(row.comparison.metric, row.secondary) for row in rows] == [
+        ("fork, exit, wait", False),
+        ("string-bytes", True),
+    ]

@@ -1,0 +1,112 @@
+"""Explanations for reports: from what is stored only, and what is said of what is not there."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.making import a_study, a_trial, planned
+from tests.support.profiles import a_profile
+from tests.support.scripted import a_kernel, not_found
+
+from ktrial.analysis.attribution.errors import AmbiguousTreatment, NotCounted, OtherMachine, UnknownTreatment
+from ktrial.analysis.attribution.target import question
+from ktrial.analysis.result import record
+from ktrial.experiment.explain import Guests, explain_question, explain_record
+from ktrial.model.design import Factor, FactorKind
+from ktrial.model.kernel import Kernel
+from ktrial.model.plan import treatments
+from ktrial.model.study import MachineSettings, Study
+from ktrial.model.study_record import StudyRecord
+from ktrial.store import Store, open_store
+
+OLD, NEW = "debian:6.1", "debian:6.12"
+STORED = Guests(run=False)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(str(tmp_path / "store.db"))
+
+
+def kept(store: Store, *kernels: str, profiles: bool = True) -> StudyRecord:
+    number = store.study(a_study(workloads=("fork",), perturbations=2))
+    for kernel in kernels:
+        for block in range(2):
+            counts = {("mutex_lock", ""): 1000 + 500 * (kernel == NEW) + block}
+            found = (a_profile(counts, kernel=kernel),) if profiles else ()
+            store.add_trial(number, a_trial(planned(kernel, block), profiles=found))
+    return record(store, number)
+
+
+def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def get(name: str) -> Kernel:
+        raise not_found(name)
+
+    monkeypatch.setattr("ktrial.kernels.get", get)
+
+
+def test_a_stored_result_is_explained_though_its_kernels_are_gone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_kernels(monkeypatch)
+    why = explain_record(store, kept(store, OLD, NEW), guests=STORED)
+    assert why.explanation.total == 50, "of perturbation 0, which changes nothing"
+    assert (why.explanation.before.label, why.explanation.after.label) == (OLD, NEW)
+    assert (why.before.kernel, why.after.kernel) == (OLD, NEW)
+    assert why.differences.unknown == (f"options: the configuration of {OLD} is not known",)
+    assert why.differences.counters == ()
+
+
+def test_a_kernel_that_is_another_one_by_now_tells_nothing(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "config").write_text("CONFIG_SMP=y\n")
+    monkeypatch.setattr("ktrial.kernels.get", lambda name: a_kernel(name, config=tmp_path / "config"))
+    why = explain_record(store, kept(store, OLD, NEW), guests=STORED)
+    assert f"options: the configuration of {OLD} is not known" in why.differences.unknown
+
+
+def test_without_profiles_nothing_is_run_that_must_not_run(store: Store) -> None:
+    with pytest.raises(NotCounted, match=r"fork was not counted by function under debian:6\.1") as raised:
+        explain_record(store, kept(store, OLD, NEW, profiles=False), guests=STORED)
+    assert "ktrial explain quick --workload fork" in raised.value.advice
+
+
+def test_only_the_machine_exact_counts_by_function() -> None:
+    study = a_study(workloads=("fork",), machine=MachineSettings(kind="kvm"))
+    with pytest.raises(OtherMachine, match="the machine kvm"):
+        explain_question(question(study))
+
+
+def several(*factors: Factor) -> Study:
+    return a_study(workloads=("fork",), factors=factors)
+
+
+BOOT = Factor(name="mitigations", kind=FactorKind.BOOT, levels=("", "off"), baseline="", target="mitigations")
+
+
+@pytest.mark.parametrize(
+    ("said", "label"),
+    [
+        ("debian:6.1 · mitigations=off", "debian:6.1 · mitigations=off"),
+        ("debian:6.12 · mitigations=(not given)", "debian:6.12 · mitigations=(not given)"),
+    ],
+)
+def test_a_treatment_of_several_factors_is_told_by_its_label(said: str, label: str) -> None:
+    study = several(BOOT)
+    assert {one.label for one in treatments(study)} >= {label}
+    asked = question(study, after=said, before="debian:6.12 · mitigations=off")
+    assert asked.after.label == label
+
+
+def test_a_level_that_several_treatments_have_is_not_enough() -> None:
+    with pytest.raises(
+        AmbiguousTreatment, match=r"several treatments mitigations=off: debian:6\.1 · mitigations=off"
+    ):
+        question(several(BOOT), after="mitigations=off")
+    with pytest.raises(UnknownTreatment, match=r"no treatment mitigations=on"):
+        question(several(BOOT), after="mitigations=on")
+
+
+def test_one_level_is_enough_where_only_one_treatment_has_it() -> None:
+    only = a_study(kernels=(OLD,), workloads=("fork",), factors=(BOOT,))
+    assert question(only, after="mitigations=off").after.levels["mitigations"] == "off"

@@ -1,0 +1,213 @@
+"""Profiling a kernel: where its symbols come from, and what is refused rather than given wrong names."""
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.places import PLUGIN_COUNTS
+from tests.support.scripted import ScriptedWorkload, a_kernel, ends, sources
+
+from ktrial.experiment import profile as profiling
+from ktrial.experiment.jobs import Job
+from ktrial.experiment.kernel_symbols import Known
+from ktrial.experiment.resources import Sources
+from ktrial.machines.exact import ExactMachine, plugin
+from ktrial.machines.exact.counting_target import ProfiledTarget
+from ktrial.machines.exact.plugin import CacheShapes
+from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.kernel import Kernel
+from ktrial.model.kernel_profile import Profile
+from ktrial.model.study import MachineSettings
+from ktrial.model.trial import Outcome
+from ktrial.model.workload import Direction, Metric, Mode, WorkloadDescription, WorkloadUse
+from ktrial.target import Step, StepResult
+from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
+from ktrial.workloads.builtin import BuiltIn
+from ktrial.workloads.errors import NoMarkedRegion
+
+HEADER, REGION, END = PLUGIN_COUNTS.read_text().splitlines(keepends=True)
+OPERATIONS = json.loads(REGION)["operations"]["count"]
+NEXT_RUN = (
+    '{"whole":true,"instructions":0,"marks":0,"strings":0,"passes":0,"bytes":0,"functions":[],"pages":[],'
+    '"operations":{"count":0,"sum":0,"minimum":0,"maximum":0,"middle":[0,0]}}\n'
+)
+KALLSYMS = "".join(f"{0xFFFFFFFF81000000 + 16 * n:016x} T function_{n}\n" for n in range(2000))
+DATA = "ffffffff82000000 d jiffies\n"
+CALL = Metric(name="call", unit="instructions", direction=Direction.LOWER)
+
+
+def report(operations: int = OPERATIONS) -> str:
+    """What the program prints."""
+    metric = {"name": CALL.name, "unit": CALL.unit, "direction": "lower", "operations": operations}
+    metric |= {"minimum": 190, "median": 190, "mean": 190}
+    said = {"workload": "fork", "clock": "tsc", "overhead": 7, "bundle": 2, "metrics": [metric]}
+    return json.dumps(said | {"checks": operations})
+
+
+@dataclass
+class Guest:
+    """What a guest says, and what it was asked."""
+
+    report: str = report()
+    counts: str = HEADER + NEXT_RUN + REGION + END
+    kallsyms: str = KALLSYMS + DATA
+    refuses: str = ""
+    ended: GuestEnded | None = None
+    asked: int = 0
+    symbols: list[str] = field(default_factory=list)
+
+
+class Target(ProfiledTarget):
+    """A target that says what a Guest has written down."""
+
+    def __init__(self, guest: Guest) -> None:
+        self._guest = guest
+
+    @property
+    def identity(self) -> MachineIdentity:
+        return MachineIdentity(machine="scripted", mode=Mode.EXACT_PLUGIN, qemu="7.2.22", cpu_model="max")
+
+    def kallsyms(self) -> str:
+        self._guest.asked += 1
+        if self._guest.refuses:
+            raise NoSymbolsInGuest(name="debian:6.1", problem=self._guest.refuses)
+        return self._guest.kallsyms
+
+    def counted(
+        self,
+        steps: tuple[Step, ...],
+        symbols: str = "",
+        *,
+        calls: bool = False,
+        caches: CacheShapes | None = None,
+    ) -> tuple[StepResult, ...]:
+        if self._guest.ended:
+            raise self._guest.ended
+        self._guest.symbols.append(symbols)
+        with tempfile.NamedTemporaryFile("w") as out:
+            out.write(self._guest.counts)
+            out.flush()
+            (region,) = plugin.read_runs(Path(out.name))
+        return (StepResult(step=0, do="run", exit=0, stdout=self._guest.report, region=region),)
+
+
+class Machine(ExactMachine):
+    """A machine with one guest."""
+
+    def __init__(self, guest: Guest) -> None:
+        self._scripted = guest
+
+    def check(self) -> None:
+        pass
+
+    @contextmanager
+    def profiled(self, boot: Boot) -> Iterator[ProfiledTarget]:
+        yield Target(self._scripted)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Kernel:
+    return a_kernel(image=tmp_path / "vmlinuz")
+
+
+def built_in(use: WorkloadUse) -> BuiltIn:
+    return BuiltIn(WorkloadDescription(name=use.name, summary="", does="", metrics=(CALL,)))
+
+
+def profile(kernel: Kernel, guest: Guest, **settings: Any) -> Profile:
+    real = sources()
+    modules = (Path("/lib/ext4.ko"),)
+    known = Sources(
+        obtain=lambda name, progress: kernel,
+        modules=lambda kernel, names: modules,
+        workload=lambda use: BuiltIn(
+            WorkloadDescription(name=use.name, summary="", does="", metrics=(CALL,))
+        ),
+        files=real.files,
+    )
+    wanted = MachineSettings(kernel=kernel.name, **settings)
+    return profiling.profile(wanted, WorkloadUse(name="fork"), machine=Machine(guest), sources=known)
+
+
+def test_a_profile_is_what_was_counted_by_operation(kernel: Kernel) -> None:
+    found = profile(kernel, Guest(), boot=("init_on_alloc=1",))
+    assert found.operations == 2 * OPERATIONS
+    assert found.region.instructions == json.loads(REGION)["instructions"]
+    assert found.label == "debian:6.1 init_on_alloc=1"
+    assert found.cpu_model == "max"
+
+
+def test_symbols_are_asked_for_once_and_kept_with_the_kernel(kernel: Kernel) -> None:
+    guest = Guest()
+    assert profile(kernel, guest) == profile(kernel, guest)
+    assert guest.asked == 1
+    assert (kernel.image.parent / "kallsyms").read_text() == KALLSYMS + DATA
+
+
+def test_symbols_with_modules_hold_for_that_boot_only(kernel: Kernel) -> None:
+    guest = Guest()
+    profile(kernel, guest, modules=("ext4",))
+    profile(kernel, guest, modules=("ext4",))
+    assert guest.asked == 2
+    assert not (kernel.image.parent / "kallsyms").exists()
+
+
+def test_the_plugin_is_handed_functions_only(kernel: Kernel) -> None:
+    guest = Guest()
+    profile(kernel, guest)
+    assert guest.symbols == [KALLSYMS]
+
+
+@pytest.mark.parametrize(
+    ("guest", "problem"),
+    [
+        (Guest(refuses="/proc/kallsyms: No such file"), "/proc/kallsyms: No such file"),
+        (Guest(kallsyms="ffffffff81000000 T _text\n"), "only 1 symbols"),
+        (Guest(kallsyms="".join(f"{0:016x} T f{n}\n" for n in range(2000))), "hides them"),
+        (Guest(kallsyms=KALLSYMS.replace(" T ", " d ")), "names no function"),
+        (
+            Guest(counts=HEADER + NEXT_RUN + REGION.replace('"do_syscall_64"', '"[unknown]"') + END),
+            "more than 5%",
+        ),
+    ],
+)
+def test_a_kernel_whose_functions_have_no_names_is_refused(
+    kernel: Kernel, guest: Guest, problem: str
+) -> None:
+    with pytest.raises(NoSymbolsInGuest, match=problem):
+        profile(kernel, guest)
+
+
+@pytest.mark.parametrize(
+    ("guest", "problem"),
+    [
+        (Guest(report=report(OPERATIONS + 1)), "did 21 operations, and marked 20"),
+        (Guest(counts=HEADER + NEXT_RUN + END), "nothing was counted"),
+        (
+            Guest(counts=HEADER + NEXT_RUN + REGION.replace('"whole":true', '"whole":false') + END),
+            "its end",
+        ),
+    ],
+)
+def test_a_workload_without_a_whole_region_is_refused(kernel: Kernel, guest: Guest, problem: str) -> None:
+    with pytest.raises(NoMarkedRegion, match=problem):
+        profile(kernel, guest)
+
+
+def test_a_workload_that_does_not_tell_its_region_is_refused(kernel: Kernel) -> None:
+    job = Job("mine", WorkloadUse(name="mine"), ScriptedWorkload("mine"), Boot(kernel=kernel), ())
+    target = Target(Guest())
+    with pytest.raises(NoMarkedRegion, match="which region counts"):
+        profiling.counted_profile(job, target.identity, target.counted(()), Known(KALLSYMS))
+
+
+def test_a_guest_that_ends_early_tells_with_the_end_of_its_console(kernel: Kernel) -> None:
+    ended = ends(Outcome.PANICKED, "Kernel panic", console="one\nKernel panic - not syncing\n")
+    with pytest.raises(GuestEnded, match="Kernel panic") as raised:
+        profile(kernel, Guest(ended=ended))
+    assert raised.value.advice == "the guest's console ends with: Kernel panic - not syncing"

@@ -1,0 +1,196 @@
+"""Studies in real time: blocks until every comparison is decided, and no more."""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.support.making import a_study
+from tests.support.scripted import ScriptedMachine, ends
+from tests.support.scripted import sources as scripted_sources
+
+from ktrial.analysis import interim
+from ktrial.experiment.observer import Silent
+from ktrial.experiment.session import run
+from ktrial.model.base import digest
+from ktrial.model.boot import Boot
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.study import Stopping, Study, Timing
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Outcome
+from ktrial.model.workload import Mode
+from ktrial.store import Store, open_store
+from ktrial.target import Run, StepResult
+
+BASELINE, OTHER = "debian:6.1", "debian:6.12"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "trials.db") as opened:
+        yield opened
+
+
+def noisy(effect: float, sd: float = 0.01) -> Callable[[Boot, Run], StepResult]:
+    """Numbers around 1000 with this relative standard deviation; on the other kernel `effect` more."""
+
+    def answer(boot: Boot, run: Run) -> StepResult:
+        drawn = random.Random(digest([boot.kernel.name, run.argv])).gauss(0.0, sd)
+        mean = 1000 * (1 + effect * (boot.kernel.name == OTHER))
+        return StepResult(step=0, do="run", exit=0, stdout=str(mean * (1 + drawn)))
+
+    return answer
+
+
+def study(**timing: object) -> Study:
+    return a_study(workloads=("fork",), timing=Timing.model_validate(timing))
+
+
+def run_on(store: Store, which: Study, answer: Callable[[Boot, Run], StepResult]) -> StudyRecord:
+    machine = ScriptedMachine(answer, mode=Mode.TIMED)
+    return run(which, store=store, machine=machine, sources=scripted_sources(), observer=Silent())
+
+
+def only(record: StudyRecord) -> Comparison:
+    (one,) = record.result.comparisons
+    return one
+
+
+def blocks(record: StudyRecord) -> int:
+    return 1 + max(trial.planned.block for trial in record.trials)
+
+
+def test_a_large_effect_is_decided_at_the_first_look(store: Store) -> None:
+    record = run_on(store, study(), noisy(0.10))
+    one = only(record)
+    assert (one.verdict, one.mode, blocks(record)) == (Verdict.WORSE, Mode.TIMED, 6)
+    assert one.low is not None
+    assert one.high is not None
+    assert one.low < 1.10 < one.high
+    assert len(record.trials) == record.planned == 12
+    kinds = {warning.kind for warning in record.result.warnings}
+    assert "early-stopping" in kinds, "an effect that stopped a study looks larger than it is"
+
+
+def test_no_effect_is_equivalent_and_noise_without_end_is_inconclusive(store: Store) -> None:
+    quiet = run_on(store, study(), noisy(0.0, sd=0.004))
+    assert only(quiet).verdict is Verdict.EQUIVALENT
+    assert blocks(quiet) in interim.design_of(quiet.study).looks
+    loud = run_on(store, study(blocks=10), noisy(0.0, sd=0.2))
+    assert only(loud).verdict is Verdict.INCONCLUSIVE
+    assert blocks(loud) == 10
+
+
+def test_in_every_block_each_treatment_runs_once_and_the_order_is_drawn(store: Store) -> None:
+    record = run_on(store, study(blocks=20), noisy(0.0, sd=0.2))
+    orders = set()
+    for block in range(20):
+        of_block = [trial for trial in record.trials if trial.planned.block == block]
+        labels = [trial.planned.treatment.label for trial in of_block]
+        assert sorted(labels) == [BASELINE, OTHER]
+        assert len({trial.planned.perturbation.number for trial in of_block}) == 1
+        orders.add(tuple(labels))
+    assert len(orders) == 2
+
+
+class Interrupting(Silent):
+    """Stops the run after a number of trials."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def trial_finished(self, *_: object) -> None:
+        self.left -= 1
+        if not self.left:
+            raise RuntimeError("the host is gone")
+
+
+@pytest.mark.parametrize("after", [1, 5, 12, 13])
+def test_an_interrupted_study_ends_as_if_it_had_not_been(tmp_path: Path, after: int) -> None:
+    which, answer = study(), noisy(0.015)
+    with open_store(tmp_path / "whole.db") as store:
+        whole = run_on(store, which, answer)
+    with open_store(tmp_path / "parts.db") as store:
+        machine = ScriptedMachine(answer, mode=Mode.TIMED)
+        with pytest.raises(RuntimeError):
+            run(which, store=store, machine=machine, sources=scripted_sources(), observer=Interrupting(after))
+        parts = run_on(store, which, answer)
+    assert parts.result == whole.result
+    assert [trial.planned.key for trial in parts.trials] == [trial.planned.key for trial in whole.trials]
+
+
+def test_a_finished_study_runs_nothing_more(store: Store) -> None:
+    first = run_on(store, study(), noisy(0.10))
+    machine = ScriptedMachine(noisy(0.10), mode=Mode.TIMED)
+    again = run(study(), store=store, machine=machine, sources=scripted_sources())
+    assert not machine.programs
+    assert again == first
+
+
+def test_a_spent_budget_ends_the_study_with_what_is_there(store: Store) -> None:
+    machine = ScriptedMachine(noisy(0.0, sd=0.2), mode=Mode.TIMED, seconds=0.02)
+    which = study(budget_seconds=0.25)
+    record = run(which, store=store, machine=machine, sources=scripted_sources())
+    assert only(record).verdict is Verdict.INCONCLUSIVE
+    assert blocks(record) < 20
+    assert interim.budget_is_spent(which, record.trials)
+
+
+def test_a_fixed_number_of_blocks_is_run_to_its_end(store: Store) -> None:
+    record = run_on(store, study(stopping=Stopping.FIXED, blocks=8), noisy(0.10))
+    assert (blocks(record), only(record).verdict) == (8, Verdict.WORSE)
+    assert not [one for one in record.result.warnings if one.kind == "early-stopping"]
+
+
+def test_an_open_ended_study_looks_after_every_block(store: Store) -> None:
+    record = run_on(store, study(stopping=Stopping.OPEN_ENDED, blocks=200), noisy(0.06, sd=0.01))
+    assert only(record).verdict is Verdict.WORSE
+    assert 3 <= blocks(record) < 15
+
+
+def failing(boot: Boot, step: Run) -> StepResult:
+    if boot.kernel.name == OTHER:
+        raise ends(Outcome.PANICKED, "Fatal exception")
+    return noisy(0.0)(boot, step)
+
+
+def test_a_treatment_that_never_completes_is_given_up(store: Store) -> None:
+    record = run_on(store, study(), failing)
+    one = only(record)
+    assert one.verdict is Verdict.INCONCLUSIVE
+    assert "3 of 3 trials panicked" in one.reason
+    assert len(record.trials) == 2 * interim.GIVEN_UP_AFTER
+
+
+def test_a_single_failure_leaves_its_block_out(store: Store) -> None:
+    def once(boot: Boot, step: Run) -> StepResult:
+        if boot.kernel.name == OTHER and step.argv[1] == "2":
+            raise ends(Outcome.HUNG, "no answer")
+        return noisy(0.10)(boot, step)
+
+    record = run_on(store, study(), once)
+    assert only(record).verdict is Verdict.WORSE
+    assert [trial.outcome for trial in record.trials].count(Outcome.HUNG) == 1
+    assert "failed-trials" in {warning.kind for warning in record.result.warnings}
+
+
+@dataclass
+class Looking(Silent):
+    """Keeps what it is told about looks."""
+
+    told: list[tuple[int, int]] = field(default_factory=list)
+
+    def blocks_wanted(self, ended: int, wanted: int, comparisons: object) -> None:
+        self.told.append((ended, wanted))
+
+
+def test_the_observer_is_told_of_every_block(store: Store) -> None:
+    looking = Looking()
+    machine = ScriptedMachine(noisy(0.0, sd=0.2), mode=Mode.TIMED)
+    run(study(blocks=12), store=store, machine=machine, sources=scripted_sources(), observer=looking)
+    assert looking.told == [
+        *[(ended, 6) for ended in range(6)],
+        *[(ended, 10) for ended in range(6, 10)],
+        *[(ended, 12) for ended in range(10, 12)],
+    ]

@@ -1,0 +1,199 @@
+"""`ktrial watch git:DIRECTORY@BRANCH`: what is fetched, built and said; and `--fetch` of versions."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.support.buildable_sources import git
+from tests.support.command_line import CommandLine
+from tests.support.scripted import ScriptedMachine, a_kernel, sources
+
+from ktrial.analysis.history.errors import NoKernelInRange, NothingToWatch
+from ktrial.experiment import git_branch, kernel_ranges, watch
+from ktrial.experiment.single_kernel import Measurement, Runs
+from ktrial.experiment.watch import Look
+from ktrial.kernels import Progress
+from ktrial.kernels.build.errors import BuildFailed
+from ktrial.kernels.errors import KernelError
+from ktrial.model.base import digest
+from ktrial.model.boot import Boot
+from ktrial.model.kernel import Kernel
+from ktrial.model.kernel_build import Build
+from ktrial.model.workload import WorkloadUse
+from ktrial.store import open_store
+from ktrial.target import Run, StepResult
+
+BROKEN = "does not compile"
+Commits = dict[str, str]
+"""Commit → its subject."""
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """Another's tree, in which two branches grow."""
+    made = tmp_path / "upstream"
+    made.mkdir()
+    git(made, "init", "--quiet", "--initial-branch", "master")
+    commit(made, "costs 1000")
+    git(made, "branch", "linux-6.12.y")
+    return made
+
+
+@pytest.fixture
+def tree(tmp_path: Path, upstream: Path) -> Path:
+    """Ours, that follows it."""
+    git(tmp_path, "clone", "--quiet", str(upstream), "linux")
+    return tmp_path / "linux"
+
+
+def commit(directory: Path, subject: str) -> str:
+    git(directory, "commit", "--quiet", "--allow-empty", "--message", subject)
+    return git(directory, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
+    """Sources that were built, in order: each commit's subject says what the kernel costs."""
+    found: list[str] = []
+
+    def requested(source: str, *, directory: Path, **_: Mapping[str, str]) -> Build:
+        return Build(source=source)
+
+    def build(wanted: Build, progress: Progress) -> Kernel:
+        found.append(wanted.source)
+        progress("building", 1, 2)
+        subject = git(tree, "log", "-1", "--format=%s", wanted.source.rpartition("@")[2])
+        if subject == BROKEN:
+            raise BuildFailed(name="linux", directory=tree, problem="error: expected ';'", log="build.log")
+        release = f"6.12-{subject.rpartition(' ')[2]}"
+        return a_kernel(wanted.name, release=release, digest=digest(wanted.source))
+
+    monkeypatch.setattr(git_branch, "requested", requested)
+    monkeypatch.setattr(git_branch, "build", build)
+    return found
+
+
+def nothing(what: str, done: int = 0, total: int = 0) -> None:
+    """Nobody watches."""
+
+
+@dataclass
+class Telling:
+    """Writes down what a build says."""
+
+    said: list[str]
+
+    def __call__(self, what: str, done: int = 0, total: int = 0) -> None:
+        self.said.append(what)
+
+
+def test_a_branch_is_fetched_and_its_newest_commit_built(
+    upstream: Path, tree: Path, built: list[str]
+) -> None:
+    first = git(upstream, "rev-parse", "HEAD")
+    said: list[str] = []
+    git_branch.branch_kernel(tree, "origin/master", Telling(said))
+    second = commit(upstream, "costs 1100")
+    git_branch.branch_kernel(tree, "origin/master", nothing)
+    git_branch.branch_kernel(tree, "origin/linux-6.12.y", nothing)
+    assert built == [f"git:{tree}@{one}" for one in (first, second, first)]
+    assert said[0] == "fetching what is new"
+
+
+def test_a_tree_of_ones_own_needs_no_remote(upstream: Path, tree: Path, built: list[str]) -> None:
+    said: list[str] = []
+    git_branch.branch_kernel(upstream, "master", Telling(said))
+    assert built == [f"git:{upstream}@{git(upstream, 'rev-parse', 'HEAD')}"]
+    assert said == ["building"]
+    with pytest.raises(NothingToWatch, match="git knows no nowhere"):
+        git_branch.branch_kernel(upstream, "nowhere", nothing)
+
+
+def test_remotes_that_do_not_answer_are_no_verdict(tree: Path, built: list[str]) -> None:
+    git(tree, "remote", "set-url", "origin", str(tree / "gone"))
+    with pytest.raises(KernelError, match="git fetch"):
+        git_branch.branch_kernel(tree, "origin/master", nothing)
+    assert built == []
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "own" / "ktrial.db"))
+    return CommandLine(monkeypatch, capsys)
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The looks are real, the machine is not."""
+    real = watch.look
+
+    def answer(boot: Boot, run: Run) -> StepResult:
+        return StepResult(step=0, do="run", exit=0, stdout=boot.kernel.release.rpartition("-")[2])
+
+    def look(target: str, *_: object) -> Look:
+        how = Measurement((WorkloadUse(name="fork"),), perturbations=2)
+        with open_store(str(tmp_path / "watch.db")) as store:
+            runs = Runs(store, machine=ScriptedMachine(answer), sources=sources())
+            return real(target, how, {"fork": 0.01}, runs)
+
+    monkeypatch.setattr(watch, "look", look)
+
+
+@pytest.mark.usefixtures("scripted", "built")
+def test_watching_a_branch_from_its_first_commit_to_one_that_does_not_compile(
+    cli: CommandLine, upstream: Path, tree: Path, tmp_path: Path
+) -> None:
+    target, summary = f"git:{tree}@origin/master", tmp_path / "summary.md"
+    once = ("watch", target, "--once", "--workloads", "fork", "--summary", summary)
+    first = cli(*once)
+    assert (first.status, "first look, 6.12-1000" in _on_one_line(first.output)) == (0, True)
+    assert "nothing new" in _on_one_line(cli(*once).output)
+    commit(upstream, "costs 1001")
+    within = cli(*once, "--json")
+    assert within.status == 0
+    assert _told(within.output) == ("new", "within")
+    commit(upstream, "costs 1100")
+    beyond = cli(*once, "--json")
+    assert beyond.status == 1
+    assert _told(beyond.output) == ("new", "beyond")
+    commit(upstream, BROKEN)
+    broken = cli(*once, "--json")
+    assert broken.status == 125
+    assert _told(broken.output) == ("not-had", "not-run")
+    text = summary.read_text()
+    assert [text.count(f"ktrial watch: {word}") for word in ("within", "beyond", "not-run")] == [3, 1, 1]
+    assert "1100" in text
+
+
+def _on_one_line(output: str) -> str:
+    return " ".join(output.split())
+
+
+def _told(output: str) -> tuple[str, str]:
+    (target,) = json.loads(output)["targets"]
+    return target["news"], target["decision"]
+
+
+def test_a_branch_that_is_not_there_is_no_verdict_either(cli: CommandLine, tree: Path) -> None:
+    said = cli("watch", f"git:{tree}@origin/nowhere", "--once", "--workloads", "fork")
+    assert said.status not in (0, 1)
+    assert "git knows no origin/nowhere" in _on_one_line(said.messages)
+
+
+def test_fetch_adds_what_debian_has_to_what_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def available(name: str, *_: object) -> list[Kernel]:
+        asked.append(name)
+        return [a_kernel(f"debian:{one}", release=f"{one}.0-1-amd64") for one in ("6.1", "6.12", "7.2")]
+
+    monkeypatch.setattr(kernel_ranges, "available", available)
+    monkeypatch.setattr("ktrial.kernels.all_kernels", lambda: [a_kernel("debian:5.10")])
+    here = kernel_ranges.expanded(["5.10..6.12"], str, nothing)
+    fetched = kernel_ranges.expanded(["5.10..6.12"], str, nothing, fetch=True)
+    assert (here, fetched) == (("debian:5.10",), ("debian:5.10", "debian:6.1", "debian:6.12"))
+    assert asked == ["debian:5.10..6.12"]
+    with pytest.raises(NoKernelInRange):
+        kernel_ranges.expanded(["6.13..6.14"], str, nothing, fetch=True)

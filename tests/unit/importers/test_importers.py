@@ -1,0 +1,432 @@
+"""What each importer reads, and what it says about files that are not what they should be."""
+
+import os
+import random
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from tests.support.places import FOREIGN, PAPERS
+
+from ktrial import importers
+from ktrial.analysis.imported import Choices as HowToAnalyse
+from ktrial.analysis.imported import analyse
+from ktrial.importers import Choices, SourceFile, read_all
+from ktrial.importers.errors import (
+    ColumnUnknown,
+    FormatUnknown,
+    ImportFailed,
+    MeasurementsDamaged,
+    MeasurementsTooLarge,
+    MeasurementsUnreadable,
+    NoMeasurements,
+    TooManyGroups,
+    UnsafeXml,
+)
+from ktrial.model.imported import Family, Group, Imported
+from ktrial.model.unixbench_index import SCORE
+from ktrial.model.warnings import WarningKind
+from ktrial.model.workload import Direction
+
+
+def read(path: Path, label: str = "", group_by: tuple[str, ...] = (), value: str = "") -> Imported:
+    (found,) = read_all([(label, path)], Choices(group_by, value))
+    return found
+
+
+def written(directory: Path, text: str, name: str = "results.csv") -> Path:
+    path = directory / name
+    path.write_text(text)
+    return path
+
+
+def table(directory: Path, *lines: str) -> Path:
+    return written(directory, "\n".join(lines) + "\n")
+
+
+def only_family(imported: Imported) -> Family:
+    (family,) = imported.families
+    return family
+
+
+def test_every_format_has_its_importer() -> None:
+    found, warnings = importers.found()
+    assert list(found) == ["csv", "google-benchmark", "hyperfine", "phoronix", "pyperf", "unixbench"]
+    assert all(importer.summary for importer in found.values())
+    assert not warnings
+
+
+def test_hyperfine_gives_each_command_s_times_without_runs_that_failed() -> None:
+    imported = read(FOREIGN / "hyperfine.json")
+    family = only_family(imported)
+    assert (family.unit, family.direction) == ("s", Direction.LOWER)
+    assert [group.label for group in family.groups] == ["sleep 0.10", "sleep 0.11"]
+    assert family.groups[1].values == (0.1117, 0.1120, 0.1121, 0.1126)
+    assert family.groups[1].failed == 1
+    assert imported.warnings[0].kind is WarningKind.FAILED_TRIALS
+    assert family.run_order == ("sleep 0.10",) * 5 + ("sleep 0.11",) * 4
+
+
+def test_pyperf_gives_one_value_a_process() -> None:
+    imported = read(FOREIGN / "pyperf.json", label="6.1")
+    family = only_family(imported)
+    assert (family.name, family.unit) == ("fork", "s")
+    assert family.groups[0].label == "6.1"
+    assert family.groups[0].values == pytest.approx((0.0011, 0.0011, 0.0013))
+
+
+def test_google_benchmark_gives_repetitions_and_not_what_was_computed_from_them() -> None:
+    imported = read(FOREIGN / "google_benchmark.json")
+    family = only_family(imported)
+    assert (family.name, family.unit, family.direction) == ("BM_pipe/512", "ns", Direction.LOWER)
+    assert family.groups[0].values == (812.5, 815.0, 811.0)
+    assert "1 benchmarks report an error" in imported.warnings[0].text
+
+
+def test_files_of_one_group_each_are_compared_with_each_other() -> None:
+    path = FOREIGN / "google_benchmark.json"
+    (imported,) = read_all([("6.1", path), ("6.12", path)], Choices())
+    assert [group.label for group in only_family(imported).groups] == ["6.1", "6.12"]
+
+
+def test_phoronix_gives_every_run_from_raw_string() -> None:
+    imported = read(FOREIGN / "composite.xml")
+    aio, queens = imported.families
+    assert (aio.name, aio.unit, aio.direction) == ("AIO-Stress · Random Write", "MB/s", Direction.HIGHER)
+    assert queens.direction is Direction.LOWER
+    assert aio.groups[0].values == (243.01, 243.70, 244.39)
+    assert aio.run_order == ("0.95s",) * 3 + ("0.50s",) * 2
+
+
+def test_phoronix_s_failed_runs_are_noticed_by_the_number_of_run_times() -> None:
+    imported = read(FOREIGN / "composite.xml")
+    assert [group.failed for group in imported.families[0].groups] == [0, 1]
+    failed, nothing = imported.warnings
+    assert "0.50s: 1 of 3 runs gave no value" in failed.text
+    assert (nothing.kind, "N-Queens, 0.50s" in nothing.text) == (WarningKind.INPUT_INCOMPLETE, True)
+
+
+def test_a_unixbench_report_gives_every_index_and_the_score() -> None:
+    imported = read(FOREIGN / "unixbench_experimental.txt", label="muqss")
+    assert len(imported.families) == 13
+    score = next(family for family in imported.families if family.metric == SCORE)
+    assert (score.groups[0].label, score.groups[0].values) == ("muqss", (2023.6,))
+    assert len(imported.index_rows) == 12
+    assert imported.scores[0].tests == 12
+    assert str(imported.started) == "2021-08-23 15:30:34"
+
+
+def test_reports_of_one_kernel_after_another_s_are_confounded_with_time() -> None:
+    named = [(kind, FOREIGN / f"unixbench_{kind}.txt") for kind in ("experimental", "control")]
+    analysis = analyse(read_all(named + named, Choices()), HowToAnalyse())
+    (found,) = [each for each in analysis.findings if each.kind is WarningKind.ORDER_CONFOUNDED][:1]
+    assert "all runs of one group came before all of the next (experimental … control)" in found.text
+
+
+def test_a_changed_index_in_a_report_is_found_out(tmp_path: Path) -> None:
+    text = (FOREIGN / "unixbench_control.txt").read_text()
+    analysis = analyse((read(written(tmp_path, text.replace(" 455.9", " 555.9"), "c.txt")),), HowToAnalyse())
+    told = [each.text for each in analysis.findings if each.kind is WarningKind.INDEX_MISMATCH]
+    assert "Process Creation: the index is given as 555.9, but 10 · 5744.4 / 126 is 455.9" in told[0]
+    assert "the score is given as 1578.6, but the geometric mean of its 12 indices is 1605.0" in told[1]
+
+
+def test_unixbench_s_output_traps(tmp_path: Path) -> None:
+    """Partial indices, `---` cells, a block a copy count, tests that are no part of the index."""
+    text = """Benchmark Run: Mon Jan 05 2026 10:00:00 - 10:28:00
+8 CPUs in system; running 1 parallel copy of tests
+
+System Benchmarks Partial Index              BASELINE       RESULT    INDEX
+Pipe Throughput                               12440.0    2537501.7   2039.8
+Process Creation                                  ---       5744.4      ---
+                                                                   ========
+System Benchmarks Index Score (Partial Only)                         2039.8
+
+Non-Index Benchmarks Index Values            BASELINE       RESULT    INDEX
+Arithmetic Overhead                            1000.0       2000.0     20.0
+Benchmark Run: Mon Jan 05 2026 10:30:00 - 10:58:00
+8 CPUs in system; running 8 parallel copies of tests
+
+System Benchmarks Partial Index              BASELINE       RESULT    INDEX
+Pipe Throughput                               12440.0   20300013.6  16318.3
+                                                                   ========
+System Benchmarks Index Score (Partial Only)                        16318.3
+"""
+    imported = read(written(tmp_path, text, "partial.txt"))
+    assert [family.name for family in imported.families] == ["Pipe Throughput", "Pipe Throughput, 8 copies"]
+    assert [score.tests for score in imported.scores] == [1, 1]
+    kinds = {finding.kind for finding in analyse((imported,), HowToAnalyse()).findings}
+    assert WarningKind.INDEX_MISMATCH not in kinds
+
+
+def test_a_unixbench_log_s_results_are_recomputed_from_its_passes() -> None:
+    imported = read(FOREIGN / "unixbench.log")
+    results = {row.test: row.result.value for row in imported.index_rows}
+    context = (118000 * 120000) ** 0.5 / 10.0005
+    assert results["Pipe-based Context Switching"] == pytest.approx(context), "the lowest of three is dropped"
+    assert results["Double-Precision Whetstone"] == pytest.approx((5500.5 * 5499.5) ** 0.5), "no timebase"
+    assert results["Process Creation"] == pytest.approx(603000 / 30.1), "counts summed, times averaged"
+    assert "Process Creation, 2 copies" in {family.name for family in imported.families}
+
+
+def test_a_table_of_runs(tmp_path: Path) -> None:
+    path = table(tmp_path, "kernel,run,time_ms", "6.1,1,10.5", "6.12,1,11.5", "6.1,2,10.25", "6.12,2,n/a")
+    imported = read(path)
+    family = only_family(imported)
+    assert (family.unit, family.direction) == ("ms", Direction.LOWER)
+    assert {group.label: group.values for group in family.groups} == {"6.1": (10.5, 10.25), "6.12": (11.5,)}
+    assert "1 rows have no number in time_ms" in imported.warnings[0].text
+
+
+def test_a_table_of_summaries_knows_how_its_numbers_were_rounded() -> None:
+    family = read(PAPERS / "knobs_aio_stress.csv").families[0]
+    summary = family.groups[2].summary
+    assert summary is not None
+    assert summary.standard_error is not None
+    assert family.groups[2].is_default
+    assert (summary.standard_error.value, summary.standard_error.half_unit) == (1.9, 0.005)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_delimiters(tmp_path: Path, delimiter: str) -> None:
+    path = written(tmp_path, "level;value\na;1\nb;2\n".replace(";", delimiter))
+    assert [group.values for group in only_family(read(path)).groups] == [(1.0,), (2.0,)]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "w.csv"
+    path.write_bytes(b"\xef\xbb\xbflevel,value\r\na,1\r\nb,2\r\n")
+    assert len(only_family(read(path)).groups) == 2
+
+
+def test_the_user_may_say_which_columns_are_what(tmp_path: Path) -> None:
+    path = table(tmp_path, "kernel,disk,x,y", "a,sda,1,5", "a,sdb,2,6", "b,sda,3,7", "b,sdb,4,8")
+    family = only_family(read(path, group_by=("kernel",), value="y"))
+    assert {group.label: group.values for group in family.groups} == {"a": (5.0, 6.0), "b": (7.0, 8.0)}
+    with pytest.raises(ColumnUnknown, match=r"no column kernle \(did you mean kernel\?\)") as error:
+        read(path, group_by=("kernle",))
+    assert "kernel, disk, x, y" in str(error.value)
+
+
+def test_a_table_with_a_group_in_every_row_is_refused(tmp_path: Path) -> None:
+    runs = table(tmp_path, "when,value", *(f"{at},{at}.5" for at in range(1000)))
+    with pytest.raises(TooManyGroups, match="more than 200 groups in one comparison"):
+        read(runs)
+    means = table(tmp_path, "when,mean,se", *(f"{at},{at}.5,1" for at in range(1000)))
+    with pytest.raises(TooManyGroups):
+        read(means)
+
+
+def test_a_large_table_is_read_and_audited_in_seconds(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    rows = (f"{at % 5},{rng.gauss(100, 1):.6f}" for at in range(20_000))
+    analysis = analyse((read(table(tmp_path, "level,value", *rows)),), HowToAnalyse())
+    assert analysis.families[0].groups[0].runs == 4_000
+
+
+def test_one_level_of_two_knobs_is_not_one_treatment_and_of_two_sessions_it_is(tmp_path: Path) -> None:
+    def kinds(split: str) -> set[WarningKind]:
+        rows = [
+            f"{name},1,{100 * at + each}" for at, name in enumerate("pq", start=1) for each in (1, 2, 4, 5)
+        ]
+        imported = read(table(tmp_path, f"{split},level,value", *rows))
+        return {finding.kind for finding in analyse((imported,), HowToAnalyse()).findings}
+
+    assert WarningKind.REPEATS_DISAGREE not in kinds("knob")
+    assert WarningKind.REPEATS_DISAGREE in kinds("session")
+
+
+def test_a_column_block_makes_blocks(tmp_path: Path) -> None:
+    family = only_family(read(table(tmp_path, "block,arm,value", "1,a,1", "1,b,2", "2,b,2.1", "2,a,1.1")))
+    assert family.blocked
+    assert family.groups[1].runs == ("1", "2")
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (("level,value", "a,1,2"), "line 2: 3 cells, where the header has 2"),
+        (("level,value", "a,1", "b,fast"), "line 3: value is 'fast', not a number"),
+        (("level,value,value", "a,1,2"), "two columns value"),
+        (("level,,value", "a,1,2"), "column 2 has no name"),
+        (("level,mean,se", "a,1,-2"), "line 2: se is -2: below zero"),
+        (("level,mean,se,n", "a,1,2,2.5"), "n is '2.5', no run count"),
+        (("level,value,is_default", "a,1,maybe"), "is_default is 'maybe'; 1 or 0 is expected"),
+        (("block,arm,value", "1,a,1", "1,a,2"), "line 3: block 1 has a twice"),
+        (("level,value", '"a,1'), "line 2: unexpected end of data"),
+        (("test,baseline,result,index", "x,0,1,2"), "baseline is '0', not a number above zero"),
+        (("level,value", "a,1e999"), "not a number"),
+        (("level,value", "a,0x10"), "not a number"),
+        (("level,value", "a," + "9" * 50), "not a number"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_said_with_its_line(
+    tmp_path: Path, lines: tuple[str, ...], problem: str
+) -> None:
+    with pytest.raises(MeasurementsDamaged) as error:
+        read(table(tmp_path, *lines))
+    assert problem in str(error.value)
+    assert error.value.advice
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        (("level,value",), "nothing below it"),
+        ((",", ",,"), "every cell is empty"),
+        (("level,value", "a,n/a"), "no row has a number in value"),
+        (("alpha,beta", "a,1"), "name it with --value"),
+        (("run,value", "1,2"), "name one with --group-by"),
+    ],
+)
+def test_a_table_without_measurements_says_what_is_missing(
+    tmp_path: Path, lines: tuple[str, ...], problem: str
+) -> None:
+    with pytest.raises(NoMeasurements, match=problem):
+        read(table(tmp_path, *lines))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        '<!DOCTYPE x [<!ENTITY a "b">]><PhoronixTestSuite>&a;</PhoronixTestSuite>',
+        '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">'
+        '<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]><PhoronixTestSuite>&c;</PhoronixTestSuite>',
+        '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><PhoronixTestSuite>&f;</PhoronixTestSuite>',
+        '<!DOCTYPE x SYSTEM "http://example.invalid/x.dtd"><PhoronixTestSuite></PhoronixTestSuite>',
+    ],
+)
+def test_xml_that_could_do_harm_is_refused(tmp_path: Path, document: str) -> None:
+    with pytest.raises(UnsafeXml, match="declares a document type"):
+        read(written(tmp_path, document, "composite.xml"))
+
+
+def test_xml_that_was_cut_short_is_told_with_its_line(tmp_path: Path) -> None:
+    whole = (FOREIGN / "composite.xml").read_text()
+    with pytest.raises(MeasurementsDamaged, match="line 28"):
+        read(written(tmp_path, "\n".join(whole.splitlines()[:28]), "composite.xml"))
+
+
+def test_xml_nested_a_hundred_thousand_deep_does_no_harm(tmp_path: Path) -> None:
+    deep = "<PhoronixTestSuite>" + "<a>" * 100_000 + "</a>" * 100_000 + "</PhoronixTestSuite>"
+    with pytest.raises(NoMeasurements):
+        read(written(tmp_path, deep, "composite.xml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"results": [{"command": "x", "times": [1, 2', "line 1, column"),
+        ('{"results": "command"}', "a list of objects was expected"),
+        ('{"results": [1], "command": 1}', "a list of objects was expected"),
+        ('{"results": [{"command": "x", "times": [NaN]}]}', "NaN is no number"),
+        ('{"results": ' + "[" * 100_000 + ' "command"', "nested too deeply"),
+        ('{"benchmarks": [{"runs": 3}]}', r"benchmarks\[0\].runs: a list of objects"),
+        ('{"benchmarks": [3], "real_time": 0}', "a list of objects was expected"),
+    ],
+)
+def test_damaged_json_is_told(tmp_path: Path, text: str, problem: str) -> None:
+    with pytest.raises(MeasurementsDamaged, match=problem):
+        read(written(tmp_path, text, "results.json"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"results": [{"command": "x", "times": []}]}',
+        '{"results": [{"command": "x", "times": ["fast", null, true, 1e400]}]}'.replace("1e400", "null"),
+        '{"benchmarks": [{"runs": [{"values": []}]}]}',
+        '{"benchmarks": [{"name": "x", "real_time": "soon"}]}',
+        "<PhoronixTestSuite></PhoronixTestSuite>",
+        "System Benchmarks Index Values               BASELINE       RESULT    INDEX\n",
+    ],
+)
+def test_files_without_any_number_are_told(tmp_path: Path, text: str) -> None:
+    with pytest.raises(NoMeasurements):
+        read(written(tmp_path, text, "results"))
+
+
+def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.csv"
+    with path.open("wb") as file:
+        file.truncate(1024**3)
+    with pytest.raises(MeasurementsTooLarge, match="1024 MiB, where 32 MiB are the most"):
+        read(path)
+
+
+def test_a_device_a_pipe_and_a_directory_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (Path("/dev/zero"), tmp_path / "pipe"):
+        with pytest.raises(MeasurementsUnreadable, match="not a regular file"):
+            read(path)
+    with pytest.raises(MeasurementsUnreadable, match="Is a directory"):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"", "it is empty"), (b"level,value\na,\xff\n", "byte 14 is not UTF-8"), (b"a\0b", "it is binary")],
+)
+def test_what_cannot_be_text_is_told(tmp_path: Path, content: bytes, problem: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_bytes(content)
+    with pytest.raises(MeasurementsUnreadable, match=problem):
+        read(path)
+
+
+def test_a_file_that_is_not_there_and_a_name_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementsUnreadable, match="No such file"):
+        read(tmp_path / "nothing")
+    with pytest.raises(MeasurementsUnreadable, match="null"):
+        read(Path("a\0b"))
+
+
+def test_a_format_that_nobody_knows_is_told_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(FormatUnknown, match=r"hyperfine --export-json") as error:
+        read(written(tmp_path, "just some words\n", "notes.txt"))
+    assert isinstance(error.value, ImportFailed)
+    assert error.value.exit_code == 2
+
+
+class Points:
+    """An importer of another package."""
+
+    name = "points"
+    summary = "one number a line"
+    one_group = True
+
+    def recognises(self, file: SourceFile) -> bool:
+        return file.text.startswith("points")
+
+    def read(self, file: SourceFile) -> Imported:
+        values = tuple(float(line) for line in file.text.splitlines()[1:])
+        family = Family(name="p", metric="p", groups=(Group(label=file.group, values=values),))
+        return Imported(source=file.name, format=self.name, families=(family,))
+
+
+points = Points()
+
+
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
+    """What is installed in the group ktrial.importers."""
+    installed: list[EntryPoint] = []
+    monkeypatch.setattr("ktrial.plugins.entry_points", lambda group: installed)
+    importers.found.cache_clear()
+    yield installed
+    importers.found.cache_clear()
+
+
+def test_another_package_s_importer_is_one_like_any(plugins: list[EntryPoint], tmp_path: Path) -> None:
+    plugins.append(EntryPoint("points", "tests.unit.importers.test_importers:points", "ktrial.importers"))
+    assert only_family(read(written(tmp_path, "points\n1\n2\n"))).groups[0].values == (1.0, 2.0)
+
+
+@pytest.mark.parametrize("value", ["no.such.module:importer", "tests.unit.importers.test_importers:FOREIGN"])
+def test_a_broken_importer_warns_and_stops_nothing(plugins: list[EntryPoint], value: str) -> None:
+    plugins.append(EntryPoint("broken", value, "ktrial.importers"))
+    known, (warning,) = importers.found()
+    assert len(known) == 6
+    assert warning.kind is WarningKind.PLUGIN_BROKEN
+    assert "the importer broken (" in warning.text

@@ -1,0 +1,97 @@
+"""How long a build takes, and what is left of it: from what kbuild wrote down, and from past builds."""
+
+from pathlib import Path
+
+import pytest
+
+from ktrial.kernels.build import time_estimate
+from ktrial.kernels.build.incremental import files_compiled, files_touched
+from ktrial.kernels.build.time_estimate import Teller, build_seconds, expected_files, remember_build
+
+CONFIG = "CONFIG_SMP=y\nCONFIG_SLUB=y\nCONFIG_HZ=250\n"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+
+
+def compiled(build: Path, path: str, *made_from: str) -> None:
+    """As kbuild leaves it beside an object: the command, then what it was made from."""
+    target = build / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lines = " \\\n".join(f"    $(wildcard {one})" if "config/" in one else f"  {one}" for one in made_from)
+    text = f"cmd_{path} := gcc -O2 -c ../{path}\n\nsource_{path} := ../{path[:-2]}.c\n\n"
+    (target.parent / f".{target.name}.cmd").write_text(f"{text}deps_{path} := \\\n{lines} \\\n")
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    home = tmp_path / "build"
+    compiled(home, "mm/slub.o", "include/config/SLUB", "include/config/SMP", "../include/linux/slab.h")
+    compiled(home, "mm/old.o", "include/config/slub/cpu/partial.h", "../include/linux/slab.h")
+    compiled(home, "kernel/sched/fair.o", "include/config/SMP", "include/config/HZ_250")
+    compiled(home, "kernel/fork.o", "../include/linux/mm.h")
+    (home / "vmlinux").write_text("")
+    return home
+
+
+@pytest.mark.parametrize(
+    ("after", "paths", "lines"),
+    [
+        (CONFIG, (), 0),
+        (CONFIG.replace("SLUB=y", "SLUB=n"), (), 1 + 2),  # one object, and the archives of mm/ and the top
+        (f"{CONFIG}CONFIG_SLUB_CPU_PARTIAL=y\n", (), 1 + 2),  # as kernels before 5.16 name it
+        (CONFIG.replace("CONFIG_SMP=y\n", ""), (), 2 + 4),
+        (CONFIG.replace("250", "1000"), (), 0),  # HZ_250 is another option than HZ
+        (CONFIG, ("include/linux/slab.h",), 2 + 2),
+        (CONFIG, ("kernel/nowhere.c",), 0),
+    ],
+)
+def test_what_a_change_touches_is_counted(
+    build: Path, after: str, paths: tuple[str, ...], lines: int
+) -> None:
+    assert files_touched(build, CONFIG, after, paths) == lines
+    assert files_compiled(build) == 4
+
+
+def told(expected: int, files: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is said while so many files are compiled, one each ten seconds."""
+    said: list[str] = []
+    moments = iter(range(0, 100_000, 10))
+    monkeypatch.setattr("ktrial.kernels.build.time_estimate.time.monotonic", lambda: next(moments))
+    teller = Teller(lambda what, done=0, total=0: said.append(what), "building", expected)
+    for number in range(files):
+        teller(f"  CC      kernel/{number}.o")
+    return said
+
+
+def test_a_rebuild_says_how_much_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = told(30, 31, monkeypatch)
+    assert said[2] == "building: 3 of about 30 files, about 4 min left"
+    assert said[28].endswith("less than a minute left")
+    assert said[-1] == "building: 31 files", "more than was expected: nothing is pretended"
+
+
+def test_builds_that_begin_with_anothers_tree_tell_how_long_the_next_takes() -> None:
+    assert build_seconds() is None
+    remember_build(600.0, anew=True)
+    assert build_seconds() == 600.0
+    for seconds in (20.0, 50.0, 30.0):
+        remember_build(seconds, anew=False)
+    assert build_seconds() == 30.0
+    time_estimate.remember_files(CONFIG, 20)
+    assert expected_files(CONFIG) == 20
+    assert build_seconds() == 30.0, "the one does not forget the other"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"builds": 3}', '{"builds": [{}]}', '{"files_an_option": "x"}']
+)
+def test_a_memory_that_cannot_be_read_is_none(text: str) -> None:
+    remember_build(1.0, anew=True)
+    time_estimate._memory().write_text(text)
+    assert build_seconds() is None
+    assert expected_files(CONFIG) > 0
+    remember_build(2.0, anew=False)
+    assert build_seconds() == 2.0

@@ -1,0 +1,122 @@
+"""What kconfiglib says about options, in sources as old as 5.10 and as new as 7.3 write their Kconfig."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.buildable_sources import a_buildable_source
+
+from ktrial.kernels.build import configured, menu_of, requested
+from ktrial.kernels.build.errors import OptionNotTaken
+from ktrial.model.kernel_build import Build
+
+KCONFIG = """\
+config MODULES
+\tbool "Modules"
+\tmodules
+
+menu "Memory"
+choice
+\tprompt "Allocator"
+config SLAB
+\tbool "SLAB"
+config SLUB
+\tbool "SLUB"
+endchoice
+
+if SMP
+config NEEDS_BROKEN_OR
+\tbool "Debug it"
+\tdepends on NUMA || NODES > 4
+\tselect CRC
+endif
+endmenu
+
+config CRC
+\ttristate
+
+config NUMA
+\tbool "Nodes"
+\ttransitional
+
+config NODES
+\tint "How many"
+\trange 1 64
+\tdefault 2
+
+config GADGET
+\tbool "Gadget"
+\tdepends on SMP if !NUMA # under a condition
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    made = a_buildable_source(tmp_path / "linux")
+    with (made / "init/Kconfig").open("a") as file:
+        file.write(KCONFIG)
+    return made
+
+
+def asked(source: Path, *options: str) -> Build:
+    return requested(str(source), options=options, directory=source)
+
+
+def test_menus_prompts_dependencies_selectors_and_choices_are_told(source: Path) -> None:
+    found = menu_of(asked(source))
+    assert found.problem == ""
+    debug = found.options["CONFIG_NEEDS_BROKEN_OR"]
+    assert (debug.kind, debug.prompt, debug.menu) == ("bool", "Debug it", ("Memory",))
+    assert debug.depends == "(NUMA || NODES > 4) && SMP"
+    assert found.options["CONFIG_CRC"].selected_by == ("NEEDS_BROKEN_OR",)
+    assert found.options["CONFIG_SLAB"].choice == ("SLAB", "SLUB")
+    assert found.options["CONFIG_GADGET"].depends == "SMP || !(!NUMA)"
+    assert menu_of(asked(source)) == found, "it is kept"
+
+
+def test_an_option_that_did_not_take_says_what_is_not_met(source: Path) -> None:
+    with pytest.raises(OptionNotTaken) as caught:
+        configured(asked(source, "NEEDS_BROKEN_OR=y"))
+    assert "it depends on (NUMA [=n] || NODES [=2] > 4) && SMP [=y]" in caught.value.advice
+    assert "not met: NUMA [=n] || NODES [=2] > 4" in caught.value.advice
+
+
+def test_a_source_that_kconfiglib_cannot_read_says_less(source: Path) -> None:
+    with (source / "init/Kconfig").open("a") as file:
+        file.write("config NEWER\n\tunheard of\n")
+    found = menu_of(asked(source))
+    assert found.options == {}
+    assert "couldn't parse" in found.problem
+    with pytest.raises(OptionNotTaken) as caught:
+        configured(asked(source, "NEEDS_BROKEN=y"))
+    assert "it depends on BROKEN && SMP, and on what the menus" in caught.value.advice
+
+
+def test_slots_bound_the_builds_of_all_processes(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ktrial.kernels.build import concurrency
+
+    monkeypatch.setattr(concurrency, "_cores", lambda: 2)
+    assert concurrency.slots() == 1
+    monkeypatch.setattr(concurrency, "_cores", lambda: 64)
+    monkeypatch.setattr(concurrency, "_memory", lambda: 16 << 30)
+    assert concurrency.slots() == 4
+    monkeypatch.setattr(concurrency, "_cores", lambda: 2)
+    monkeypatch.setattr(concurrency, "_POLL_SECONDS", 0.01)
+    said: list[str] = []
+
+    class Told(Exception):
+        pass
+
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
+        said.append(what)
+        raise Told
+
+    with concurrency.slot(progress) as jobs:
+        assert jobs == 2
+        with pytest.raises(Told), concurrency.slot(progress):
+            pass
+    assert said == ["waiting for another build to end"]

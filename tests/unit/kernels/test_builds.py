@@ -1,0 +1,311 @@
+"""Kernels built by content: what is built once, what is built again, what is kept. No compiler runs."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.buildable_sources import FILES, a_buildable_source, a_patch, compiled
+from tests.support.command_line import CommandLine
+
+from ktrial import kernels
+from ktrial.experiment.trial_warnings import patch_warnings
+from ktrial.kernels.build import (
+    build,
+    build_seconds,
+    build_trees,
+    cached,
+    configured,
+    give_alias,
+    kept_trees,
+    requested,
+)
+from ktrial.kernels.build.errors import BuildFailed, CompilerUnsuitable, NoRecipe, NotASource, OptionNotTaken
+from ktrial.kernels.cache import disk_space
+from ktrial.kernels.cache.locks import held
+from ktrial.kernels.errors import BadKernelName, CacheFull, KernelNameAmbiguous, KernelNotFound
+from ktrial.model.kernel_build import Build
+from ktrial.model.warnings import WarningKind
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("ktrial.kernels.build.builds.check_tools", lambda *_, **__: None)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return a_buildable_source(tmp_path / "linux")
+
+
+def asked(source: Path | str, **parts: object) -> Build:
+    return requested(str(source), directory=Path("/"), **parts)  # type: ignore[arg-type]
+
+
+def test_a_build_is_in_the_cache_under_its_name(source: Path, cache: Path) -> None:
+    wanted = asked(source, options=["HZ_1000=y"])
+    assert cached(wanted) is None
+    kernel = build(wanted)
+    assert kernel.name == wanted.name
+    assert kernel.origin.build == wanted
+    assert kernel.origin.compiler.startswith("gcc")
+    assert kernels.config_of(kernel)["CONFIG_HZ_1000"] == "y"
+    assert cached(wanted) == build(wanted) == kernel
+    assert kernels.get(wanted.name).digest == kernel.digest
+    assert compiled(cache) == ["fork", "sched"]
+
+
+def test_the_source_is_never_written_to(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.patch").write_text(a_patch(source, "sched", "slice = 3", "slice = 5"))
+    before = {path: path.read_bytes() for path in source.rglob("*") if path.is_file()}
+    build(asked(source, patches=[str(tmp_path / "p.patch")]))
+    assert {path: path.read_bytes() for path in source.rglob("*") if path.is_file()} == before
+
+
+def test_what_is_the_same_is_compiled_once_whatever_it_is_called(
+    source: Path, tmp_path: Path, cache: Path
+) -> None:
+    first = build(asked(source, options=["HZ_1000=y"]))
+    elsewhere = a_buildable_source(tmp_path / "elsewhere" / "other")
+    second = build(asked(elsewhere, options=["CONFIG_HZ_1000=y"]))
+    assert (first.name != second.name, first.digest) == (True, second.digest)
+    assert compiled(cache) == ["fork", "sched"]
+
+
+def test_the_nearest_tree_is_changed_and_only_what_differs_is_compiled(source: Path, cache: Path) -> None:
+    first = build(asked(source))
+    (source / "kernel/sched.c").write_text("int other;\n")
+    wanted = asked(source)
+    assert cached(wanted) is None, "the source has changed since"
+    second = build(wanted)
+    assert second.digest != first.digest
+    assert compiled(cache) == ["fork", "sched", "sched"]
+    kernels.remove(wanted.name)
+    (source / "kernel/sched.c").write_text(FILES["sched"])
+    assert build(wanted).digest == first.digest, "the same inputs give the same kernel"
+    assert compiled(cache) == ["fork", "sched", "sched", "sched"], "an old content has a new time stamp"
+
+
+def test_an_option_that_changes_reuses_the_tree(source: Path, cache: Path) -> None:
+    build(asked(source))
+    build(asked(source, options=["HZ_1000=y"]))
+    assert compiled(cache) == ["fork", "sched"]
+    assert len(kept_trees()) == 1
+
+
+def test_other_flags_of_the_compiler_get_a_tree_of_their_own(source: Path, cache: Path) -> None:
+    build(asked(source))
+    build(asked(source, make={"KCFLAGS": "-O3"}))
+    assert compiled(cache) == ["fork", "fork", "sched", "sched"]
+    assert len(kept_trees()) == 2
+
+
+def test_the_final_configuration_is_known_without_compiling(source: Path, cache: Path) -> None:
+    options = configured(asked(source, options=["HZ_1000=y"]))
+    assert (options["CONFIG_HZ_1000"], options["CONFIG_PVH"]) == ("y", "y")
+    assert compiled(cache) == []
+    with pytest.raises(OptionNotTaken, match="CONFIG_NEEDS_BROKEN=y did not take"):
+        configured(asked(source, options=["NEEDS_BROKEN=y"]))
+    with pytest.raises(OptionNotTaken, match=r"has no such option .did you mean CONFIG_SMP"):
+        configured(asked(source, options=["SMPUNKNOWN=y"]))
+
+
+def test_a_failed_build_shows_its_first_real_error_and_keeps_the_log(source: Path) -> None:
+    (source / "broken").touch()
+    with pytest.raises(BuildFailed, match="'naem' undeclared") as caught:
+        build(asked(source))
+    assert "and another" in Path(caught.value.advice.removeprefix("the whole log: ")).read_text()
+
+
+def test_a_compiler_that_the_source_finds_too_old_is_told_with_what_is_wanted(source: Path) -> None:
+    script = source / "scripts/min-tool-version.sh"
+    script.write_text("echo 99.1.0\n")
+    with pytest.raises(CompilerUnsuitable, match=r"wants gcc 99\.1\.0 or newer; here is gcc") as caught:
+        build(asked(source))
+    assert "--make CC=gcc-99" in caught.value.advice
+
+
+def test_a_full_disk_is_an_error_before_and_during_the_build(
+    source: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    (source / "full").touch()
+    with pytest.raises(CacheFull):
+        build(asked(source))
+    monkeypatch.setattr(disk_space, "free_bytes", lambda directory: 1 << 20)
+    (source / "full").unlink()
+    (source / "kernel/fork.c").write_text("int another;\n")
+    with pytest.raises(CacheFull, match=r"500|524"):
+        build(asked(source, make={"KCFLAGS": "-O3"}))
+
+
+def test_a_patch_that_lies_elsewhere_is_kept_with_the_kernel(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "p.patch").write_text(a_patch(source, "sched", "slice = 3", "slice = 4"))
+    (source / "kernel/sched.c").write_text("// new\n" + FILES["sched"])
+    wanted = asked(source, patches=[str(tmp_path / "p.patch")])
+    said = ("p.patch: hunk 1 of kernel/sched.c applies 1 line later than it says",)
+    assert build(wanted).origin.inexact_patches == said
+    found = cached(wanted)
+    assert found is not None
+    (warning,) = patch_warnings(found)
+    assert warning.kind is WarningKind.INEXACT_PATCH
+    assert said[0] in warning.text
+    assert patch_warnings(build(asked(source))) == ()
+
+
+def test_a_rebuild_knows_about_how_much_there_is_to_do(source: Path, cache: Path) -> None:
+    build(asked(source))
+    assert build_seconds() is not None
+    past = json.loads((cache / "trees/rate.json").read_bytes())["builds"]
+    assert [one["anew"] for one in past] == [True]
+    build(asked(source, options=["HZ_1000=y"]))
+    past = json.loads((cache / "trees/rate.json").read_bytes())["builds"]
+    assert [one["anew"] for one in past] == [True, False]
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_who_stops_a_build_is_told_how_it_goes_on(
+    number: signal.Signals,
+    status: int,
+    source: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def stopped(*_: object) -> None:
+        os.kill(os.getpid(), number)
+        time.sleep(10)
+
+    monkeypatch.setattr("ktrial.kernels.build.build", stopped)
+    said = CommandLine(monkeypatch, capsys)("kernel", "build", source)
+    assert said.status == status
+    assert "Interrupted: what was compiled is kept" in said.messages
+    assert "hint: run the same command again: it goes on from there" in said.messages
+
+
+def test_an_interrupted_build_goes_on_where_it_was(source: Path, cache: Path) -> None:
+    (source / "kernel/zz.c").write_text("STOP\n")
+
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
+        if what == "building":
+            threading.Thread(target=_stop_make, args=(cache,)).start()
+
+    with pytest.raises(BuildFailed):
+        build(asked(source), progress)
+    assert compiled(cache) == ["fork", "sched"]
+    (source / "kernel/zz.c").write_text("int zz;\n")
+    build(asked(source))
+    assert compiled(cache) == ["fork", "sched", "zz"]
+
+
+def _stop_make(cache: Path) -> None:
+    """As the system does when it is shut down: the process that compiles ends."""
+    while len(compiled(cache)) < 2:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes()
+            if words.startswith(b"make\0-C\0" + str(cache).encode()):
+                os.kill(int(entry.name), signal.SIGTERM)
+        except OSError:
+            continue
+
+
+def test_two_builds_of_one_kernel_at_once_compile_it_once(source: Path, cache: Path) -> None:
+    wanted, found = asked(source), []
+    threads = [threading.Thread(target=lambda: found.append(build(wanted))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [kernel.name for kernel in found] == [wanted.name] * 2
+    assert compiled(cache) == ["fork", "sched"]
+
+
+def test_the_oldest_tree_goes_and_one_in_use_stays(
+    source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build_trees, "MOST_TREES", 2)
+    flags = [asked(source, make={"KCFLAGS": f"-D{letter}"}) for letter in "abc"]
+    for wanted in flags[:2]:
+        build(wanted)
+    (oldest,) = (
+        tree for tree in build_trees._trees() if (found := tree.record()) and found.kernel == flags[0].name
+    )
+    with held(build_trees._lock(oldest), kernels.silent, ""):
+        build(flags[2])
+    assert {tree.kernel for tree in kept_trees()} == {flags[0].name, flags[2].name}
+
+
+def test_a_kernel_that_was_removed_is_built_again_by_its_name(source: Path, tmp_path: Path) -> None:
+    patch = tmp_path / "p.patch"
+    patch.write_text(a_patch(source, "sched", "slice = 3", "slice = 5"))
+    first = build(asked(source, patches=[str(patch)]))
+    patch.unlink()
+    kernels.remove(first.name)
+    again = kernels.add(first.name)
+    assert (again.name, again.digest, again.origin.build) == (first.name, first.digest, first.origin.build)
+    with pytest.raises(NoRecipe, match="never built here"):
+        kernels.add("build:nothing@0123456789ab")
+
+
+def test_a_built_kernel_has_short_names(source: Path) -> None:
+    wanted = asked(source, options=["HZ_1000=y"])
+    kernel = build(wanted)
+    give_alias("fast", kernel.name)
+    key = kernel.name.rpartition("@")[2]
+    for name in ("build:fast", f"build:{key[:6]}", "build:linux+HZ", f"build:@{key}", kernel.name):
+        assert kernels.get(name).name == kernel.name
+    build(asked(source, options=["HZ_1000=y", "SLAB=y"]))
+    with pytest.raises(BadKernelName, match="Several built kernels") as told:
+        kernels.add("build:linux+HZ")
+    assert kernel.name in told.value.advice
+    for refused in (kernels.get, kernels.remove):
+        with pytest.raises(KernelNameAmbiguous):
+            refused("build:linux+HZ")
+    assert kernels.canonical_name("build:linux+HZ") == "build:linux+HZ"
+    with pytest.raises(KernelNotFound) as missing:
+        kernels.get("build:nothing")
+    assert "kernel add" not in missing.value.advice
+    with pytest.raises(BadKernelName):
+        give_alias("a b", kernel.name)
+
+
+def test_modules_are_installed_beside_the_kernel(source: Path) -> None:
+    makefile = source / "Makefile"
+    rule = "modules:\n\t@true\nmodules_install:\n\t@mkdir -p $(INSTALL_MOD_PATH)/lib/modules/6.1.7\n"
+    rule += "\t@cp module.bin $(INSTALL_MOD_PATH)/lib/modules/6.1.7/module.ko\n"
+    makefile.write_text(makefile.read_text() + rule)
+    (source / "module.bin").write_bytes(b"\x7fELF vermagic=6.1.7 SMP \0")
+    kernel = build(asked(source, options=["XFS_FS=m"]))
+    assert kernel.modules is not None
+    assert (kernel.modules / "module.ko").exists()
+
+
+def test_a_directory_that_is_no_source_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotASource, match="it lacks Makefile"):
+        build(asked(tmp_path))
+
+
+def test_what_is_left_of_a_killed_build_is_waited_for(source: Path, cache: Path, tmp_path: Path) -> None:
+    """Compilers whose make was killed go on for a while: nobody else may write where they write."""
+    build(asked(source))
+    (home,) = (path.parent for path in (cache / "trees").glob("*/tree.json"))
+    said: list[str] = []
+
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
+        said.append(what)
+
+    with (home / "make.lock").open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        left = subprocess.Popen(["sleep", "1"], pass_fds=(file.fileno(),))
+    assert left.poll() is None
+    build(asked(source, options=["HZ_1000=y"]), progress)
+    assert left.poll() == 0, "it had ended before make began"
+    assert "waiting for what is left of an interrupted build" in said

@@ -1,0 +1,177 @@
+"""Kernel images: what is taken, what is refused, and how the vmlinux comes out of them."""
+
+import gzip
+import lzma
+import os
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+from tests.support import kernel_images as make
+
+from ktrial.kernels.errors import ImageError, ImageTruncated, ImageUnreadable, NotAKernel, WrongArchitecture
+from ktrial.kernels.image.elf import has_pvh_entry
+from ktrial.kernels.image.extract_vmlinux import extract_vmlinux
+from ktrial.kernels.image.image import ImageKind, read_image
+from ktrial.kernels.kconfig.config import embedded_config
+
+GOOD = make.bzimage(make.COMPRESSIONS["zstd"](make.elf()))
+ZBOOT = b"MZ\0\0zimg" + struct.pack("<II", 4096, 9000) + bytes(8) + b"gzip\0".ljust(32, b"\0") + bytes(9000)
+ARM64 = bytes(0x38) + b"ARM\x64" + bytes(4096)
+RISCV = bytes(0x38) + b"RSC\x05" + bytes(4096)
+ZIMAGE = bytes(0x24) + b"\x18\x28\x6f\x01" + bytes(4096)
+
+REFUSED = [
+    # what, its bytes, the error, a part of its message
+    ("an empty file", b"", NotAKernel, "an empty file"),
+    ("a text file", b"root:x:0:0:root\n" * 100, NotAKernel, "a text file (it starts 'root:x:0:0:root')"),
+    ("text with accents", "Ärger mit dem Kern\n".encode() * 300, NotAKernel, "a text file"),
+    ("a script", b"#!/bin/sh\nexit 0\n", NotAKernel, "a text file (it starts '#!/bin/sh')"),
+    ("a few bytes", b"\0\1\2\3" * 10, NotAKernel, "40 bytes long, shorter than a kernel's header"),
+    ("random bytes", bytes(range(256)) * 8, NotAKernel, "data of an unknown kind (it starts 00 01 02 03)"),
+    ("a packed kernel", gzip.compress(GOOD), NotAKernel, "a gzip file (unpack it first)"),
+    ("a Debian package", b"!<arch>\ndebian-binary   " + bytes(900), NotAKernel, "a Debian package"),
+    ("an initrd", b"070701" + b"0" * 900, NotAKernel, "a cpio archive, such as an initrd"),
+    ("an EFI program", b"MZ" + bytes(4096), NotAKernel, "an EFI or Windows program"),
+    ("a boot sector", bytes(510) + b"\x55\xaa" + bytes(4096), NotAKernel, "a boot sector or disk image"),
+    ("an EFI zboot image", ZBOOT, WrongArchitecture, "an EFI zboot image, gzip"),
+    ("an arm64 Image", ARM64, WrongArchitecture, "for arm64"),
+    ("a RISC-V Image", RISCV, WrongArchitecture, "for RISC-V"),
+    ("an ARM zImage", ZIMAGE, WrongArchitecture, "for 32-bit ARM"),
+    ("a uImage", b"\x27\x05\x19\x56" + bytes(4096), WrongArchitecture, "a U-Boot uImage"),
+    ("a 32-bit bzImage", make.bzimage(b"x" * 64, xloadflags=0), WrongArchitecture, "32-bit x86"),
+    ("an ancient bzImage", make.bzimage(b"x", protocol=0x204), NotAKernel, "protocol 2.04"),
+    ("no version", make.bzimage(b"x" * 64, version=""), NotAKernel, "without a version string"),
+    ("a cut bzImage", GOOD[:20_000], ImageTruncated, "it has 20000 bytes, its header promises at least"),
+    ("a bzImage cut in its header", GOOD[:0x210], ImageTruncated, "it has 528 bytes"),
+    ("an ELF program", make.elf(kind=make.SHARED), NotAKernel, "an ELF program or library"),
+    ("a kernel module", make.module(), NotAKernel, "an ELF object or kernel module"),
+    ("another ELF", make.elf(release=""), NotAKernel, "an ELF program without a Linux version string"),
+    ("an arm64 vmlinux", make.elf(machine=make.ARM64), WrongArchitecture, "for AArch64"),
+    ("an ELF header alone", b"\x7fELF\x02\x01\x01" + bytes(9), ImageTruncated, "a whole ELF header"),
+    ("a cut vmlinux", make.elf()[:130], ImageTruncated, "its header promises at least"),
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "message"), [row[1:] for row in REFUSED], ids=[r[0] for r in REFUSED]
+)
+def test_what_is_no_kernel_is_refused_by_name(
+    tmp_path: Path, content: bytes, kind: type[ImageError], message: str
+) -> None:
+    path = tmp_path / "image"
+    path.write_bytes(content)
+    with pytest.raises(ImageError) as caught:
+        read_image(path)
+    assert type(caught.value) is kind
+    assert message in caught.value.message
+    assert str(path) in caught.value.message
+    assert caught.value.advice
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(ImageUnreadable, match=r"nothing cannot be read: there is no such file\."):
+        read_image(tmp_path / "nothing")
+
+
+def test_a_link_in_a_circle_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ImageUnreadable, match="symbolic links"):
+        read_image(tmp_path / "loop")
+
+
+def test_a_directory_a_device_and_a_pipe_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, found in (
+        (tmp_path, "a directory"),
+        (Path("/dev/zero"), "a device"),
+        (tmp_path / "pipe", "a device, pipe"),
+    ):
+        with pytest.raises(NotAKernel, match=found):
+            read_image(path)
+
+
+def test_a_huge_file_is_not_read_into_memory(tmp_path: Path) -> None:
+    path = tmp_path / "disk.img"
+    path.touch()
+    os.truncate(path, 40 << 30)
+    with pytest.raises(NotAKernel, match="a file of 40 GiB"):
+        read_image(path)
+
+
+@pytest.mark.parametrize("compression", make.COMPRESSIONS)
+def test_the_vmlinux_comes_out_of_every_compression(tmp_path: Path, compression: str) -> None:
+    image = read_image(make.vmlinuz(tmp_path, compression=compression))
+    assert image.kind is ImageKind.BZIMAGE
+    assert image.release == make.RELEASE
+    extracted = extract_vmlinux(image)
+    assert extracted.reason == ""
+    assert extracted.vmlinux == make.elf()
+
+
+def test_a_payload_of_several_lz4_blocks_is_joined(tmp_path: Path) -> None:
+    data = make.elf(extra=bytes(17 << 20) + b"the end")
+    (tmp_path / "vmlinuz").write_bytes(make.bzimage(make.COMPRESSIONS["lz4"](data)))
+    assert extract_vmlinux(read_image(tmp_path / "vmlinuz")).vmlinux == data
+
+
+def test_bytes_like_a_compressed_file_before_the_payload_do_not_mislead(tmp_path: Path) -> None:
+    good = bytearray(GOOD)
+    good[0x900:0x90A] = gzip.compress(b"not the kernel")[:10]
+    (tmp_path / "vmlinuz").write_bytes(good)
+    assert extract_vmlinux(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (make.COMPRESSIONS["xz"](make.elf())[:-9000], "its xz payload is damaged"),
+        (make.COMPRESSIONS["zstd"](make.elf())[:200] + bytes(500), "its zstd payload is damaged"),
+        (make.COMPRESSIONS["gzip"](make.elf())[:500], "its gzip payload is damaged"),
+        (make.COMPRESSIONS["bzip2"](make.elf())[:500], "its bzip2 payload is damaged"),
+        (make.COMPRESSIONS["lz4"](make.elf())[:500], "its lz4 payload is damaged"),
+        (b"\xde\xad\xbe\xef" * 20, "compressed in an unknown way (it starts de ad be ef)"),
+        (make.COMPRESSIONS["gzip"](b"#!/bin/sh"), "the unpacked payload is not ELF"),
+        (make.COMPRESSIONS["gzip"](make.elf(note=None)), "it has no PVH note"),
+        (make.COMPRESSIONS["gzip"](make.elf(note=7)), "it has no PVH note"),
+    ],
+    ids=["xz", "zstd", "gzip", "bzip2", "lz4", "unknown", "no ELF", "no note", "another note"],
+)
+def test_why_there_is_no_vmlinux_is_told(tmp_path: Path, payload: bytes, reason: str) -> None:
+    (tmp_path / "vmlinuz").write_bytes(make.bzimage(payload))
+    extracted = extract_vmlinux(read_image(tmp_path / "vmlinuz"))
+    assert extracted.vmlinux is None
+    assert reason in extracted.reason
+
+
+def test_an_lzo_kernel_needs_lzop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "vmlinuz").write_bytes(make.bzimage(b"\x89LZO\0\r\n\x1a\n" + bytes(60)))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert shutil.which("lzop") is None
+    assert "the program lzop is not installed" in extract_vmlinux(read_image(tmp_path / "vmlinuz")).reason
+
+
+def test_an_uncompressed_vmlinux_is_its_own_image(tmp_path: Path) -> None:
+    path = tmp_path / "vmlinux"
+    path.write_bytes(make.elf())
+    image = read_image(path)
+    assert (image.kind, image.release) == (ImageKind.VMLINUX, make.RELEASE)
+    assert extract_vmlinux(image).vmlinux == path.read_bytes()
+
+
+def test_the_pvh_note_is_xens_number_18() -> None:
+    assert has_pvh_entry(make.elf())
+    assert not has_pvh_entry(make.elf(note=17))
+    assert not has_pvh_entry(make.elf(note=None))
+
+
+def test_a_configuration_inside_the_image_is_found() -> None:
+    packed = b"IKCFG_ST" + gzip.compress(make.CONFIG.encode()) + b"IKCFG_ED"
+    assert embedded_config(make.elf(extra=packed)) == make.CONFIG.encode()
+    assert embedded_config(make.elf()) == b""
+
+
+def test_the_module_under_test_is_what_depmod_reads() -> None:
+    assert b"vermagic=6.1.0-test " in make.module()
+    assert lzma.decompress(lzma.compress(make.module())) == make.module()

@@ -1,0 +1,132 @@
+"""What became of a guest, told from its console and from how QEMU ended."""
+
+import pytest
+
+from ktrial.machines.qemu import ending as outcome
+from ktrial.machines.qemu.watchdog import Ending, Limits, Stop
+from ktrial.model.trial import Outcome
+
+LIMITS = Limits(2_000_000_000, 30.0)
+RESET = Ending(Stop.EXITED, 0, reset=True)
+OFF = Ending(Stop.EXITED, 0, switched_off=True)
+
+
+@pytest.mark.parametrize(
+    ("console", "expected", "reason"),
+    [
+        (
+            "[1.0] Kernel panic - not syncing: sysrq triggered crash\r\n[1.1] ---[ end",
+            Outcome.PANICKED,
+            "sysrq triggered crash",
+        ),
+        (
+            "Kernel panic - not syncing: No working init found.  Try passing init= option to kernel.",
+            Outcome.NO_INIT,
+            "No working init found",
+        ),
+        (
+            "Kernel panic - not syncing: Requested init /nope failed (error -2).",
+            Outcome.NO_INIT,
+            "Requested init /nope failed (error -2).",
+        ),
+        (
+            "Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)",
+            Outcome.NO_INIT,
+            "VFS: Unable to mount root fs",
+        ),
+        (
+            "Kernel panic - not syncing: System is deadlocked on memory",
+            Outcome.OUT_OF_MEMORY,
+            "deadlocked on memory",
+        ),
+        (
+            "Kernel panic - not syncing: Out of memory and no killable processes...",
+            Outcome.OUT_OF_MEMORY,
+            "no killable processes",
+        ),
+        (
+            "Initramfs unpacking failed: write error\nKernel panic - not syncing: No working init found.",
+            Outcome.OUT_OF_MEMORY,
+            "does not fit",
+        ),
+        (
+            "Out of memory: Killed process 1 (init)\nKernel panic - not syncing: Attempted to kill init!",
+            Outcome.OUT_OF_MEMORY,
+            "killed the agent",
+        ),
+        ("Kernel panic - not syncing: \n", Outcome.PANICKED, "a panic without a reason"),
+    ],
+)
+def test_the_console_tells(console: str, expected: Outcome, reason: str) -> None:
+    found = outcome.judge(RESET, LIMITS, console=console, said="", ready=False)
+    assert found.outcome is expected
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("ending", "console", "ready", "expected", "reason"),
+    [
+        (Ending(Stop.INSTRUCTIONS), "", True, Outcome.HUNG, "2,000,000,000 guest instructions went by"),
+        (Ending(Stop.SECONDS), "", True, Outcome.HUNG, "30 s of host time went by before the steps"),
+        (Ending(Stop.SECONDS), "Linux version", False, Outcome.HUNG, "before the agent was ready"),
+        (
+            Ending(Stop.SECONDS),
+            " \r\n",
+            False,
+            Outcome.NOT_A_KERNEL,
+            "nothing came on its console",
+        ),
+        (Ending(Stop.OUTPUT), "spam", True, Outcome.HUNG, "more than ktrial keeps"),
+        (Ending(Stop.PAUSED), "", True, Outcome.PANICKED, "said nothing"),
+        (RESET, "", False, Outcome.NOT_A_KERNEL, "triple fault"),
+        (RESET, "", True, Outcome.PANICKED, "reset without a panic"),
+        (OFF, "", True, Outcome.WORKLOAD_FAILED, "switched off before the steps were done"),
+        (OFF, "", False, Outcome.MACHINE_FAILED, "switched itself off"),
+        (Ending(Stop.EXITED, 1), "", True, Outcome.MACHINE_FAILED, "status 1: qemu: broken"),
+        (Ending(Stop.EXITED, -11), "", True, Outcome.MACHINE_FAILED, "SIGSEGV: qemu: broken"),
+    ],
+)
+def test_how_it_ended_tells_where_the_console_does_not(
+    ending: Ending, console: str, ready: bool, expected: Outcome, reason: str
+) -> None:
+    found = outcome.judge(ending, LIMITS, console=console, said="a warning\nqemu: broken", ready=ready)
+    assert found.outcome is expected
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("qemu: Error loading uncompressed kernel without PVH ELF Note", Outcome.NOT_A_KERNEL),
+        ("qemu: could not load kernel '/x': Permission denied", Outcome.NOT_A_KERNEL),
+        ("qemu: initrd is too large, cannot support.", Outcome.OUT_OF_MEMORY),
+        ("qemu: cannot set up guest memory 'ram': Cannot allocate memory", Outcome.MACHINE_FAILED),
+        ("", Outcome.MACHINE_FAILED),
+    ],
+)
+def test_what_qemu_says_where_it_does_not_start(said: str, expected: Outcome) -> None:
+    assert outcome.judge_unstarted(1, said).outcome is expected
+
+
+def test_a_process_killed_for_want_of_memory() -> None:
+    console = "[9.1] Out of memory: Killed process 111 (eat) total-vm:62660kB\r\n"
+    found = outcome.processes_killed(1, console)
+    assert found is not None
+    assert found.outcome is Outcome.OUT_OF_MEMORY
+    assert found.reason.endswith("Out of memory: Killed process 111 (eat) total-vm:62660kB")
+
+
+def test_a_workloads_own_control_group_may_be_out_of_memory() -> None:
+    assert outcome.processes_killed(1, "Memory cgroup out of memory: Killed process 111 (eat)") is None
+    assert outcome.processes_killed(0, "") is None
+
+
+def test_an_agent_that_gives_up() -> None:
+    assert outcome.agent_failed("no plan", "").outcome is Outcome.MACHINE_FAILED
+    full = outcome.agent_failed("no plan", "Initramfs unpacking failed: write error")
+    assert full.outcome is Outcome.OUT_OF_MEMORY
+
+
+def test_of_a_long_console_the_end_is_kept() -> None:
+    console = "".join(f"line {n}\r\n" for n in range(1000))
+    assert outcome.console_end(console).splitlines() == [f"line {n}" for n in range(800, 1000)]

@@ -1,0 +1,298 @@
+"""The cache of snapshots: whole or not there, made once, within its limit."""
+
+import multiprocessing
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from ktrial.machines.errors import BadSetting, MachineError, MachineStopped, NoSpaceForSnapshot
+from ktrial.machines.exact import sparse_file
+from ktrial.machines.exact.snapshot_cache import ABOUT, RAM, STATE, Contents, SnapshotCache, key
+from ktrial.machines.exact.snapshot_location import snapshots_directory, snapshots_limit
+
+MIB = 1 << 20
+SIZE = 4 * MIB
+FACTS = {"kernel": "a", "qemu": "7.2"}
+NAME = key(FACTS)
+PAGES = ((0, b"first"), (MIB + 100, b"in the middle"), (SIZE - 4, b"last"))
+
+
+@contextmanager
+def contents(data: int = 0) -> Iterator[Contents]:
+    """What a guest leaves: RAM with holes, and `data` bytes of noise; the state of its devices."""
+    ram = os.memfd_create("ram")
+    try:
+        os.ftruncate(ram, SIZE)
+        for at, page in PAGES:
+            os.pwrite(ram, page, at)
+        os.pwrite(ram, os.urandom(data), 2 * MIB)
+        yield Contents(ram, b"devices")
+    finally:
+        os.close(ram)
+
+
+def nothing() -> None:
+    """Nobody wants to stop."""
+
+
+def cache(directory: Path, limit: int = 1 << 40) -> SnapshotCache:
+    return SnapshotCache(directory, limit, "exact")
+
+
+def is_there(snapshots: SnapshotCache, name: str = NAME) -> bool:
+    with snapshots.open(name) as found:
+        return found is not None
+
+
+def test_a_snapshot_comes_back_as_it_was(tmp_path: Path) -> None:
+    cache(tmp_path).make(FACTS, contents, nothing)
+    with cache(tmp_path).open(NAME) as found:
+        assert found is not None
+        assert found.state == b"devices"
+        assert found.about.facts == FACTS
+        assert os.fstat(found.ram).st_size == SIZE
+        assert [os.pread(found.ram, len(page), at) for at, page in PAGES] == [page for _, page in PAGES]
+        assert os.pread(found.ram, 1000, 3 * MIB) == bytes(1000)
+
+
+def test_zeros_take_no_room(tmp_path: Path) -> None:
+    cache(tmp_path).make(FACTS, contents, nothing)
+    assert (tmp_path / NAME / RAM).stat().st_blocks * 512 < MIB
+
+
+def test_any_other_fact_is_another_snapshot() -> None:
+    assert len({key(FACTS), key(FACTS | {"qemu": "10.0"}), key(FACTS | {"cpu": "max"})}) == 3
+
+
+def test_a_note_stays_beside_its_snapshot_and_goes_with_it(tmp_path: Path) -> None:
+    snapshots = cache(tmp_path)
+    snapshots.keep_note(NAME, b"too early")
+    assert snapshots.note(NAME) is None
+    snapshots.make(FACTS, contents, nothing)
+    snapshots.keep_note(NAME, b"symbols")
+    assert cache(tmp_path).note(NAME) == b"symbols"
+    assert is_there(snapshots)
+    snapshots.remove(NAME)
+    assert snapshots.note(NAME) is None
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    assert not is_there(cache(tmp_path / "nowhere"))
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 4] ^= 1
+    path.write_bytes(data)
+
+
+def shorten(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+@pytest.mark.parametrize("name", [RAM, STATE, ABOUT])
+@pytest.mark.parametrize("damage", [flip, shorten, Path.unlink])
+@pytest.mark.parametrize("same_process", [True, False])
+def test_a_damaged_snapshot_is_seen_and_made_anew(
+    name: str, damage: Callable[[Path], None], same_process: bool, tmp_path: Path
+) -> None:
+    first = cache(tmp_path)
+    first.make(FACTS, contents, nothing)
+    assert is_there(first)
+    damage(tmp_path / NAME / name)
+    snapshots = first if same_process else cache(tmp_path)
+    assert not is_there(snapshots)
+    snapshots.make(FACTS, contents, nothing)
+    assert is_there(snapshots)
+    assert is_there(cache(tmp_path))
+
+
+def test_one_that_is_whole_is_not_made_again(tmp_path: Path) -> None:
+    snapshots = cache(tmp_path)
+    snapshots.make(FACTS, contents, nothing)
+
+    @contextmanager
+    def never() -> Iterator[Contents]:
+        raise AssertionError("made again")
+        yield
+
+    snapshots.make(FACTS, never, nothing)
+
+
+def test_a_failure_on_the_way_leaves_nothing(tmp_path: Path) -> None:
+    @contextmanager
+    def panics() -> Iterator[Contents]:
+        raise ZeroDivisionError
+        yield
+
+    with pytest.raises(ZeroDivisionError):
+        cache(tmp_path).make(FACTS, panics, nothing)
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+    cache(tmp_path).make(FACTS, contents, nothing)
+    assert is_there(cache(tmp_path))
+
+
+@contextmanager
+def files_no_longer_than(size: int) -> Iterator[None]:
+    """As on a disk that is full: writing beyond `size` is refused (EFBIG)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_no_room_is_a_clear_error_and_leaves_nothing(tmp_path: Path) -> None:
+    with contents(MIB) as made:
+
+        @contextmanager
+        def ready() -> Iterator[Contents]:
+            yield made
+
+        with files_no_longer_than(MIB), pytest.raises(NoSpaceForSnapshot) as caught:
+            cache(tmp_path).make(FACTS, ready, nothing)
+    assert str(tmp_path) in caught.value.message
+    assert "free about 2 MiB there" in caught.value.advice
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MachineError, match="cannot be written: Not a directory"):
+        cache(tmp_path / "file" / "snapshots").make(FACTS, contents, nothing)
+
+
+def _make(directory: str, made: "multiprocessing.Queue[int]") -> None:
+    @contextmanager
+    def slowly() -> Iterator[Contents]:
+        made.put(os.getpid())
+        time.sleep(0.3)
+        with contents() as ready:
+            yield ready
+
+    cache(Path(directory)).make(FACTS, slowly, nothing)
+    assert is_there(cache(Path(directory)))
+
+
+def test_processes_that_want_the_same_make_it_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    made: multiprocessing.Queue[int] = context.Queue()
+    processes = [context.Process(target=_make, args=(str(tmp_path), made)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    made.get(timeout=5)
+    assert made.empty()
+
+
+def _die_while_making(directory: str) -> None:
+    @contextmanager
+    def dies() -> Iterator[Contents]:
+        (Path(directory) / f"{NAME}.new").mkdir()
+        (Path(directory) / f"{NAME}.new" / RAM).write_bytes(bytes(1000))
+        os._exit(9)
+        yield
+
+    cache(Path(directory)).make(FACTS, dies, nothing)
+
+
+def test_what_a_killed_process_left_is_cleared_away(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    killed = context.Process(target=_die_while_making, args=(str(tmp_path),))
+    killed.start()
+    killed.join()
+    assert (tmp_path / f"{NAME}.new").is_dir()
+    cache(tmp_path).make(FACTS | {"kernel": "another"}, contents, nothing)
+    assert not (tmp_path / f"{NAME}.new").exists()
+    cache(tmp_path).make(FACTS, contents, nothing)
+    assert is_there(cache(tmp_path))
+
+
+def test_waiting_for_another_process_can_be_stopped(tmp_path: Path) -> None:
+    snapshots = cache(tmp_path)
+
+    def stopped() -> None:
+        raise MachineStopped(machine="exact")
+
+    @contextmanager
+    def meanwhile() -> Iterator[Contents]:
+        with suppress(MachineStopped):
+            cache(tmp_path).make(FACTS, contents, stopped)
+            raise AssertionError("it did not wait")
+        with contents() as ready:
+            yield ready
+
+    snapshots.make(FACTS, meanwhile, nothing)
+
+
+def test_the_one_used_longest_ago_makes_room(tmp_path: Path) -> None:
+    snapshots = cache(tmp_path, limit=int(2.5 * MIB))
+    facts = [{"kernel": name} for name in "abc"]
+    for number, one in enumerate(facts[:2]):
+        snapshots.make(one, lambda: contents(MIB), nothing)
+        os.utime(tmp_path / key(one) / ABOUT, (number, number))
+    assert is_there(snapshots, key(facts[0]))
+    snapshots.make(facts[2], lambda: contents(MIB), nothing)
+    assert [is_there(snapshots, key(one)) for one in facts] == [True, False, True]
+
+
+def test_what_another_process_is_making_is_not_removed_to_make_room(tmp_path: Path) -> None:
+    half_made = tmp_path / f"{NAME}.new"
+    half_made.mkdir()
+    (half_made / RAM).write_bytes(bytes(range(1, 256)) * 8192)
+    with FileLock(tmp_path / f"{NAME}.lock"):
+        cache(tmp_path, limit=MIB).make({"kernel": "another"}, lambda: contents(MIB), nothing)
+        assert (half_made / RAM).stat().st_size == 255 * 8192
+    cache(tmp_path, limit=MIB).make({"kernel": "a third"}, lambda: contents(MIB), nothing)
+    assert not half_made.exists()
+
+
+def test_a_snapshot_in_use_outlives_its_removal(tmp_path: Path) -> None:
+    snapshots = cache(tmp_path)
+    snapshots.make(FACTS, contents, nothing)
+    with snapshots.open(NAME) as found:
+        assert found is not None
+        snapshots.remove(NAME)
+        assert os.pread(found.ram, 5, 0) == b"first"
+    assert not is_there(snapshots)
+
+
+def test_the_digest_does_not_depend_on_where_the_holes_are(tmp_path: Path) -> None:
+    with contents() as made, (tmp_path / "full").open("w+b") as full:
+        full.write(os.pread(made.ram, SIZE, 0))
+        full.flush()
+        assert sparse_file.digest(full.fileno()) == sparse_file.digest(made.ram)
+        os.pwrite(made.ram, b"x", 3 * MIB)
+        assert sparse_file.digest(full.fileno()) != sparse_file.digest(made.ram)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("", 10 << 30), ("1000", 1000), ("512M", 512 << 20), ("3 GiB", 3 << 30), ("1TB", 1 << 40)],
+)
+def test_the_limit(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAL_SNAPSHOT_LIMIT", text)
+    assert snapshots_limit() == size
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "10 X", "1.5G"])
+def test_a_limit_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAL_SNAPSHOT_LIMIT", text)
+    with pytest.raises(BadSetting, match=r"KTRIAL_SNAPSHOT_LIMIT is .* allowed is a size"):
+        snapshots_limit()
+
+
+def test_the_cache_is_where_ktrial_cache_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path))
+    assert snapshots_directory() == tmp_path / "snapshots"
+    monkeypatch.delenv("KTRIAL_CACHE")
+    assert snapshots_directory().parts[-2:] == ("ktrial", "snapshots")

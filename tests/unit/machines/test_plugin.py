@@ -1,0 +1,307 @@
+"""The QEMU plugin's other half: which build, which arguments, what it wrote.
+
+plugin_counts.jsonl is what the plugin itself wrote: QEMU 7.2, Debian's 6.1 kernel, 20 times getppid, with
+calls, caches and each operation's count.
+"""
+
+import json
+import zlib
+from pathlib import Path
+
+import pytest
+from tests.support.places import PLUGIN_COUNTS as GOLDEN
+
+from ktrial.machines.errors import PluginCountsUnreadable
+from ktrial.machines.exact import plugin
+from ktrial.machines.exact.plugin import CacheShape, CacheShapes, NoPlugin, PluginBuild
+from ktrial.machines.exact.plugin_programs import by_program
+from ktrial.machines.exact.plugin_regions import Line, merge
+from ktrial.machines.qemu.program import Version
+from ktrial.model.profile import (
+    CacheCounts,
+    CallNode,
+    CycleModel,
+    PageCount,
+    RegionCounts,
+    StringCounts,
+    inclusive_counts,
+)
+
+
+@pytest.fixture(scope="module")
+def region() -> RegionCounts:
+    (region,) = plugin.read(GOLDEN).regions
+    return region
+
+
+class TestBuilds:
+    @pytest.mark.parametrize(
+        ("version", "api"),
+        [
+            ((7, 2, 0), 1),
+            ((8, 2, 3), 1),
+            ((8, 2, 4), 2),
+            ((9, 0, 2), 2),
+            ((9, 1, 0), 3),
+            ((9, 2, 0), 4),
+            ((10, 0, 13), 4),
+            ((11, 0, 0), 4),
+        ],
+    )
+    def test_each_qemu_has_its_build(self, version: Version, api: int, tmp_path: Path) -> None:
+        build = tmp_path / f"insn-v{api}.so"
+        build.touch()
+        assert plugin.find(version, tmp_path) == PluginBuild(build, api)
+
+    def test_an_old_qemu_has_none(self, tmp_path: Path) -> None:
+        found = plugin.find((6, 2, 0), tmp_path)
+        assert found == NoPlugin("QEMU 6.2.0 is too old for the plugin, which needs 7.2.0 or later")
+
+    def test_a_build_that_is_missing_is_named(self, tmp_path: Path) -> None:
+        found = plugin.find((10, 0, 0), tmp_path)
+        assert isinstance(found, NoPlugin)
+        assert str(tmp_path / "insn-v4.so") in found.reason
+
+    def test_every_build_comes_with_ktrial(self) -> None:
+        for version in [(7, 2, 0), (8, 2, 4), (9, 1, 0), (9, 2, 0)]:
+            assert isinstance(plugin.find(version), PluginBuild)
+
+
+class TestArguments:
+    BUILD = PluginBuild(Path("/p/insn-v1.so"), 1)
+
+    def test_the_least(self) -> None:
+        assert plugin.arguments(self.BUILD, Path("/o")) == ("-plugin", "/p/insn-v1.so,out=/o")
+
+    def test_everything(self) -> None:
+        shapes = CacheShapes(l1d=CacheShape(48 << 10, 12))
+        _, text = plugin.arguments(self.BUILD, Path("/o"), Path("/s"), vector=True, calls=True, caches=shapes)
+        assert text == (
+            "/p/insn-v1.so,out=/o,symbols=/s,vector=on,calls=on,"
+            "l1i=32768:8:64,l1d=49152:12:64,llc=8388608:16:64"
+        )
+
+    def test_commas_are_doubled(self) -> None:
+        assert plugin.arguments(self.BUILD, Path("/a,b"))[1] == "/p/insn-v1.so,out=/a,,b"
+
+
+class TestReading:
+    def test_about_the_plugin(self) -> None:
+        counts = plugin.read(GOLDEN)
+        assert (counts.api, counts.symbols, counts.inline, counts.complete) == (1, 46452, True, True)
+
+    def test_the_parts_sum_to_the_whole(self, region: RegionCounts) -> None:
+        assert region.whole
+        assert region.kernel + region.program == region.instructions == 7770
+        assert region.nodes is not None
+        assert sum(node.instructions for node in region.nodes) == region.instructions
+
+    def test_symbols_that_fit_leave_nothing_unknown(self, region: RegionCounts) -> None:
+        assert region.unknown == 0
+        first, *rest = region.functions
+        lost = first.model_copy(update={"symbol": "[unknown]"})
+        assert region.model_copy(update={"functions": (lost, *rest)}).unknown == first.instructions
+
+    def test_the_guest_s_clock_counts_marks(self, region: RegionCounts) -> None:
+        assert region.clock == 7790
+
+    def test_operations(self, region: RegionCounts) -> None:
+        operations = region.operations
+        assert (operations.count, operations.minimum, operations.median) == (20, 388, 388)
+        assert operations.vector is not None
+        assert (len(operations.vector), sum(operations.vector)) == (20, operations.total)
+        assert operations.mean == operations.total / 20
+
+    def test_functions(self, region: RegionCounts) -> None:
+        functions = {each.symbol: each for each in region.functions}
+        assert functions["__x64_sys_getppid"].entered == 20
+        assert functions["do_syscall_64"].instructions == 460
+        assert functions["do_syscall_64"].inclusive == 5300
+        assert functions["entry_SYSCALL_64"].inclusive == region.kernel
+        assert functions["entry_SYSCALL_64"].caches == CacheCounts(loads=20, stores=20)
+
+    def test_tasks(self, region: RegionCounts) -> None:
+        (task,) = region.tasks
+        assert (task.kernel, task.program) == (region.kernel, region.program)
+
+    def test_a_qemu_that_was_killed_leaves_its_finished_regions(self, tmp_path: Path) -> None:
+        path = tmp_path / "counts"
+        path.write_text(GOLDEN.read_text().removesuffix('{"end":true}\n') + '{"whole":tr')
+        counts = plugin.read(path)
+        assert (counts.complete, len(counts.regions)) == (False, 1)
+
+
+class TestBadFiles:
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("", "does not begin with format 1"),
+            ('{"insn":2}\n', "does not begin with format 1"),
+            ("[]\n", "line 1: it is no object"),
+            ('{"insn":1,"api":1,"symbols":0,"inline":true}\nnonsense\n', "line 2: Expecting value"),
+            (
+                '{"insn":1,"api":1,"symbols":0,"inline":true}\n{}\n',
+                "are not as they should be: KeyError",
+            ),
+            ('{"insn":1}\n', "are not as they should be: KeyError"),
+        ],
+    )
+    def test_are_named_with_their_line(self, text: str, said: str, tmp_path: Path) -> None:
+        path = tmp_path / "counts"
+        path.write_text(text)
+        with pytest.raises(PluginCountsUnreadable, match=said) as caught:
+            plugin.read(path)
+        assert str(path) in caught.value.message
+
+    def test_a_file_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(PluginCountsUnreadable, match="No such file"):
+            plugin.read(tmp_path / "none")
+
+    def test_a_tree_whose_callers_come_later(self, tmp_path: Path) -> None:
+        first, region, end = GOLDEN.read_text().splitlines()
+        broken = json.loads(region)
+        broken["tree"][2][0] = 5
+        path = tmp_path / "counts"
+        path.write_text("\n".join([first, json.dumps(broken), end, ""]))
+        with pytest.raises(PluginCountsUnreadable, match="node 2 of the tree"):
+            plugin.read(path)
+
+
+HEADER, REGION, END = GOLDEN.read_text().splitlines()
+NEXT_RUN = json.dumps(
+    {
+        **dict.fromkeys(("instructions", "marks", "strings", "passes", "bytes"), 0),
+        **{"whole": True, "functions": [], "pages": [], "unmatched": 0, "tasks": []},
+        "tree": [[0, -1, 0, 0], [0, -1, 0, 0]],
+        "operations": {"count": 0, "sum": 0, "minimum": 0, "maximum": 0, "middle": [0, 0], "vector": []},
+    }
+)
+"""What the plugin writes for the region that the agent marks before each program."""
+
+
+def wrote(directory: Path, *regions: str) -> Path:
+    path = directory / "counts"
+    path.write_text("\n".join([HEADER, *regions, END, ""]))
+    return path
+
+
+class TestRuns:
+    """The golden region twice: as if a workload had made two passes."""
+
+    @pytest.fixture
+    def twice(self, tmp_path: Path) -> Path:
+        return wrote(tmp_path, NEXT_RUN, REGION, REGION)
+
+    def test_regions_of_one_run_are_summed(self, twice: Path, region: RegionCounts) -> None:
+        (run,) = plugin.read_runs(twice)
+        assert run is not None
+        assert (run.instructions, run.clock) == (2 * region.instructions, 2 * region.clock)
+        assert run.operations.vector == 2 * (region.operations.vector or ())
+        assert run.operations.median == region.operations.median
+        for one, both in zip(region.functions, run.functions, strict=True):
+            assert (both.symbol, both.instructions) == (one.symbol, 2 * one.instructions)
+            assert (both.inclusive, both.caches is None) == (2 * (one.inclusive or 0), False)
+        assert run.nodes is not None
+        assert region.nodes is not None
+        assert [node.instructions for node in run.nodes] == [2 * node.instructions for node in region.nodes]
+
+    def test_runs_are_told_apart_by_what_the_agent_marks_before_each(
+        self, tmp_path: Path, region: RegionCounts
+    ) -> None:
+        out = wrote(tmp_path, NEXT_RUN, REGION, NEXT_RUN, NEXT_RUN, REGION)
+        assert plugin.read_runs(out) == (region, None, region)
+
+    def test_wherever_the_end_is_cut_off_no_run_has_another_s_counts(
+        self, tmp_path: Path, region: RegionCounts
+    ) -> None:
+        whole = wrote(tmp_path, NEXT_RUN, REGION, NEXT_RUN, REGION).read_bytes()
+        out = tmp_path / "cut"
+        ends_of_lines = [number + 1 for number, byte in enumerate(whole) if byte == ord("\n")]
+        for length in ends_of_lines:
+            out.write_bytes(whole[:length])
+            assert all(run in (region, None) for run in plugin.read_runs(out))
+        for length in set(range(len(whole))) - {0, *ends_of_lines}:
+            out.write_bytes(whole[:length])
+            with pytest.raises(PluginCountsUnreadable, match="cut off"):
+                plugin.read_runs(out)
+
+    def test_a_program_that_marks_no_operation_has_done_one(
+        self, tmp_path: Path, region: RegionCounts
+    ) -> None:
+        none = {"count": 0, "sum": 0, "minimum": 0, "maximum": 0, "middle": [0, 0], "bytes": [0, 0]}
+        unmarked = json.dumps(json.loads(REGION) | {"operations": none})
+        once, twice = plugin.read_runs(wrote(tmp_path, NEXT_RUN, unmarked, NEXT_RUN, unmarked, unmarked))
+        assert once is not None
+        assert twice is not None
+        assert (once.operations.count, once.operations.median) == (1, region.instructions)
+        assert (twice.operations.count, twice.operations.total) == (1, 2 * region.instructions)
+        assert twice.operations.string_bytes == 2 * region.strings.bytes
+
+    def test_no_run_has_no_region(self, tmp_path: Path) -> None:
+        assert plugin.read_runs(wrote(tmp_path)) == ()
+        assert plugin.read_runs(wrote(tmp_path, NEXT_RUN)) == (None,)
+
+    def test_a_region_before_the_first_run_is_damage(self, tmp_path: Path) -> None:
+        with pytest.raises(PluginCountsUnreadable, match="first region belongs to no run"):
+            plugin.read_runs(wrote(tmp_path, REGION, NEXT_RUN))
+
+    def test_trees_are_merged_by_the_way_in_which_functions_are_called(self) -> None:
+        one: Line = {
+            **dict.fromkeys(("instructions", "marks", "strings", "passes", "bytes"), 1),
+            "whole": True,
+            "functions": [["a", "", 1, 1, 0, 0, 0], ["b", "", 2, 1, 0, 0, 0]],
+            "pages": [],
+            "operations": {"count": 1, "sum": 3},
+            "tasks": [[16384, 3, 0]],
+            "unmatched": 1,
+            "tree": [[0, -1, 0, 0], [0, -1, 4, 0], [0, 0, 1, 1], [2, 1, 2, 1]],
+        }
+        two = one | {
+            "functions": [["b", "", 5, 1, 0, 0, 0], ["c", "m", 6, 1, 0, 0, 0], ["a", "", 7, 1, 0, 0, 0]],
+            "operations": {"count": 1, "sum": 18},
+            "tree": [[0, -1, 0, 0], [0, -1, 9, 0], [0, 2, 7, 1], [2, 1, 6, 1], [2, 0, 5, 1]],
+        }
+        merged = merge([one, two])
+        assert [row[:3] for row in merged["functions"]] == [["a", "", 8], ["b", "", 7], ["c", "m", 6]]
+        assert merged["tree"] == [[0, -1, 0, 0], [0, -1, 13, 0], [0, 0, 8, 2], [2, 1, 7, 2], [2, 2, 6, 1]]
+        assert (merged["tasks"], merged["unmatched"]) == ([[16384, 6, 0]], 2)
+        assert merged["operations"]["vector"] == [3, 18]
+
+    def test_passes_without_each_operation_s_count_cannot_be_merged(self) -> None:
+        part = {"count": 2, "sum": 4, "minimum": 2, "maximum": 2, "middle": [2, 2]}
+        line: Line = {
+            **dict.fromkeys(("instructions", "marks", "strings", "passes", "bytes"), 1),
+            **{"whole": True, "functions": [], "pages": [], "operations": part},
+        }
+        with pytest.raises(ValueError, match="each one's count only"):
+            merge([line, line])
+
+
+def test_a_function_that_calls_itself_is_counted_once() -> None:
+    def node(parent: int, function: int, instructions: int) -> CallNode:
+        return CallNode(parent=parent, function=function, instructions=instructions, entered=1)
+
+    # Root, program; 0 calls 1, which calls 0 again; 1 is also called by nobody.
+    nodes = (node(0, -1, 5), node(0, -1, 7), node(0, 0, 10), node(2, 1, 20), node(3, 0, 40), node(0, 1, 80))
+    assert inclusive_counts(nodes, 3) == (70, 140, 0)
+
+
+def test_cycles_are_instructions_and_what_misses_add() -> None:
+    strings = StringCounts(instructions=1, passes=65, bytes=64)
+    caches = CacheCounts(loads=9, stores=9, code_misses=2, data_misses=3, last_misses=1)
+    model = CycleModel(instruction=2, string_byte=0.5, first_miss=10, last_miss=100)
+    assert model.cycles(100, strings, caches) == 200 + 32 + 50 + 100
+
+
+def test_programs_are_found_by_their_pages(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_bytes(b"\x90" * 4096 + b"\xcc" * 100)
+    two.write_bytes(b"\xc3" * 4096)
+    pages = [
+        PageCount(address=0x1000, checksum=zlib.crc32(b"\x90" * 4096), instructions=5),
+        PageCount(address=0x2000, checksum=zlib.crc32((b"\xcc" * 100).ljust(4096, b"\0")), instructions=7),
+        PageCount(address=0x1000, checksum=zlib.crc32(b"\xc3" * 4096), instructions=20),
+        PageCount(address=0x9000, checksum=1, instructions=1),
+    ]
+    found = by_program(pages, {"one": one, "two": two})
+    assert [(each.program, each.instructions) for each in found] == [("two", 20), ("one", 12), ("", 1)]

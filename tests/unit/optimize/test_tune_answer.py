@@ -1,0 +1,108 @@
+"""The answer of a search as files, and in force."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.knob_tree import made
+from tests.support.tunable import a_search
+
+from ktrial.cli.commands._tune_output import put_in_force
+from ktrial.knobs import Journal, restore
+from ktrial.optimize.deployment_files import Answer, dotted, texts, write_answer
+from ktrial.studyfile.search_errors import AnswerNotWritten
+
+ANSWER = Answer(
+    study="tune-bench",
+    configuration={
+        "vm.swappiness": "10",
+        "vm.dirty_bytes": "1048576",
+        "net.ipv4.conf.eth0/1.rp_filter": "2",
+        "transparent_hugepage/enabled": "always",
+        "boot:nohz": "off",
+        "boot:threadirqs": "threadirqs",
+        "kconfig:HZ": "1000",
+    },
+    in_force={},
+    defaults={
+        "vm.swappiness": "60",
+        "vm.dirty_bytes": "0",
+        "net.ipv4.conf.eth0/1.rp_filter": "1",
+        "transparent_hugepage/enabled": "madvise",
+        "boot:nohz": "",
+        "boot:threadirqs": "",
+        "kconfig:HZ": "",
+    },
+    effects={"vm.swappiness": "rps +3.00 % with it (95 %: +2.00 to +4.00 %)"},
+    gain="rps +12.00 % (95 %: +10.00 to +14.00 %)",
+    release="6.12.1-test",
+    paths={
+        "vm.swappiness": "/proc/sys/vm/swappiness",
+        "vm.dirty_bytes": "/proc/sys/vm/dirty_bytes",
+        "net.ipv4.conf.eth0/1.rp_filter": "/proc/sys/net/ipv4/conf/eth0.1/rp_filter",
+        "transparent_hugepage/enabled": "/sys/kernel/mm/transparent_hugepage/enabled",
+    },
+    back={"vm.dirty_bytes": ("/proc/sys/vm/dirty_ratio", "30")},
+)
+
+
+def test_each_setting_stands_with_its_effect_where_its_program_reads_it() -> None:
+    found = texts(ANSWER)
+    sysctl = found["sysctl.d/99-tune-bench.conf"].splitlines()
+    assert sysctl[0] == ("# ktrial tune, tune-bench on 6.12.1-test: rps +12.00 % (95 %: +10.00 to +14.00 %)")
+    assert "# vm.swappiness: rps +3.00 % with it (95 %: +2.00 to +4.00 %); it was 60" in sysctl
+    assert {"vm.swappiness = 10", "net.ipv4.conf.eth0/1.rp_filter = 2"} <= set(sysctl)
+    line = "w /sys/kernel/mm/transparent_hugepage/enabled - - - - always"
+    assert line in found["tmpfiles.d/tune-bench.conf"].splitlines()
+    assert found["kernel-command-line"] == "nohz=off threadirqs\n"
+    assert found["kernel.config"] == "CONFIG_HZ=1000\n"
+    profile = found["tuned/tune-bench/tuned.conf"]
+    for text in (
+        "[sysctl]\nvm.swappiness=10\n",
+        "[sysfs]\n/sys/kernel/mm/",
+        "cmdline_ktrial=+nohz=off threadirqs",
+    ):
+        assert text in profile
+
+
+def test_what_was_there_before_comes_back_the_last_setting_first() -> None:
+    lines = [line for line in texts(ANSWER)["undo.sh"].splitlines() if line.startswith("printf")]
+    assert lines == [
+        "printf '%s\\n' madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+        "printf '%s\\n' 1 > /proc/sys/net/ipv4/conf/eth0.1/rp_filter",
+        # A limit in bytes takes no 0: the ratio that it had replaced is written.
+        "printf '%s\\n' 30 > /proc/sys/vm/dirty_ratio",
+        "printf '%s\\n' 60 > /proc/sys/vm/swappiness",
+    ]
+
+
+def test_a_kernel_is_named_and_nothing_is_removed_that_was_not_installed() -> None:
+    facts = {"configuration": {"kernel": "debian:6.1"}, "defaults": {"kernel": "debian:6.12"}, "paths": {}}
+    found = texts(Answer(**{**vars(ANSWER), **facts}))
+    assert set(found) == {"kernel", "undo.sh", "answer.json"}
+    assert found["kernel"] == "debian:6.1\n"
+    assert found["undo.sh"].splitlines()[-1] == "echo 'by hand: boot debian:6.12 again'"
+    assert "rm " not in found["undo.sh"]
+
+
+def test_a_dot_in_a_part_of_a_path_is_a_slash_in_the_sysctl_s_name() -> None:
+    assert dotted("/proc/sys/net/ipv4/conf/eth0.1/mtu") == "net.ipv4.conf.eth0/1.mtu"
+
+
+def test_files_are_written_and_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    written = write_answer(ANSWER, tmp_path / "found")
+    assert all(path.read_text() for path in written)
+    assert (tmp_path / "found/undo.sh").stat().st_mode & 0o111
+    (tmp_path / "file").write_text("")
+    with pytest.raises(AnswerNotWritten):
+        write_answer(ANSWER, tmp_path / "file")
+
+
+def test_put_in_force_it_stays_until_it_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = made(tmp_path)
+    monkeypatch.setattr("ktrial.target.LocalTarget", lambda: tree.target)
+    monkeypatch.setenv("KTRIAL_JOURNAL", str(tmp_path / "journal"))
+    answer = Answer(**{**vars(ANSWER), "configuration": {"vm.swappiness": "10"}})
+    assert put_in_force(a_search("vm.swappiness"), answer) == ("vm.swappiness = 10 (was 60)",)
+    assert tree.read("proc/sys/vm/swappiness") == "10"
+    restore(Journal(tmp_path / "journal"), tree.target)
+    assert tree.read("proc/sys/vm/swappiness") == "60"

@@ -1,0 +1,224 @@
+"""What a search is told to search: names, ranges, values; what it makes of them, and what it leaves out."""
+
+import pytest
+from tests.support.fake_builds import NO_OPTION, FakeBuilder
+from tests.support.scripted import sources
+from tests.support.tunable import FILES, TunableMachine, a_search
+
+from ktrial.experiment.observer import Silent
+from ktrial.kernels.build.errors import OptionNotTaken
+from ktrial.knobs.errors import BadKnobValue, KnobGone, UnknownKnob
+from ktrial.model.base import digest
+from ktrial.model.kernel_build import Build
+from ktrial.model.study import Study
+from ktrial.model.tuning import Cost, OnlyOneOf, Order, Range
+from ktrial.optimize.candidate_values import range_of
+from ktrial.optimize.search_space import search_of, with_space
+from ktrial.studyfile.knob_patterns import wanted_of
+from ktrial.studyfile.search_errors import BadKnobSpace, KnobNotOnMachine, SpaceEmpty
+
+
+def made(*knobs: str, read_only: frozenset[str] = frozenset()) -> Study:
+    machine = TunableMachine(lambda boot, written: 1000.0, read_only=read_only)
+    return with_space(a_search(*knobs), machine, sources(), Silent())
+
+
+def reasons(study: Study) -> dict[str, str]:
+    return {one.name: one.reason for one in search_of(study)[0].left_out}
+
+
+def test_commas_separate_names_and_behind_an_equals_sign_values() -> None:
+    found = wanted_of(["vm.dirty_ratio=5..60,vm.swappiness=10,60,100", "transparent_hugepage=always,never"])
+    assert [(one.name, one.low, one.high, one.values) for one in found] == [
+        ("vm.dirty_ratio", 5, 60, ()),
+        ("vm.swappiness", None, None, ("10", "60", "100")),
+        ("transparent_hugepage/enabled", None, None, ("always", "never")),
+    ]
+
+
+def test_what_is_named_by_itself_goes_before_its_subsystem() -> None:
+    found = {one.name: one for one in wanted_of(["vm", "vm.swappiness=1..9"])}
+    assert (found["vm.swappiness"].low, found["vm.swappiness"].by_itself) == (1, True)
+    assert not found["vm.vfs_cache_pressure"].by_itself
+
+
+def test_a_pattern_names_all_that_match() -> None:
+    names = {one.name for one in wanted_of(["vm.dirty_*"])}
+    assert {"vm.dirty_ratio", "vm.dirty_bytes"} <= names
+    assert all(name.startswith("vm.dirty_") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("vm.swappiness=", "no values behind"),
+        ("vm.swappiness=9..1", "from a lower to a higher"),
+        ("vm.swappiness=1.5..9", "two whole numbers"),
+        ("vm.swappiness=1,,3", "is empty"),
+        ("nothing.like_this_*", "no knob that ktrial knows"),
+        ("boot:", "a name is missing"),
+        ("kconfig:HZ", "knows no values"),
+        ("vm.swappiness=1..9,vm.swappiness=2..9", "here twice"),
+    ],
+)
+def test_what_cannot_be_meant_is_told(text: str, problem: str) -> None:
+    with pytest.raises(BadKnobSpace, match=problem):
+        wanted_of([text])
+
+
+def test_an_unknown_knob_is_told_with_those_like_it() -> None:
+    with pytest.raises(UnknownKnob, match=r"did you mean vm\.swappiness"):
+        wanted_of(["swapiness"])
+    with pytest.raises(UnknownKnob, match=r"did you mean vm\.swappiness"):
+        made("vm.swapiness=1..2")
+
+
+def test_ranges_come_from_the_catalogue_and_from_the_value_in_force() -> None:
+    _, space = search_of(made("vm.swappiness", "vm.watermark_scale_factor", "vm.vfs_cache_pressure"))
+    assert {one.name: one.range for one in space.dimensions} == {
+        "vm.swappiness": Range(low=0, high=200),
+        "vm.watermark_scale_factor": Range(low=1, high=3000, log=True),
+        "vm.vfs_cache_pressure": Range(low=6, high=1600, log=True),
+    }
+    assert [one.default for one in space.dimensions] == ["60", "10", "100"]
+
+
+def test_choices_and_switches() -> None:
+    _, space = search_of(made("vm.numa_stat", "transparent_hugepage"))
+    assert [one.choices for one in space.dimensions] == [("1", "0"), ("madvise", "always", "never")]
+    assert space.dimensions[1].default == "madvise"
+
+
+def test_a_given_value_is_checked_before_anything_runs() -> None:
+    with pytest.raises(BadKnobValue, match="too large"):
+        made("vm.swappiness=0..300")
+    with pytest.raises(BadKnobValue, match="none of the choices"):
+        made("transparent_hugepage=sometimes,never")
+    _, space = search_of(made("vm.swappiness=1,10"))
+    assert space.dimensions[0].choices == ("60", "1", "10"), "the value in force is always one of them"
+
+
+def test_unsafe_knobs_are_left_out_unless_they_are_named_one_by_one() -> None:
+    study = made("vm", "kernel.randomize_va_space=0,2")
+    names = search_of(study)[1].names
+    assert "vm.dirty_ratio" not in names
+    assert "kernel.randomize_va_space" in names
+    assert "lose data" in reasons(study)["vm.dirty_ratio"]
+    assert "vm.dirty_ratio" in search_of(made("vm", "vm.dirty_ratio"))[1].names
+    left_out = reasons(made("kernel", "vm.swappiness"))
+    assert "open the system to attacks" in left_out["kernel.randomize_va_space"]
+
+
+def test_what_is_not_here_or_has_no_range_is_left_out_with_the_reason() -> None:
+    found = reasons(made("vm"))
+    assert found["vm.zone_reclaim_mode"].startswith("no largest value is known, and it is 0 now")
+    assert found["vm.percpu_pagelist_fraction"].startswith("is gone: the last kernel with it was 5.13")
+    with pytest.raises(KnobGone):
+        made("vm.percpu_pagelist_fraction=1..9")
+
+
+def test_what_the_kernel_does_not_take_is_left_out() -> None:
+    study = made("vm.swappiness", "vm.numa_stat", read_only=frozenset({"/proc/sys/vm/numa_stat"}))
+    assert search_of(study)[1].names == ("vm.swappiness",)
+    assert "does not take it" in reasons(study)["vm.numa_stat"]
+
+
+def test_coupled_knobs_and_orders_are_constraints() -> None:
+    study = made("vm.dirty_ratio", "vm.dirty_bytes=0,1048576", "vm.dirty_background_ratio")
+    _, space = search_of(study)
+    assert OnlyOneOf(names=("vm.dirty_ratio", "vm.dirty_bytes")) in space.constraints
+    order = Order(left="vm.dirty_background_ratio", relation="<", right="vm.dirty_ratio")
+    assert order in space.constraints
+
+
+def test_a_limit_that_is_set_in_another_unit_goes_back_through_that_one() -> None:
+    files = {**FILES, "/proc/sys/vm/dirty_ratio": "35\n"}
+    machine = TunableMachine(lambda boot, written: 1.0, files=files)
+    # A kernel refuses the 0 that it shows there itself.
+    machine.refuses = lambda step: step.path.endswith("/dirty_bytes") and step.value == "0"
+    study = a_search("vm.dirty_bytes=1048576,8388608", "vm.dirty_background_ratio=5,10")
+    _, space = search_of(with_space(study, machine, sources(), Silent()))
+    assert {one.name: one.back for one in space.dimensions} == {
+        "vm.dirty_bytes": ("vm.dirty_ratio", "35"),
+        "vm.dirty_background_ratio": None,
+    }
+
+
+def test_nothing_to_search_is_an_error_that_says_why() -> None:
+    with pytest.raises(SpaceEmpty) as raised:
+        made("vm.zone_reclaim_mode")
+    assert "no largest value" in raised.value.advice
+    with pytest.raises(SpaceEmpty) as raised:
+        made("vm.dirty_*", "vm.zone_reclaim_mode")
+    assert raised.value.advice.startswith("vm.dirty_ratio and 5 more: some of its values lose data")
+
+
+def test_boot_parameters_and_kernels_cost_more_and_come_last() -> None:
+    machine = TunableMachine(lambda boot, written: 1.0)
+    plain = a_search("kernel=debian:6.1", "boot:nohz=off", "boot:threadirqs", "vm.swappiness")
+    _, space = search_of(with_space(plain, machine, sources(), Silent()))
+    assert [(one.name, one.cost, one.default, one.choices) for one in space.dimensions[1:]] == [
+        ("boot:nohz", Cost.BOOT, "", ("", "off")),
+        ("boot:threadirqs", Cost.BOOT, "", ("", "threadirqs")),
+        ("kernel", Cost.KERNEL, "debian:6.12", ("debian:6.12", "debian:6.1")),
+    ]
+
+
+def test_options_are_searched_of_a_kernel_that_the_study_builds() -> None:
+    build = Build(source="debian:linux-source-6.1", options={"CONFIG_LOG_BUF_SHIFT": "17"})
+    knobs = ("kconfig:CONFIG_SLAB=y", "kconfig:LOG_BUF_SHIFT=14,17", "kconfig:NR_CPUS=2..64")
+    machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
+    there = sources(builder=fake.builder)
+    _, space = search_of(with_space(a_search(*knobs, builds={"mine": build}), machine, there, Silent()))
+    assert [(one.name, one.cost, one.default, one.choices) for one in space.dimensions] == [
+        ("kconfig:SLAB", Cost.BUILD, "n", ("n", "y")),
+        ("kconfig:LOG_BUF_SHIFT", Cost.BUILD, "17", ("17", "14")),
+        ("kconfig:NR_CPUS", Cost.BUILD, "n", ()),
+    ]
+    assert fake.built == []
+
+
+def test_an_option_that_does_not_take_its_value_is_an_error_before_anything_is_built() -> None:
+    build = Build(source="debian:linux-source-6.1")
+    study = a_search(f"kconfig:{NO_OPTION}=y", builds={"mine": build})
+    machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
+    with pytest.raises(OptionNotTaken):
+        with_space(study, machine, sources(builder=fake.builder), Silent())
+    assert (fake.built, machine.ran) == ([], [])
+
+
+def test_options_of_a_kernel_that_nobody_builds_are_refused() -> None:
+    builds = {"mine": Build(source="debian:linux-source-6.1")}
+    study = a_search("kconfig:SLAB=y", "kernel=debian:6.12", builds=builds)
+    machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
+    with pytest.raises(KnobNotOnMachine, match="is searched too, which the study does not build"):
+        with_space(study, machine, sources(builder=fake.builder), Silent())
+
+
+def test_an_option_that_is_so_already_is_left_out() -> None:
+    build = Build(source="debian:linux-source-6.1", options={"CONFIG_SLAB": "y"})
+    study = a_search("kconfig:SLAB=y", "boot:nohz=off", builds={"mine": build})
+    machine, fake = TunableMachine(lambda boot, written: 1.0), FakeBuilder()
+    found = with_space(study, machine, sources(builder=fake.builder), Silent())
+    assert search_of(found)[1].names == ("boot:nohz",)
+    assert "it is y already" in reasons(found)["kconfig:SLAB"]
+
+
+def test_what_needs_a_boot_is_refused_on_this_system() -> None:
+    study, machine = a_search("boot:nohz=off", kind="host"), TunableMachine(lambda boot, written: 1.0)
+    with pytest.raises(KnobNotOnMachine, match="needs a boot"):
+        with_space(study, machine, sources(), Silent())
+    with pytest.raises(KnobNotOnMachine, match="not one that the study builds"):
+        made("kconfig:HZ=250,1000")
+    with pytest.raises(KnobNotOnMachine, match="boot parameter"):
+        made("nohz")
+
+
+def test_the_same_knobs_on_the_same_system_are_the_same_search() -> None:
+    assert digest(made("vm", "vm.dirty_ratio")) == digest(made("vm", "vm.dirty_ratio"))
+
+
+def test_wide_ranges_are_logarithmic_where_they_can_be() -> None:
+    assert range_of(1, 99).log is False
+    assert range_of(1, 100).log is True
+    assert range_of(0, 10_000).log is False

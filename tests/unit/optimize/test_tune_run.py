@@ -1,0 +1,270 @@
+"""Searches as trials, on a machine whose numbers follow from its knobs: stored, interrupted, gone on with."""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.support.scripted import ends, sources
+from tests.support.tunable import TunableMachine, a_search
+
+from ktrial.experiment.observer import Silent
+from ktrial.machines.errors import KvmUnusable
+from ktrial.machines.kvm import KvmMachine
+from ktrial.machines.kvm.probe import KvmProbe
+from ktrial.model.boot import Boot
+from ktrial.model.comparison import Verdict
+from ktrial.model.search_space import Search
+from ktrial.model.study import Study
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.tuning import Budget, Purpose, Tuned
+from ktrial.model.workload import Mode
+from ktrial.optimize.revalidation import Holds, judged, revalidation_of
+from ktrial.optimize.search_space import with_space
+from ktrial.optimize.session import ended, run_search
+from ktrial.store import Store, open_store
+from ktrial.studyfile.search_errors import (
+    BudgetTooSmall,
+    GuardsNeverMet,
+    NotTheSameSearch,
+    ObjectiveMissing,
+    TuneBaselineFailed,
+)
+
+PRESSURE, SWAPPINESS = "/proc/sys/vm/vfs_cache_pressure", "/proc/sys/vm/swappiness"
+KNOBS = ("vm.vfs_cache_pressure", "vm.swappiness", "vm.numa_stat")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "trials.db") as opened:
+        yield opened
+
+
+def planted(boot: Boot, written: Mapping[str, str]) -> float:
+    """A fifth fewer instructions where the pressure is high; nothing else matters."""
+    return 800.0 if int(written.get(PRESSURE, "100")) > 300 else 1000.0
+
+
+def searched_on(machine: TunableMachine, *knobs: str, runs: int = 30, **changes: object) -> Study:
+    study = with_space(a_search(*(knobs or KNOBS)), machine, sources(), Silent())
+    assert study.search
+    update = {"budget": Budget(runs=runs), **changes}
+    return study.model_copy(update={"search": Search.model_validate({**dict(study.search), **update})})
+
+
+class Whole(NamedTuple):
+    """A search that has ended; several tests look at it, since it takes its time."""
+
+    study: Study
+    machine: TunableMachine
+    tuned: Tuned
+    trials: tuple[Trial, ...]
+    store: Store
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
+    machine = TunableMachine(planted)
+    study = searched_on(machine)
+    with open_store(tmp_path_factory.mktemp("whole") / "trials.db") as opened:
+        tuned = run_search(study, store=opened, machine=machine, sources=sources())
+        yield Whole(study, machine, tuned, opened.trials(opened.study(study)), opened)
+
+
+def test_a_planted_gain_is_found_and_confirmed_and_only_what_matters_stays(whole: Whole) -> None:
+    assert whole.tuned.confirmed is not None
+    assert list(whole.tuned.confirmed) == ["vm.vfs_cache_pressure"]
+    comparison = whole.tuned.comparisons[0]
+    assert comparison.verdict is Verdict.BETTER
+    assert comparison.ratio == pytest.approx(0.8)
+    assert len(whole.machine.ran) <= 30
+
+
+def test_every_run_is_a_trial_in_the_store_with_what_it_is_for(whole: Whole) -> None:
+    observed = whole.tuned.observations
+    assert [trial.planned.order for trial in whole.trials] == [one.order for one in observed]
+    assert [trial.planned.purpose for trial in whole.trials] == [one.purpose.value for one in observed]
+    assert whole.trials[0].planned.purpose == Purpose.CALIBRATE.value
+    assert not whole.trials[0].settings, "the baseline is the system as it is: nothing is written"
+    assert all(trial.planned.treatment.levels == trial.settings for trial in whole.trials)
+
+
+def kept(store: Store, study: Study, trials: Iterable[Trial]) -> int:
+    """The id of the study, with these trials and no answer."""
+    number = store.study(study)
+    for trial in trials:
+        store.add_trial(number, trial)
+    return number
+
+
+@pytest.mark.parametrize("runs", [3, 17])
+def test_interrupted_it_goes_on_with_the_same_answer_and_repeats_nothing(
+    whole: Whole, store: Store, runs: int
+) -> None:
+    # Two at once: the one that was asked for later may have ended before.
+    there = (*whole.trials[:runs], *whole.trials[runs + 1 : runs + 2])
+    number = kept(store, whole.study, there)
+    stored = store.trials(number)
+    assert ended(store, store.find(number)) is None
+    machine = TunableMachine(planted)
+    tuned = run_search(whole.study, store=store, machine=machine, sources=sources())
+    assert len(stored) + len(machine.ran) == len(whole.trials)
+    assert (tuned.confirmed, tuned.answer) == (whole.tuned.confirmed, whole.tuned.answer)
+    asked, expected = ([one.configuration for one in each.observations] for each in (tuned, whole.tuned))
+    assert asked == expected
+
+
+def test_the_answer_is_stored_and_no_optimiser_is_asked_for_it_again(
+    whole: Whole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def newer(*_arguments: object, **_named: object) -> Tuned:
+        raise NotTheSameSearch(order=3)
+
+    monkeypatch.setattr("ktrial.optimize.tune", newer)
+    stored = whole.store.find(whole.study.name)
+    assert ended(whole.store, stored) == whole.tuned
+    again = run_search(whole.study, store=whole.store, machine=whole.machine, sources=sources())
+    assert again == whole.tuned
+
+
+def test_of_an_older_ktrial_the_answer_follows_from_the_runs(whole: Whole, store: Store) -> None:
+    number = kept(store, whole.study, whole.trials)
+    assert store.answer(number) is None
+    assert ended(store, store.find(number)) == whole.tuned
+
+
+def test_runs_that_this_ktrial_would_not_ask_for_are_no_answer(whole: Whole, store: Store) -> None:
+    other = whole.study.model_copy(update={"seed": whole.study.seed + 1})
+    number = kept(store, other, whole.trials)
+    assert ended(store, store.find(number)) is None
+    with pytest.raises(NotTheSameSearch):
+        run_search(other, store=store, machine=TunableMachine(planted), sources=sources())
+
+
+def test_runs_that_fail_are_outcomes_with_their_reasons(store: Store) -> None:
+    def crashes(boot: Boot, written: Mapping[str, str]) -> float:
+        if int(written.get(SWAPPINESS, "60")) > 150:
+            raise ends(Outcome.PANICKED, "Fatal exception")
+        return planted(boot, written)
+
+    machine = TunableMachine(crashes)
+    machine.refuses = lambda step: step.path.endswith("/dirty_ratio") and int(step.value) > 85
+    study = searched_on(machine, "vm.vfs_cache_pressure", "vm.swappiness", "vm.dirty_ratio", runs=40)
+    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    failed = {one.failure for one in tuned.observations if one.failure}
+    assert any("Fatal exception" in failure for failure in failed)
+    assert all("Fatal exception" in failure or "was refused" in failure for failure in failed)
+    trials = {trial.planned.order: trial for trial in store.trials(store.study(study))}
+    outcomes = {trials[one.order].outcome for one in tuned.observations if one.failure}
+    assert outcomes <= {Outcome.PANICKED, Outcome.REFUSED}
+    assert not any(one.values for one in tuned.observations if one.failure)
+    assert tuned.confirmed is not None
+    assert list(tuned.confirmed) == ["vm.vfs_cache_pressure"]
+
+
+def test_a_knob_that_the_kernel_never_takes_is_soon_left_alone(store: Store) -> None:
+    machine = TunableMachine(planted)
+    study = searched_on(machine, runs=30)
+    machine.refuses = lambda step: step.path == SWAPPINESS
+    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    refused = [one for one in tuned.observations if one.failure]
+    assert {one.refused for one in refused} == {"vm.swappiness"}
+    assert 2 <= len(refused) <= 5, "those that were asked for together"
+    assert tuned.confirmed is not None
+    assert list(tuned.confirmed) == ["vm.vfs_cache_pressure"]
+
+
+def test_a_workload_that_fails_at_the_baseline_ends_the_search_at_once(store: Store) -> None:
+    def fails(boot: Boot, written: Mapping[str, str]) -> float:
+        raise ends(Outcome.HUNG, "no end")
+
+    machine = TunableMachine(fails)
+    study = searched_on(machine)
+    with pytest.raises(TuneBaselineFailed, match="no end"):
+        run_search(study, store=store, machine=machine, sources=sources())
+    assert len(machine.ran) == 1
+    assert store.trials(store.study(study)) == ()
+
+
+def test_an_objective_that_is_not_measured_ends_the_search_at_once(store: Store) -> None:
+    machine = TunableMachine(planted)
+    study = searched_on(machine)
+    assert study.search
+    goal = study.search.goal
+    other = goal.model_copy(update={"objectives": (goal.objectives[0].model_copy(update={"metric": "rps"}),)})
+    study = study.model_copy(update={"search": study.search.model_copy(update={"goal": other})})
+    with pytest.raises(ObjectiveMissing, match="does not measure 'rps'"):
+        run_search(study, store=store, machine=machine, sources=sources())
+    assert len(machine.ran) == 1
+
+
+def test_without_kvm_the_reason_is_told_before_anything_is_measured(store: Store) -> None:
+    machine = KvmMachine(probe=KvmProbe(usable=False, reason="a probe guest got nowhere"))
+    with pytest.raises(KvmUnusable, match="a probe guest got nowhere"):
+        with_space(a_search("vm.swappiness", kind="kvm"), machine, sources(), Silent())
+    # For a boot parameter alone no guest is looked into.
+    study = with_space(a_search("boot:nohz=off", kind="kvm"), machine, sources(), Silent())
+    with pytest.raises(KvmUnusable, match="a probe guest got nowhere"):
+        run_search(study, store=store, machine=machine, sources=sources())
+    assert store.trials(store.study(study)) == ()
+
+
+def test_limits_that_no_configuration_meets_end_it_before_the_budget_is_spent(store: Store) -> None:
+    machine = TunableMachine(planted)
+    study = searched_on(machine, runs=40)
+    assert study.search
+    guard = {"metric": "instructions", "relation": "<=", "bound": 1.0}
+    goal = study.search.goal.model_copy(update={"guards": ()})
+    goal = type(goal).model_validate({**goal.model_dump(), "guards": [guard]})
+    study = study.model_copy(update={"search": study.search.model_copy(update={"goal": goal})})
+    with pytest.raises(GuardsNeverMet):
+        run_search(study, store=store, machine=machine, sources=sources())
+    assert len(machine.ran) < 35
+
+
+def test_a_budget_that_is_too_small_is_told_before_anything_runs(store: Store) -> None:
+    machine = TunableMachine(planted)
+    study = searched_on(machine, runs=2)
+    with pytest.raises(BudgetTooSmall):
+        run_search(study, store=store, machine=machine, sources=sources())
+    assert machine.ran == []
+
+
+def test_a_boot_parameter_boots_a_system_of_its_own(store: Store) -> None:
+    machine = TunableMachine(lambda boot, _: 900.0 if "nohz=off" in boot.parameters else 1000.0)
+    study = searched_on(machine, "boot:nohz=off", "vm.swappiness", runs=20)
+    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    assert tuned.confirmed == {"boot:nohz": "off"}
+    assert {boot.parameters for boot in machine.prepared} == {(), ("nohz=off",)}
+
+
+def test_in_real_time_noise_is_reckoned_with(store: Store) -> None:
+    chance = random.Random(4)
+
+    def noisy(boot: Boot, written: Mapping[str, str]) -> float:
+        return planted(boot, written) * chance.lognormvariate(0, 0.02)
+
+    machine = TunableMachine(noisy, mode=Mode.TIMED)
+    study = searched_on(machine, runs=50, at_once=1)
+    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    assert tuned.confirmed is not None
+    assert "vm.vfs_cache_pressure" in tuned.confirmed
+    comparison = tuned.comparisons[0]
+    assert comparison.verdict is Verdict.BETTER
+    assert comparison.ratio == pytest.approx(0.8, rel=0.05)
+    assert 0.005 < tuned.noise < 0.06
+
+
+def test_measured_again_the_answer_holds_or_not(whole: Whole) -> None:
+    tuned = whole.tuned
+    again = revalidation_of(whole.study, tuned.space, tuned.confirmed or {}, blocks=10)
+    assert again.listed == ({"vm.vfs_cache_pressure": (tuned.confirmed or {})["vm.vfs_cache_pressure"]},)
+    assert again.factors[0].baseline == "100", "the old value is written, whatever is there now"
+    before = tuned.comparisons[0]
+    smaller = before.model_copy(update={"ratio": 0.95, "low": 0.94, "high": 0.96})
+    gone = before.model_copy(update={"ratio": 1.0, "verdict": Verdict.EQUIVALENT})
+    unknown = before.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
+    found = [judged(before, (one,), tuned.goal) for one in (before, smaller, gone, unknown)]
+    assert found == [Holds.YES, Holds.SMALLER, Holds.NO, Holds.UNKNOWN]

@@ -1,0 +1,332 @@
+"""Searches on a formula: whole ones, interrupted ones, impossible ones."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+import pytest
+from bench.subjects.tune import Found, alone, ours
+from tests.support.tuning_function import BASE, GOAL, METRIC, NOTHING, SPACE, Formula, best, log_gain, nothing
+
+from ktrial.model.comparison import Verdict
+from ktrial.model.tuning import (
+    Budget,
+    Cost,
+    Dimension,
+    Goal,
+    Guard,
+    Objective,
+    Observation,
+    Order,
+    Purpose,
+    Range,
+    Space,
+)
+from ktrial.model.workload import Direction, Mode
+from ktrial.optimize import Ask, tune
+from ktrial.studyfile.search_errors import (
+    BudgetTooSmall,
+    GuardsNeverMet,
+    NotPositive,
+    NotTheSameSearch,
+    NoValidConfiguration,
+    ObjectiveMissing,
+    SpaceEmpty,
+    TuneBaselineFailed,
+    UnknownOptimiser,
+)
+
+SMALL = Space(
+    dimensions=(
+        Dimension(name="ratio", range=Range(low=1, high=90), default="20"),
+        Dimension(name="bytes", range=Range(low=1, high=1_000_000), default="1000"),
+        Dimension(name="mode", choices=("off", "on"), default="off"),
+        Dimension(name="idle", choices=("0", "1"), default="0"),
+    )
+)
+
+
+def small(configuration: Mapping[str, str]) -> float:
+    """`ratio` is best at 60 (+8 %), `mode` gives 10 %; `bytes` and `idle` do nothing."""
+    ratio = float(configuration.get("ratio", "20"))
+    return 0.08 * (1 - ((ratio - 60) / 40) ** 2) + 0.10 * (configuration.get("mode") == "on")
+
+
+@dataclass
+class Exact(Formula):
+    """Noise-free, two at once, three perturbations that move every number alike."""
+
+    noise_free: bool = True
+    at_once: int = 2
+    perturbations: int = 3
+    mode: Mode = Mode.EXACT_PLUGIN
+
+    def measure(self, batch: Sequence[Ask]) -> Iterator[Observation]:
+        """The last one first."""
+        yield from reversed(list(super().measure(batch)))
+
+    def value(self, ask: Ask) -> float:
+        return BASE * math.exp(self.truth(ask.configuration)) * (1 + 0.0005 * ask.perturbation)
+
+
+class FailsTogether(Exact):
+    """Each knob alone runs, `mode` with another `ratio` does not."""
+
+    def measure(self, batch: Sequence[Ask]) -> Iterator[Observation]:
+        for seen in super().measure(batch):
+            fails = {"mode", "ratio"} <= set(seen.configuration)
+            yield seen.model_copy(update={"values": {}, "failure": "panic"}) if fails else seen
+
+
+def exact(truth: Callable[[Mapping[str, str]], float] = small) -> Exact:
+    return Exact(noise=0.0, seed=1, truth=truth)
+
+
+class TestNoiseFree:
+    def test_the_answer_is_confirmed_and_minimal(self) -> None:
+        measuring = exact()
+        found = tune(SMALL, GOAL, Budget(runs=45), measuring)
+        assert found.confirmed is not None
+        assert set(found.confirmed) == {"ratio", "mode"}
+        assert small(found.confirmed) - small({}) > 0.17
+        assert found.comparison
+        assert found.comparison.verdict is Verdict.BETTER
+        assert found.comparison.ratio == pytest.approx(math.exp(small(found.confirmed) - small({})))
+        assert len(measuring.asked) == len(found.observations) <= 45
+        assert found.noise == 0
+
+    @pytest.mark.parametrize("runs", [18, 22, 30])
+    def test_a_small_budget_leaves_no_idle_knobs_either(self, runs: int) -> None:
+        found = tune(SMALL, GOAL, Budget(runs=runs), exact())
+        assert found.confirmed is not None
+        assert set(found.confirmed) <= {"ratio", "mode"}
+        assert len(found.observations) <= runs
+
+    def test_nothing_is_run_twice_but_confirmation_is_perturbed(self) -> None:
+        measuring = exact()
+        tune(SMALL, GOAL, Budget(runs=45), measuring)
+        plain = [
+            tuple(sorted(ask.configuration.items()))
+            for ask in measuring.asked
+            if ask.purpose is not Purpose.CONFIRM
+        ]
+        assert len(set(plain)) == len(plain)
+        fresh = [ask for ask in measuring.asked if ask.purpose is Purpose.CONFIRM]
+        assert sorted(ask.perturbation for ask in fresh if ask.configuration) == [0, 1, 2]
+        assert sorted(ask.perturbation for ask in fresh if not ask.configuration) == [0, 1, 2]
+
+    def test_knobs_that_do_nothing_never_stay(self) -> None:
+        found = tune(SPACE, GOAL, Budget(runs=90), exact(log_gain))
+        assert found.confirmed
+        assert not set(found.confirmed) & set(NOTHING)
+        assert log_gain(found.confirmed) > 0.6 * best()[1]
+
+    def test_of_two_knobs_that_do_the_same_one_stays(self) -> None:
+        def either(configuration: Mapping[str, str]) -> float:
+            return 0.1 * (configuration.get("mode") == "on" or configuration.get("idle") == "1")
+
+        found = tune(SMALL, GOAL, Budget(runs=40), exact(either))
+        assert found.confirmed in ({"mode": "on"}, {"idle": "1"})
+
+    def test_of_two_knobs_that_only_help_together_both_stay(self) -> None:
+        def both(configuration: Mapping[str, str]) -> float:
+            return 0.1 * (configuration.get("mode") == "on" and configuration.get("idle") == "1")
+
+        found = tune(SMALL, GOAL, Budget(runs=40), exact(both))
+        assert found.confirmed == {"mode": "on", "idle": "1"}
+        (one,) = [each for each in found.interactions if {each.first, each.second} == {"mode", "idle"}]
+        assert one.ratio == pytest.approx(math.exp(0.1), rel=0.02)
+
+    def test_a_candidate_that_fails_gives_way_to_the_best_that_ran(self) -> None:
+        measuring = FailsTogether(noise=0.0, seed=1, truth=small)
+        found = tune(SMALL, GOAL, Budget(runs=40), measuring)
+        assert found.confirmed
+        assert small(found.confirmed) - small({}) > 0.06
+        assert not ({"mode", "ratio"} <= set(found.confirmed))
+
+    def test_an_idle_space_has_no_gain(self) -> None:
+        found = tune(SMALL, GOAL, Budget(runs=40), exact(nothing))
+        assert found.confirmed is None
+        assert found.answer.startswith("No gain")
+
+
+class TestNoisy:
+    def test_a_gain_is_found_confirmed_and_told_with_its_interval(self) -> None:
+        found = tune(SMALL, GOAL, Budget(runs=65), Formula(0.02, 4, small), 4)
+        assert found.confirmed
+        assert found.confirmed["mode"] == "on"
+        truth = math.exp(small(found.confirmed) - small({}))
+        one = found.comparison
+        assert one
+        assert one.low
+        assert one.high
+        assert one.low <= truth <= one.high
+        fresh = [each for each in found.observations if each.purpose is Purpose.CONFIRM]
+        assert {tuple(each.configuration) for each in fresh} == {(), tuple(found.confirmed)}
+        assert 0.01 < found.noise < 0.04
+        assert 0 < found.smallest_effect < 0.2
+        assert "confirmed on fresh runs" in found.answer
+
+    def test_the_baseline_is_among_the_runs_of_every_stage(self) -> None:
+        found = tune(SMALL, GOAL, Budget(runs=65), Formula(0.02, 4, small), 4)
+        orders = [each.order for each in found.observations if not each.configuration]
+        assert max(b - a for a, b in pairwise(orders)) <= 12
+        assert [each.order for each in found.observations] == list(range(len(found.observations)))
+
+    def test_drift_is_seen_and_taken_out(self) -> None:
+        found = tune(SMALL, GOAL, Budget(runs=65), Formula(0.005, 4, small, drift=0.1), 4)
+        assert found.drift[-1] / found.drift[0] == pytest.approx(1.1, abs=0.04)
+        assert found.confirmed
+        effect = next(each for each in found.kept if each.names == ("mode",))
+        assert effect.low <= math.exp(0.1) <= effect.high
+
+    def test_the_same_seed_searches_the_same(self) -> None:
+        first, second = (tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 2) for _ in range(2))
+        assert first == second
+
+    @pytest.mark.parametrize("end", [0, 1, 3, 17, 30, 37])
+    def test_an_interrupted_search_goes_on_where_it_was(self, end: int) -> None:
+        whole = tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 2)
+        rest = Formula(0.05, 2, small)
+        assert tune(SMALL, GOAL, Budget(runs=40), rest, 2, done=whole.observations[:end]) == whole
+        assert [ask.order for ask in rest.asked] == list(range(end, len(whole.observations)))
+
+    def test_what_was_done_for_another_search_is_refused(self) -> None:
+        whole = tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 2)
+        with pytest.raises(NotTheSameSearch):
+            tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 3, done=whole.observations[:20])
+
+    def test_a_budget_of_time_ends_the_search(self) -> None:
+        found = tune(SMALL, GOAL, Budget(seconds=50), Formula(0.05, 2, small), 2)
+        assert 40 <= len(found.observations) <= 50
+
+    def test_another_optimiser_does_it_too(self) -> None:
+        found = tune(SMALL, GOAL, Budget(runs=32), Formula(0.01, 2, small), 2, optimiser_name="random")
+        assert found.confirmed
+
+
+class TestManySeeds:
+    """A few of what tests/slow/test_tune_simulated.py does with twenty."""
+
+    def test_intervals_hold_and_regret_is_less_than_that_of_tpe_alone(self) -> None:
+        mine, other = ([search(seed, 0.05) for seed in range(1, 6)] for search in (ours, _tpe))
+        assert all(each.covers is not False for each in mine)
+        assert median(each.true for each in mine) >= median(each.true for each in other)
+
+    def test_knobs_that_do_nothing_end_with_no_gain(self) -> None:
+        assert not any(ours(seed, 0.05, idle=True).gain for seed in range(1, 5))
+
+
+def _tpe(seed: int, noise: float) -> Found:
+    return alone("tpe", seed, noise)
+
+
+@dataclass
+class Limited(Formula):
+    """Has a latency that rises with `ratio`, and fails where `mode` is on and `ratio` above 70."""
+
+    fails: bool = False
+
+    def measure(self, batch: Sequence[Ask]) -> Iterator[Observation]:
+        for seen in super().measure(batch):
+            ratio = float(seen.configuration.get("ratio", "20"))
+            if self.fails and ratio > 50:
+                yield seen.model_copy(update={"values": {}, "failure": "out of memory"})
+            else:
+                yield seen.model_copy(update={"values": {**seen.values, "p99": ratio / 2, "errors": 0.0}})
+
+
+class TestLimits:
+    GUARDS = (
+        Guard(metric="p99", relation="<=", bound=20.0, unit="ms"),
+        Guard(metric="errors", relation="==", bound=0.0),
+    )
+
+    def test_the_answer_keeps_every_guard(self) -> None:
+        goal = GOAL.model_copy(update={"guards": self.GUARDS})
+        found = tune(SMALL, goal, Budget(runs=65), Limited(0.01, 3, small), 3)
+        assert found.confirmed
+        assert float(found.confirmed.get("ratio", "20")) <= 40
+        assert found.confirmed["mode"] == "on"
+
+    def test_what_fails_is_avoided(self) -> None:
+        found = tune(SMALL, GOAL, Budget(runs=65), Limited(0.01, 3, small, fails=True), 3)
+        assert found.confirmed
+        assert float(found.confirmed.get("ratio", "20")) <= 50
+        contenders = [each for each in found.observations if each.purpose is Purpose.CONTEND]
+        assert sum(bool(each.failure) for each in contenders) <= len(contenders) // 2
+        assert any("runs failed" in each.text for each in found.warnings)
+
+    def test_guards_that_nothing_keeps_end_it_before_the_budget_is_spent(self) -> None:
+        guard = Guard(metric="p99", relation="<", bound=0.1)
+        goal, measuring = GOAL.model_copy(update={"guards": (guard,)}), Limited(0.01, 3, small)
+        with pytest.raises(GuardsNeverMet, match=r"p99 < 0\.1"):
+            tune(SMALL, goal, Budget(runs=65), measuring, 3)
+        assert len(measuring.asked) <= 65 // 2
+
+    def test_two_objectives_have_a_front(self) -> None:
+        goal = Goal(
+            objectives=(*GOAL.objectives, Objective(metric="p99", direction=Direction.LOWER, unit="ms"))
+        )
+        found = tune(SMALL, goal, Budget(runs=65), Limited(0.01, 3, small), 3)
+        assert len(found.front) > 1
+        ratios = [point.ratios for point in found.front]
+        assert ratios == sorted(ratios, reverse=True)
+        assert len(found.comparisons) == 2
+
+
+class Broken(Formula):
+    """Gives what it is told."""
+
+    values: dict[str, float]
+    failure = ""
+
+    def measure(self, batch: Sequence[Ask]) -> Iterator[Observation]:
+        for ask in batch:
+            self.asked.append(ask)
+            yield Observation(**ask.model_dump(), values=self.values, failure=self.failure, seconds=1.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "failure", "error"),
+    [
+        ({}, "bench.sh: not found", TuneBaselineFailed),
+        ({"other": 1.0}, "", ObjectiveMissing),
+        ({METRIC: 0.0}, "", NotPositive),
+    ],
+)
+def test_a_baseline_that_cannot_be_used_is_told_after_one_run(
+    values: dict[str, float], failure: str, error: type[Exception]
+) -> None:
+    measuring = Broken(0.0, 1)
+    measuring.values, measuring.failure = values, failure
+    with pytest.raises(error):
+        tune(SMALL, GOAL, Budget(runs=40), measuring)
+    assert len(measuring.asked) == 1
+
+
+def test_what_cannot_be_searched_is_told_before_anything_runs() -> None:
+    never = Space(dimensions=SMALL.dimensions, constraints=(Order(left="ratio", relation=">", right="99"),))
+    measuring = Formula(0.01, 1, small)
+    with pytest.raises(SpaceEmpty):
+        tune(Space(dimensions=()), GOAL, Budget(runs=40), measuring)
+    with pytest.raises(NoValidConfiguration):
+        tune(never, GOAL, Budget(runs=40), measuring)
+    with pytest.raises(BudgetTooSmall):
+        tune(SMALL, GOAL, Budget(runs=5), measuring)
+    with pytest.raises(UnknownOptimiser, match="tpee"):
+        tune(SMALL, GOAL, Budget(runs=40), measuring, optimiser_name="tpee")
+    assert not measuring.asked
+
+
+def test_configurations_share_what_is_dear_to_change_and_run_beside_each_other() -> None:
+    kernels = Dimension(name="kernel", cost=Cost.KERNEL, choices=("6.1", "6.6", "6.12"), default="6.1")
+    space = Space(dimensions=(*SMALL.dimensions, kernels))
+    measuring = Formula(0.01, 1, small)
+    tune(space, GOAL, Budget(runs=40), measuring)
+    explored = [each.configuration for each in measuring.asked if each.purpose is Purpose.EXPLORE]
+    names = [space.value(each, "kernel") for each in explored if each]
+    assert len(set(names)) > 1
+    assert sum(one != other for one, other in pairwise(names)) <= len(names) // 3

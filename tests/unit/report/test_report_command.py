@@ -1,0 +1,78 @@
+"""`ktrial report`: what is in the store, as a page, as Markdown, as CSV."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.report_records import a_record
+
+from ktrial import report
+from ktrial.analysis.result import record as record_of
+from ktrial.model.study_record import StudyRecord
+from ktrial.store import open_store
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    return CommandLine(monkeypatch, capsys)
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyRecord:
+    """A study that has run, in the store that KTRIAL_STORE names."""
+    made = a_record(workloads=("fork", "pipe"))
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
+    with open_store(tmp_path / "ktrial.db") as store:
+        number = store.study(made.study)
+        for trial in made.trials:
+            assert store.add_trial(number, trial)
+        return record_of(store, number)
+
+
+def test_the_page_goes_beside_the_store(cli: CommandLine, stored: StudyRecord, tmp_path: Path) -> None:
+    said = cli("report")
+    page = tmp_path / "reports" / "quick-1.html"
+    assert (said.status, said.output) == (0, f"report: {page}\n")
+    assert page.read_text() == report.study_html(stored)
+
+
+def test_the_page_goes_where_it_is_told(cli: CommandLine, stored: StudyRecord, tmp_path: Path) -> None:
+    said = cli("report", "quick", "--html", tmp_path / "new" / "page.html")
+    assert said.status == 0
+    assert (tmp_path / "new" / "page.html").read_text() == report.study_html(stored)
+
+
+def test_markdown_is_printed(cli: CommandLine, stored: StudyRecord) -> None:
+    assert cli("report", "1", "--markdown").output == report.study_markdown(stored)
+
+
+def test_csv_is_printed_a_comparison_or_a_sample_a_row(cli: CommandLine, stored: StudyRecord) -> None:
+    assert cli("report", "--csv").output == report.comparisons_csv(stored)
+    assert cli("report", "--csv", "--samples").output == report.samples_csv(stored)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--csv", "--markdown"), "--markdown and --csv: one report at a time"),
+        (("--html", "x.html", "--csv"), "--html and --csv: one report at a time"),
+        (("--samples",), "--samples goes with --csv"),
+        (("nothing-of-that-name",), "nothing-of-that-name"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    cli: CommandLine, stored: StudyRecord, options: tuple[str, ...], message: str
+) -> None:
+    said = cli("report", *options)
+    assert said.status != 0
+    assert message in said.messages
+    assert said.output == ""
+
+
+def test_a_page_that_cannot_be_written_says_why(
+    cli: CommandLine, stored: StudyRecord, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    said = cli("report", "--html", tmp_path / "file" / "page.html")
+    assert said.status == 1
+    assert "page.html cannot be written" in said.messages

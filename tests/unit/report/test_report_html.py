@@ -1,0 +1,248 @@
+"""The HTML report: whole, self-contained, escaped, the same every time."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import pytest
+from tests.support.report_records import (
+    ALL,
+    FIVE,
+    MORE,
+    VALUES,
+    a_hostile_record,
+    a_matrix,
+    a_record,
+    a_study_with_failures,
+    a_study_without_comparisons,
+    an_empty_study,
+    in_plugin_mode,
+)
+
+from ktrial import report
+from ktrial.format import labels as words
+from ktrial.format import number_format
+from ktrial.model.comparison import Verdict
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Outcome
+from ktrial.model.workload import Mode
+
+_VOID = {"meta", "br", "col", "wbr", "hr", "img", "link", "input"}
+_LOADS = {"src", "srcset", "data", "poster", "action", "background", "xlink:href"}
+"""Attributes that make a browser load something; `href` does on <link>, <use> and <image>."""
+
+
+class _Page(HTMLParser):
+    """Reads a page as strictly as HTML's own rules: every element ends where it should."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.misplaced: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.misplaced.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return {name: report.study_html(made()) for name, made in ALL.items()}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_element_ends_where_it_should(pages: dict[str, str], name: str) -> None:
+    page = _Page(pages[name])
+    assert (page.misplaced, page.open) == ([], [])
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_two_elements_have_one_id_and_every_reference_has_its_element(
+    pages: dict[str, str], name: str
+) -> None:
+    page = _Page(pages[name])
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = [str(attributes["href"])[1:] for _, attributes in page.elements if "href" in attributes]
+    labels = [
+        label
+        for _, attributes in page.elements
+        for label in str(attributes.get("aria-labelledby") or "").split()
+    ]
+    parts = re.findall(r"url\(#([^)]*)\)", pages[name])
+    assert {*links, *labels, *parts} <= set(ids)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_nothing_is_loaded_and_nothing_runs(pages: dict[str, str], name: str) -> None:
+    for tag, attributes in _Page(pages[name]).elements:
+        assert tag not in {"script", "iframe", "object", "embed", "link", "base", "form", "image", "use"}
+        assert not _LOADS & set(attributes)
+        assert not [attribute for attribute in attributes if attribute.startswith("on")]
+        assert str(attributes.get("href", "#")).startswith("#")
+    styles = " ".join(re.findall(r"<style>(.*?)</style>", pages[name], re.DOTALL))
+    assert "@import" not in styles
+    assert "url(" not in styles
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_same_record_gives_the_same_page(pages: dict[str, str], name: str) -> None:
+    assert report.study_html(ALL[name]()) == pages[name]
+
+
+def test_another_process_draws_the_same_page(pages: dict[str, str]) -> None:
+    program = (
+        "import sys; from ktrial import report; from tests.support.report_records import a_record; "
+        "sys.stdout.buffer.write(report.study_html(a_record()).encode())"
+    )
+    other = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert other.stdout.decode() == pages["quick"]
+
+
+def test_five_kernels_and_25_workloads_stay_under_a_megabyte() -> None:
+    many = a_record(FIVE, (*VALUES, *MORE))
+    assert len(report.study_html(many).encode()) < 1_000_000 * 21 / 25
+
+
+def test_importing_the_report_does_not_import_what_draws_it() -> None:
+    program = (
+        "import sys, ktrial.report; print(*sorted({'altair', 'vl_convert', 'jinja2'} & set(sys.modules)))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout.split() == []
+    )
+
+
+@pytest.mark.parametrize("made", [a_record, a_matrix, a_study_with_failures])
+def test_every_comparison_is_there(made: Callable[[], StudyRecord]) -> None:
+    record = made()
+    text = _Page(report.study_html(record)).text
+    assert record.result.answer in text
+    assert record.study.question in text
+    for comparison in record.result.comparisons:
+        row = [
+            *(comparison.workload, r"instructions/\s?operation", comparison.mode.value),
+            *(number_format.number(comparison.baseline_value), number_format.number(comparison.value)),
+            *(
+                number_format.change(comparison.ratio),
+                number_format.interval(comparison.low, comparison.high),
+            ),
+        ]
+        plain = [part if "\\s" in part else re.escape(part.replace("\u00a0", " ")) for part in row]
+        sought = r"\s*".join(plain) + rf"\s*\S\s+{comparison.verdict}"
+        assert re.search(sought, text.replace("\u00a0", " ")), (comparison, sought)
+
+
+def test_several_treatments_are_shown_at_once() -> None:
+    page = report.study_html(a_matrix())
+    matrix = page[page.index('<table class="matrix">') :].split("</table>")[0]
+    assert matrix.count("<tr>") == 1 + 21
+    assert matrix.count('scope="col"') == 1 + 5
+
+
+def test_every_workload_has_a_chart_with_every_level() -> None:
+    page = report.study_html(a_matrix())
+    charts = re.findall(r'<svg [^>]*aria-labelledby="levels-\d+-title.*?</svg>', page, re.DOTALL)
+    assert len(charts) == 21
+    for chart in charts:
+        assert all(f">{kernel}</text>" in chart for kernel in FIVE)
+
+
+def test_what_the_numbers_mean_is_said() -> None:
+    text = _Page(report.study_html(a_record())).text
+    assert "Instructions, not time." in text
+    assert "not the time a given CPU takes for it" in text
+    assert "instructions read from the guest’s clock" in text
+    assert "hides ERMS and FSRM" in text
+
+
+def test_the_plugin_s_numbers_are_not_said_to_come_from_the_clock() -> None:
+    record = a_record()
+    comparisons = tuple(
+        one.model_copy(update={"mode": Mode.EXACT_PLUGIN}) for one in record.result.comparisons
+    )
+    result = record.result.model_copy(update={"comparisons": comparisons})
+    text = _Page(report.study_html(in_plugin_mode(record).model_copy(update={"result": result}))).text
+    assert "counted by the QEMU plugin" in text
+    assert "a metric of their own, string-bytes" in text
+    assert "guest’s clock" not in text
+    assert "hides ERMS" not in text
+
+
+def test_failed_trials_show_their_outcome_reason_and_console() -> None:
+    page = report.study_html(a_study_with_failures())
+    text = _Page(page).text
+    assert "the kernel panicked" in text
+    assert "no end after 200,000,000,000 instructions" in text
+    assert "---[ end Kernel panic - not syncing ]---" in text
+    assert "There is no console log." in text
+    assert "The study is not complete: 9 of" in text.replace("</b>", "")
+    assert "Look at the console log: ktrial show quick --console" in text
+    assert "\x1b" not in page
+
+
+def test_counters_that_differ_are_there_and_those_that_do_not_are_not() -> None:
+    page = report.study_html(a_record())
+    assert "vmstat.pgfault" in page
+    assert "vmstat.numa_hit" not in page
+
+
+def test_the_environment_is_complete() -> None:
+    record = a_record()
+    text = _Page(report.study_html(record)).text
+    for trial in record.trials:
+        one = trial.provenance
+        for fact in (one.kernel_release, one.kernel_package, one.kernel_digest, one.config_digest):
+            assert fact in text
+        for fact in (one.qemu, one.cpu_model, one.command_line, one.agent_digest, one.snapshot):
+            assert fact in text
+        assert " ".join(one.machine_arguments) in text
+
+
+def test_a_study_without_comparisons_shows_what_it_measured() -> None:
+    page = report.study_html(a_study_without_comparisons())
+    assert "Nothing was compared." in page
+    assert page.count('aria-labelledby="levels-') == len(VALUES)
+
+
+def test_a_study_without_trials_says_so() -> None:
+    text = _Page(report.study_html(an_empty_study())).text
+    assert "0 of 6\u00a0trials ended" in text or "0 of 6 trials ended" in text
+    assert "ktrial run quick.toml" in text
+
+
+def test_hostile_text_stays_text() -> None:
+    page = report.study_html(a_hostile_record())
+    parsed = _Page(page)
+    assert "<script>alert('1')</script>" in parsed.text
+    assert "<script" not in page
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", page)
+    assert r"\x07\u202egnp" in parsed.text
+
+
+def test_every_verdict_mode_and_outcome_has_its_words() -> None:
+    assert set(words.VERDICTS) == set(Verdict)
+    assert set(words.MODES) == set(words.MODE_NAMES) == set(Mode)
+    assert set(words.OUTCOMES) == set(Outcome)

@@ -1,0 +1,300 @@
+"""What reports are put together from: figures, printable text, levels, counters, the study file."""
+
+import io
+import math
+import tomllib
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from tests.support.making import a_sample
+from tests.support.places import ROOT
+from tests.support.report_records import a_matrix, a_record, a_study_with_failures
+
+from ktrial.cli.installed import known
+from ktrial.cli.render.comparisons import print_result
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, printable, shortened
+from ktrial.model.comparison import Comparison
+from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.model.workload import Sample
+from ktrial.report.charts import levels, ratios
+from ktrial.report.html import study as as_html
+from ktrial.report.markdown import study as as_markdown
+from ktrial.report.text import comparisons, counters, provenance, reproduction
+from ktrial.studyfile import load
+from ktrial.studyfile.writer import study_toml
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (163150, "163,150"),
+        (2510.04, "2,510"),
+        (2510.56, "2,510.6"),
+        (320.5, "320.5"),
+        (0.002137, "0.002137"),
+        (0, "0"),
+        (-3.25, "−3.25"),
+        (1.5e-13, "1.5e-13"),
+        (None, "–"),
+        (math.nan, "–"),
+        (math.inf, "∞"),
+    ],
+)
+def test_a_number_is_read_at_a_glance(value: float | None, text: str) -> None:
+    assert number_format.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (1.358, "+35.80 %"),
+        (0.979, "−2.10 %"),
+        (1.0, "0.00 %"),
+        (0.99999, "0.00 %"),
+        (26.5, "+2,550 %"),
+        (None, "–"),
+        (math.inf, "∞"),
+    ],
+)
+def test_a_ratio_is_shown_as_a_change(ratio: float | None, text: str) -> None:
+    assert number_format.change(ratio).replace("\u00a0", " ") == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.31, "0.31 s"), (14.2, "14 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")]
+)
+def test_a_duration_is_shown_in_fitting_units(seconds: float, text: str) -> None:
+    assert number_format.duration(seconds).replace("\u00a0", " ") == text
+
+
+def test_a_moment_is_shown_in_utc() -> None:
+    noon = datetime(2026, 11, 21, 12, 0, tzinfo=timezone(timedelta(hours=2)))
+    assert number_format.moment(noon) == "2026-11-21 10:00 UTC"
+    assert number_format.moment(datetime(2026, 11, 21, 12, 0, tzinfo=UTC)) == "2026-11-21 12:00 UTC"
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ("plain\n\ttext", "plain\n\ttext"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("bell\x07 nul\x00", r"bell\x07 nul\x00"),
+        ("a\r\nb", "a\nb"),
+        ("\u202eevil", r"\u202eevil"),
+        ("\ud800", r"\ud800"),
+        ("مرحبا", "مرحبا"),
+    ],
+)
+def test_control_characters_are_written_out(raw: str, text: str) -> None:
+    assert printable(raw) == text
+
+
+@given(st.text())
+def test_printable_text_encodes_and_is_printable_again(raw: str) -> None:
+    text = printable(raw)
+    text.encode()
+    assert printable(text) == text
+
+
+@given(st.text(), st.integers(min_value=3, max_value=40))
+def test_shortened_text_fits(raw: str, columns: int) -> None:
+    text = shortened(raw, columns)
+    assert len(text.replace("…", "")) <= len(one_line(raw))
+    if one_line(raw).isascii():
+        assert len(text) <= columns
+
+
+def test_shortening_keeps_both_ends() -> None:
+    assert shortened("hackbench(groups=2, processes=1)", 21) == "hackbench(…rocesses=1)"[:10] + "…ocesses=1)"
+
+
+def test_levels_come_baseline_first_with_a_sample_a_trial() -> None:
+    fork = comparisons.metric_levels(a_matrix())[0]
+    assert [level.treatment for level in fork.levels][:2] == ["debian:5.10", "debian:6.1"]
+    assert all(len(level.samples) == 3 for level in fork.levels)
+    assert fork.levels[0].comparison is None
+    spread = fork.levels[0].spread
+    assert spread is not None
+    assert 0 < spread < 0.001
+
+
+def test_a_level_without_numbers_is_drawn_empty() -> None:
+    by_name = {one.workload: one for one in comparisons.metric_levels(a_study_with_failures())}
+    assert "– " not in levels.describe(by_name["fork"])
+    assert "debian:6.12: –" in levels.describe(by_name["fork"])
+    assert "debian:6.12</text>" in levels.draw(by_name["fork"], "x")
+
+
+def a_group(low: float | None, ratio: float | None, high: float | None) -> comparisons.Group:
+    first = a_record(workloads=("fork",)).result.comparisons[0]
+    changed: Comparison = first.model_copy(update={"low": low, "ratio": ratio, "high": high})
+    return comparisons.Group(first.baseline, first.treatment, (changed,))
+
+
+@pytest.mark.parametrize(
+    ("low", "ratio", "high"),
+    [(0.0, 1.0, math.inf), (1e-9, 1e-6, 1e9), (None, None, None), (math.nan,) * 3, (1.0, 1.0, 1.0)],
+)
+@pytest.mark.parametrize("layout", [ratios.ALONE, ratios.NARROW, ratios.rows_of_panels(["a", "b"])[0][0]])
+def test_extreme_ratios_are_drawn(
+    low: float | None, ratio: float | None, high: float | None, layout: ratios.Layout
+) -> None:
+    group = a_group(low, ratio, high)
+    assert "NaN" not in ratios.draw(group, (group,), 0.01, layout, "x")
+
+
+@pytest.mark.parametrize("domain", [(0.97, 1.03), (0.5, 2.0), (0.9, 1.5), (0.001, 1000.0)])
+def test_the_axis_marks_no_change_and_some_round_changes(domain: tuple[float, float]) -> None:
+    ticks = ratios.ticks_within(domain)
+    assert "0" in [tick["label"] for tick in ticks]
+    assert 2 <= len(ticks) <= 8
+    assert all(domain[0] < tick["at"] < domain[1] for tick in ticks)
+
+
+@pytest.mark.parametrize("count", [2, 4, 5, 6, 9, 12])
+@pytest.mark.parametrize(
+    ("name", "most"), [("debian:6.12", 4), ("debian:6.12 · swappiness=100", 3), ("x" * 99, 1)]
+)
+def test_panels_of_a_row_fill_it_together(count: int, name: str, most: int) -> None:
+    rows = ratios.rows_of_panels([name] * count)
+    assert sum(map(len, rows)) == count
+    assert max(map(len, rows)) <= most
+    for row in rows:
+        assert row[0].cells > 0
+        assert all(panel.cells == 0 for panel in row[1:])
+        assert sum(one.left + one.width + one.right for one in row) <= 980
+
+
+def test_counters_are_ranked_by_ratio_with_small_counts_damped() -> None:
+    found = counters.most_different(a_matrix())
+    assert [one.workload for one in found][:2] == ["fork", "pipe"]
+    names = [counter.name for counter in found[0].counters]
+    assert names == ["vmstat.slabs_scanned", "rusage.minflt", "vmstat.pgfault", "vmstat.pgalloc_normal"]
+    assert found[0].treatments[0] == "debian:5.10"
+
+
+def test_what_differs_between_trials_is_shown_with_its_treatments() -> None:
+    made = a_record()
+    record = made.model_copy(update={"trials": made.trials[::-1]})
+    facts = provenance.machine(record)
+    assert [fact.treatments for fact in facts if fact.name == "QEMU"] == [()]
+    assert [fact.treatments for fact in facts if fact.name == "Snapshot"] == [
+        ("debian:6.1",),
+        ("debian:6.12",),
+    ]
+    assert [one.release for one in provenance.kernels(record)] == [
+        "6.1.0-50-cloud-amd64",
+        "6.12.57+deb13-cloud-amd64",
+    ]
+
+
+def test_the_recipe_adds_the_kernels_and_runs_the_study() -> None:
+    assert reproduction.recipe(a_record()).commands == (
+        "ktrial --version  # ktrial 0.1.0",
+        "ktrial kernel add debian:6.1",
+        "ktrial kernel add debian:6.12",
+        "ktrial run quick.toml",
+        "ktrial report quick --html quick.html",
+    )
+
+
+STUDIES = sorted(ROOT.glob("studies/*.toml"))
+_EVERYTHING = """
+name = "everything"
+question = 'Does "quoting" hold? \\ ü'
+margin = "2 %"
+perturbations = 4
+design = "one-factor-at-a-time"
+seed = 7
+[machine]
+kernel = "debian:6.12"
+memory = "1G"
+boot = ["mitigations=off", 'dyndbg="file sched.c +p"']
+modules = ["loop"]
+settle_seconds = 1.5
+limit_seconds = 60
+[factors.swap]
+kind = "setting"
+target = "vm.swappiness"
+levels = [60, 10, 100]
+baseline = 10
+[factors.alloc]
+kind = "boot"
+target = "init_on_alloc"
+levels = ["0", "1"]
+[[workloads]]
+name = "hackbench"
+groups = 2
+[[workloads]]
+name = "mine"
+command = ["/bin/sh", "-c", "echo 1 'two'"]
+metrics = [{ name = "rate", unit = "lines/s", direction = "higher", regex = '([0-9]+) "two"' }]
+repeats = 5
+[[workloads]]
+name = "clocked"
+command = "true"
+"""
+
+
+def test_there_are_studies_to_try() -> None:
+    assert STUDIES
+
+
+@pytest.mark.parametrize("text", [*(path.read_text() for path in STUDIES), _EVERYTHING])
+def test_the_study_file_in_the_report_is_the_same_study(text: str, tmp_path: Path) -> None:
+    written, again = tmp_path / "study.toml", tmp_path / "again.toml"
+    written.write_text(text)
+    patch = tmp_path / "my.patch"
+    patch.write_text("--- a/Makefile\n+++ b/Makefile\n@@ -1 +1 @@\n-VERSION = 6\n+VERSION = 7\n")
+    study = load(written, known(), [str(patch)] if '"?"' in text else [])
+    again.write_text(study_toml(study))
+    assert tomllib.loads(again.read_text())["name"] == study.name
+    assert load(again, known()) == study
+
+
+def test_a_row_names_its_metric_where_the_workload_has_several_and_bytes_always_do() -> None:
+    places = [("fork", "instructions"), ("fork", "string-bytes"), ("mine", "rate"), ("mine", "latency")]
+    assert comparisons.row_names(places) == ("fork", "fork, string-bytes", "mine, rate", "mine, latency")
+
+
+def test_bytes_of_string_instructions_are_left_out_where_there_were_none() -> None:
+    record = a_record(workloads=("fork",))
+    none = a_sample("fork", 0.0).model_copy(update={"metric": "string-bytes", "unit": "bytes"})
+    some = none.model_copy(update={"value": 4096.0})
+
+    def with_sample(sample: Sample) -> list[str]:
+        trials = tuple(
+            trial.model_copy(update={"samples": (*trial.samples, sample)}) for trial in record.trials
+        )
+        levels = comparisons.metric_levels(record.model_copy(update={"trials": trials}))
+        return [one.metric for one in levels]
+
+    assert with_sample(none) == ["instructions"]
+    assert with_sample(some) == ["instructions", "string-bytes"]
+
+
+@pytest.mark.parametrize(("count", "shown"), [(1, 1), (4, 4), (5, 3), (30, 3)])
+def test_many_warnings_of_one_kind_are_folded_and_none_is_lost(count: int, shown: int) -> None:
+    wide = [
+        DataWarning(kind=WarningKind.WIDE_SPREAD, text=f"metric {number} moves", advice="take a wider margin")
+        for number in range(count)
+    ]
+    other = DataWarning(kind=WarningKind.PLAIN_BOOT, text="booted plainly")
+    plain = a_record()
+    result = plain.result.model_copy(update={"warnings": (*wide, other)})
+    record = plain.model_copy(update={"result": result})
+    first, second = comparisons.warning_groups(record)
+    assert (len(first.shown), [*first.shown, *first.more]) == (shown, wide)
+    assert second.shown == (other,)
+    terminal = io.StringIO()
+    print_result(record, Console(file=terminal, width=120, markup=False, emoji=False))
+    for text in (as_html.page(record), as_markdown.text(record)):
+        assert all(one.text in text for one in (*wide, other))
+    assert terminal.getvalue().count("metric ") == shown
+    assert (f"and {count - shown} more like these" in terminal.getvalue()) == (count > shown)

@@ -1,0 +1,220 @@
+"""The report's 'why': which comparisons have one, that its rows add up, how each kind of report shows it."""
+
+import base64
+import hashlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.support.profiles import a_profile, with_calls
+from tests.support.report_whys import a_counted_matrix, a_counted_record, explained_by, whys_for
+from tests.unit.report.test_flame_graph import AFTER, BEFORE
+
+from ktrial import report
+from ktrial.analysis.attribution.errors import NotCounted
+from ktrial.cli.render.attribution import print_whys, whys_as_json
+from ktrial.errors import KtrialError
+from ktrial.kernels.errors import KernelError
+from ktrial.model.comparison import Verdict
+from ktrial.model.conditions_diff import CounterDifference, Differences
+from ktrial.model.kernel_profile import Profile
+from ktrial.model.study_record import StudyRecord
+from ktrial.report.text.attribution import TOP, Why, explained
+from ktrial.report.text.conditions_diff import sections
+from ktrial.store import Store, open_store
+
+CHANGED = {Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE}
+
+
+@pytest.fixture(scope="module")
+def record() -> StudyRecord:
+    return a_counted_record()
+
+
+@pytest.fixture(scope="module")
+def whys(record: StudyRecord) -> tuple[Why, ...]:
+    return whys_for(record)
+
+
+@pytest.fixture(scope="module")
+def page(record: StudyRecord, whys: tuple[Why, ...]) -> str:
+    return report.study_html(record, whys)
+
+
+def many_functions(kernel: str, step: int) -> Profile:
+    functions = {(f"function_{number}", ""): 1000 + step * number for number in range(40)}
+    return a_profile(functions, kernel=kernel)
+
+
+def stored(record: StudyRecord, store: Store) -> StudyRecord:
+    """The study in a store, each trial with a profile of each of its workloads."""
+    kept = store.study(record.study)
+    for trial in record.trials:
+        second = trial.planned.treatment.label == "debian:6.12"
+        calls = with_calls(AFTER if second else BEFORE, kernel=trial.planned.treatment.label)
+        labels = dict.fromkeys(sample.workload for sample in trial.samples)
+        profiles = tuple(calls.model_copy(update={"workload": label}) for label in labels)
+        store.add_trial(kept, trial.model_copy(update={"profiles": profiles}))
+    return record.model_copy(update={"id": kept})
+
+
+def test_the_rows_add_up_to_the_whole_difference(record: StudyRecord) -> None:
+    one = record.result.comparisons[0]
+    why = explained([one], explained_by(many_functions("debian:6.1", 0), many_functions("debian:6.12", 7)))
+    assert len(why.parts) == TOP
+    above = why.rows[:-1]
+    assert sum(part.difference for part in above) == pytest.approx(why.whole.difference)
+    assert sum(part.share or 0 for part in above) == pytest.approx(1)
+    # One function did not change at all; the user's program is a row, too.
+    assert why.others.name == "26\u00a0other rows"
+    assert why.unexplained == 0
+
+
+def test_without_calls_there_is_no_flame_graph(record: StudyRecord) -> None:
+    one = record.result.comparisons[0]
+    why = explained([one], explained_by(many_functions("debian:6.1", 0), many_functions("debian:6.12", 7)))
+    assert why.frames is None
+    page = report.study_html(record, (why,))
+    assert "function_39" in page
+    assert "<script" not in page
+    assert "Differential flame graph" not in page
+
+
+def test_what_has_changed_or_may_have_is_explained_and_nothing_else(
+    record: StudyRecord, tmp_path: Path
+) -> None:
+    with open_store(str(tmp_path / "store.db")) as store:
+        found = report.whys(store, stored(record, store))
+    changed = [one.workload for one in record.result.comparisons if one.verdict in CHANGED]
+    assert [why.workload for why in found] == changed
+    assert len(changed) < len(record.result.comparisons)
+    for why in found:
+        assert (why.baseline, why.treatment) == ("debian:6.1", "debian:6.12")
+        assert why.whole.difference == pytest.approx(0.8)
+        assert why.frames
+
+
+def test_a_study_without_profiles_has_none(record: StudyRecord, tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "store.db")) as store:
+        kept = store.study(record.study)
+        for trial in record.trials:
+            store.add_trial(kept, trial)
+        assert report.whys(store, record.model_copy(update={"id": kept})) == ()
+
+
+def test_the_page_has_each_why_linked_from_its_comparison(page: str, whys: tuple[Why, ...]) -> None:
+    links = re.findall(r'class="to-why" href="#(why-\d+)"', page)
+    assert links == [f"why-{number}" for number in range(1, len(whys) + 1)]
+    assert all(f'id="{link}"' in page for link in links)
+    assert page.count('<svg xmlns="http://www.w3.org/2000/svg" class="flame"') == len(whys)
+
+
+def test_what_else_differs_is_said_beside_the_functions(page: str) -> None:
+    text = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    for line in (
+        "kernel: debian:6.1 → debian:6.12",
+        "+init_on_alloc=1",
+        "+LRU_GEN (mm)",
+        "HZ 250 → 1000 (timers)",
+        "block/ram0/queue/read_ahead_kb: 128 → 8192",
+        "vmstat.pgfault: 4.5 → 5.25",
+        "settings: those of debian:6.1 were not read",
+    ):
+        assert line in text
+    assert "UNRELATED" not in text
+
+
+def test_of_many_differences_the_first_are_shown_and_the_others_counted() -> None:
+    many = tuple(CounterDifference(counter=f"c{n}", before=1, after=2) for n in range(20))
+    (found,) = sections(Differences(counters=many))
+    assert len(found.lines) == 12
+    assert found.left_out == 8
+
+
+def test_only_the_page_s_own_script_may_run(page: str) -> None:
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    (allowed,) = re.findall(r"script-src '([^']+)'", page)
+    assert allowed == "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def test_a_hostile_function_s_name_stays_a_name(record: StudyRecord) -> None:
+    name = "</script><script>alert(1)</script>"
+    before, after = a_profile({(name, ""): 100}), a_profile({(name, ""): 200})
+    why = explained([record.result.comparisons[0]], explained_by(before, after))
+    assert "<script" not in report.study_html(record, (why,))
+    assert f"`{name}`" in report.study_markdown(record, (why,))
+
+
+def test_the_page_of_five_kernels_stays_sane() -> None:
+    record = a_counted_matrix()
+    whys = whys_for(record)
+    assert len(whys) == 4 * 21
+    assert len(report.study_html(record, whys).encode()) < 3_000_000
+
+
+def test_the_same_study_gives_the_same_page(record: StudyRecord, whys: tuple[Why, ...], page: str) -> None:
+    assert report.study_html(record, whys_for(record)) == page
+
+
+def test_markdown_has_the_heaviest_functions_and_the_sum(record: StudyRecord, whys: tuple[Why, ...]) -> None:
+    text = report.study_markdown(record, whys)
+    assert "Why: fork, debian:6.12: +0.8 instructions an operation" in text
+    assert "| `copy` | 4 | 7 | +3 | 375.0 |" in text
+    assert "| `gone` | 3 | – | −3 | −375.0 |" in text
+    assert "| the sum | 10 | 10.8 | +0.8 | 100.0 |" in text
+
+
+def test_markdown_s_rows_add_up(record: StudyRecord) -> None:
+    why = explained(
+        [record.result.comparisons[0]], explained_by(many_functions("a", 0), many_functions("b", 7))
+    )
+    text = report.study_markdown(record, (why,))
+    rows = re.findall(r"^\| (.+?) \| \S+ \| \S+ \| ([+−]?[\d.,]+) \|", text, re.MULTILINE)
+    numbers = {name: float(number.replace("−", "-").replace(",", "")) for name, number in rows}
+    shown = [number for name, number in numbers.items() if name != "the sum" and "function_" in name]
+    assert sum(shown) + numbers["all others"] == pytest.approx(numbers["the sum"])
+
+
+def test_the_terminal_has_a_line_for_each(whys: tuple[Why, ...]) -> None:
+    console = Console(width=100, record=True, file=io.StringIO())
+    print_whys(whys, console)
+    text = console.export_text()
+    assert "  fork: +0.8: copy +3, gone −3, new +0.8, …" in text
+    assert len([line for line in text.splitlines() if line.startswith("  ")]) == len(whys)
+
+
+def test_json_has_the_rows_and_what_is_left(whys: tuple[Why, ...]) -> None:
+    (told, *_) = whys_as_json(whys)
+    assert told["difference"] == pytest.approx(0.8)
+    parts = [*told["functions"], told["others"]]
+    assert sum(part["difference"] for part in parts) == pytest.approx(0.8)
+    assert told["functions"][0] == {
+        "function": "copy",
+        "subsystem": "other",
+        "match": "same",
+        "from": 4,
+        "to": 7,
+        "difference": 3,
+        "share": pytest.approx(3.75),
+        "string_bytes_difference": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        NotCounted(study="quick", treatment="debian:6.12", workload="fork", problem=""),
+        KernelError(name="debian:6.12", problem="it is damaged"),
+    ],
+)
+def test_a_reason_that_cannot_be_told_is_no_reason_for_no_report(
+    problem: KtrialError, record: StudyRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def explain_record(*_: object) -> None:
+        raise problem
+
+    monkeypatch.setattr("ktrial.report.text.attribution.explain_record", explain_record)
+    with open_store(str(tmp_path / "store.db")) as store:
+        assert report.whys(store, stored(record, store)) == ()

@@ -1,0 +1,174 @@
+"""The answer in one sentence, and what must never be compared."""
+
+import pytest
+from tests.support.making import a_trial
+
+from ktrial.analysis.answer_sentence import answer
+from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
+from ktrial.model.comparison import Comparison
+from ktrial.model.trial import Provenance, Trial
+from ktrial.model.workload import STRING_BYTES, Direction, Metric, Mode
+from ktrial.stats import Arm, compare
+
+LOWER = Metric(name="instructions", unit="instructions/operation", direction=Direction.LOWER)
+
+
+def change(
+    workload: str,
+    ratio: float,
+    treatment: str = "debian:6.12",
+    mode: Mode = Mode.EXACT_CLOCK,
+    metric: Metric = LOWER,
+    spread: float = 1.0,
+) -> Comparison:
+    # The spread moves one side only: what moves both alike is no spread of the ratio.
+    below = Arm("debian:6.1", {0: 1000.0, 1: 1000.0})
+    above = Arm(treatment, {0: 1000.0 * ratio, 1: 1000.0 * ratio * spread})
+    return compare(workload, metric, mode, below, above, margin=0.01)
+
+
+SIX = [
+    change("fork", 1.138),
+    change("execve", 1.06),
+    change("mmap", 1.021),
+    change("pipe", 0.967),
+    change("null", 1.001),
+    change("stat", 1.0),
+]
+
+
+def test_parameters_are_left_out_where_the_name_tells_enough() -> None:
+    said = answer([change("fork", 1.138), change("seq-read(path=/mnt, size=8)", 1.06)], 0.01)
+    assert "seq-read by 6 %" in said
+    said = answer([change("fork(a=1)", 1.138), change("fork(a=2)", 1.06)], 0.01)
+    assert "fork(a=1) by 13.8 %, fork(a=2) by 6 %" in said
+
+
+def test_one_treatment_is_one_clause() -> None:
+    assert answer(SIX, 0.01) == (
+        "By instructions counted, not time: 3 of 6 workloads got worse from debian:6.1 to debian:6.12: "
+        "fork by 13.8 %, execve by 6 %, mmap by 2.1 %; 1 got better: pipe by 3.3 %; 2 equivalent."
+    )
+
+
+def test_several_treatments_are_a_clause_each() -> None:
+    more = [change("fork", 1.2, "debian:7.2"), change("pipe", 1.0, "debian:7.2")]
+    assert answer([SIX[0], SIX[3], *more], 0.01) == (
+        "By instructions counted, not time: against debian:6.1, "
+        "1 of 2 workloads got worse with debian:6.12: fork by 13.8 %, 1 got better: pipe by 3.3 %; "
+        "1 of 2 workloads got worse with debian:7.2: fork by 20 %, 1 equivalent."
+    )
+
+
+def test_treatments_of_which_the_same_is_to_be_said_are_named_together() -> None:
+    names = [f"runtime={level} · ratio=20" for level in (1, 2, 3, 4)]
+    same = [
+        one.model_copy(update={"baseline": "runtime=0 · ratio=20"})
+        for name in names
+        for one in (change("fork", 1.0, name), change("pipe", 1.0, name))
+    ]
+    other = change("fork", 1.2, "runtime=0 · ratio=4").model_copy(update={"baseline": "runtime=0 · ratio=20"})
+    assert answer([*same, other], 0.01) == (
+        "By instructions counted, not time: against runtime=0 · ratio=20, "
+        "all 2 workloads stayed equivalent (within 1 %) with runtime=1, runtime=2, runtime=3 and 1 more; "
+        "1 of 1 workload got worse with ratio=4: fork by 20 %."
+    )
+
+
+def test_bytes_of_string_instructions_come_after_the_instructions() -> None:
+    none, some = Arm("debian:6.1", {0: 0.0}), Arm("debian:6.12", {0: 4096.0})
+    moved = [
+        change("fork", 0.614, metric=STRING_BYTES),
+        change("mmap", 1.02, metric=STRING_BYTES),
+        change("pipe", 1.0, metric=STRING_BYTES),
+        compare("stat", STRING_BYTES, Mode.EXACT_PLUGIN, none, some, margin=0.01),
+    ]
+    assert answer([*SIX, *moved], 0.01).endswith(
+        "fork by 13.8 %, execve by 6 %, mmap by 2.1 %; 1 got better: pipe by 3.3 %; 2 equivalent; string "
+        "instructions worked on more in 2 of them: stat from 0 to 4096, mmap by 2 %, fewer in 1 of them: "
+        "fork by 38.6 % (bytes)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "sentence"),
+    [
+        ([], "There is nothing to compare: the study has one treatment."),
+        (
+            [change("fork", 1.0), change("pipe", 1.0)],
+            "all 2 workloads stayed equivalent (within 1 %) from debian:6.1 to debian:6.12.",
+        ),
+        ([change("fork", 1.0)], "fork stayed equivalent (within 1 %) from debian:6.1 to debian:6.12."),
+        (
+            [change("fork", 1.0, spread=1.1)],
+            "nothing is decided from debian:6.1 to debian:6.12: "
+            "the interval reaches across the edge of the margin (1 %).",
+        ),
+        (
+            [change("fork", 1.0, spread=1.1), change("pipe", 1.0)],
+            "no change is shown from debian:6.1 to debian:6.12; 1 equivalent; 1 inconclusive.",
+        ),
+        (
+            [change(name, 0.9 - at / 100) for at, name in enumerate(["a", "b", "c", "d", "e"])],
+            "5 of 5 workloads got better from debian:6.1 to debian:6.12: "
+            "e by 14 %, d by 13 %, c by 12 % and 2 more.",
+        ),
+        ([change("fork", 4.2)], "1 of 1 workload got worse from debian:6.1 to debian:6.12: fork by 320 %."),
+    ],
+)
+def test_the_sentence_fits_what_was_found(comparisons: list[Comparison], sentence: str) -> None:
+    assert answer(comparisons, 0.01).removeprefix("By instructions counted, not time: ") == sentence
+
+
+def test_timed_numbers_are_not_called_instructions() -> None:
+    assert "instructions" not in answer([change("fork", 1.2, mode=Mode.TIMED)], 0.01)
+
+
+def test_a_workload_with_two_metrics_is_named_with_the_metric() -> None:
+    faults = Metric(name="faults", unit="faults/operation", direction=Direction.LOWER)
+    said = answer([change("fork", 1.2), change("fork", 1.1, metric=faults)], 0.01)
+    assert "2 of 2 metrics got worse" in said
+    assert "fork (instructions) by 20 %, fork (faults) by 10 %" in said
+
+
+def ran(**provenance: object) -> Trial:
+    plain = {"machine": "exact", "qemu": "7.2.22", "cpu_model": "max", "agent_digest": "a", "seed": 1}
+    return a_trial(provenance=Provenance.model_validate(plain | provenance))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({}, ""),
+        ({"snapshot": "another", "command_line": "quiet"}, ""),
+        ({"qemu": "10.0.2"}, "a different QEMU build: 10.0.2 and 7.2.22"),
+        ({"cpu_model": "qemu64"}, "a different CPU model: max and qemu64"),
+        ({"machine": "kvm"}, "a different machine: exact and kvm"),
+        ({"agent_digest": "b"}, "a different guest agent: a and b"),
+        ({"seed": 2}, "a different QEMU seed: 1 and 2"),
+    ],
+)
+def test_trials_of_different_machines_are_told_apart(change: dict[str, object], reason: str) -> None:
+    assert machine_difference([ran()], [ran(**change)]).removeprefix("the trials ran with ") == reason
+
+
+def test_a_trial_that_never_reached_a_machine_differs_from_none() -> None:
+    assert machine_difference([ran()], [a_trial(provenance=Provenance())]) == ""
+
+
+def test_two_kernels_under_one_name_are_told_apart() -> None:
+    old, new = (
+        ran(kernel_digest="aa", kernel_release="6.1.0-1"),
+        ran(kernel_digest="bb", kernel_release="6.1.0-2"),
+    )
+    assert kernel_difference([old, old]) == ""
+    assert kernel_difference([old, new]) == "its trials ran on different kernels: 6.1.0-1 aa and 6.1.0-2 bb"
+    other_config = ran(kernel_digest="aa", config_digest="x", kernel_release="6.1.0-1")
+    assert kernel_difference([old, other_config])
+
+
+def test_different_modes_are_told_apart() -> None:
+    assert mode_difference([Mode.EXACT_CLOCK, Mode.EXACT_CLOCK]) == ""
+    assert mode_difference([Mode.TIMED, Mode.EXACT_CLOCK]) == (
+        "the numbers are of different modes: exact-clock and timed"
+    )

@@ -1,0 +1,111 @@
+"""The boundaries of the sequential test, and the interval that holds at every block, against brute force."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import integrate, stats
+
+from ktrial.stats.sequential.boundaries import LOOKS, boundaries, spent
+from ktrial.stats.sequential.confidence_sequence import critical_t, log_bayes_factor
+
+Array = NDArray[np.float64]
+STUDIES = 400_000
+
+
+def first_crossings(looks: tuple[int, ...], edges: tuple[float, ...], seed: int = 1) -> Array:
+    """Share of studies without any effect that stop at each look for the first time."""
+    rng = np.random.default_rng(seed)
+    counts = np.zeros(len(looks))
+    for _ in range(8):
+        values = rng.standard_normal((STUDIES // 8, looks[-1]))
+        going = np.ones(len(values), dtype=bool)
+        for at, (blocks, edge) in enumerate(zip(looks, edges, strict=True)):
+            part = values[:, :blocks]
+            t = np.abs(part.mean(axis=1)) / (part.std(axis=1, ddof=1) / math.sqrt(blocks))
+            stops = going & (t > edge)
+            counts[at] += stops.sum()
+            going &= ~stops
+    return counts / STUDIES
+
+
+@pytest.mark.parametrize(
+    ("looks", "alpha"),
+    [(LOOKS, 0.05), ((3, 4, 5, 6, 7, 8), 0.05), ((6, 7, 12, 13), 0.01), ((10, 20), 0.2)],
+)
+def test_each_look_spends_what_it_should(looks: tuple[int, ...], alpha: float) -> None:
+    wanted = np.diff([0.0, *(spent(blocks / looks[-1], alpha) for blocks in looks)])
+    found = first_crossings(looks, boundaries(looks, alpha))
+    assert found == pytest.approx(wanted, abs=4 * math.sqrt(alpha / len(looks) / STUDIES))
+    assert found.sum() == pytest.approx(alpha, abs=4 * math.sqrt(alpha / STUDIES))
+
+
+@pytest.mark.parametrize("blocks", [3, 6, 10, 60])
+@pytest.mark.parametrize("alpha", [0.05, 0.01])
+def test_one_look_is_student_s_t_test(blocks: int, alpha: float) -> None:
+    assert boundaries((blocks,), alpha) == pytest.approx([stats.t.isf(alpha / 2, blocks - 1)], rel=1e-6)
+
+
+def test_the_default_boundaries() -> None:
+    """A change here changes verdicts."""
+    wanted = (4.2714, 3.5734, 3.1353, 2.9574, 2.6689, 2.5870, 2.4066)
+    assert boundaries() == pytest.approx(wanted, abs=2e-4)
+
+
+def test_the_spending_ends_at_alpha_and_an_early_horizon_keeps_some_back() -> None:
+    assert spent(0, 0.05) == 0
+    assert spent(1, 0.05) == pytest.approx(0.05)
+    assert spent(2, 0.05) == pytest.approx(0.05)
+    assert boundaries((6, 10), 0.05, 60) == pytest.approx(boundaries(LOOKS, 0.05)[:2], rel=1e-9)
+
+
+@pytest.mark.parametrize("looks", [(2, 6), (6, 6), (10, 6)])
+def test_looks_that_make_no_sense_are_refused(looks: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="looks rise"):
+        boundaries(looks)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -1.0])
+def test_an_alpha_outside_0_and_1_is_refused(alpha: float) -> None:
+    with pytest.raises(ValueError, match="alpha"):
+        boundaries(LOOKS, alpha)
+
+
+def test_the_bayes_factor_is_the_integral_that_it_stands_for() -> None:
+    """The likelihood of the values up to scale, mixed over effects of normal prior, against effect 0.
+
+    With the right Haar prior on the standard deviation, the likelihood of effect d is proportional to the
+    density of the noncentral t statistic.
+    """
+    for blocks, t, precision in ((5, 2.0, 1.0), (12, 3.5, 2.0), (30, 0.3, 6.0)):
+        scale = 1 / math.sqrt(precision)
+
+        def mixed(effect: float, n: int = blocks, t: float = t, scale: float = scale) -> float:
+            density = stats.nct.pdf(t, n - 1, effect * math.sqrt(n)) * stats.norm.pdf(effect, scale=scale)
+            return float(density)
+
+        above, _ = integrate.quad(mixed, -8 * scale, 8 * scale, limit=200)
+        wanted = math.log(above / stats.t.pdf(t, blocks - 1))
+        found = log_bayes_factor(np.array([t]), np.array([float(blocks)]), precision)
+        assert found[0] == pytest.approx(wanted, abs=1e-6)
+
+
+def test_the_critical_t_is_where_the_bayes_factor_reaches_one_over_alpha() -> None:
+    for blocks in (8, 20, 100, 1000):
+        edge = critical_t(blocks, 0.05)
+        factor = log_bayes_factor(np.array([edge]), np.array([float(blocks)]))
+        assert factor[0] == pytest.approx(math.log(20), abs=1e-9)
+    assert math.isinf(critical_t(3, 0.05)), "nothing that three blocks say is enough"
+
+
+def test_the_confidence_sequence_misses_the_truth_anywhere_in_at_most_one_study_in_twenty() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.standard_normal((4000, 500)) + 7.0
+    counts = np.arange(3, 501)
+    sums, squares = np.cumsum(values - 7.0, axis=1)[:, 2:], np.cumsum((values - 7.0) ** 2, axis=1)[:, 2:]
+    mean = sums / counts
+    t = np.abs(mean) / np.sqrt((squares - counts * mean**2) / (counts - 1) / counts)
+    edges = np.array([critical_t(int(blocks), 0.05) for blocks in counts])
+    missed = (t > edges).any(axis=1).mean()
+    assert 0.01 < missed <= 0.05, "far less would mean that the interval is wider than it has to be"

@@ -1,0 +1,434 @@
+"""A look at a study: verdicts, when it goes on, several treatments, what is odd about the numbers."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_paired
+
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.warnings import WarningKind
+from ktrial.model.workload import Direction, Metric, Mode
+from ktrial.stats.sequential import (
+    Measured,
+    SequentialDesign,
+    benjamini_hochberg,
+    blocks_needed,
+    calibrate,
+    checks,
+    confirm,
+    holm,
+    look,
+    max_t_permutation,
+    permutation_p,
+    power,
+    ratio_spread,
+    smallest_detectable,
+)
+from ktrial.stats.sequential.familywise import judge
+from ktrial.stats.sequential.repeated_p import repeated_p
+from ktrial.stats.sequential.test import Claim, first_claims
+
+SECONDS = Metric(name="wall", unit="s", direction=Direction.LOWER)
+RATE = Metric(name="rate", unit="MB/s", direction=Direction.HIGHER)
+DESIGN = SequentialDesign(margin=0.01)
+OPEN_ENDED = SequentialDesign(margin=0.01, open_ended=True)
+
+
+def study(
+    *effects: float,
+    blocks: int = 60,
+    sd: float = 0.01,
+    metric: Metric = SECONDS,
+    seed: int = 1,
+    primary: bool = True,
+    workload: str = "fork",
+) -> Measured:
+    """A baseline of 100, and treatments that differ from it by these effects."""
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(0, 0.05, blocks)
+    values = {
+        label: tuple(float(each) for each in 100 * (1 + effect) * np.exp(shared + rng.normal(0, sd, blocks)))
+        for label, effect in zip("ABCDEFGH", (0.0, *effects), strict=False)
+    }
+    return Measured(workload, metric, "A", values, primary=primary)
+
+
+def until(measured: Measured, blocks: int) -> Measured:
+    cut = {label: values[:blocks] for label, values in measured.values.items()}
+    return Measured(measured.workload, measured.metric, measured.baseline, cut, primary=measured.primary)
+
+
+@pytest.mark.parametrize(
+    ("effect", "metric", "verdict"),
+    [
+        (0.05, SECONDS, Verdict.WORSE),
+        (-0.05, SECONDS, Verdict.BETTER),
+        (0.05, RATE, Verdict.BETTER),
+        (-0.05, RATE, Verdict.WORSE),
+        (0.0, SECONDS, Verdict.EQUIVALENT),
+    ],
+)
+def test_verdicts_go_by_the_metric_s_direction(effect: float, metric: Metric, verdict: Verdict) -> None:
+    found = look([study(effect, metric=metric)], DESIGN)
+    (one,) = found.comparisons
+    assert one.verdict is verdict
+    assert one.mode is Mode.TIMED
+    assert found.over
+    assert one.ratio == pytest.approx(1 + effect, abs=0.01)
+    assert one.low is not None
+    assert one.high is not None
+    assert one.low < 1 + effect < one.high
+
+
+def test_the_ratio_is_that_of_geometric_means() -> None:
+    measured = study(0.03)
+    (one,) = look([measured], DESIGN).comparisons
+    assert one.value is not None
+    assert one.baseline_value is not None
+    assert one.ratio == pytest.approx(one.value / one.baseline_value, rel=1e-12)
+    assert one.value == pytest.approx(math.exp(np.mean(np.log(measured.values["B"]))))
+
+
+def test_between_two_looks_nothing_is_decided() -> None:
+    whole = study(0.012, blocks=60)
+    told = [look([until(whole, blocks)], DESIGN) for blocks in range(1, 61)]
+    decided = [at for at, (a, b) in enumerate(pairwise(told), start=2) if a.over != b.over]
+    assert set(decided) <= set(DESIGN.looks)
+    assert told[0].next_look == 6
+    assert told[6].next_look == 10
+
+
+@given(st.integers(0, 10_000), st.integers(1, 60), st.sampled_from([0.0, 0.01, -0.02]))
+@settings(max_examples=40, deadline=None)
+def test_the_verdict_that_ended_a_study_stands_whatever_blocks_come_later(
+    seed: int, blocks: int, effect: float
+) -> None:
+    whole = study(effect, seed=seed)
+    early, late = look([until(whole, blocks)], DESIGN), look([whole], DESIGN)
+    if early.over:
+        assert early.comparisons[0].verdict is late.comparisons[0].verdict
+
+
+def test_a_verdict_never_contradicts_its_own_interval() -> None:
+    """One treatment seems to differ at the first look, the other keeps the study running: it is not so."""
+    spread = 0.01 * np.array([1.0, -1.0] * 3)
+    first, later = 0.03 + spread, np.full(4, -0.06) + 0.01 * np.array([1.0, -1.0, 1.0, -1.0])
+    misled, open_ = np.concatenate([first, later]), 0.012 * np.array([1.0, -1.0, 2.0, -2.0, 3.0] * 2)
+    early, late = (judge((misled[:blocks], open_[:blocks]), DESIGN)[0] for blocks in (6, 10))
+    assert (early.claim, early.withdrawn) == (Claim.ABOVE, False)
+    assert (late.claim, late.withdrawn, late.decided_at) == (Claim.NONE, True, 6)
+    assert late.low < 0 < late.high
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_one_study_is_judged_as_thousands_at_once_are(seed: int) -> None:
+    values = np.random.default_rng(seed).normal(0.004, 0.014, 60)
+    (finding,) = judge([values], DESIGN)
+    claims, taken = first_claims(values[None, :], DESIGN)
+    assert finding.claim == claims[0]
+    assert finding.decided_at in (None, taken[0])
+
+
+@given(st.integers(0, 10_000), st.floats(-0.02, 0.02))
+@settings(max_examples=30, deadline=None)
+def test_exchanging_the_arms_exchanges_better_and_worse_and_nothing_else(seed: int, effect: float) -> None:
+    measured = study(effect, seed=seed)
+    other = Measured("fork", SECONDS, "B", measured.values)
+    (one,), (two,) = look([measured], DESIGN).comparisons, look([other], DESIGN).comparisons
+    exchanged = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
+    assert two.verdict is exchanged.get(one.verdict, one.verdict)
+    assert one.ratio is not None
+    assert two.ratio == pytest.approx(1 / one.ratio, rel=1e-9)
+
+
+def test_a_study_without_effect_in_wide_noise_ends_inconclusive() -> None:
+    (one,) = look([study(0.0, sd=0.1)], DESIGN).comparisons
+    assert one.verdict is Verdict.INCONCLUSIVE
+    assert "holds both 1 and more than the margin (1 %)" in one.reason
+
+
+def test_when_the_budget_ends_between_two_looks_there_is_a_last_one() -> None:
+    cut = until(study(0.0, sd=0.002), 12)
+    assert look([until(cut, 5)], DESIGN, final=True).comparisons[0].low is not None
+    assert look([cut], DESIGN, final=True).over
+    assert look([until(study(0.3), 2)], DESIGN, final=True).comparisons[0].low is None
+
+
+def test_a_last_look_between_two_does_not_cost_more_error_than_there_is() -> None:
+    values = np.random.default_rng(2).normal(0, 1, (20_000, 12))
+    looked = DESIGN.looked_at(12, final=True)
+    assert looked == (6, 10, 12)
+    edges = DESIGN.edges(1, looked)
+    t = [np.abs(values[:, :n].mean(1)) / values[:, :n].std(1, ddof=1) * math.sqrt(n) for n in looked]
+    crossed = np.any([each > edge for each, edge in zip(t, edges, strict=True)], axis=0).mean()
+    assert crossed <= 0.05 * math.log1p((math.e - 1) * 12 / 60) + 0.002
+
+
+def test_the_open_ended_mode_looks_after_every_block_and_has_no_end() -> None:
+    whole = study(0.02, blocks=40)
+    first = next(blocks for blocks in range(1, 41) if look([until(whole, blocks)], OPEN_ENDED).over)
+    assert 3 < first < 40
+    assert look([until(whole, first - 1)], OPEN_ENDED).next_look == first
+    assert look([study(0.0, sd=0.1, blocks=200)], OPEN_ENDED).next_look == 201
+
+
+def test_several_treatments_share_the_error_and_the_study_goes_on_for_the_last() -> None:
+    measured = study(0.08, 0.009, blocks=10)
+    found = look([measured], DESIGN)
+    assert [one.verdict for one in found.comparisons] == [Verdict.WORSE, Verdict.INCONCLUSIVE]
+    assert found.next_look == 15
+
+
+def test_no_false_difference_in_a_family_of_five_in_more_than_one_study_in_twenty() -> None:
+    rng = np.random.default_rng(5)
+    studies, false = 600, 0
+    narrow = SequentialDesign(margin=1e-9, looks=(6, 10, 15))
+    for _ in range(studies):
+        logs = rng.normal(0, 0.01, (6, 15))
+        found = judge(list(logs[1:] - logs[0]), narrow)
+        false += any(each.claim in (Claim.ABOVE, Claim.BELOW) for each in found)
+    assert false / studies <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / studies)
+
+
+def test_each_difference_that_is_found_makes_room_for_the_next() -> None:
+    """Holm: the third of three is tested at the whole error once the other two are found."""
+    rng = np.random.default_rng(6)
+    clear = rng.normal(0.05, 0.005, 60)
+    doubtful = rng.normal(0, 0.02, 60)
+    doubtful += 2.2 * doubtful.std(ddof=1) / math.sqrt(60) - doubtful.mean()
+    alone = SequentialDesign(margin=0.001, looks=(60,))
+    assert judge([doubtful, doubtful, doubtful], alone)[0].claim is not Claim.ABOVE
+    assert judge([clear, clear, doubtful], alone)[2].claim is Claim.ABOVE
+
+
+def test_exploratory_metrics_keep_no_study_running_and_are_adjusted() -> None:
+    primary = study(0.05)
+    doubtful = [study(0.0055, seed=seed, primary=False, workload=f"w{seed}") for seed in range(20)]
+    alone = [look([primary, one], DESIGN).comparisons[1].verdict for one in doubtful]
+    together = look([primary, *doubtful], DESIGN)
+    assert together.over
+    withdrawn = [one for one in together.comparisons[1:] if "exploratory metrics" in one.reason]
+    assert all(one.verdict is Verdict.INCONCLUSIVE for one in withdrawn)
+    assert len(withdrawn) < len(alone)
+    assert look([until(primary, 10), until(study(0.0, sd=0.2, primary=False), 10)], DESIGN).over
+
+
+def test_a_repeated_p_value_is_the_error_at_which_the_claim_would_just_be_made() -> None:
+    values = np.random.default_rng(7).normal(0.006, 0.014, 60)
+    p = repeated_p(values, DESIGN)
+    for factor, claimed in ((1.15, True), (0.85, False)):
+        design = SequentialDesign(margin=1e-9, alpha=p * factor)
+        assert (judge([values], design)[0].claim is Claim.ABOVE) is claimed
+
+
+def test_repeated_p_values_are_valid() -> None:
+    values = np.random.default_rng(8).normal(0, 1, (2000, 15))
+    looks = SequentialDesign(looks=(6, 10, 15))
+    p = np.array([repeated_p(each, looks) for each in values])
+    for level in (0.01, 0.05, 0.2):
+        assert (p <= level).mean() <= level + 3 * math.sqrt(level / 2000)
+
+
+@given(st.lists(st.floats(1e-12, 1.0), min_size=1, max_size=12))
+@settings(max_examples=20, deadline=None)
+def test_holm_and_benjamini_hochberg_agree_with_statsmodels(p: list[float]) -> None:
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-12)
+    assert benjamini_hochberg(p) == pytest.approx(multipletests(p, method="fdr_bh")[1], abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_equivalence_at_one_look_is_the_two_one_sided_tests_of_statsmodels(seed: int) -> None:
+    measured = study(0.004, blocks=12, sd=0.006, seed=seed)
+    (one,) = confirm([measured], DESIGN).comparisons
+    logs = {label: np.log(values) for label, values in measured.values.items()}
+    p, _, _ = ttost_paired(logs["B"], logs["A"], -math.log(1.01), math.log(1.01))
+    assert (one.verdict is Verdict.EQUIVALENT) == (p < 0.025)
+
+
+def test_the_permutation_test_finds_the_one_treatment_that_differs() -> None:
+    found = permutation_p(study(0.0, 0.03, 0.0, blocks=20))
+    assert found["C"] == 0.0001
+    assert min(found["B"], found["D"]) > 0.05
+
+
+def test_the_permutation_test_is_exact_for_one_treatment_in_few_blocks() -> None:
+    """Five blocks, all five ratios above 1: of the 32 ways to exchange, two are as extreme."""
+    logs = np.array([[0.0, 0.9], [0.0, 1.0], [0.0, 1.1], [0.0, 1.05], [0.0, 0.95]])
+    assert max_t_permutation(logs, draws=40_000)[0] == pytest.approx(2 / 32, abs=0.005)
+
+
+def test_a_difference_that_only_the_normal_distribution_carries_is_told() -> None:
+    """With five blocks no permutation test can find anything at 5 %: 2 of 32 is the least."""
+    few, many = (confirm([study(0.05, blocks=blocks)], DESIGN) for blocks in (5, 12))
+    assert few.comparisons[0].verdict is many.comparisons[0].verdict is Verdict.WORSE
+    assert [each.kind for each in few.warnings] == [WarningKind.PERMUTATION_DISAGREES]
+    assert not many.warnings
+
+
+def test_the_permutation_test_is_right_when_nothing_differs() -> None:
+    rng = np.random.default_rng(9)
+    p = [max_t_permutation(rng.standard_t(2, (8, 4)), draws=199, seed=seed).min() for seed in range(400)]
+    assert np.mean(np.array(p) <= 0.05) <= 0.05 + 3 * math.sqrt(0.05 / 400)
+
+
+def test_values_that_are_not_above_zero_have_no_ratio() -> None:
+    measured = Measured("w", SECONDS, "A", {"A": (1.0,) * 10, "B": (1.0,) * 9 + (0.0,)})
+    found = look([measured], DESIGN)
+    assert found.over, "no further block can help"
+    assert found.comparisons[0].reason == "a ratio needs values above zero"
+
+
+def test_values_without_any_spread_are_judged_as_they_are() -> None:
+    same = Measured("w", SECONDS, "A", {"A": (2.0,) * 6, "B": (2.0,) * 6})
+    apart = Measured("w", SECONDS, "A", {"A": (2.0,) * 6, "B": (2.2,) * 6})
+    assert look([same], DESIGN).comparisons[0].verdict is Verdict.EQUIVALENT
+    assert look([apart], DESIGN).comparisons[0].verdict is Verdict.WORSE
+
+
+def test_treatments_of_different_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="one value a block"):
+        Measured("w", SECONDS, "A", {"A": (1.0,), "B": (1.0, 2.0)})
+    with pytest.raises(ValueError, match="baseline C"):
+        Measured("w", SECONDS, "C", {"A": (1.0,)})
+
+
+def test_a_block_with_a_failed_trial_is_left_out_of_its_comparison_and_told() -> None:
+    whole = study(0.05, 0.0, blocks=20)
+    broken = {**whole.values, "B": (math.nan, *whole.values["B"][1:])}
+    found = look([Measured("fork", SECONDS, "A", broken)], DESIGN)
+    warned = [each for each in found.warnings if each.kind is WarningKind.FAILED_TRIALS]
+    assert "B: 1 of 20" in warned[0].text
+    assert found.comparisons[0].baseline_value != found.comparisons[1].baseline_value
+
+
+def test_a_study_with_a_failed_trial_has_a_last_look_at_all_that_is_there() -> None:
+    whole = study(0.0, sd=0.1)
+    broken = Measured("fork", SECONDS, "A", {**whole.values, "B": (math.nan, *whole.values["B"][1:])})
+    (one,) = look([broken], DESIGN).comparisons
+    assert "after 59 blocks" in one.reason
+    (wide,) = look([until(whole, 40)], DESIGN).comparisons
+    assert width(one) < width(wide)
+
+
+def width(one: Comparison) -> float:
+    assert one.low is not None
+    assert one.high is not None
+    return math.log(one.high / one.low)
+
+
+def kinds(measured: Measured) -> set[WarningKind]:
+    return {warning.kind for warning in checks(measured)}
+
+
+def ordered(values: dict[str, np.ndarray]) -> Measured:
+    arms = len(values)
+    orders = {
+        label: tuple(range(at, at + arms * len(each), arms))
+        for at, (label, each) in enumerate(values.items())
+    }
+    plain = {label: tuple(float(one) for one in each) for label, each in values.items()}
+    return Measured("w", SECONDS, "A", plain, orders=orders)
+
+
+def test_good_numbers_bring_no_warning() -> None:
+    rng = np.random.default_rng(11)
+    quiet = sum(
+        not kinds(ordered({label: 100 * np.exp(rng.normal(0, 0.01, 20)) for label in "AB"}))
+        for _ in range(200)
+    )
+    assert quiet / 200 >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("kind", "arms"),
+    [
+        (WarningKind.DRIFT, lambda rng, n: (np.linspace(0, 0.05, n), np.linspace(0, 0.05, n))),
+        (WarningKind.BIMODAL, lambda rng, n: (0.03 * (rng.random(n) < 0.4), np.zeros(n))),
+        (WarningKind.UNEQUAL_VARIANCES, lambda rng, n: (rng.normal(0, 0.04, n), np.zeros(n))),
+        (WarningKind.AUTOCORRELATION, lambda rng, n: (np.zeros(n), 0.03 * np.sin(np.arange(n) / 4))),
+    ],
+)
+def test_what_is_odd_about_the_numbers_is_told(kind: WarningKind, arms: object) -> None:
+    rng = np.random.default_rng(12)
+    assert callable(arms)
+    first, second = arms(rng, 40)
+    values = {
+        label: 100 * np.exp(shift + rng.normal(0, 0.004, 40))
+        for label, shift in (("A", first), ("B", second))
+    }
+    assert kind in kinds(ordered(values))
+
+
+def test_values_that_a_coarse_clock_gave_are_told() -> None:
+    rng = np.random.default_rng(13)
+    coarse = {label: np.round(10 + rng.normal(0, 0.1, 30), 1) for label in "AB"}
+    assert WarningKind.COARSE_VALUES in kinds(ordered(coarse))
+
+
+def test_a_difference_that_was_found_early_comes_with_a_warning_about_its_size() -> None:
+    early = look([study(0.05)], DESIGN)
+    (warning,) = [each for each in early.warnings if each.kind is WarningKind.EARLY_STOPPING]
+    assert "fork, wall, B (6 blocks)" in warning.text
+    assert not look([study(0.0)], DESIGN).warnings
+
+
+def test_stopping_early_inflates_and_fresh_blocks_do_not() -> None:
+    """Why the warning is there."""
+    rng = np.random.default_rng(14)
+    logs = rng.normal(math.log(1.01), 0.0141, (4000, 60))
+    claimed, taken = first_claims(logs, DESIGN)
+    found = claimed == Claim.ABOVE
+    stopped = np.array([each[:blocks].mean() for each, blocks in zip(logs[found], taken[found], strict=True)])
+    assert stopped.mean() > 1.1 * math.log(1.01)
+    assert rng.normal(math.log(1.01), 0.0141, (4000, 10)).mean() == pytest.approx(math.log(1.01), rel=0.03)
+
+
+@pytest.mark.parametrize(("sd", "blocks"), [(0.005, 15), (0.01, 40), (0.012, 60), (0.02, 180)])
+def test_how_many_blocks_one_percent_needs(sd: float, blocks: int) -> None:
+    needed = blocks_needed(0.01, ratio_spread(sd), DESIGN)
+    assert needed is not None
+    assert needed.blocks == blocks
+    assert needed.right >= 0.95
+    fewer = DESIGN.up_to(max(look for look in DESIGN.up_to(1000).looks if look < blocks))
+    assert power(0.01, ratio_spread(sd), fewer).right < 0.95
+
+
+def test_the_smallest_detectable_effect_is_detected_and_half_of_it_is_not() -> None:
+    spread = ratio_spread(0.02)
+    smallest = smallest_detectable(spread, DESIGN)
+    assert power(1.02 * smallest, spread, DESIGN).right >= 0.95
+    assert power(smallest / 2, spread, DESIGN).right < 0.8
+
+
+def test_a_hopeless_spread_needs_more_blocks_than_make_sense() -> None:
+    assert blocks_needed(0.01, 1.0, DESIGN) is None
+
+
+def test_a_calibration_tells_spread_false_alarms_and_blocks() -> None:
+    rng = np.random.default_rng(15)
+    shared = rng.normal(0, 0.05, 100)
+    arms = {label: tuple(100 * np.exp(shared + rng.normal(0, 0.01, 100))) for label in "AB"}
+    (found,) = calibrate([Measured("fork", SECONDS, "A", arms)], DESIGN, "host").metrics
+    assert found.ratio_spread == pytest.approx(ratio_spread(0.01), rel=0.15)
+    assert found.false_alarms <= 0.055
+    assert found.smallest_effect == pytest.approx(0.009, abs=0.002)
+    assert found.suggested_blocks in (30, 40, 60)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"A": (1.0,) * 20}, "two arms"),
+        ({"A": (1.0,) * 5, "B": (1.0,) * 5}, "at least 10"),
+        ({"A": (1.0,) * 20, "B": (0.0,) * 20}, "above zero"),
+    ],
+)
+def test_a_calibration_needs_enough_numbers(values: dict[str, tuple[float, ...]], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        calibrate([Measured("fork", SECONDS, "A", values)], DESIGN)

@@ -1,0 +1,200 @@
+"""Statistics of data that was not measured in blocks, against scipy and statsmodels."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.oneway import anova_oneway
+
+from ktrial.analysis.imported import Choices, analyse
+from ktrial.model.comparison import Verdict
+from ktrial.model.imported import Family, Group, Imported, Rounded, Summary
+from ktrial.model.workload import Direction
+from ktrial.stats.independent import (
+    games_howell,
+    games_howell_pairs,
+    mean_interval,
+    moments,
+    one_way,
+    possible_runs,
+    ratio,
+    recovered_runs,
+    sd_interval,
+    welch,
+)
+
+RUNS = st.lists(st.floats(1.0, 1000.0), min_size=2, max_size=6)
+
+
+def group(label: str, values: list[float]) -> Group:
+    return Group(label=label, values=tuple(values))
+
+
+def summary_of(values: list[float], *, runs: int | None = None) -> Summary:
+    mean, sd = float(np.mean(values)), float(np.std(values, ddof=1))
+    return Summary(
+        mean=Rounded(value=mean),
+        standard_error=Rounded(value=sd / math.sqrt(len(values))),
+        sd_percent=Rounded(value=100 * sd / mean),
+        runs=runs,
+    )
+
+
+def scattered(*groups: list[float]) -> bool:
+    return all(np.std(values) > 1e-3 * np.mean(values) for values in groups)
+
+
+@given(st.lists(RUNS, min_size=2, max_size=4))
+@settings(max_examples=30, deadline=None)
+def test_both_analyses_of_variance_agree_with_statsmodels(groups: list[list[float]]) -> None:
+    assume(scattered(*groups))
+    known = [moments(group(str(at), values)) for at, values in enumerate(groups)]
+    for found, how in ((one_way(known), "equal"), (welch(known), "unequal")):
+        oracle = anova_oneway(groups, use_var=how, welch_correction=True)
+        assert found.f == pytest.approx(oracle.statistic, rel=1e-6, abs=1e-9)
+        assert found.p == pytest.approx(oracle.pvalue, rel=1e-5, abs=1e-12)
+        assert found.within == pytest.approx(oracle.df_denom, rel=1e-9)
+
+
+def test_games_howell_agrees_with_scipy() -> None:
+    rng = np.random.default_rng(1)
+    groups = [rng.normal(100 + at, 1 + at, 4 + at) for at in range(4)]
+    oracle = stats.tukey_hsd(*groups, equal_var=False)
+    interval = oracle.confidence_interval(0.95)
+    known = [moments(group(str(at), list(values))) for at, values in enumerate(groups)]
+    for pair in games_howell_pairs(known, 0.95):
+        one, other = int(pair.group), int(pair.against)
+        assert pair.difference == pytest.approx(oracle.statistic[one, other])
+        assert pair.p == pytest.approx(oracle.pvalue[one, other], abs=1e-6)
+        assert (pair.low, pair.high) == pytest.approx(
+            (interval.low[one, other], interval.high[one, other]), rel=1e-4
+        )
+
+
+def test_two_groups_are_welch_s_t_test() -> None:
+    rng = np.random.default_rng(2)
+    one, other = list(rng.normal(10, 1, 5)), list(rng.normal(12, 3, 8))
+    pair = games_howell(moments(group("a", one)), moments(group("b", other)), 2)
+    oracle = stats.ttest_ind(one, other, equal_var=False)
+    assert pair.p == pytest.approx(oracle.pvalue)
+    interval = oracle.confidence_interval(0.95)
+    assert (pair.low, pair.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_the_intervals_of_standard_deviations_hold_together() -> None:
+    """Of three groups at 90 %: all three in at least 90 of 100 studies, and not in nearly all."""
+    rng = np.random.default_rng(3)
+    held = 0
+    for _ in range(2000):
+        intervals = [sd_interval(moments(group("g", list(rng.normal(50, 2, 5)))), 3, 0.9) for _ in range(3)]
+        held += all(low < 2 < high for low, high in intervals)
+    assert held / 2000 == pytest.approx(0.9, abs=0.02)
+
+
+def test_the_interval_of_a_mean_is_student_s() -> None:
+    values = [1.0, 2.0, 4.0, 4.5]
+    oracle = stats.ttest_1samp(values, 0).confidence_interval(0.99)
+    assert mean_interval(moments(group("g", values)), 0.99) == pytest.approx((oracle.low, oracle.high))
+
+
+def test_the_ratio_of_runs_is_that_of_geometric_means_by_welch_s_t_on_logarithms() -> None:
+    below, above = [100.0, 102.0, 99.0, 101.0], [110.0, 115.0, 112.0]
+    found = ratio(group("a", below), group("b", above), 0.95)
+    oracle = stats.ttest_ind(np.log(above), np.log(below), equal_var=False).confidence_interval(0.95)
+    assert found.ratio == pytest.approx(stats.gmean(above) / stats.gmean(below))
+    assert (found.low, found.high) == pytest.approx((math.exp(oracle.low), math.exp(oracle.high)))
+
+
+def test_a_summary_gives_nearly_the_ratio_that_its_runs_give() -> None:
+    rng = np.random.default_rng(4)
+    below, above = list(rng.normal(100, 2, 6)), list(rng.normal(104, 3, 5))
+    runs = ratio(group("a", below), group("b", above), 0.95)
+    printed = ratio(
+        Group(label="a", summary=summary_of(below, runs=6)), Group(label="b", summary=summary_of(above)), 0.95
+    )
+    assert printed.ratio == pytest.approx(runs.ratio, rel=1e-3)
+    assert (printed.low, printed.high) == pytest.approx((runs.low, runs.high), rel=3e-3)
+
+
+@given(RUNS)
+def test_run_counts_come_back_from_sd_and_standard_error(values: list[float]) -> None:
+    assume(scattered(values))
+    summary = summary_of(values)
+    assert recovered_runs(summary) == len(values)
+    found = possible_runs(summary)
+    assert found is not None
+    assert found == pytest.approx((len(values), len(values)))
+
+
+def test_rounding_widens_what_a_run_count_may_be() -> None:
+    summary = Summary(
+        mean=Rounded(value=274.79, half_unit=0.005),
+        standard_error=Rounded(value=0.1, half_unit=0.005),
+        sd_percent=Rounded(value=0.07, half_unit=0.005),
+    )
+    least, most = possible_runs(summary) or (0.0, 0.0)
+    assert least < 3 < most
+    assert recovered_runs(summary) == 4, "rounded to the nearest, which may be wrong by one"
+
+
+@pytest.mark.parametrize("missing", ["standard_error", "sd_percent"])
+def test_without_one_of_the_two_there_is_no_run_count(missing: str) -> None:
+    summary = summary_of([1.0, 2.0, 3.0]).model_copy(update={missing: None})
+    assert recovered_runs(summary) is None
+    assert possible_runs(summary) is None
+
+
+@pytest.mark.parametrize(
+    ("above", "verdict"),
+    [
+        ([110.0, 110.1, 109.9], Verdict.BETTER),
+        ([90.0, 90.1, 89.9], Verdict.WORSE),
+        ([100.05, 100.1, 99.9], Verdict.EQUIVALENT),
+        ([90.0, 115.0, 100.0], Verdict.INCONCLUSIVE),
+    ],
+)
+def test_verdicts_on_groups_of_runs(above: list[float], verdict: Verdict) -> None:
+    groups = (group("a", [100.0, 100.1, 99.9]), group("b", above))
+    family = Family(name="f", metric="rate", unit="MB/s", direction=Direction.HIGHER, groups=groups)
+    analysis = analyse([Imported(source="x.csv", format="csv", families=(family,))], Choices())
+    (comparison,) = analysis.families[0].comparisons
+    assert comparison.verdict is verdict
+
+
+def test_where_nobody_said_which_way_is_better_a_difference_stays_without_a_verdict() -> None:
+    groups = (group("a", [100.0, 100.1, 99.9]), group("b", [110.0, 110.1, 109.9]))
+    family = Family(name="f", metric="points", groups=groups)
+    files = [Imported(source="x.csv", format="csv", families=(family,))]
+    (open_,) = analyse(files, Choices()).families[0].comparisons
+    (told,) = analyse(files, Choices(direction=Direction.LOWER)).families[0].comparisons
+    assert (open_.verdict, told.verdict) == (Verdict.INCONCLUSIVE, Verdict.WORSE)
+    assert "above the baseline, but the file does not tell which way is better" in open_.reason
+
+
+def test_runs_in_blocks_are_compared_within_their_blocks() -> None:
+    """A drift of 50 % over the study hides a difference of 2 % from everything but blocks."""
+    rng = np.random.default_rng(5)
+    drift = np.linspace(1, 1.5, 12)
+    blocks = tuple(map(str, range(12)))
+    values = {
+        label: tuple(float(v) for v in 100 * factor * drift * np.exp(rng.normal(0, 0.005, 12)))
+        for label, factor in (("a", 1.0), ("b", 1.02))
+    }
+    groups = tuple(Group(label=label, values=each, runs=blocks) for label, each in values.items())
+    family = Family(name="f", metric="t", unit="s", direction=Direction.LOWER, groups=groups)
+    for blocked, verdict in ((True, Verdict.WORSE), (False, Verdict.INCONCLUSIVE)):
+        one = family.model_copy(update={"blocked": blocked})
+        analysis = analyse([Imported(source="x.csv", format="csv", families=(one,))], Choices())
+        assert analysis.families[0].comparisons[0].verdict is verdict
+
+
+@pytest.mark.parametrize("values", [[], [3.0], [3.0, 3.0]])
+def test_groups_without_a_spread_are_shown_and_not_tested(values: list[float]) -> None:
+    groups = (group("a", [100.0, 100.1, 99.9]), Group(label="b", values=tuple(values or [5.0])))
+    family = Family(name="f", metric="t", unit="s", direction=Direction.LOWER, groups=groups)
+    analysis = analyse([Imported(source="x.csv", format="csv", families=(family,))], Choices())
+    assert analysis.families[0].anova is None
+    assert [each.label for each in analysis.families[0].groups] == ["a", "b"]

@@ -1,0 +1,428 @@
+"""A study file becomes a Study; every mistake in one is named with its line, its key and what is allowed."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import KNOWN
+from tests.support.places import DATA
+
+from ktrial.model.design import Design, FactorKind
+from ktrial.model.plan import treatments
+from ktrial.model.study import Disk, Stopping, Study, Timing
+from ktrial.studyfile import load
+from ktrial.studyfile.errors import (
+    StudyEmpty,
+    StudyError,
+    StudyMistake,
+    StudyMistakes,
+    StudySyntaxError,
+    StudyUnreadable,
+)
+from ktrial.studyfile.writer import study_toml
+
+KERNELS = '[factors.kernel]\nlevels = ["debian:6.1", "debian:6.12"]\n'
+
+
+EVERY_KEY = """\
+name = "upgrade"
+question = '''
+    What did
+    it cost?'''
+margin = "2.5 %"
+perturbations = 5
+design = "one-factor-at-a-time"
+seed = 7
+workloads = ["syscall", { name = "hackbench", groups = 2, transport = "socket" },
+    { name = "mine", command = "./bench.sh 10", files = ["bench.sh"], repeats = 2, metrics = [
+               { name = "rate", unit = "req/s", direction = "higher", regex = "rate: ([0-9.]+)" },
+               { name = "p99", json = "latency.p99" },
+               { name = "seconds" } ] }]
+[machine]
+kind = "fake"
+kernel = "debian:6.12:generic"
+memory = "1G"
+cpus = 2
+boot = ["mitigations=off", 'dyndbg="file sched.c +p"']
+modules = ["loop"]
+files = ["bench.sh"]
+settle_seconds = 0.5
+limit_seconds = 60
+limit_instructions = 5_000_000
+[factors."vm.swappiness"]
+levels = [60, 10]
+baseline = 10
+[factors."/sys/kernel/mm/transparent_hugepage/enabled"]
+levels = ["always", "never"]
+[factors.init_on_alloc]
+kind = "boot"
+levels = [0, 1]
+[factors."hackbench.load"]
+levels = [0.5, 1]
+[factors.size]
+kind = "setting"
+target = "kernel.threads-max"
+levels = [100, 200]
+"""
+
+
+def _load(tmp_path: Path, text: str, name: str = "study.toml") -> Study:
+    path = tmp_path / name
+    path.write_text(text)
+    return load(path, KNOWN)
+
+
+def test_the_smallest_study_has_sensible_defaults(tmp_path: Path) -> None:
+    study = _load(tmp_path, f'workloads = ["syscall"]\n{KERNELS}', "my upgrade.toml")
+    assert study.name == "my-upgrade"
+    assert study.margin == 0.01
+    assert study.perturbations == 3
+    assert study.design is Design.FULL
+    assert study.machine.kind == "exact"
+    assert study.machine.memory_mib == 512
+    assert study.machine.settle_ns == 3_000_000_000
+    [factor] = study.factors
+    assert (factor.name, factor.kind, factor.baseline) == ("kernel", FactorKind.KERNEL, "debian:6.1")
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    (tmp_path / "bench.sh").write_text("echo rate: 1\n")
+    study = _load(
+        tmp_path,
+        EVERY_KEY,
+    )
+    assert study.name == "upgrade"
+    assert study.question == "What did it cost?"
+    assert study.margin == pytest.approx(0.025)
+    assert (study.perturbations, study.design, study.seed) == (5, Design.ONE_AT_A_TIME, 7)
+    machine = study.machine
+    assert (machine.kind, machine.kernel, machine.memory_mib, machine.cpus) == (
+        "fake",
+        "debian:6.12:generic",
+        1024,
+        2,
+    )
+    assert machine.boot == ("mitigations=off", 'dyndbg="file sched.c +p"')
+    assert machine.files == (str(tmp_path / "bench.sh"),)
+    assert (machine.settle_ns, machine.limit_seconds, machine.limit_instructions) == (
+        500_000_000,
+        60,
+        5_000_000,
+    )
+    assert [(factor.name, factor.kind.value, factor.target, factor.baseline) for factor in study.factors] == [
+        ("vm.swappiness", "setting", "vm.swappiness", 10),
+        (
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+            "setting",
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+            "always",
+        ),
+        ("init_on_alloc", "boot", "init_on_alloc", 0),
+        ("hackbench.load", "parameter", "hackbench.load", 0.5),
+        ("size", "setting", "kernel.threads-max", 100),
+    ]
+    assert [use.label for use in study.workloads] == [
+        "syscall",
+        "hackbench(groups=2, transport=socket)",
+        "mine",
+    ]
+    command = study.workloads[2].command
+    assert command is not None
+    assert command.argv == (str(tmp_path / "bench.sh"), "10")
+    assert command.files == (str(tmp_path / "bench.sh"),)
+    assert command.repeats == 2
+    assert [(rule.name, rule.regex, rule.json_path, rule.direction.value) for rule in command.metrics] == [
+        ("rate", "rate: ([0-9.]+)", "", "higher"),
+        ("p99", "", "latency.p99", "lower"),
+        ("seconds", "", "", "lower"),
+    ]
+
+
+def test_a_study_that_was_written_out_is_the_same_study(tmp_path: Path) -> None:
+    (tmp_path / "bench.sh").write_text("echo rate: 1\n")
+    memory = '[factors.memory]\nlevels = ["512M", "1G"]\n'
+    for text in (EVERY_KEY, f'workloads = ["fork"]\n{KERNELS}{memory}'):
+        study = _load(tmp_path, text)
+        assert _load(tmp_path, study_toml(study), "again.toml") == study
+
+
+def test_a_machine_may_be_just_its_name(tmp_path: Path) -> None:
+    study = _load(tmp_path, f'machine = "fake"\nworkloads = ["fork"]\n{KERNELS}')
+    assert study.machine.kind == "fake"
+
+
+def test_an_empty_level_leaves_a_boot_parameter_out(tmp_path: Path) -> None:
+    factor = '[factors.nosmt]\nkind = "boot"\nlevels = ["", "nosmt", "force"]\n'
+    study = _load(tmp_path, f'workloads = ["fork"]\nmachine = {{ kernel = "host" }}\n{factor}')
+    assert study.factors[0].levels == ("", "nosmt", "force")
+
+
+def test_relative_paths_are_looked_for_beside_the_file(tmp_path: Path) -> None:
+    levels = 'levels = ["path:old/vmlinuz", "path:/boot/vmlinuz"]'
+    study = _load(tmp_path, f'workloads = ["fork"]\n[factors.kernel]\n{levels}\n')
+    assert study.factors[0].levels == (f"path:{tmp_path}/old/vmlinuz", "path:/boot/vmlinuz")
+    assert study.factors[0].baseline == f"path:{tmp_path}/old/vmlinuz"
+
+
+def test_byte_order_mark_and_dos_line_ends_are_no_mistake(tmp_path: Path) -> None:
+    text = f'﻿workloads = ["fork"]\n{KERNELS}'.replace("\n", "\r\n")
+    assert _load(tmp_path, text).workloads[0].name == "fork"
+
+
+def _bad_studies() -> list[tuple[str, str, str]]:
+    """Label, text and message of each study in bad_studies.txt."""
+    text = (DATA / "bad_studies.txt").read_text()
+    cases = re.findall(r"^== (.*?)\n(.*?)\n-> (.*?)$", text, re.DOTALL | re.MULTILINE)
+    return [
+        (label, study.replace("KERNELS", KERNELS.strip()) + "\n", message) for label, study, message in cases
+    ]
+
+
+HUGE = [
+    (
+        "too many trials",
+        f'workloads = ["fork"]\nperturbations = 1000\n{KERNELS}[factors."a.b"]\nlevels = {[*range(100)]}\n',
+        "200 treatments in 1000 blocks are 200000 trials; a study has at most 100000",
+    ),
+    (
+        "huge level",
+        f'workloads = ["fork"]\n{KERNELS}[factors."vm.x"]\nlevels = [1, 0x{"f" * 5000}]\n',
+        "found a number of 20000 bits: whole numbers have at most 64 bits",
+    ),
+    (
+        "huge margin",
+        f'workloads = ["fork"]\nmargin = 1{"0" * 400}\n{KERNELS}',
+        "study.toml:2: margin: found a number of 1329 bits: a margin lies above 0",
+    ),
+    (
+        "long text",
+        f'workloads = ["fork"]\nmargin = "{"x" * 5000}"\n{KERNELS}',
+        "xxx… (5002 characters): a margin is a percentage",
+    ),
+]
+BAD = _bad_studies() + HUGE
+
+
+@pytest.mark.parametrize(("text", "message"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(StudyMistake) as caught:
+        _load(tmp_path, text)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path / "study.toml"))
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 2
+    assert "docs/studies.md" in caught.value.advice
+
+
+def test_every_kernel_that_is_a_number_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StudyMistakes) as caught:
+        _load(tmp_path, 'workloads = ["fork"]\n[factors.kernel]\nlevels = [6.1, 6.12]\n')
+    allowed = 'allowed: a kernel\'s name, as text: "debian:6.12"'
+    assert f"line 3: factors.kernel.levels[0]: found 6.1; {allowed}" in str(caught.value)
+    assert f"line 3: factors.kernel.levels[1]: found 6.12; {allowed}" in str(caught.value)
+
+
+def test_all_mistakes_are_named_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(StudyMistakes) as caught:
+        _load(tmp_path, f'seed = -1\nworkloads = ["frok"]\nmargin = 2\n[machine]\ncpus = 0\n{KERNELS}')
+    assert str(caught.value).splitlines() == [
+        f"{tmp_path}/study.toml: 3 mistakes:",
+        "  line 1: seed: found -1; allowed: a whole number from 0 to 2147483647",
+        "  line 3: margin: found 2: a margin lies above 0 and below 100 % (below 1, as a fraction)",
+        "  line 5: machine.cpus: found 0; allowed: a whole number from 1 to 256",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "message"),
+    [
+        (b"", StudyEmpty, "study.toml: the study is empty"),
+        (b"# only a comment\n", StudyEmpty, "study.toml: the study is empty"),
+        (b"a = 1\nb = \n", StudySyntaxError, "study.toml:2:5: this is not TOML: invalid value"),
+        (b"a = 1\na = 2\n", StudySyntaxError, "study.toml:2:6: this is not TOML: cannot overwrite a value"),
+        (
+            b"a = [1,\n\n",
+            StudySyntaxError,
+            "study.toml:3:1: this is not TOML: invalid value at the end of the file: is a bracket or",
+        ),
+        (b"a = " + b"[" * 100_000, StudySyntaxError, "study.toml: this is not TOML: it is nested too deeply"),
+        (b"a = 1" + b"0" * 5000, StudySyntaxError, "this is not TOML: exceeds the limit"),
+        (b"a = 1\nb = '\xff'\n", StudyUnreadable, "study.toml:2 cannot be read: it is not UTF-8 text"),
+        (
+            b"\x7fELF\x02\x01\x01\x00\x80\xff",
+            StudyUnreadable,
+            "study.toml:1 cannot be read: it is not UTF-8 text",
+        ),
+        (b"#" * (1024 * 1024 + 1), StudyUnreadable, "it is larger than 1 MiB"),
+    ],
+    ids=["empty", "comment", "value", "twice", "open", "deep", "digits", "not-utf-8", "program", "large"],
+)
+def test_what_is_no_study_is_refused(
+    tmp_path: Path, content: bytes, kind: type[StudyError], message: str
+) -> None:
+    path = tmp_path / "study.toml"
+    path.write_bytes(content)
+    with pytest.raises(kind) as caught:
+        load(path, KNOWN)
+    assert message in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("no-such-file.toml", "cannot be read: No such file or directory"),
+        (".", "cannot be read: Is a directory"),
+        ("a\0b", "cannot be read: embedded null byte"),
+        ("/dev/zero", "cannot be read: it is larger than 1 MiB"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, path: str, message: str) -> None:
+    with pytest.raises(StudyUnreadable) as caught:
+        load(tmp_path / path, KNOWN)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            'workloads = ["fork"]\n[factors]\n  [factors.kernel]\n levels = [\n "debian:6.1", #\n "x:1" ]',
+            6,
+        ),
+        ('workloads = ["fork"]\nfactors.kernel.levels = ["debian:6.1",\n "x:1"]', 3),
+        ('workloads = ["fork"]\nfactors = { kernel = { levels = ["debian:6.1", "x:1"] } }', 2),
+        ('workloads = ["fork"]\n["factors" . \'kernel\']\nlevels = ["debian:6.1", "x:1"]', 3),
+        ('workloads = ["fork"]\n["fac\\u0074ors".kernel]\n"levels" = ["debian:6.1", "x:1"]', 3),
+    ],
+    ids=["indented", "dotted", "inline", "quoted", "escaped"],
+)
+def test_the_line_is_right_however_the_key_is_written(tmp_path: Path, text: str, line: int) -> None:
+    with pytest.raises(StudyMistake) as caught:
+        _load(tmp_path, text)
+    assert f"study.toml:{line}: factors.kernel.levels[1]: " in str(caught.value)
+
+
+def test_the_line_is_right_in_arrays_of_tables(tmp_path: Path) -> None:
+    text = f"""[[workloads]]
+name = "fork"
+[[workloads]]
+name = "mine"
+command = "x"
+[[workloads.metrics]]
+name = "a"
+[[workloads.metrics]]
+name = "b"
+direction = "up"
+{KERNELS}"""
+    with pytest.raises(StudyMistake) as caught:
+        _load(tmp_path, text)
+    assert 'study.toml:10: workloads[1].metrics[1].direction: there is no direction "up"' in str(caught.value)
+
+
+TIMED = f'workloads = ["syscall", "hackbench"]\nmachine = "fake"\n{KERNELS}'
+
+
+def test_a_study_in_real_time_has_blocks_until_all_is_decided(tmp_path: Path) -> None:
+    timing = _load(tmp_path, TIMED).timing
+    assert timing == Timing(blocks=60, stopping=Stopping.SEQUENTIAL, alpha=0.05)
+    table = '[timed]\nblocks = 100\nstopping = "open-ended"\nalpha = 0.01\n'
+    table += 'budget = "1.5 h"\nprimary = ["syscall"]\n'
+    study = _load(tmp_path, TIMED + table)
+    assert study.timing == Timing(
+        blocks=100, stopping=Stopping.OPEN_ENDED, alpha=0.01, budget_seconds=5400, primary=("syscall",)
+    )
+    assert _load(tmp_path, study_toml(study)) == study
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("blocks = 2", "a whole number from 3 to 10000"),
+        ('stopping = "sequental"', 'did you mean "sequential"?'),
+        ('budget = "2"', "a time is a number above 0 with its unit"),
+        ("alpha = 0.5", "a probability above 0 and below 0.5"),
+        ('primary = ["syscal"]', 'did you mean "syscall"?'),
+        ('primary = ["syscal: rate"]', 'did you mean "syscall"?'),
+        ("block = 9", 'there is no key "block"; did you mean "blocks"?'),
+    ],
+)
+def test_a_mistake_in_how_it_is_timed_is_named(tmp_path: Path, table: str, said: str) -> None:
+    with pytest.raises(StudyMistake, match=re.escape(said)):
+        _load(tmp_path, f"{TIMED}[timed]\n{table}\n")
+
+
+def test_the_exact_machine_has_no_blocks(tmp_path: Path) -> None:
+    with pytest.raises(StudyMistake, match="has no noise"):
+        _load(tmp_path, TIMED.replace('machine = "fake"\n', "") + "[timed]\nblocks = 10\n")
+
+
+DISK = f'workloads = ["syscall"]\n{KERNELS}[machine.disk]\n'
+
+
+def test_a_guest_may_have_a_disk(tmp_path: Path) -> None:
+    assert _load(tmp_path, DISK).machine.disk == Disk()
+    keys = 'size = "1G"\npath = "/data"\nfilesystem = "xfs"\nbandwidth = "80M"\nlatency_us = 100\n'
+    study = _load(tmp_path, DISK + keys)
+    expected = Disk(size_mib=1024, path="/data", filesystem="xfs", bandwidth_mib=80, latency_us=100)
+    assert study.machine.disk == expected
+    assert _load(tmp_path, study_toml(study)) == study
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ('path = "mnt"', "a directory of the guest's, from its root"),
+        ('path = "/mnt/../etc"', "a directory of the guest's, from its root"),
+        ('filesystem = "ext5"', 'did you mean "ext4"?'),
+        ('bandwidth = "0M"', "a memory size lies between"),
+        ("latency_us = -1", "microseconds from 0"),
+    ],
+)
+def test_a_mistake_in_the_disk_is_named(tmp_path: Path, table: str, said: str) -> None:
+    with pytest.raises(StudyMistake, match=re.escape(said)):
+        _load(tmp_path, f"{DISK}{table}\n")
+
+
+LISTED = """\
+workloads = ["syscall"]
+treatments = [{ "vm.swappiness" = 10 }, { "vm.swappiness" = 10, "vm.dirty_ratio" = 5 }]
+[machine]
+kernel = "debian:6.12"
+[factors."vm.swappiness"]
+levels = [60, 10]
+[factors."vm.dirty_ratio"]
+levels = [20, 5, 80]
+"""
+
+
+def test_treatments_may_be_listed(tmp_path: Path) -> None:
+    study = _load(tmp_path, LISTED)
+    assert study.design is Design.LISTED
+    assert [treatment.levels for treatment in treatments(study)] == [
+        {"vm.swappiness": 60, "vm.dirty_ratio": 20},
+        {"vm.swappiness": 10, "vm.dirty_ratio": 20},
+        {"vm.swappiness": 10, "vm.dirty_ratio": 5},
+    ]
+    assert _load(tmp_path, study_toml(study)) == study
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ('[{ "vm.swapiness" = 10 }]', 'did you mean "vm.swappiness"?'),
+        ('[{ "vm.swappiness" = 11 }]', "11 is no level of it; its levels are 60, 10"),
+        ('[{ "vm.swappiness" = 60 }]', "this is the baseline"),
+        ("[]", "the list is empty"),
+        ('[{ "vm.swappiness" = [1] }]', "levels are numbers and text"),
+    ],
+)
+def test_a_mistake_in_listed_treatments_is_named(tmp_path: Path, rows: str, said: str) -> None:
+    text = re.sub(r"treatments = .*", f"treatments = {rows}", LISTED)
+    with pytest.raises(StudyMistake, match=re.escape(said)):
+        _load(tmp_path, text)
+
+
+def test_a_list_and_a_design_are_one_too_many(tmp_path: Path) -> None:
+    with pytest.raises(StudyMistake, match="the treatments are listed here"):
+        _load(tmp_path, 'design = "full-factorial"\n' + LISTED)
