@@ -1,15 +1,24 @@
-"""Tests that take minutes run only where they are asked for."""
+"""Tests that take minutes, or repeat on more kernels and seeds what others show, run where asked for."""
 
 import pytest
+
+ASKED_FOR = {"nightly": ("--nightly",), "slow": ("--slow", "--nightly")}
+"""Marker → the options of which one has to be given."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="also run the tests that take minutes")
+    parser.addoption(
+        "--nightly", action="store_true", help="run every test: all kernels and seeds, slow ones"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--slow"):
-        return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item not in slow]
+    left_out = {
+        marker
+        for marker, options in ASKED_FOR.items()
+        if not any(config.getoption(option) for option in options)
+    }
+    dropped = [item for item in items if any(item.get_closest_marker(marker) for marker in left_out)]
+    config.hook.pytest_deselected(items=dropped)
+    items[:] = [item for item in items if item not in dropped]
