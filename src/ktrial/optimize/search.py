@@ -48,9 +48,9 @@ def tune(
     """Search, take back what does not matter, confirm on fresh runs.
 
     `done` holds the observations of an interrupted search with the same arguments: what they answer is not
-    measured again. Raises SpaceEmpty, NoValidConfiguration, BudgetTooSmall, UnknownOptimiser and
-    OptimiserMissing before anything is measured; TuneBaselineFailed, ObjectiveMissing and NotPositive after
-    the first run; GuardsNeverMet after exploring; NotTheSameSearch; and whatever `measuring` raises.
+    measured again. Raises SpaceEmpty, NoValidConfiguration, BudgetTooSmall and UnknownOptimiser
+    before anything is measured; TuneBaselineFailed, ObjectiveMissing and NotPositive after the first run;
+    GuardsNeverMet after exploring; NotTheSameSearch; and whatever `measuring` raises.
     """
     search = _Search(space, goal, budget, measuring, seed, done, progress, optimiser_name)
     return search.whole()

@@ -92,12 +92,6 @@ class UnknownOptimiser(TuningError):
     hint = "there are {known}"
 
 
-class OptimiserMissing(TuningError):
-    """The optimiser {name} needs {package}, which is not installed."""
-
-    hint = "pip install {package}; or take another one: --optimiser tpe"
-
-
 class NotTheSameSearch(TuningError):
     """What is stored of this search does not answer it: its run {order} is of another configuration."""
 

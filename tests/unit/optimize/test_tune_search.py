@@ -316,8 +316,16 @@ def test_what_cannot_be_searched_is_told_before_anything_runs() -> None:
         tune(never, GOAL, Budget(runs=40), measuring)
     with pytest.raises(BudgetTooSmall):
         tune(SMALL, GOAL, Budget(runs=5), measuring)
-    with pytest.raises(UnknownOptimiser, match="tpee"):
-        tune(SMALL, GOAL, Budget(runs=40), measuring, optimiser_name="tpee")
+    assert not measuring.asked
+
+
+@pytest.mark.parametrize("name", ["tpee", "gp", "protocol", ""])
+def test_an_optimiser_that_is_not_there_is_told_with_those_that_are(name: str) -> None:
+    measuring = Formula(0.01, 1, small)
+    with pytest.raises(UnknownOptimiser) as refused:
+        tune(SMALL, GOAL, Budget(runs=40), measuring, optimiser_name=name)
+    assert refused.value.message == f"There is no optimiser {name}."
+    assert refused.value.advice == "there are random, tpe"
     assert not measuring.asked
 
 
