@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.row import Row, median, seconds
 from ktrial.experiment.jobs import jobs_of
-from ktrial.experiment.resources import the_real_ones
+from ktrial.experiment.resources import default_resources
 from ktrial.experiment.trial import run_trial
 from ktrial.machines.host import HostMachine
 from ktrial.model.boot import Boot
@@ -71,7 +71,7 @@ def _ours() -> tuple[float, float]:
     study = Study(name="bench", machine=MachineSettings(kind="host"), factors=(same,), workloads=(use,))
     machine = HostMachine()
     planned = plan(study)
-    jobs = jobs_of(study, planned.baseline, machine.kernel(), the_real_ones())
+    jobs = jobs_of(study, planned.baseline, machine.kernel(), default_resources())
     with tempfile.TemporaryDirectory() as directory, open_store(Path(directory) / "trials.db") as store:
         number = store.study(study)
 

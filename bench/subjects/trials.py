@@ -14,7 +14,7 @@ from bench.virtme_ng import INSTALL, Vng, VngFailed
 from ktrial import kernels
 from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.kernel_symbols import KernelSymbols
-from ktrial.experiment.resources import the_real_ones
+from ktrial.experiment.resources import default_resources
 from ktrial.experiment.trial import run_trial
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.boot import Boot
@@ -83,7 +83,7 @@ def trial(kernel: Kernel, count: CountedBy | None = None) -> float:
         perturbations=TRIALS + 1,
     )
     planned = plan(study)
-    jobs = jobs_of(study, planned.baseline, kernel, the_real_ones())
+    jobs = jobs_of(study, planned.baseline, kernel, default_resources())
     machine, symbols = ExactMachine(count=count), KernelSymbols()
     for job in jobs:
         machine.prepare(job.boot, lambda _what: None)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.row import Row, seconds
 from ktrial import kernels
-from ktrial.cli.installed import known
+from ktrial.cli.installed import registry
 from ktrial.experiment.session import run
 from ktrial.model.trial import Outcome
 from ktrial.store import open_store
@@ -19,7 +19,7 @@ LONGEST = 15 * 60.0
 
 def rows() -> Iterator[Row]:
     """One run of the whole study, in a store of its own; what is booted the first time is in it."""
-    study = load(STUDY, known())
+    study = load(STUDY, registry())
     (kernel,) = study.factors
     for level in kernel.levels:
         kernels.add(str(level))

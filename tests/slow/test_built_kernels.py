@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.support.places import STUDIES
 
-from ktrial.cli.installed import known
+from ktrial.cli.installed import registry
 from ktrial.kernels.build import cached, debian_source
 from ktrial.model.plan import treatments
 from ktrial.model.treatment_kernel import builds_of
@@ -93,7 +93,7 @@ def test_slab_against_slub_differs_in_the_allocator_only(tmp_path: Path) -> None
     assert any(one["workload"] == "hackbench" for one in result["comparisons"])
     decided = {one["verdict"] for one in result["comparisons"] if one["workload"].startswith("unixbench")}
     assert decided - {"inconclusive"}, "an allocator that changes nothing, or numbers that say nothing"
-    loaded = load(study, known())
+    loaded = load(study, registry())
     assert all(cached(build) for build in builds_of(loaded, treatments(loaded)).values())
     again = tmp_path / "again"
     again.mkdir()

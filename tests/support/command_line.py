@@ -12,7 +12,7 @@ from ktrial.cli.main import main
 from ktrial.experiment import session
 from ktrial.kernels.errors import BadKernelName
 from ktrial.model.workload import Direction, Metric, Parameter, WorkloadDescription, WorkloadUse
-from ktrial.studyfile import Known
+from ktrial.studyfile import Registry
 from ktrial.workloads.errors import WorkloadError
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/operation", direction=Direction.LOWER)
@@ -41,7 +41,7 @@ def check(use: WorkloadUse) -> None:
         raise WorkloadError(workload=use.name, problem="no trains")
 
 
-KNOWN = Known(
+KNOWN = Registry(
     workloads={
         "syscall": a_workload("syscall"),
         "fork": a_workload("fork"),
@@ -75,7 +75,7 @@ class CommandLine:
     def __init__(self, patch: pytest.MonkeyPatch, captured: pytest.CaptureFixture[str]) -> None:
         self._patch = patch
         self._captured = captured
-        patch.setattr("ktrial.cli.installed.known", lambda: KNOWN)
+        patch.setattr("ktrial.cli.installed.registry", lambda: KNOWN)
 
     def machine(self, machine: ScriptedMachine, builds: FakeBuilder | None = None) -> None:
         """From now on trials run on this machine, and kernels are built by `builds`."""

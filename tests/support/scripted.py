@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ktrial.experiment.kernel_builds import Builder, the_real_builder
+from ktrial.experiment.kernel_builds import Builder, default_builder
 from ktrial.experiment.resources import Sources
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError, KernelNotFound
@@ -203,7 +203,7 @@ def sources(
         modules=modules,
         workload=workload,
         files=with_all_they_need,
-        builder=builder or the_real_builder(),
+        builder=builder or default_builder(),
     )
 
 

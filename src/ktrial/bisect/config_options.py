@@ -38,7 +38,7 @@ class Builder:
     """What the source says of its options."""
 
 
-def the_real_builder() -> Builder:
+def default_builder() -> Builder:
     """The one that compiles."""
     from ktrial.kernels import build as source
 

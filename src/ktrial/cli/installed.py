@@ -6,7 +6,7 @@ from typing import Any
 from ktrial.cli.error_handling import tell
 from ktrial.model.kernel_build import Build
 from ktrial.model.warnings import DataWarning
-from ktrial.studyfile import Known
+from ktrial.studyfile import Registry
 
 
 def tell_broken(warnings: Iterable[DataWarning]) -> None:
@@ -15,7 +15,7 @@ def tell_broken(warnings: Iterable[DataWarning]) -> None:
         tell(warning.text, warning.advice, kind="warning")
 
 
-def known() -> Known:
+def registry() -> Registry:
     """Everything that is installed. Plugins that are broken are told, and left out."""
     from ktrial import machines, monitors, workloads
     from ktrial.kernels.providers.protocol import provider_of
@@ -30,7 +30,7 @@ def known() -> Known:
         return provider.canonical(name, wanted)
 
     tell_broken((*machines.found()[1], *workloads.found()[1]))
-    return Known(
+    return Registry(
         workloads=workloads.descriptions(),
         machines=machines.names(),
         kernel_name=kernel_name,

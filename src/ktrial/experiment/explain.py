@@ -14,7 +14,7 @@ from ktrial.errors import KtrialError
 from ktrial.experiment.default_settings import default_values, kept_values
 from ktrial.experiment.jobs import Job, jobs_of, kernel_of
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources, the_real_ones
+from ktrial.experiment.resources import Sources, default_resources
 from ktrial.experiment.trial import run_trial
 from ktrial.kernels.image.function_files import function_files
 from ktrial.machines import CountingMachine, Machine
@@ -152,7 +152,7 @@ class _Counting:
     def __init__(self, asked: Question, guests: Guests) -> None:
         self._asked = asked
         self._machine = guests.machine or machines.find(_EXACT)
-        self._sources = guests.sources or the_real_ones()
+        self._sources = guests.sources or default_resources()
         self._observer = guests.observer or Silent()
         if isinstance(self._machine, CountingMachine):
             self._machine.count_by(CountedBy.PLUGIN)
@@ -185,7 +185,7 @@ class _Boots:
     def __init__(self, asked: Question, guests: Guests) -> None:
         self._asked = asked
         self._guests = guests
-        self._sources = guests.sources or the_real_ones()
+        self._sources = guests.sources or default_resources()
 
     def of(self, treatment: Treatment, trial: Trial | None) -> Boot | None:
         """What the treatment boots; None where that is not there any more, or is another kernel by now."""

@@ -24,7 +24,7 @@ class Builder:
     """The kernel, where it is there already."""
 
 
-def the_real_builder() -> Builder:
+def default_builder() -> Builder:
     """The one that compiles."""
 
     def build(wanted: Build, progress: Progress) -> Kernel:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources, the_real_ones
+from ktrial.experiment.resources import Sources, default_resources
 from ktrial.knobs import Found
 from ktrial.knobs.catalogue import all_knobs
 from ktrial.knobs.lookup import filled
@@ -50,7 +50,8 @@ def values(
 
     Raises KernelError, MachineError, GuestEnded.
     """
-    machine, observer, sources = machine or ExactMachine(), observer or Silent(), sources or the_real_ones()
+    machine, observer = machine or ExactMachine(), observer or Silent()
+    sources = sources or default_resources()
     machine.check()
 
     def progress(what: str, done: int = 0, total: int = 0) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from ktrial.experiment.jobs import Job, jobs_of
 from ktrial.experiment.kernel_symbols import KernelSymbols, Known
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources, the_real_ones
+from ktrial.experiment.resources import Sources, default_resources
 from ktrial.experiment.settings import SettingRefused
 from ktrial.machines import guest_programs
 from ktrial.machines.exact import ExactMachine
@@ -46,7 +46,8 @@ def profile(
     `caches`: model these, too (several times slower). Raises KernelError, WorkloadError (NoMarkedRegion among
     them), NoPluginHere, NoSymbolsInGuest, GuestEnded, NotInForce, MachineError.
     """
-    machine, observer, sources = machine or ExactMachine(), observer or Silent(), sources or the_real_ones()
+    machine, observer = machine or ExactMachine(), observer or Silent()
+    sources = sources or default_resources()
     machine.check()
     study = Study(name="profile", machine=settings, factors=(), workloads=(use,))
     name = settings.kernel

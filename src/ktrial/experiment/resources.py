@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ktrial import kernels, workloads
-from ktrial.experiment.kernel_builds import Builder, the_real_builder
+from ktrial.experiment.kernel_builds import Builder, default_builder
 from ktrial.kernels import Progress
 from ktrial.model.boot import CarriedFile
 from ktrial.model.kernel import Kernel
@@ -26,11 +26,11 @@ class Sources:
     """Raises UnknownWorkload."""
     files: Callable[[str, tuple[str, ...]], tuple[CarriedFile, ...]]
     """For whom and host files → those files, and the shared libraries of the programs among them."""
-    builder: Builder = field(default_factory=the_real_builder)
+    builder: Builder = field(default_factory=default_builder)
     """What builds the kernels that a study describes."""
 
 
-def the_real_ones() -> Sources:
+def default_resources() -> Sources:
     """The kernels' cache and the catalogue of workloads."""
     return Sources(
         obtain=kernels.obtain, modules=kernels.resolve, workload=workloads.find, files=with_all_they_need

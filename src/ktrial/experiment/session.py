@@ -13,7 +13,7 @@ from ktrial.experiment.interruption import Interruption
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.kernel_builds import misconfigured, numbered
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources, the_real_ones
+from ktrial.experiment.resources import Sources, default_resources
 from ktrial.experiment.running_kernel import sources_for
 from ktrial.experiment.trial_recorder import without_running
 from ktrial.experiment.workers import (
@@ -69,7 +69,7 @@ def run(
     """
     machine = machine or _machine(study)
     observer = observer or Silent()
-    sources = sources_for(machine, sources or the_real_ones())
+    sources = sources_for(machine, sources or default_resources())
     session = (_TimedSession if study.timing else _Session)(
         study, store, machine, observer, sources, retry_failed
     )

@@ -9,7 +9,7 @@ from ktrial.errors import Interrupted
 from ktrial.experiment.interruption import Interruption
 from ktrial.experiment.jobs import check_workloads
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources, the_real_ones
+from ktrial.experiment.resources import Sources, default_resources
 from ktrial.experiment.running_kernel import sources_for
 from ktrial.machines import Machine
 from ktrial.model.study import Study
@@ -40,7 +40,7 @@ def run_search(
     alone: the optimiser is told the stored runs again, asks the same as before, and goes on from there.
     Raises TuningErrors, Interrupted after Ctrl-C and SIGTERM, HOST_PROBLEMS, StoreError.
     """
-    sources = sources_for(machine, sources or the_real_ones())
+    sources = sources_for(machine, sources or default_resources())
     number = store.study(study)
     if (known := store.answer(number)) is not None:
         return known

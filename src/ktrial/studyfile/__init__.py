@@ -18,20 +18,20 @@ from ktrial.studyfile.kernel_builds import BuildReader, named_by
 from ktrial.studyfile.level_normalisation import with_final_levels
 from ktrial.studyfile.machine import check_against_factors, machine_settings
 from ktrial.studyfile.patches import with_patches
-from ktrial.studyfile.registry import Known
+from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import StudyTable
 from ktrial.studyfile.search import search_of
 from ktrial.studyfile.stopping_rule import timing
 from ktrial.studyfile.validation import read_tables
 from ktrial.studyfile.workloads import workload_uses
 
-__all__ = ["Known", "Source", "load", "study_from"]
+__all__ = ["Registry", "Source", "load", "study_from"]
 
 _LARGEST_FILE = 1024 * 1024
 _MOST_TRIALS = 100_000
 
 
-def load(path: Path, known: Known, patches: Sequence[str] = ()) -> Study:
+def load(path: Path, known: Registry, patches: Sequence[str] = ()) -> Study:
     """The study in the file at `path`. Relative files in it are looked for beside it.
 
     `patches`: FILE or FACTOR=FILE, for the levels `"?"`.
@@ -43,7 +43,7 @@ def load(path: Path, known: Known, patches: Sequence[str] = ()) -> Study:
     return study_from(data, Source(str(path), text), _name_of(path), path.absolute().parent, known)
 
 
-def study_from(data: Mapping[str, Any], source: Source, name: str, directory: Path, known: Known) -> Study:
+def study_from(data: Mapping[str, Any], source: Source, name: str, directory: Path, known: Registry) -> Study:
     """The study that `data` describes, in a study file's shape.
 
     `name` is used where the data has none; relative files are looked for in `directory`.
@@ -60,7 +60,7 @@ def study_from(data: Mapping[str, Any], source: Source, name: str, directory: Pa
     return study
 
 
-def _study(tables: StudyTable, name: str, directory: Path, known: Known, mistakes: Mistakes) -> Study:
+def _study(tables: StudyTable, name: str, directory: Path, known: Registry, mistakes: Mistakes) -> Study:
     known = named_by(known, tables.kernels)
     uses = workload_uses(tables.workloads, known, directory, mistakes)
     reader = BuildReader(known, directory, mistakes)

@@ -9,7 +9,7 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown, unknown
 from ktrial.studyfile.kernel_builds import BuildReader, lists_options
 from ktrial.studyfile.kernel_names import kernel_problem
-from ktrial.studyfile.registry import Known, parameter_problem
+from ktrial.studyfile.registry import Registry, parameter_problem
 from ktrial.studyfile.schedulers import scheduler_problem
 from ktrial.studyfile.schema import FactorTable, boot_text, plain_text
 
@@ -29,7 +29,7 @@ class FactorReader:
     """Makes Factors of the study's tables; needs the workloads, whose parameters can be factors."""
 
     def __init__(
-        self, known: Known, uses: Sequence[WorkloadUse], builds: BuildReader, mistakes: Mistakes
+        self, known: Registry, uses: Sequence[WorkloadUse], builds: BuildReader, mistakes: Mistakes
     ) -> None:
         self._known = known
         self._builds = builds

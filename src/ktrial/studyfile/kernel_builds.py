@@ -13,7 +13,7 @@ from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.kernel_build import Build, Change
 from ktrial.model.suggestions import nearest
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown
-from ktrial.studyfile.registry import Known
+from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import KernelTable
 
 FLAGS = "KCFLAGS"
@@ -23,7 +23,7 @@ _ANY_SOURCE = "debian:linux-source-6.1"
 """Options, patches and flags are read in the same way whatever the source is."""
 
 
-def named_by(known: Known, tables: Mapping[str, KernelTable]) -> Known:
+def named_by(known: Registry, tables: Mapping[str, KernelTable]) -> Registry:
     """What a study may name, where it describes these kernels."""
 
     def kernel_name(name: str) -> str:
@@ -54,7 +54,7 @@ class _Parts(TypedDict, total=False):
 class BuildReader:
     """Makes Builds and Changes of what a study says."""
 
-    def __init__(self, known: Known, directory: Path, mistakes: Mistakes) -> None:
+    def __init__(self, known: Registry, directory: Path, mistakes: Mistakes) -> None:
         self._known = known
         self._directory = directory
         self._mistakes = mistakes

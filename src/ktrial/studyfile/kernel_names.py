@@ -5,10 +5,10 @@ from pathlib import Path
 
 from ktrial.kernels.errors import BadKernelName
 from ktrial.studyfile.diagnostics import shown
-from ktrial.studyfile.registry import Known
+from ktrial.studyfile.registry import Registry
 
 
-def kernel_problem(name: str, known: Known) -> str:
+def kernel_problem(name: str, known: Registry) -> str:
     """What is wrong with the kernel's name; empty where nothing is."""
     try:
         known.kernel_name(name)

@@ -10,7 +10,7 @@ from ktrial.model.study import SMALLEST_DISK_MIB, Disk, DiskKind, MachineSetting
 from ktrial.model.workload import CountedBy
 from ktrial.studyfile.diagnostics import Mistakes
 from ktrial.studyfile.kernel_names import absolute_kernel, kernel_problem
-from ktrial.studyfile.registry import Known
+from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import DiskTable, MachineTable
 from ktrial.studyfile.workloads import resolved
 
@@ -36,7 +36,7 @@ _BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY}) | B
 
 
 def machine_settings(
-    table: MachineTable, known: Known, directory: Path, mistakes: Mistakes
+    table: MachineTable, known: Registry, directory: Path, mistakes: Mistakes
 ) -> MachineSettings:
     """The machine's settings; `directory` is where relative files are looked for."""
     if table.kind not in known.machines:
@@ -117,7 +117,7 @@ def _check_keys(table: MachineTable, mistakes: Mistakes) -> None:
             mistakes.add(("machine", "pin", place), f"CPU {cpu} is here twice")
 
 
-def _check_monitors(table: MachineTable, known: Known, mistakes: Mistakes) -> None:
+def _check_monitors(table: MachineTable, known: Registry, mistakes: Mistakes) -> None:
     for place, name in enumerate(table.monitors if table.kind == HOST else ()):
         if name not in known.monitors:
             mistakes.unknown(("machine", "monitors", place), "monitor", name, sorted(known.monitors))

@@ -28,7 +28,7 @@ class Requests(Protocol):
 
 
 @dataclass(frozen=True)
-class Known:
+class Registry:
     """The names that a study may use."""
 
     workloads: Mapping[str, WorkloadDescription]

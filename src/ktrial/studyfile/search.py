@@ -13,7 +13,7 @@ from ktrial.studyfile.diagnostics import Mistakes
 from ktrial.studyfile.kernel_names import kernel_problem
 from ktrial.studyfile.knob_patterns import KERNEL
 from ktrial.studyfile.objectives import goal_of
-from ktrial.studyfile.registry import Known
+from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import SearchTable, StudyTable
 from ktrial.studyfile.search_errors import TuningError
 from ktrial.target.errors import GuestProgramsMissing
@@ -27,7 +27,7 @@ def search_of(
     tables: StudyTable,
     machine: MachineSettings,
     uses: Sequence[WorkloadUse],
-    known: Known,
+    known: Registry,
     mistakes: Mistakes,
 ) -> Search | None:
     """The search; its space is made later, on the system. None where there is a mistake."""
@@ -90,7 +90,7 @@ def _metrics(use: WorkloadUse, machine: MachineSettings) -> tuple[Metric, ...]:
     )
 
 
-def _check_kernels(table: SearchTable, known: Known, mistakes: Mistakes) -> None:
+def _check_kernels(table: SearchTable, known: Registry, mistakes: Mistakes) -> None:
     """Kernels that are searched have names that can be meant."""
     for place, text in enumerate(table.knobs):
         name, _, values = text.partition("=")

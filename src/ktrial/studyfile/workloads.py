@@ -6,14 +6,14 @@ from pathlib import Path
 
 from ktrial.model.workload import Command, Direction, MetricRule, WorkloadUse
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown, unknown
-from ktrial.studyfile.registry import Known, parameter_problem
+from ktrial.studyfile.registry import Registry, parameter_problem
 from ktrial.studyfile.schema import MetricTable, WorkloadTable, level
 from ktrial.studyfile.validation import keys_of
 from ktrial.workloads.errors import WorkloadError
 
 
 def workload_uses(
-    tables: list[WorkloadTable], known: Known, directory: Path, mistakes: Mistakes
+    tables: list[WorkloadTable], known: Registry, directory: Path, mistakes: Mistakes
 ) -> tuple[WorkloadUse, ...]:
     """The study's workloads; `directory` is where relative files are looked for."""
     if not tables:
@@ -44,7 +44,7 @@ def resolved(files: list[str], directory: Path, path: KeyPath, mistakes: Mistake
     return found
 
 
-def _ask_workload(use: WorkloadUse, known: Known, path: KeyPath, mistakes: Mistakes) -> None:
+def _ask_workload(use: WorkloadUse, known: Registry, path: KeyPath, mistakes: Mistakes) -> None:
     """A workload of another package may know more than its description says."""
     try:
         known.check(use)
@@ -52,7 +52,7 @@ def _ask_workload(use: WorkloadUse, known: Known, path: KeyPath, mistakes: Mista
         mistakes.add(path, error.message)
 
 
-def _identity(use: WorkloadUse, known: Known) -> str:
+def _identity(use: WorkloadUse, known: Registry) -> str:
     """Equal for uses that do the same: parameters that are set to their defaults make no difference."""
     description = known.workloads.get(use.name)
     if use.command or description is None:
@@ -61,7 +61,7 @@ def _identity(use: WorkloadUse, known: Known) -> str:
     return use.model_copy(update={"parameters": defaults | use.parameters}).label
 
 
-def _built_in_use(table: WorkloadTable, known: Known, path: KeyPath, mistakes: Mistakes) -> WorkloadUse:
+def _built_in_use(table: WorkloadTable, known: Registry, path: KeyPath, mistakes: Mistakes) -> WorkloadUse:
     description = known.workloads.get(table.name)
     if description is None:
         mistakes.unknown(path, "workload", table.name, known.workloads)
@@ -85,7 +85,7 @@ def _built_in_use(table: WorkloadTable, known: Known, path: KeyPath, mistakes: M
 
 
 def _command_use(
-    table: WorkloadTable, known: Known, directory: Path, path: KeyPath, mistakes: Mistakes
+    table: WorkloadTable, known: Registry, directory: Path, path: KeyPath, mistakes: Mistakes
 ) -> WorkloadUse:
     if table.name in known.workloads:
         mistakes.add((*path, "name"), f'"{table.name}" is a built-in workload: give the command another name')

@@ -9,7 +9,7 @@ from tests.support.exact_guests import SETTLE_NS, host_program
 from ktrial import kernels
 from ktrial.errors import KtrialError
 from ktrial.experiment.knob_defaults import INSTANCES, boot_of, differences, values
-from ktrial.experiment.resources import the_real_ones
+from ktrial.experiment.resources import default_resources
 from ktrial.knobs import System, apply, find
 from ktrial.knobs.catalogue import all_knobs
 from ktrial.knobs.errors import KnobAbsent, KnobGone, KnobMoved, KnobNeedsReboot, KnobRefused, KnobRounded
@@ -132,7 +132,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> ExactMachine:
 
 def guest(name: str) -> Boot:
     files = {file for program in ("sh", "mkdir") for file in host_program(program)[0]}
-    boot = boot_of(kernels.add(name), the_real_ones())
+    boot = boot_of(kernels.add(name), default_resources())
     files_by_name = tuple(sorted(files, key=lambda file: file.guest))
     return boot.model_copy(update={"files": files_by_name, "settle_ns": SETTLE_NS})
 

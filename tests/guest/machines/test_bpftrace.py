@@ -13,7 +13,7 @@ from tests.support.exact_guests import boot_of, perform
 
 from ktrial import kernels, monitors
 from ktrial.experiment import guest_disk
-from ktrial.experiment.resources import the_real_ones
+from ktrial.experiment.resources import default_resources
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.boot import Boot, CarriedFile
 from ktrial.model.study import Disk
@@ -43,7 +43,7 @@ KERNELS = {
 
 
 def a_boot(name: str) -> Boot:
-    kernel, sources = kernels.add(name), the_real_ones()
+    kernel, sources = kernels.add(name), default_resources()
     programs = tuple(program_path("a test", each) for each in PROGRAMS)
     scripts = tuple(CarriedFile(host=each, guest=f"/bt/{each.name}") for each in SCRIPTS.glob("*.bt"))
     return boot_of(

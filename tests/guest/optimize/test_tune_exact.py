@@ -9,7 +9,7 @@ from tests.support.tunable import a_search
 
 from ktrial import kernels
 from ktrial.experiment.observer import Silent
-from ktrial.experiment.resources import the_real_ones
+from ktrial.experiment.resources import default_resources
 from ktrial.machines.exact import ExactMachine
 from ktrial.optimize.deployment_files import Answer, texts
 from ktrial.optimize.search_space import search_of, with_space
@@ -62,7 +62,7 @@ def file_of(name: str) -> str:
 
 
 def test_undoing_a_limit_in_another_unit_brings_its_ratio_back() -> None:
-    machine, sources = ExactMachine(), the_real_ones()
+    machine, sources = ExactMachine(), default_resources()
     machine.check()
     knobs = (f"{name}=0,{value}" for name, value in LIMITS.items())
     _, space = search_of(with_space(a_search(*knobs), machine, sources, Silent()))

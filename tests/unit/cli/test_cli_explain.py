@@ -106,7 +106,7 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     made = World(tmp_path)
     monkeypatch.setattr("ktrial.experiment.explain.run_trial", made.run_trial)
-    monkeypatch.setattr("ktrial.experiment.explain.the_real_ones", made.sources)
+    monkeypatch.setattr("ktrial.experiment.explain.default_resources", made.sources)
     monkeypatch.setattr("ktrial.machines.find", lambda name: made.machine)
     monkeypatch.setenv("KTRIAL_STORE", str(made.store))
     return made

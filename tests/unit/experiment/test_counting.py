@@ -10,7 +10,7 @@ from tests.support.profiles import a_profile
 from tests.support.scripted import a_kernel, sources
 
 from ktrial.analysis.result import result
-from ktrial.cli.installed import known
+from ktrial.cli.installed import registry
 from ktrial.cli.main import main
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.session import run
@@ -133,7 +133,7 @@ def test_a_study_and_its_command_line_say_what_counts(
     study = a_file(tmp_path, text)
     Asked.asked = None
     monkeypatch.setattr("ktrial.machines.find", lambda _name: Asked())
-    monkeypatch.setattr("ktrial.experiment.session.the_real_ones", sources)
+    monkeypatch.setattr("ktrial.experiment.session.default_resources", sources)
     monkeypatch.setattr(
         "sys.argv", ["ktrial", "run", study, "--store", str(tmp_path / "a.db"), "--no-html", *options]
     )
@@ -153,7 +153,7 @@ def a_file(directory: Path, text: str) -> str:
 def test_time_cannot_be_counted(tmp_path: Path) -> None:
     study = a_file(tmp_path, 'machine = { kind = "kvm", count = "plugin" }')
     with pytest.raises(StudyError, match='"count" means nothing on the machine kvm'):
-        load(Path(study), known())
+        load(Path(study), registry())
 
 
 # What a trial keeps

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.cli.installed import known
+from ktrial.cli.installed import registry
 from ktrial.experiment import guest_disk, guest_memory_limit
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.study import Disk, DiskKind
@@ -99,16 +99,16 @@ def test_a_limit_of_memory_is_set_before_the_group_is_entered() -> None:
 )
 def test_what_a_disk_or_a_limit_cannot_be_is_said(tmp_path: Path, machine: str, problem: str) -> None:
     with pytest.raises(StudyMistake, match=problem):
-        load(study_file(tmp_path, machine), known())
+        load(study_file(tmp_path, machine), registry())
 
 
 def test_a_disk_and_a_limit_survive_being_written_out(tmp_path: Path) -> None:
     text = '[machine.disk]\nrotational = true\nsize = "64M"\n[machine.cgroup]\nmemory = "32M"\n'
-    study = load(study_file(tmp_path, text), known())
+    study = load(study_file(tmp_path, text), registry())
     again = tmp_path / "again"
     again.mkdir()
     file = again / "mine.toml"
     file.write_text(study_toml(study))
-    assert load(file, known()) == study
+    assert load(file, registry()) == study
     assert study.machine.cgroup == CgroupLimits(memory_mib=32)
     assert study.machine.disk == Disk(rotational=True, size_mib=64)

@@ -14,7 +14,7 @@ from tests.support.making import a_sample
 from tests.support.places import ROOT
 from tests.support.report_records import a_matrix, a_record, a_study_with_failures
 
-from ktrial.cli.installed import known
+from ktrial.cli.installed import registry
 from ktrial.cli.render.comparisons import print_result
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable, shortened
@@ -252,10 +252,10 @@ def test_the_study_file_in_the_report_is_the_same_study(text: str, tmp_path: Pat
     written.write_text(text)
     patch = tmp_path / "my.patch"
     patch.write_text("--- a/Makefile\n+++ b/Makefile\n@@ -1 +1 @@\n-VERSION = 6\n+VERSION = 7\n")
-    study = load(written, known(), [str(patch)] if '"?"' in text else [])
+    study = load(written, registry(), [str(patch)] if '"?"' in text else [])
     again.write_text(study_toml(study))
     assert tomllib.loads(again.read_text())["name"] == study.name
-    assert load(again, known()) == study
+    assert load(again, registry()) == study
 
 
 def test_a_row_names_its_metric_where_the_workload_has_several_and_bytes_always_do() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.places import STUDIES
 
-from ktrial.cli.installed import known
+from ktrial.cli.installed import registry
 from ktrial.model.plan import plan
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.studyfile import bundled_studies, load
@@ -32,7 +32,7 @@ FILES = sorted(STUDIES.glob("*.toml"))
 def test_a_study_that_ktrial_brings_has_no_mistake(file: Path, tmp_path: Path) -> None:
     patch = tmp_path / "my.patch"
     patch.write_text(PATCH)
-    study = load(file, known(), [str(patch)] if '"?"' in file.read_text() else [])
+    study = load(file, registry(), [str(patch)] if '"?"' in file.read_text() else [])
     assert study.name == file.stem
     assert study.question.endswith("?")
     assert len(plan(study).treatments) > 1
@@ -56,20 +56,20 @@ def test_the_wheel_has_the_studies() -> None:
 
 
 def test_the_quick_study_is_two_kernels_and_six_workloads() -> None:
-    study = load(STUDIES / "quick.toml", known())
+    study = load(STUDIES / "quick.toml", registry())
     assert [factor.levels for factor in study.factors] == [("debian:6.1", "debian:6.12")]
     assert len(study.workloads) == 6
     assert study.workloads[-1].name == "nqueens", "the null control"
 
 
 def test_the_kernel_versions_study_runs_every_built_in_workload() -> None:
-    study = load(STUDIES / "kernel-versions.toml", known())
+    study = load(STUDIES / "kernel-versions.toml", registry())
     assert {use.name for use in study.workloads} == set(DEFAULT)
     assert len(study.factors[0].levels) == 5
 
 
 def test_init_on_alloc_is_a_boot_parameter_of_one_kernel() -> None:
-    study = load(STUDIES / "init-on-alloc.toml", known())
+    study = load(STUDIES / "init-on-alloc.toml", registry())
     [factor] = study.factors
     assert (factor.kind.value, factor.target, factor.levels) == ("boot", "init_on_alloc", (0, 1))
     assert study.machine.kernel == "debian:6.12"
@@ -80,7 +80,7 @@ def test_a_broken_plugin_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest
         kind=WarningKind.PLUGIN_BROKEN, text="the machine xen is broken", advice="update it"
     )
     monkeypatch.setattr("ktrial.machines.found", lambda: ({}, (warning,)))
-    known()
+    registry()
     assert capsys.readouterr().err == "ktrial: warning: the machine xen is broken\nhint: update it\n"
 
 

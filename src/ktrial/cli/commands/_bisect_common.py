@@ -172,10 +172,10 @@ class Wanted:
 
 def study_at(path: Path | None) -> "Study | None":
     """The study in the file. Raises StudyError."""
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.studyfile import load
 
-    return load(path, known()) if path else None
+    return load(path, registry()) if path else None
 
 
 def _fraction(text: str) -> float:

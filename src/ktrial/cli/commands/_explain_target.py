@@ -62,7 +62,7 @@ def _of_study(given: Given) -> Why:
         except (NothingStored, StudyNotStored):
             if given.study is None or not given.study.endswith(".toml"):
                 raise
-            asked = question(load(Path(given.study), installed.known()), *told)
+            asked = question(load(Path(given.study), installed.registry()), *told)
             with progress() as observer:
                 return explain_question(asked, Guests(observer=observer, values=given.values))
         with progress() as observer:
@@ -76,7 +76,7 @@ def _of_kernels(given: Given) -> Question:
     if not given.workload:
         raise BadOption(option="--workload", problem="which workload? ktrial workload list names them")
     use = check(WorkloadUse(name=given.workload))
-    name_of = installed.known().kernel_name
+    name_of = installed.registry().kernel_name
     names = [name_of(name) for name in given.kernels]
     try:
         memory = quantities.memory_mib(given.memory or "512M")

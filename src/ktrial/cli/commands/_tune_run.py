@@ -15,7 +15,7 @@ from ktrial.cli.progress import progress
 from ktrial.cli.render.tuning import print_plan, prospects
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.observer import Silent
-from ktrial.experiment.resources import Sources, the_real_ones
+from ktrial.experiment.resources import Sources, default_resources
 from ktrial.experiment.running_kernel import sources_for
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
@@ -60,7 +60,7 @@ def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Mach
         if isinstance(machine, CountingMachine):
             machine.count_by(study.machine.count)
         machine.check()
-        yield machine, sources_for(machine, the_real_ones())
+        yield machine, sources_for(machine, default_resources())
 
 
 def search(study: Study, ways: Ways) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ktrial.cli.installed import known
+from ktrial.cli.installed import registry
 from ktrial.cli.options.profiling import BadOption
 from ktrial.model import quantities
 from ktrial.model.study import Study
@@ -75,7 +75,7 @@ def study_of(asked: Asked) -> Study:
         **_given({"margin": asked.margin, "seed": asked.seed, "perturbations": asked.perturbations}),
     }
     source = Source("command line", options=_OPTIONS)
-    study = study_from(data, source, "tune", Path.cwd(), known())
+    study = study_from(data, source, "tune", Path.cwd(), registry())
     (use,) = study.workloads
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", use.name).strip("-.")
     question = f"Which settings serve {use.label} best?"
@@ -84,7 +84,7 @@ def study_of(asked: Asked) -> Study:
 
 def _of_file(asked: Asked) -> Study:
     """A file's study; its budget, machine and seed may be given anew."""
-    study = load(bundled_studies.file_of(Path(asked.words[0])), known())
+    study = load(bundled_studies.file_of(Path(asked.words[0])), registry())
     if study.search is None:
         raise NotATune(study=study.name)
     changed: dict[str, Any] = {}
@@ -150,7 +150,7 @@ def _workload(asked: Asked) -> Any:
 def _name(program: str) -> str:
     """`bench` of `./bench.sh`; a workload of ktrial's own of this name is another."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(program).stem).strip("-._")[:60] or "command"
-    return f"my-{stem}" if stem in known().workloads else stem
+    return f"my-{stem}" if stem in registry().workloads else stem
 
 
 def _rule(rule: MetricRule) -> dict[str, Any]:

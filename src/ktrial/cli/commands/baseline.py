@@ -6,7 +6,7 @@ import typer
 
 from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.git_bisect_command import CommandWithSource
-from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, SourceTree, UnderTest
+from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
 from ktrial.cli.options.measurement import Cpus, MemorySize, Workloads
 from ktrial.cli.options.profiling import BootParameters
 
@@ -52,7 +52,7 @@ def save(
     baselines.check_name(name)
     given = measurement.Given.of(workload, memory, cpus, boot, perturbations)
     how = measurement.measurement(given)
-    wanted = UnderTest.of(kernel, source, config, option)
+    wanted = KernelSelection.of(kernel, source, config, option)
     with open_store(store or default_location()) as opened, progress() as observer:
         runs = measurement.runs(opened, observer, jobs)
         saved = baselines.save(name, wanted.obtained(runs), how, runs)

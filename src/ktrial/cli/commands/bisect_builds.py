@@ -195,6 +195,6 @@ def _build(text: str, source: str | None, study: "Study | None") -> "Build":
 
 
 def _builder() -> "Builder":
-    from ktrial.bisect.config_options import the_real_builder
+    from ktrial.bisect.config_options import default_builder
 
-    return the_real_builder()
+    return default_builder()

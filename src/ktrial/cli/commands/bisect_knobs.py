@@ -116,7 +116,7 @@ def _ranges(
 
 
 def _kernel(kernel: str | None, wanted: Wanted) -> str:
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.cli.options.profiling import BadOption
 
     if wanted.on_host:
@@ -124,7 +124,7 @@ def _kernel(kernel: str | None, wanted: Wanted) -> str:
     name = kernel or (wanted.study.machine.kernel if wanted.study else "")
     if not name:
         raise BadOption(option="--kernel", problem="which kernel? ktrial kernel list")
-    return known().kernel_name(name)
+    return registry().kernel_name(name)
 
 
 def _obtained(runs: "Runs", name: str) -> "Kernel":

@@ -47,7 +47,7 @@ def calibrate(
     """
     from ktrial.analysis.aa_calibration import calibration_of, calibration_study, next_calibration
     from ktrial.cli.console import output, print_json
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.cli.progress import progress
     from ktrial.experiment.session import run
     from ktrial.store import default_location, open_store
@@ -61,7 +61,7 @@ def calibrate(
         **({"margin": margin} if margin else {}),
     }
     source = Source("command line", options=_OPTIONS)
-    study = calibration_study(study_from(data, source, "calibration", Path.cwd(), known()), blocks)
+    study = calibration_study(study_from(data, source, "calibration", Path.cwd(), registry()), blocks)
     with open_store(store or default_location()) as opened:
         with progress() as observer:
             found = run(next_calibration(opened, study), store=opened, observer=observer)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption, kernel_names
-from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, SourceTree, UnderTest
+from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
 from ktrial.cli.options.measurement import Cpus, Given, Limits, MemorySize, Workloads
 from ktrial.cli.options.profiling import BootParameters
 
@@ -49,7 +49,7 @@ def check(
     from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
 
     with Endings():
-        tested = UnderTest.of(kernel, source, config, option)
+        tested = KernelSelection.of(kernel, source, config, option)
         given = Given.of(workload, memory, cpus, boot, perturbations)
         result = _checked(tested, against, given, maximum or [], store, jobs)
         if summary:
@@ -63,7 +63,7 @@ def check(
 
 
 def _checked(
-    tested: UnderTest,
+    tested: KernelSelection,
     against: str,
     given: Given,
     maximum: list[str],
@@ -92,10 +92,10 @@ def _checked(
 
 def _kernel_name(against: str) -> str | None:
     """The kernel that is meant; None where the name can only be a baseline's."""
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.experiment.baseline import HOST
 
-    return known().kernel_name(against) if ":" in against or against == HOST else None
+    return registry().kernel_name(against) if ":" in against or against == HOST else None
 
 
 def append(path: Path, text: str) -> None:

@@ -60,7 +60,7 @@ def compare(
 ) -> None:
     """Compare kernels without a study file."""
     from ktrial.cli.commands._run_study import Ways, run_and_print
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.studyfile import Source, study_from
 
     machine = {"count": count, "memory": memory, "boot": boot, "cpus": cpus}
@@ -72,7 +72,7 @@ def compare(
         **_given({"margin": margin, "perturbations": perturbations}),
     }
     source = Source("command line", options=_OPTIONS)
-    study = study_from(data, source, "compare", Path.cwd(), known())
+    study = study_from(data, source, "compare", Path.cwd(), registry())
     run_and_print(study, Ways(json=json, store=store, html=html, no_html=no_html, jobs=jobs))
 
 

@@ -70,7 +70,7 @@ def _stored(study: str | None, store: Any) -> "StudyRecord":
 
 
 def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "StudyRecord":
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.cli.options import measurement
     from ktrial.cli.options.profiling import BadOption
     from ktrial.cli.progress import progress
@@ -78,7 +78,7 @@ def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "St
     from ktrial.experiment.single_kernel import kernel_factor
     from ktrial.model.study import Study
 
-    kernels = list(dict.fromkeys(map(known().kernel_name, names)))
+    kernels = list(dict.fromkeys(map(registry().kernel_name, names)))
     if len(kernels) < 2:
         raise BadOption(option="--kernel", problem="give two or more; the first is the baseline")
     how = measurement.measurement(given)

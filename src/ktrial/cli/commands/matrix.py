@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ktrial.model.study import Study
     from ktrial.model.study_record import StudyRecord
     from ktrial.store import Store
-    from ktrial.studyfile import Known
+    from ktrial.studyfile import Registry
 
 _BETWEEN = re.compile(r",(?![^(]*\))")
 """A comma between workloads, and not one between the parameters of `seq-read(path=/mnt, size=8)`."""
@@ -129,11 +129,11 @@ def planned(
 ) -> "Study":
     """The study of these kernels and workloads. Raises KernelError, StudyError, HistoryError."""
     from ktrial.cli.console import say
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.experiment.kernel_ranges import expanded
     from ktrial.studyfile import Source, study_from
 
-    installed = known()
+    installed = registry()
 
     def tell(what: str, done: int = 0, total: int = 0) -> None:
         if not total:
@@ -151,7 +151,7 @@ def planned(
     return study_from(data, Source("command line", options=_OPTIONS), name, Path.cwd(), installed)
 
 
-def _baseline(installed: "Known", baseline: str | None, names: tuple[str, ...]) -> str:
+def _baseline(installed: "Registry", baseline: str | None, names: tuple[str, ...]) -> str:
     from ktrial.experiment.kernel_ranges import full_name
 
     if baseline is None:

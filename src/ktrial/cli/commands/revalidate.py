@@ -89,7 +89,7 @@ def _tuned(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
 
 
 def _again(store: "Store", study: "Study", tuned: "Tuned", kernel: str | None, blocks: int) -> "Study":
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.cli.options.profiling import BadOption
     from ktrial.optimize.revalidation import next_revalidation, revalidation_of
     from ktrial.studyfile.knob_patterns import KERNEL
@@ -99,7 +99,7 @@ def _again(store: "Store", study: "Study", tuned: "Tuned", kernel: str | None, b
             raise BadOption(option="--kernel", problem="the machine host is this system, as it runs")
         if KERNEL in (tuned.confirmed or {}):
             raise BadOption(option="--kernel", problem="the answer itself is a kernel")
-        name = known().kernel_name(kernel)
+        name = registry().kernel_name(kernel)
         study = study.model_copy(update={"machine": study.machine.model_copy(update={"kernel": name})})
     wanted = revalidation_of(study, tuned.space, tuned.confirmed or {}, blocks=blocks)
     return next_revalidation(store, wanted)

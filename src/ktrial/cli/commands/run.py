@@ -112,10 +112,10 @@ def run(
 
 
 def _loaded(file: Path, patches: Sequence[str], perturbations: int | None, count: str | None) -> "Study":
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.studyfile import bundled_studies, load
 
-    loaded = load(bundled_studies.file_of(file), known(), patches)
+    loaded = load(bundled_studies.file_of(file), registry(), patches)
     if loaded.search:
         raise SearchNotRun(study=file)
     if perturbations is not None:

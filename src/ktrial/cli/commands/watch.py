@@ -98,10 +98,10 @@ def _tell(looks: "list[Look]", top: int, summary: Path | None, *, json: bool) ->
 
 
 def _named(targets: list[str]) -> list[str]:
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.experiment.kernel_ranges import full_name
 
-    named = known().kernel_name
+    named = registry().kernel_name
     names = (one if one.startswith("git:") else named(full_name(one)) for one in targets)
     return list(dict.fromkeys(names))
 

@@ -34,7 +34,7 @@ BuildOptions = Annotated[
 
 
 @dataclass(frozen=True)
-class UnderTest:
+class KernelSelection:
     """A kernel's name, or what to build."""
 
     kernel: str = ""
@@ -43,9 +43,9 @@ class UnderTest:
     @classmethod
     def of(
         cls, kernel: str | None, source: str | None, config: str | None, options: list[str] | None
-    ) -> "UnderTest":
+    ) -> "KernelSelection":
         """From a command's options. Raises BadOption, BadBuildOption, BadKernelName."""
-        from ktrial.cli.installed import known
+        from ktrial.cli.installed import registry
         from ktrial.cli.options.profiling import BadOption
         from ktrial.kernels.build import GUEST, wanted
 
@@ -57,7 +57,7 @@ class UnderTest:
             raise BadOption(option="--config and --option", problem="they go with --source")
         if kernel is None:
             raise BadOption(option="--kernel or --source", problem="give one of the two: which kernel")
-        return cls(kernel=known().kernel_name(kernel))
+        return cls(kernel=registry().kernel_name(kernel))
 
     def obtained(self, runs: "Runs") -> "Kernel":
         """The kernel, fetched, read or built now. Raises KernelError."""

@@ -42,7 +42,7 @@ def count(
     caches: "CacheShapes | None" = None,
 ) -> "tuple[Profile, ...]":
     """A profile of each kernel. Raises BadOption, and what `ktrial.experiment.profile.profile` raises."""
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.cli.progress import progress
     from ktrial.experiment.profile import profile
     from ktrial.model import quantities
@@ -50,7 +50,7 @@ def count(
     from ktrial.model.workload import WorkloadUse
     from ktrial.workloads import check
 
-    name_of = known().kernel_name
+    name_of = registry().kernel_name
     use = check(WorkloadUse(name=workload))
     try:
         common = MachineSettings(memory_mib=quantities.memory_mib(memory), boot=tuple(boot or ()))

@@ -18,11 +18,11 @@ def find(store: Store, wanted: str | None) -> StoredStudy:
 
     Raises NothingStored, StudyNotStored, and what reading a file raises.
     """
-    known = store.studies()
-    if not known:
+    stored = store.studies()
+    if not stored:
         raise NothingStored(where=store.name)
     if wanted is None:
-        return known[-1]
+        return stored[-1]
     if wanted.endswith(".toml"):
         return _of_file(store, Path(wanted))
     return store.find(wanted)
@@ -30,12 +30,12 @@ def find(store: Store, wanted: str | None) -> StoredStudy:
 
 def _of_file(store: Store, path: Path) -> StoredStudy:
     """What the file's study, as it is now, has measured; else the newest of its name."""
-    from ktrial.cli.installed import known
+    from ktrial.cli.installed import registry
     from ktrial.model.base import digest
     from ktrial.studyfile import load
 
     try:
-        study = load(path, known())
+        study = load(path, registry())
     except PatchNotGiven:
         return store.find(path.stem)  # with whichever patch it was run last
     same = [one for one in store.studies() if one.digest == digest(study)]
