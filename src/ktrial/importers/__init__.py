@@ -10,10 +10,11 @@ from pathlib import Path
 
 from ktrial import plugins
 from ktrial.importers.errors import FormatUnknown
+from ktrial.importers.numbers import in_unit, same_time_unit
 from ktrial.importers.protocol import Choices, Importer, SourceFile
 from ktrial.importers.reading import LARGEST_MIB, source_file
 from ktrial.model.imported import Family, Imported
-from ktrial.model.warnings import DataWarning
+from ktrial.model.warnings import DataWarning, WarningKind
 
 _GROUP = "ktrial.importers"
 _LAST = "csv"
@@ -40,24 +41,43 @@ def read(file: SourceFile) -> tuple[Importer, Imported]:
 def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Imported, ...]:
     """Several files, each with the label that the user gave it (or an empty one).
 
-    Files that hold one group each are put together, so that their groups are compared. Raises what reading
-    raises.
+    Files that hold one group each are put together, so that their groups are compared: those of importers of
+    such files, and those that became one group by their label. A label that says nothing is told. Raises what
+    reading raises.
     """
     alone: list[Imported] = []
     together: dict[str, list[Imported]] = {}
     for label, path in paths:
         importer, imported = read(source_file(path, label, choices))
-        if importer.one_group:
+        if label and label not in _labels(imported):
+            imported = imported.model_copy(
+                update={"warnings": (*imported.warnings, _unused(label, imported))}
+            )
+        elif label or importer.one_group:
             together.setdefault(importer.name, []).append(imported)
-        else:
-            alone.append(imported)
+            continue
+        alone.append(imported)
     return (*alone, *(_joined(files) for files in together.values()))
+
+
+def _labels(imported: Imported) -> set[str]:
+    groups = {group.label for family in imported.families for group in family.groups}
+    return groups | {row.group for row in imported.index_rows}
+
+
+def _unused(label: str, imported: Imported) -> DataWarning:
+    return DataWarning(
+        kind=WarningKind.INPUT_INCOMPLETE,
+        text=f"{imported.source}: the label {label} is not used: the file names its groups itself",
+        advice="leave it out, or give files with one group each",
+    )
 
 
 _Key = tuple[str, str, str]
 
 
 def _joined(files: list[Imported]) -> Imported:
+    files = _in_one_unit(files)
     families: dict[_Key, Family] = {}
     for file in files:
         for family in file.families:
@@ -78,6 +98,27 @@ def _joined(files: list[Imported]) -> Imported:
 
 def _key(family: Family) -> _Key:
     return family.name, family.metric, family.unit
+
+
+def _in_one_unit(files: list[Imported]) -> list[Imported]:
+    """The files, a metric's times in the unit of the first that has it: a tool may write us or ms."""
+    units: dict[tuple[str, str], str] = {}
+    converted = []
+    for file in files:
+        families = []
+        for family in file.families:
+            unit = units.setdefault((family.name, family.metric), family.unit)
+            families.append(_in_unit(family, unit) if same_time_unit(unit, family.unit) else family)
+        converted.append(file.model_copy(update={"families": tuple(families)}))
+    return converted
+
+
+def _in_unit(family: Family, unit: str) -> Family:
+    groups = tuple(
+        group.model_copy(update={"values": tuple(in_unit(each, family.unit, unit) for each in group.values)})
+        for group in family.groups
+    )
+    return family.model_copy(update={"unit": unit, "groups": groups})
 
 
 def _run_orders(files: list[Imported]) -> dict[_Key, tuple[str, ...]]:

@@ -1,11 +1,14 @@
 """What the columns of a table mean, told by their names."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ktrial.importers.errors import ColumnUnknown
+from ktrial.importers.numbers import number
 from ktrial.importers.protocol import SourceFile
 from ktrial.model.suggestions import nearest
+from ktrial.model.warnings import DataWarning, WarningKind
 
 _BLOCK = {"block"}
 _RUN = {"trial", "run", "repeat", "repetition", "replicate", "rep", "iteration", "pass", "sample"}
@@ -23,6 +26,12 @@ _VALUES = (
     "value", "index", "score", "result", "seconds", "time", "duration", "elapsed", "throughput", "rate",
     "latency",
 )  # fmt: skip
+_MEASURED = re.compile(
+    r"(median|min|max|minimum|maximum|user|system|sys|real|wall|cpu|rss|maxrss|max_rss|q1|q3|iqr|range|var"
+    r"|p[0-9]{1,2}(\.[0-9]{1,3})?)(_(s|sec|secs|seconds|ms|us|ns|time|kb|mb|bytes))?"
+)
+"""Names of columns that tools write beside the one that is read."""
+_FEW_ROWS = 4
 _MEAN = re.compile(r"(mean|average|avg)(?:_(\w{1,20}))?")
 _UNIT_SUFFIXES = {
     "mb_s": "MB/s", "kb_s": "KB/s", "gb_s": "GB/s", "mib_s": "MiB/s", "kib_s": "KiB/s", "gib_s": "GiB/s",
@@ -110,6 +119,56 @@ def understand(header: list[str], file: SourceFile) -> Columns:
         unit=unit,
         index_of=index_of,
     )
+
+
+def without_other_numbers(
+    columns: Columns, rows: Sequence[Mapping[str, str]], file: SourceFile
+) -> tuple[Columns, tuple[DataWarning, ...]]:
+    """The columns, without those of numbers that were measured, too, and a warning that names them.
+
+    A column of numbers that has no name of its own here is a factor (`latency_ns` in a table of knobs) or
+    another measurement (`user`, `median`). It is a measurement where its name says so, or where other columns
+    tell the groups apart already and nearly every row has a number of its own in it. `--group-by` says
+    otherwise.
+    """
+    if file.choices.group_by:
+        return columns, ()
+    numeric = [name for name in columns.groups if _is_numeric(name, rows)]
+    words = [name for name in columns.groups if name not in numeric and len({row[name] for row in rows}) > 1]
+    others = [name for name in numeric if _is_measured(name, words, columns, rows)]
+    kept = tuple(name for name in columns.groups if name not in others)
+    if not others or not kept:
+        return columns, ()
+    many = "columns" if len(others) > 1 else "column"
+    warning = DataWarning(
+        kind=WarningKind.INPUT_INCOMPLETE,
+        text=f"{file.name}: the {many} {', '.join(others)}: taken for measurements, and left out",
+        advice=f"--value {others[0]} reads that one; --group-by names columns that tell groups apart",
+    )
+    return replace(columns, groups=kept), (warning,)
+
+
+def _is_numeric(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    cells = [row[name].removesuffix("%").strip() for row in rows]
+    return any(cells) and all(number(cell) is not None for cell in cells if cell)
+
+
+def _is_measured(
+    name: str, words: Sequence[str], columns: Columns, rows: Sequence[Mapping[str, str]]
+) -> bool:
+    if _MEASURED.fullmatch(name.strip().lower().replace(" ", "_")):
+        return True
+    if not words or len(rows) < _FEW_ROWS:
+        return False
+    different = len({row[name] for row in rows})
+    if columns.summaries:
+        labels = {tuple(row[each] for each in (*columns.families, *words)) for row in rows}
+        return len(labels) == len(rows) and different > len(rows) / 2 and _has_fractions(name, rows)
+    return different > len(rows) / 2
+
+
+def _has_fractions(name: str, rows: Sequence[Mapping[str, str]]) -> bool:
+    return any("." in row[name] for row in rows)
 
 
 def _index_columns(names: dict[str, str]) -> tuple[str, str, str] | None:

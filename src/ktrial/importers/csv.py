@@ -5,7 +5,7 @@ import io
 from collections import defaultdict
 from dataclasses import dataclass
 
-from ktrial.importers.columns import Columns, understand
+from ktrial.importers.columns import Columns, understand, without_other_numbers
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.numbers import decimals, direction_of, number, rounded
 from ktrial.importers.protocol import SourceFile, check_groups
@@ -54,6 +54,7 @@ class Csv:
         if not columns.groups:
             problem = "no column tells the groups apart; name one with --group-by"
             raise NoMeasurements(file=file.path, format=self.name, problem=problem)
+        columns, left_out = without_other_numbers(columns, [row.cells for row in rows], file)
         reader = _Reader(file, columns, rows)
         families = reader.families()
         return Imported(
@@ -61,7 +62,7 @@ class Csv:
             format=self.name,
             families=families,
             scores=_scores(families, reader.places(columns.value)),
-            warnings=reader.warnings(),
+            warnings=(*left_out, *reader.warnings()),
         )
 
 

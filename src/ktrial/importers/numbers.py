@@ -28,6 +28,21 @@ RATES = (
 TIMES = ("s", "ms", "us", "µs", "ns", "seconds", "second", "milliseconds", "microseconds", "nanoseconds")
 
 
+_POWERS_OF_TEN = {"s": 0, "ms": -3, "us": -6, "µs": -6, "ns": -9}
+
+
+def same_time_unit(unit: str, other: str) -> bool:
+    """Whether both are units of time, so that `in_unit` turns one into the other."""
+    return unit in _POWERS_OF_TEN and other in _POWERS_OF_TEN
+
+
+def in_unit(value: float, unit: str, wanted: str) -> float:
+    """A time in another unit: 1.5 ms is 1500 us. Raises KeyError where either is no unit of time."""
+    power = _POWERS_OF_TEN[unit] - _POWERS_OF_TEN[wanted]
+    scale = float(10 ** abs(power))
+    return value * scale if power >= 0 else value / scale
+
+
 def number(text: str) -> float | None:
     """A decimal number between 1e-30 and 1e30 (or 0, or below it); None where the text is none."""
     stripped = text.strip()

@@ -141,7 +141,7 @@ def _no_number(source: str, title: str, label: str, value: str) -> DataWarning:
     what = "a series over time" if "," in value else "no number"
     return DataWarning(
         kind=WarningKind.INPUT_INCOMPLETE,
-        text=f"{source}: {title}, {label}: {what} is left out",
+        text=f"{source}: {title}, {label} has {what}, and is left out",
         advice="only results with one number a run can be compared",
     )
 

@@ -13,51 +13,66 @@ from ktrial.model.unixbench_index import BASELINES, SCORE
 from ktrial.model.workload import Direction
 
 _HEADING = re.compile(r"^System Benchmarks (?:Index Values|Partial Index) +BASELINE +RESULT", re.MULTILINE)
+_RUN = re.compile(r"^Benchmark Run: ", re.MULTILINE)
 _START = re.compile(r"^Benchmark Run: \w{3} (\w{3} [0-9]{2} [0-9]{4} [0-9:]{8}) -", re.MULTILINE)
 _COPIES = re.compile(r"running ([0-9]{1,6}) parallel cop(?:y|ies) of tests")
+_RESULT = re.compile(r"^(\S.{0,60}?) +([0-9.]{1,20}) (\S{1,12}) +\([0-9.]{1,20} s, [0-9]{1,6} samples?\)$")
 _INDEX = re.compile(r"^(\S.{0,60}?) +([0-9.]{1,20}|---) +([0-9.]{1,20}) +([0-9.]{1,20}|---) *$")
 _TOTAL = re.compile(r"^System Benchmarks Index Score( \(Partial Only\))? +([0-9.]{1,20}) *$")
 _TEST = re.compile(r"^(\S.{0,60}?) -- ([0-9]{1,6}) cop(?:y|ies)$")
 _FACT = re.compile(r"^# (COUNT0|COUNT1|TIME|elapsed): (\S{1,40})$")
+_UNIT = re.compile(r"^# COUNT2: (\S{1,12})$")
 _ONE_COPY = 1
 _LONGEST_LINE = 300
 
 
 @dataclass
 class _Run:
-    """The tests with so many copies at once."""
+    """One run of the tests, with so many copies at once."""
 
+    copies: int = _ONE_COPY
     rows: dict[str, tuple[Rounded, Rounded, Rounded]] = field(default_factory=dict)
     """Test → baseline, result, index."""
+    results: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """Test that has no index → result and its unit."""
     score: Rounded | None = None
     partial: bool = False
 
 
 class UnixBench:
-    """One report or log is one run of its group: passes inside are averaged, as UnixBench does."""
+    """One report or log is one run of its group: passes inside are averaged, as UnixBench does.
+
+    A file into which several reports were written has as many runs.
+    """
 
     name = "unixbench"
     summary = "UnixBench: the report that Run prints, or its log of all passes"
     one_group = True
 
     def recognises(self, file: SourceFile) -> bool:
-        """Whether it has the heading of the index, or the passes of a log."""
-        report = _HEADING.search(file.text) is not None
-        return report or ("#### Pass 1" in file.text and "# COUNT0:" in file.text)
+        """Whether it has the heading of the index, or results, or the passes of a log."""
+        report = _HEADING.search(file.text) or (_RUN.search(file.text) and _COPIES.search(file.text))
+        return report is not None or ("#### Pass 1" in file.text and "# COUNT0:" in file.text)
 
     def read(self, file: SourceFile) -> Imported:
         """A family for each test, and one for the score; with several copies, apart."""
         runs = _log(file, self.name) if "#### Pass" in file.text else _report(file.text)
-        runs = {copies: run for copies, run in runs.items() if run.rows}
-        if not runs:
+        by_copies: dict[int, list[_Run]] = {}
+        for run in runs:
+            if run.rows or run.results:
+                by_copies.setdefault(run.copies, []).append(run)
+        if not by_copies:
             problem = "no line has baseline, result and index"
             raise NoMeasurements(file=file.path, format=self.name, problem=problem)
+        named = [item for of_copies in by_copies.values() for item in _named(file, of_copies)]
         return Imported(
             source=file.name,
             format=self.name,
-            families=tuple(family for item in runs.items() for family in _families(file, *item)),
-            index_rows=tuple(row for item in runs.items() for row in _index_rows(file, *item)),
-            scores=tuple(score for item in runs.items() for score in _scores(file, *item)),
+            families=tuple(
+                family for of_copies in by_copies.values() for family in _families(file, of_copies)
+            ),
+            index_rows=tuple(row for item in named for row in _index_rows(file, *item)),
+            scores=tuple(score for item in named for score in _scores(file, *item)),
             started=_started(file.text),
         )
 
@@ -71,23 +86,39 @@ def _started(text: str) -> datetime | None:
         return None
 
 
-def _report(text: str) -> dict[int, _Run]:
-    """Copies → what was printed of them. `Non-Index` tests and `---` cells are no part of the index."""
-    runs: dict[int, _Run] = {}
-    copies = _ONE_COPY
+def _report(text: str) -> list[_Run]:
+    """What was printed of each run. A test with `---` cells has a result, and no part in the index."""
+    starts = [found.start() for found in _RUN.finditer(text)] or [0]
+    return [
+        run
+        for begin, end in zip(starts, [*starts[1:], len(text)], strict=True)
+        for run in _runs_in(text[begin:end])
+    ]
+
+
+def _runs_in(text: str) -> list[_Run]:
+    """The runs below one `Benchmark Run:`: one, unless a line in between tells another number of copies."""
+    runs = [_Run()]
     for line in text.splitlines():
         if len(line) > _LONGEST_LINE:
             continue
         line = line.rstrip()
+        run = runs[-1]
         if found := _COPIES.search(line):
-            copies = int(found[1])
+            runs.append(_Run(copies=int(found[1])))
+        elif found := _RESULT.match(line):
+            if (value := number(found[2])) is not None:
+                run.results[found[1]] = value, found[3]
         elif found := _TOTAL.match(line):
-            run = runs.setdefault(copies, _Run())
             run.score, run.partial = _printed(found[2]), bool(found[1])
-        elif (found := _INDEX.match(line)) and found[1] in BASELINES:
-            cells = [_printed(found[at]) for at in (2, 3, 4)]
-            if cells[0] and cells[1] and cells[2]:
-                runs.setdefault(copies, _Run()).rows[found[1]] = (cells[0], cells[1], cells[2])
+        elif found := _INDEX.match(line):
+            baseline, result, index = (_printed(found[at]) for at in (2, 3, 4))
+            if baseline and result and index and found[1] in BASELINES:
+                run.rows[found[1]] = (baseline, result, index)
+            elif result:
+                run.results.setdefault(found[1], (result.value, ""))
+    for run in runs:
+        run.results = {test: result for test, result in run.results.items() if test not in run.rows}
     return runs
 
 
@@ -97,43 +128,74 @@ def _printed(text: str) -> Rounded | None:
     return rounded(value, 1) if value is not None and value > 0 else None
 
 
-def _log(file: SourceFile, format: str) -> dict[int, _Run]:
-    """Copies → results, recomputed from the passes."""
-    runs: dict[int, _Run] = {}
-    for (test, copies), passes in _passes(file, format).items():
-        if test in BASELINES:
-            result = score_of(passes)
-            index = 10 * result / BASELINES[test]
-            exact = [Rounded(value=each) for each in (BASELINES[test], result, index)]
-            runs.setdefault(copies, _Run()).rows[test] = (exact[0], exact[1], exact[2])
-    return runs
+def _log(file: SourceFile, format: str) -> list[_Run]:
+    """Results of each run, recomputed from the passes."""
+    runs: dict[tuple[int, int], _Run] = {}
+    for section, seen in _sections(file, format):
+        run = runs.setdefault((section.copies, seen), _Run(copies=section.copies))
+        result = score_of(section.passes)
+        if section.test in BASELINES:
+            index = 10 * result / BASELINES[section.test]
+            exact = [Rounded(value=each) for each in (BASELINES[section.test], result, index)]
+            run.rows[section.test] = (exact[0], exact[1], exact[2])
+        else:
+            run.results[section.test] = result, section.unit
+    return list(runs.values())
 
 
 _Pass = list[dict[str, float]]
 """What each copy counted."""
 
 
-def _passes(file: SourceFile, format: str) -> dict[tuple[str, int], list[_Pass]]:
-    """Test and copies → its passes. A copy's facts end with an empty line."""
-    found: dict[tuple[str, int], list[_Pass]] = {}
-    current: list[_Pass] | None = None
+@dataclass
+class _Section:
+    """A test in the log, with so many copies, and its passes."""
+
+    test: str
+    copies: int
+    passes: list[_Pass] = field(default_factory=list)
+    unit: str = ""
+
+
+def _sections(file: SourceFile, format: str) -> list[tuple[_Section, int]]:
+    """Every test that has passes, and how often the log has had it before.
+
+    An empty line ends a copy's facts.
+    """
+    sections: list[_Section] = []
     copy: dict[str, float] = {}
     for at, line in enumerate([*file.text.splitlines(), ""], start=1):
         if heading := _TEST.match(line):
-            current = found.setdefault((heading[1], int(heading[2])), [])
-        elif line.startswith("#### Pass ") and current is not None:
-            current.append([])
+            sections.append(_Section(heading[1], int(heading[2])))
+        elif not sections:
+            continue
+        elif line.startswith("#### Pass "):
+            sections[-1].passes.append([])
+        elif unit := _UNIT.match(line):
+            sections[-1].unit = unit[1]
         elif fact := _FACT.match(line):
-            value = number(fact[2])
-            if value is None or value < 0:
-                where, problem = f"line {at}", f"{fact[1]} is {fact[2]!r}, not a number"
-                raise MeasurementsDamaged(file=file.path, format=format, where=where, problem=problem)
-            copy[fact[1]] = value
+            copy[fact[1]] = _fact(file, format, at, fact)
         elif not line.strip() and copy:
-            if current and "COUNT0" in copy:
-                current[-1].append(copy)
+            if sections[-1].passes and "COUNT0" in copy:
+                sections[-1].passes[-1].append(copy)
             copy = {}
-    return {key: whole for key, passes in found.items() if (whole := [each for each in passes if each])}
+    counted: dict[tuple[str, int], int] = {}
+    found = []
+    for section in sections:
+        section.passes = [each for each in section.passes if each]
+        if section.passes:
+            key = section.test, section.copies
+            found.append((section, counted.get(key, 0)))
+            counted[key] = counted.get(key, 0) + 1
+    return found
+
+
+def _fact(file: SourceFile, format: str, line: int, fact: re.Match[str]) -> float:
+    value = number(fact[2])
+    if value is None or value < 0:
+        where, problem = f"line {line}", f"{fact[1]} is {fact[2]!r}, not a number"
+        raise MeasurementsDamaged(file=file.path, format=format, where=where, problem=problem)
+    return value
 
 
 def score_of(passes: list[_Pass]) -> float:
@@ -167,36 +229,61 @@ def _name(test: str, copies: int) -> str:
     return test if copies == _ONE_COPY else f"{test}, {copies} copies"
 
 
-def _families(file: SourceFile, copies: int, run: _Run) -> list[Family]:
-    values = {test: index.value for test, (_, _, index) in run.rows.items()}
-    if run.score is not None and not run.partial:
-        values[SCORE] = run.score.value
+def _named(file: SourceFile, runs: list[_Run]) -> list[tuple[str, _Run]]:
+    """Each run with its name: the file's, and a number from the second on."""
+    stem = file.path.stem
+    return [(stem if not at else f"{stem} ({at + 1})", run) for at, run in enumerate(runs)]
+
+
+def _families(file: SourceFile, runs: list[_Run]) -> list[Family]:
+    """One a test, its values one a run; the score's as a test's."""
+    values: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for name, run in _named(file, runs):
+        for test, (_, _, index) in run.rows.items():
+            values.setdefault((test, "index"), []).append((name, index.value))
+        if run.score is not None and not run.partial:
+            values.setdefault((SCORE, "index"), []).append((name, run.score.value))
+        for test, (result, unit) in run.results.items():
+            values.setdefault((test, unit), []).append((name, result))
+    copies = runs[0].copies
     return [
         Family(
             name=_name(test, copies),
             metric=_name(test, copies),
-            unit="index",
+            unit=unit,
             direction=Direction.HIGHER,
-            groups=(Group(label=file.group, values=(value,), runs=(file.path.stem,)),),
+            groups=(
+                Group(
+                    label=file.group,
+                    values=tuple(value for _, value in of_test),
+                    runs=tuple(name for name, _ in of_test),
+                ),
+            ),
         )
-        for test, value in values.items()
+        for (test, unit), of_test in values.items()
     ]
 
 
-def _index_rows(file: SourceFile, copies: int, run: _Run) -> list[IndexRow]:
-    name = _name(file.path.stem, copies)
+def _index_rows(file: SourceFile, name: str, run: _Run) -> list[IndexRow]:
     return [
-        IndexRow(group=file.group, run=name, test=test, baseline=baseline, result=result, index=index)
+        IndexRow(
+            group=file.group,
+            run=_name(name, run.copies),
+            test=test,
+            baseline=baseline,
+            result=result,
+            index=index,
+        )
         for test, (baseline, result, index) in run.rows.items()
     ]
 
 
-def _scores(file: SourceFile, copies: int, run: _Run) -> list[Score]:
+def _scores(file: SourceFile, name: str, run: _Run) -> list[Score]:
     if run.score is None:
         return []
     indices = {test: index for test, (_, _, index) in run.rows.items()}
     tests = len(indices) if run.partial else len(BASELINES)
-    name = _name(file.path.stem, copies)
+    name = _name(name, run.copies)
     return [Score(group=file.group, run=name, score=run.score, indices=indices, tests=tests)]
 
 

@@ -1,5 +1,6 @@
 """What each importer reads, and what it says about files that are not what they should be."""
 
+import json
 import os
 import random
 from collections.abc import Iterator
@@ -154,7 +155,12 @@ Pipe Throughput                               12440.0   20300013.6  16318.3
 System Benchmarks Index Score (Partial Only)                        16318.3
 """
     imported = read(written(tmp_path, text, "partial.txt"))
-    assert [family.name for family in imported.families] == ["Pipe Throughput", "Pipe Throughput, 8 copies"]
+    assert [(family.name, family.unit) for family in imported.families] == [
+        ("Pipe Throughput", "index"),
+        ("Process Creation", ""),
+        ("Arithmetic Overhead", ""),
+        ("Pipe Throughput, 8 copies", "index"),
+    ]
     assert [score.tests for score in imported.scores] == [1, 1]
     kinds = {finding.kind for finding in analyse((imported,), HowToAnalyse()).findings}
     assert WarningKind.INDEX_MISMATCH not in kinds
@@ -168,6 +174,128 @@ def test_a_unixbench_log_s_results_are_recomputed_from_its_passes() -> None:
     assert results["Double-Precision Whetstone"] == pytest.approx((5500.5 * 5499.5) ** 0.5), "no timebase"
     assert results["Process Creation"] == pytest.approx(603000 / 30.1), "counts summed, times averaged"
     assert "Process Creation, 2 copies" in {family.name for family in imported.families}
+
+
+NON_INDEX = {
+    "Arithoh": 131450338.1,
+    "Exec System Call Overhead": 197.8,
+    "Recursion Test -- Tower of Hanoi": 148060.0,
+}
+"""What UnixBench 6.0.0 printed on a busy virtual machine of tests that have no part in the index."""
+
+
+@pytest.mark.parametrize("name", ["unixbench-6.0.0-01.txt", "unixbench-6.0.0-01.log"])
+def test_a_real_run_s_report_and_log_give_tests_outside_the_index_too(name: str) -> None:
+    families = {family.name: family for family in read(FOREIGN / name).families}
+    index = {"Pipe Throughput": 567.2, "System Call Overhead": 348.9}
+    assert set(families) == {*NON_INDEX, *index}
+    for test, value in {**NON_INDEX, **index}.items():
+        (only,) = families[test].groups[0].values
+        assert only == pytest.approx(value, abs=0.05)
+        assert families[test].unit == ("index" if test in index else "lps")
+
+
+def test_two_reports_or_logs_in_one_file_are_two_runs(tmp_path: Path) -> None:
+    report, other = ((FOREIGN / f"unixbench-6.0.0-0{n}.txt").read_text() for n in (1, 2))
+    families = {family.name: family for family in read(written(tmp_path, report + other, "r.txt")).families}
+    assert [len(family.groups[0].values) for family in families.values()] == [2] * 5
+    assert families["Pipe Throughput"].groups[0].values[0] == 567.2
+    log = (FOREIGN / "unixbench-6.0.0-01.log").read_text()
+    twice = read(written(tmp_path, log + log, "r.log"))
+    assert {len(family.groups[0].values) for family in twice.families} == {2}
+    assert {row.run for row in twice.index_rows} == {"r", "r (2)"}
+
+
+def hyperfine_file(directory: Path, name: str, **commands: tuple[list[float], list[int]]) -> Path:
+    results = [
+        {"command": command, "times": times, "exit_codes": codes}
+        for command, (times, codes) in commands.items()
+    ]
+    return written(directory, json.dumps({"results": results}), name)
+
+
+def test_labels_of_hyperfine_s_files_make_each_command_s_groups(tmp_path: Path) -> None:
+    before = hyperfine_file(tmp_path, "a.json", ls=([0.1, 0.2], [0, 0]), ps=([0.5, 0.6], [0, 0]))
+    after = hyperfine_file(tmp_path, "b.json", ls=([0.3, 0.4], [0, 0]), ps=([0.7, 0.8], [0, 0]))
+    (imported,) = read_all([("A", before), ("B", after)], Choices())
+    told = {
+        family.name: {group.label: group.values for group in family.groups} for family in imported.families
+    }
+    assert told == {"ls": {"A": (0.1, 0.2), "B": (0.3, 0.4)}, "ps": {"A": (0.5, 0.6), "B": (0.7, 0.8)}}
+    without = read_all([("", before), ("", after)], Choices())
+    assert [[group.label for group in each.families[0].groups] for each in without] == [["ls", "ps"]] * 2
+
+
+def test_a_command_whose_runs_all_failed_is_told_by_name(tmp_path: Path) -> None:
+    imported = read(
+        hyperfine_file(tmp_path, "a.json", ls=([0.1, 0.2], [0, 0]), bad=([0.1, 0.1], [1, 2]), none=([], []))
+    )
+    assert [group.label for group in only_family(imported).groups] == ["ls"]
+    assert [warning.text for warning in imported.warnings] == [
+        "a.json: all 2 runs of bad ended with an error: it is left out",
+        "a.json: none has no times: it is left out",
+    ]
+
+
+def test_a_label_that_says_nothing_is_told() -> None:
+    imported = read(FOREIGN / "composite.xml", label="before")
+    assert "the label before is not used" in imported.warnings[-1].text
+
+
+def test_times_in_other_units_are_compared(tmp_path: Path) -> None:
+    text = (FOREIGN / "google_benchmark.json").read_text()
+    in_us = text.replace('"ns"', '"us"').replace("812.5", "0.8125").replace("815.0", "0.815")
+    assert in_us.count('"us"') >= 2
+    later = written(tmp_path, in_us, "later.json")
+    (imported,) = read_all([("6.1", FOREIGN / "google_benchmark.json"), ("6.12", later)], Choices())
+    family = only_family(imported)
+    assert family.unit == "ns"
+    assert family.groups[1].values[:2] == (812.5, 815.0)
+
+
+OTHER_NUMBERS = [
+    (
+        "command,mean,stddev,median,user,system,min,max",
+        ["ls,0.1021,0.0005,0.1020,0.001,0.001,0.1015,0.1029", "ps,0.11,0.0004,0.11,0.002,0.001,0.10,0.12"],
+        ["ls", "ps"],
+        "median, user, system, min, max",
+    ),
+    (
+        "kernel,seconds,user,sys",
+        ["6.1,1.0,0.5,0.1", "6.1,1.1,0.6,0.2", "6.12,1.2,0.5,0.1", "6.12,1.3,0.7,0.3"],
+        ["6.1", "6.12"],
+        "user, sys",
+    ),
+    (
+        "kernel,seconds,switches",
+        ["a,1.0,512", "a,1.1,530", "b,1.2,498", "b,1.3,505"],
+        ["a", "b"],
+        "switches",
+    ),
+    (
+        "swappiness,seconds,variant",
+        ["0,1.0,x", "0,1.1,x", "60,1.2,x", "60,1.3,x"],
+        ["0", "60"],
+        "",
+    ),
+    (
+        "runtime_us,mean,se",
+        ["100000,162.1,1", "200000,163.8,1", "300000,164,2"],
+        ["100000", "200000", "300000"],
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("header", "rows", "groups", "left_out"), OTHER_NUMBERS)
+def test_numbers_beside_the_one_that_is_read_are_no_groups(
+    tmp_path: Path, header: str, rows: list[str], groups: list[str], left_out: str
+) -> None:
+    imported = read(table(tmp_path, header, *rows))
+    assert [group.label for group in only_family(imported).groups] == groups
+    told = " ".join(warning.text for warning in imported.warnings)
+    assert left_out in told
+    assert bool(told) == bool(left_out)
 
 
 def test_a_table_of_runs(tmp_path: Path) -> None:
