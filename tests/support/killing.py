@@ -125,12 +125,19 @@ def killed_at_a_random_instant(
 
 
 @contextmanager
-def journal_in_memory(patch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A journal of its own, where writing it through to a disk takes no time."""
+def directory_in_memory() -> Iterator[Path]:
+    """Where writing through to a disk takes no time: SIGKILL loses nothing of what was written."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
-        patch.setenv(VARIABLE, f"{directory}/journal")
-        yield Path(directory) / "journal"
+        yield Path(directory)
+
+
+@contextmanager
+def journal_in_memory(patch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A journal of its own."""
+    with directory_in_memory() as directory:
+        patch.setenv(VARIABLE, str(directory / "journal"))
+        yield directory / "journal"
 
 
 def values_now(names: Iterable[str]) -> dict[str, str]:

@@ -27,6 +27,7 @@ from ktrial.experiment.workers import (
     Workers,
     trials_at_once,
 )
+from ktrial.faults import fault_point
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import CountingMachine, Machine
@@ -82,6 +83,7 @@ def run(
             session.run(interruption, trials_at_once(machine, jobs))
         except KeyboardInterrupt:
             raise session.interrupted() from None
+        fault_point("session: all trials stored")
         kernel_confounds.remember(store, session.study_id, study, session.kernels)
     return record(store, session.study_id)
 
@@ -128,6 +130,7 @@ class _Session:
     def _begin(self, at_once: int) -> None:
         self.at_once = at_once
         self.study_id = self.store.study(self.study)
+        fault_point("session: study stored")
         self.done = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
         self.observer.study_planned(self.plan, self.finished)
 
@@ -231,6 +234,7 @@ class _Session:
                 awaited -= isinstance(event, Ended)
         except BaseException:
             self.observer.stopping()
+            fault_point("session: stopping")
             for trial in workers.stop():
                 self._store(trial)
             raise
@@ -257,6 +261,7 @@ class _Session:
 
     def _store(self, trial: Trial) -> None:
         self.store.add_trial(self.study_id, trial, replaces=self.replaced)
+        fault_point("session: trial stored")
         self.done.add(trial.planned.key)
         self.observer.trial_finished(trial, self.finished, self.total, self._seconds_left())
 

@@ -12,6 +12,7 @@ from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.trial import run_trial
+from ktrial.faults import fault_point
 from ktrial.machines import Machine
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.boot import Boot
@@ -108,7 +109,9 @@ class Workers:
         ended = []
         self._stopped = True
         self._pool.shutdown(wait=False, cancel_futures=True)
+        fault_point("workers: what waits is cancelled")
         self._machine.stop()
+        fault_point("workers: machine stopped")
         while not (all(trial.done() for trial in self._trials) and self.events.empty()):
             try:
                 event = self.events.get(timeout=_GLANCE_SECONDS)
@@ -117,6 +120,7 @@ class Workers:
             if isinstance(event, Ended):
                 event.stored.set()
                 ended.append(event.trial)
+                fault_point("workers: trial ended while stopping")
         self._pool.shutdown(wait=True)
         return tuple(ended)
 
@@ -128,6 +132,7 @@ class Workers:
         """Return why the system fails, where that is an outcome of its trials."""
         try:
             self._machine.prepare(boot, lambda what: self.events.put(Preparing(boot, what)))
+            fault_point("workers: system prepared")
         except KtrialError as error:
             if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
                 self._broken(error)
@@ -144,15 +149,19 @@ class Workers:
             boots = {job.boot for job in jobs}
             failed = {boot: error for boot in boots if (error := self._preparations[boot].result())}
             self.events.put(Started(planned))
+            fault_point("workers: trial started")
             trial = run_trial(self._machine, planned, jobs, failed, self._symbols, audited=self._audited)
         except BaseException as error:
             self._broken(error)
             raise
         # A guest that was ended by `stop` looks like a machine that failed.
         if not (self._stopped and trial.outcome is Outcome.MACHINE_FAILED):
+            fault_point("workers: trial ended")
             ended = Ended(trial)
             self.events.put(ended)
+            fault_point("workers: trial handed over")
             ended.stored.wait()
+            fault_point("workers: trial known to be stored")
 
     def _broken(self, error: BaseException) -> None:
         self.events.put(Broken(error))

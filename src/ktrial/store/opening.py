@@ -6,6 +6,7 @@ from pathlib import Path
 from sqlalchemy import URL, Engine, create_engine, insert, inspect, select, update
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
+from ktrial.faults import fault_point
 from ktrial.store import sqlite
 from ktrial.store.errors import NewerStore, NoSuchBackend, NotAStore, StoreDamaged, StoreForbidden
 from ktrial.store.location import default_location, file_of, shown, url_of
@@ -33,11 +34,14 @@ def open_store(location: str | Path | None = None, *, read_only: bool = False) -
             raise NotAStore(store=file, problem="there is nothing in it", hint="run a study first")
         return Store(_sqlite_engine(file, read_only=True), str(file), file)
     _make_directory(file)
+    fault_point("store: directory made")
     engine = _sqlite_engine(file, read_only=False)
     try:
         sqlite.enter_wal(engine)
+        fault_point("store: write-ahead log in use")
         if version is None or version < SCHEMA_VERSION:
             _bring_up_to_date(engine)
+            fault_point("store: schema up to date")
     except (SQLAlchemyError, sqlite3.Error) as error:
         engine.dispose()
         raise failure(error, str(file), file) from error
@@ -89,11 +93,13 @@ def _bring_up_to_date(engine: Engine) -> None:
     """
     with engine.execution_options(ktrial_writes=True).begin() as connection:
         metadata.create_all(connection)
+        fault_point("store: tables made")
         found = connection.scalar(select(schema.c.version))
         if found is None:
             connection.execute(insert(schema).values(version=SCHEMA_VERSION))
         elif found < SCHEMA_VERSION:
             connection.execute(update(schema).values(version=SCHEMA_VERSION))
+        fault_point("store: schema version written")
 
 
 def _make_directory(file: Path) -> None:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, func, insert, inspect, select
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
+from ktrial.faults import fault_point
 from ktrial.model.base import digest
 from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.kernel_profile import Profile
@@ -106,6 +107,7 @@ class Store:
                 if replaces:
                     old = trials.c.outcome.in_([outcome.value for outcome in replaces])
                     connection.execute(delete(trials).where(*same, old))
+                    fault_point("store: older trial removed")
                 if connection.scalar(select(trials.c.id).where(*same)) is not None:
                     return False
                 _insert_trial(connection, study_id, trial)
@@ -197,6 +199,7 @@ class Store:
         same = [table.c[name] == row[name] for name in ("study_id", "before", "after")]
         with contextlib.suppress(_Conflict), self._writing() as connection:
             connection.execute(delete(table).where(*same))
+            fault_point("store: older kernel difference removed")
             connection.execute(insert(table).values(**row))
 
     def kernel_differences(self, study_id: int) -> tuple[KernelDifference, ...]:
@@ -211,6 +214,7 @@ class Store:
         """Store what a search came to; an older answer is replaced."""
         with contextlib.suppress(_Conflict), self._writing() as connection:
             connection.execute(delete(answers).where(answers.c.study_id == study_id))
+            fault_point("store: older answer removed")
             connection.execute(insert(answers).values(**rows.answer_row(study_id, tuned)))
 
     def answer(self, study_id: int) -> Tuned | None:
@@ -224,6 +228,7 @@ class Store:
         """Remove the study and its trials. Raises StudyNotStored."""
         with self._writing() as connection:
             gone = connection.execute(delete(studies).where(studies.c.id == study_id)).rowcount
+            fault_point("store: study removed")
         if not gone:
             raise StudyNotStored(store=self.name, study=study_id, similar="")
 
@@ -253,7 +258,10 @@ class Store:
     def _writing(self) -> Iterator[Connection]:
         options = {"ktrial_writes": True}
         with self._told(), self._engine.execution_options(**options).begin() as connection:
+            fault_point("store: transaction begun")
             yield connection
+            fault_point("store: transaction about to be committed")
+        fault_point("store: transaction committed")
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -302,14 +310,19 @@ def _insert(connection: Connection, table: Any, values: rows.Row) -> int:
 
 def _insert_trial(connection: Connection, study_id: int, trial: Trial) -> None:
     trial_id = _insert(connection, trials, rows.trial_row(study_id, trial))
+    fault_point("store: trial inserted")
     if trial.samples:
         connection.execute(insert(samples), rows.sample_rows(trial_id, trial))
+        fault_point("store: samples inserted")
     if trial.counters:
         connection.execute(insert(counters), rows.counter_rows(trial_id, trial))
+        fault_point("store: counters inserted")
     if trial.profiles:
         connection.execute(insert(profiles), rows.profile_rows(trial_id, trial))
+        fault_point("store: profiles inserted")
     if trial.sampled:
         connection.execute(insert(series), rows.series_rows(trial_id, trial))
+        fault_point("store: time series inserted")
 
 
 def _by_trial(connection: Connection, query: Select[Any]) -> dict[int, list[RowMapping]]:

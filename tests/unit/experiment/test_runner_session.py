@@ -399,6 +399,7 @@ def _wait_for_lines(log: Path, lines: int, process: subprocess.Popen[str]) -> No
     wait_until(lambda: log.read_text().count("\n") >= lines or process.poll() is not None)
 
 
+@pytest.mark.nightly
 def test_sigkill_at_any_instant_loses_at_most_the_trials_under_way(tmp_path: Path) -> None:
     draw = random.Random(7)
     file, log = tmp_path / "trials.db", tmp_path / "log"

@@ -1,4 +1,7 @@
-"""SIGKILL at 200 random instants: every knob has its first value again, in all 200."""
+"""SIGKILL at 200 random instants: every knob has its first value again, in all 200.
+
+Those at random run at night; test_knobs_fault_points kills at each stage, for every change.
+"""
 
 import os
 import random
@@ -78,6 +81,7 @@ def now() -> dict[str, str]:
     return {name: find(System(LocalTarget()), name)[0].value for name in HARMLESS}
 
 
+@pytest.mark.nightly
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may change this system's knobs")
 def test_on_this_system(journal: Path, first_values: dict[str, str]) -> None:
@@ -93,6 +97,7 @@ def test_on_this_system(journal: Path, first_values: dict[str, str]) -> None:
     assert left >= ENOUGH
 
 
+@pytest.mark.nightly
 def test_in_a_tree_of_files(journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = made(tmp_path)
     # A file keeps what is written, a kernel shows all choices.

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ktrial.faults import fault_point
 from ktrial.knobs import errno_diagnosis, values
 from ktrial.knobs.errors import KnobForbidden, KnobNotTaken, KnobRounded
 from ktrial.knobs.journal import mounts_modules, restore
@@ -63,6 +64,7 @@ def _one(system: System, found: Found, value: str, changes: "Changes | None", ex
     if changes and entry:
         entry = changes.noted(entry, Stage.WRITING)
     (result,) = system.target.perform((Write(path=found.path, value=value),))
+    fault_point("apply: value written")
     if result.failure:
         raise errno_diagnosis.of_writing(system, found.name, found.path, found.knob, value, result.failure)
     if changes and entry:
@@ -119,6 +121,7 @@ class Changes:
         # Not first as planned: between that and the mount there is nothing to be read or refused.
         self._journal.put(entry.model_copy(update={"stage": Stage.WRITING}), durable=True)
         attach()
+        fault_point("apply: mounted or loaded")
         self.noted(entry, Stage.MADE, mounts_modules.state(kind, path))
 
     def undo(self) -> tuple[Undone, ...]:
@@ -196,6 +199,7 @@ def changing(
         changes = Changes(target, journal, purpose, lasting=lasting, say=say)
         try:
             yield changes
+            fault_point("apply: work done")
         except BaseException:
             changes.undo()
             raise

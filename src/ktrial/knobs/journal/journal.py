@@ -16,6 +16,7 @@ from typing import NamedTuple
 from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
+from ktrial.faults import fault_point
 from ktrial.knobs.errors import JournalForbidden, JournalHeld, JournalUnsafe
 from ktrial.knobs.journal.location import CHANGES, journal_directory
 from ktrial.knobs.journal.mounts_modules import Kind
@@ -107,13 +108,16 @@ class Journal:
         """
         with self._errors():
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            fault_point("journal: directory made")
             self._require_safe()
             # A singleton: who holds it may hold it once more, further down.
             lock = FileLock(self.directory / "lock", is_singleton=True)
             self._acquire(lock, wait, say)
         try:
+            fault_point("journal: lock taken")
             with self._errors():
                 self._holder.write_text(own_identity().model_dump_json(), encoding="utf-8")
+            fault_point("journal: holder written")
             yield
         finally:
             lock.release()
@@ -150,33 +154,43 @@ class Journal:
             path = self._changes / f"{entry.number:08}.json"
             written = path.with_suffix(".new")
             descriptor = os.open(written, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            fault_point("journal: file of an entry made")
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 file.write(text)
                 if durable:
                     file.flush()
                     os.fsync(file.fileno())
+            fault_point("journal: entry written")
             written.replace(path)
+            fault_point("journal: entry in its place")
             if durable:
                 _sync(self._changes)
+                fault_point("journal: entry on disk")
 
     def close(self, entry: Entry) -> None:
         """Forget the entry: it was undone, or there is nothing to undo."""
         with self._errors():
             (self._changes / f"{entry.number:08}.json").unlink(missing_ok=True)
+            fault_point("journal: entry dropped")
 
     def set_aside(self, damaged: Damaged) -> Path:
         """Move a damaged entry out of the way, for a person to look at; return where it is now."""
         aside = self.directory / "damaged"
         with self._errors():
             aside.mkdir(mode=0o700, exist_ok=True)
-            return damaged.path.rename(aside / f"{time.time_ns()}-{damaged.path.name}")
+            fault_point("journal: place for damaged entries made")
+            moved = damaged.path.rename(aside / f"{time.time_ns()}-{damaged.path.name}")
+            fault_point("journal: damaged entry set aside")
+            return moved
 
     def tidy(self) -> None:
         """Remove the directory of the entries if it is empty: one stat tells then that nothing is to do."""
         for unfinished in self._changes.glob("*.new"):
             unfinished.unlink(missing_ok=True)
+            fault_point("journal: unfinished entry removed")
         with suppress(OSError):  # not empty, or not there: both are right
             self._changes.rmdir()
+            fault_point("journal: empty directory removed")
 
     def holder(self) -> str:
         """Who held it last, for messages: `ktrial run, process 123`."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ktrial.faults import fault_point
 from ktrial.knobs import values
 from ktrial.knobs.journal import mounts_modules
 from ktrial.knobs.journal.journal import Damaged, Entry, Journal, Say, Stage, own_identity
@@ -153,6 +154,7 @@ class _Undoing:
             return self._left(Ending.SOMEBODY_ELSE, text)
         if not self.dry_run and (problem := mounts_modules.take_away(entry.kind, entry.path)):
             return self._left(Ending.REFUSED, f"{entry.knob} could not be taken away: {problem}")
+        fault_point("restore: unmounted or unloaded")
         return self.ended(Ending.RESTORED, f"{entry.knob} is gone again")
 
     def _by_value(self, found: StepResult) -> Undone:
@@ -176,10 +178,12 @@ class _Undoing:
         entry, form = self.entry, values.form_of(self.entry.path)
         if not self.dry_run:
             (written,) = self.target.perform((Write(path=entry.path, value=entry.old),))
+            fault_point("restore: value put back")
             # What the kernel refuses here it may do by itself with the next (dirty_bytes takes no 0, and is
             # 0 as soon as dirty_ratio is written).
             for path, text in self._changed_beside().items():
                 self.target.perform((Write(path=path, value=values.form_of(path).undoing(text, "")),))
+                fault_point("restore: value of a coupled file put back")
             now = texts(self.target, (entry.path,)).get(entry.path, "")
             if not form.shows(entry.old, now):
                 answer = written.failure.text if written.failure else f"the kernel made it {_shown(now)}"
@@ -208,6 +212,7 @@ class _Undoing:
         """The change stays in the journal; other commands do not speak of it again."""
         if not self.dry_run and not self.entry.reported:
             self.journal.put(self.entry.model_copy(update={"reported": True}), durable=True)
+            fault_point("restore: change left and reported")
         return Undone(ending, text, self.entry)
 
 
@@ -219,6 +224,7 @@ def _handed_on(one: _Undoing, later: list[Entry]) -> Undone | None:
         return None
     if not one.dry_run:
         one.journal.put(same[0].model_copy(update={"old": entry.old}), durable=True)
+        fault_point("restore: old value handed on to a later change")
     return one.ended(
         Ending.RESTORED,
         f"{entry.knob} goes back to {_shown(entry.old)} with a later change ({same[0].purpose})",
