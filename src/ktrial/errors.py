@@ -1,7 +1,9 @@
 """The root of the tree. The error's text is its class's docstring, filled in with the facts."""
 
 import inspect
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+from ktrial.moved import moved_error
 
 
 class KtrialError(Exception):
@@ -42,3 +44,12 @@ class Interrupted(KtrialError):
 
     hint = "{resume}"
     exit_code = 130
+
+
+if not TYPE_CHECKING:  # to mypy, a name that is not here is a mistake
+
+    def __getattr__(name: str) -> type[Exception]:
+        """An error that was here before the rooms had errors of their own."""
+        if name.startswith("_"):
+            raise AttributeError(f"module 'ktrial.errors' has no attribute {name!r}")
+        return moved_error(name)

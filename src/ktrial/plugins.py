@@ -1,57 +1,52 @@
-"""Extensions: one file each in a package of ktrial's, or an entry point of another package.
+"""What extensions of ktrial implement. Each is found by an entry point of a group of its own.
 
-A module of ktrial's counts if it has the object that its package asks for. An entry point that is broken
-warns; it does not stop ktrial, and it never replaces what ktrial has itself.
+| name | entry point group | the object is |
+| --- | --- | --- |
+| `Workload` | `ktrial.workloads` | a `Workload` |
+| `Machine` | `ktrial.machines` | a class or function, called without arguments, that makes a `Machine` |
+| `Monitor` | `ktrial.monitors` | a `Monitor` |
+| `KernelProvider` | `ktrial.kernel_providers` | a `KernelProvider` |
+| `Importer` | `ktrial.importers` | an `Importer` |
+| `Knob` | `ktrial.knobs` | a tuple of `Knob`s |
+| `ProfileExport` | `ktrial.profile_exports` | a `ProfileExport` |
+
+An extension that is broken warns; it does not stop ktrial, and never replaces what ktrial has itself.
 """
 
-import importlib
-import pkgutil
-from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from ktrial.model.warnings import DataWarning, WarningKind
+if TYPE_CHECKING:
+    from ktrial.importers.protocol import Importer
+    from ktrial.kernels.providers.protocol import KernelProvider
+    from ktrial.machines.protocol import Machine
+    from ktrial.model.knob import Knob
+    from ktrial.monitors import Monitor
+    from ktrial.report.exports import ProfileExport
+    from ktrial.workloads.protocol import Workload
 
-T = TypeVar("T")
+__all__ = ["Importer", "KernelProvider", "Knob", "Machine", "Monitor", "ProfileExport", "Workload"]
 
-_BROKEN = (ImportError, AttributeError, SyntaxError, NameError, TypeError, ValueError, LookupError, OSError)
-"""What the import of another package's module, or a first look at its object, may raise."""
-
-
-def built_in(attribute: str, *packages: str) -> dict[str, object]:
-    """Module name → the object `attribute` of each module in these packages that has one."""
-    objects = {}
-    for package in packages:
-        path = importlib.import_module(package).__path__
-        for module in pkgutil.iter_modules(path):
-            imported = importlib.import_module(f"{package}.{module.name}")
-            objects[module.name] = getattr(imported, attribute, None)
-    return {name: value for name, value in objects.items() if value is not None}
-
-
-def outside(
-    group: str, kind: str, check: Callable[[str, object], tuple[str, T]], known: Mapping[str, T]
-) -> tuple[dict[str, T], tuple[DataWarning, ...]]:
-    """`known` and what the entry points of `group` add, sorted by name, with a warning for each broken one.
-
-    `check` is given an entry point's name and object, and returns the name and object to use; it raises
-    TypeError where the object is no `kind` ('workload').
-    """
-    everything = dict(known)
-    warnings = []
-    for entry in entry_points(group=group):
-        try:
-            name, found = check(entry.name, entry.load())
-            everything.setdefault(name, found)
-        except _BROKEN as error:
-            warnings.append(_broken(kind, entry, error))
-    return dict(sorted(everything.items())), tuple(warnings)
+_FROM = {
+    "Importer": "ktrial.importers.protocol:Importer",
+    "KernelProvider": "ktrial.kernels.providers.protocol:KernelProvider",
+    "Knob": "ktrial.model.knob:Knob",
+    "Machine": "ktrial.machines.protocol:Machine",
+    "Monitor": "ktrial.monitors:Monitor",
+    "ProfileExport": "ktrial.report.exports:ProfileExport",
+    "Workload": "ktrial.workloads.protocol:Workload",
+}
 
 
-def _broken(kind: str, entry: EntryPoint, error: Exception) -> DataWarning:
-    why = f"{type(error).__name__}: {error}"
-    return DataWarning(
-        kind=WarningKind.PLUGIN_BROKEN,
-        text=f"the {kind} {entry.name} ({entry.value}) is broken and is left out: {why}",
-        advice="update or uninstall the package that brings it",
-    )
+if not TYPE_CHECKING:  # to mypy, a name that is not here is a mistake
+
+    def __getattr__(name: str) -> object:
+        if name not in _FROM:
+            known = ", ".join(__all__)
+            raise AttributeError(f"module 'ktrial.plugins' has no attribute {name!r}; it has {known}")
+        module, _, there = _FROM[name].partition(":")
+        return globals().setdefault(name, getattr(import_module(module), there))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -5,8 +5,13 @@ from tests.support.report_records import FIVE, MORE, VALUES, a_record
 from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.model.conditions_diff import CounterDifference, Differences, LevelDifference, OptionDifference
-from ktrial.model.conditions_diff import Why as Explained
+from ktrial.model.conditions_diff import (
+    Attribution,
+    CounterDifference,
+    Differences,
+    LevelDifference,
+    OptionDifference,
+)
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.kernel_settings import ValueDifference
 from ktrial.model.study_record import StudyRecord
@@ -37,7 +42,7 @@ def a_counted_matrix() -> StudyRecord:
     return by_the_plugin(a_record(FIVE, (*VALUES, *MORE)))
 
 
-def explained_by(before: Profile, after: Profile) -> Explained:
+def explained_by(before: Profile, after: Profile) -> Attribution:
     """An explanation with one difference of each kind around it."""
     around = Differences(
         levels=(LevelDifference(factor="kernel", before=before.kernel, after=after.kernel),),
@@ -54,7 +59,7 @@ def explained_by(before: Profile, after: Profile) -> Explained:
         counters=(CounterDifference(counter="vmstat.pgfault", before=4.5, after=5.25),),
         unknown=("settings: those of debian:6.1 were not read",),
     )
-    return Explained(before=before, after=after, explanation=explain(before, after), differences=around)
+    return Attribution(before=before, after=after, explanation=explain(before, after), differences=around)
 
 
 def whys_for(record: StudyRecord) -> tuple[Why, ...]:

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-import ktrial
 from ktrial.cli.commands import baseline, bisect, kernel, knob, workload
 from ktrial.cli.commands.analyze import analyze
 from ktrial.cli.commands.calibrate import calibrate
@@ -32,6 +31,7 @@ from ktrial.cli.commands.systems import systems
 from ktrial.cli.commands.tune import tune
 from ktrial.cli.commands.watch import watch
 from ktrial.cli.options.git_bisect_command import CheckCommand
+from ktrial.installation import VERSION
 
 
 class Commands(TyperGroup):
@@ -58,7 +58,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"ktrial {ktrial.__version__}")
+        print(f"ktrial {VERSION}")
         raise typer.Exit
 
 

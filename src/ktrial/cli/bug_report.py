@@ -10,7 +10,7 @@ from pathlib import Path
 
 import platformdirs
 
-import ktrial
+from ktrial.installation import VERSION
 
 
 def save(error: BaseException) -> tuple[str, Path | None]:
@@ -21,7 +21,7 @@ def save(error: BaseException) -> tuple[str, Path | None]:
     what = traceback.format_exception_only(error)[-1].strip()
     text = "\n".join(
         (
-            f"ktrial {ktrial.__version__}, Python {platform.python_version()}, {platform.platform()}",
+            f"ktrial {VERSION}, Python {platform.python_version()}, {platform.platform()}",
             f"command: {sys.argv}",
             "",
             "".join(traceback.format_exception(error)),

@@ -20,7 +20,7 @@ from ktrial.kernels.image.function_files import function_files
 from ktrial.machines import CountingMachine, Machine
 from ktrial.model.attribution import Explanation
 from ktrial.model.boot import Boot
-from ktrial.model.conditions_diff import Why
+from ktrial.model.conditions_diff import Attribution
 from ktrial.model.design import PlannedTrial, Treatment
 from ktrial.model.function_files import FunctionFiles
 from ktrial.model.kernel import Kernel
@@ -59,7 +59,7 @@ def explain_record(
     before: str | None = None,
     after: str | None = None,
     guests: Guests = Guests(),
-) -> Why:
+) -> Attribution:
     """Explain the difference between two treatments of a study in the store.
 
     `workload`, `before` and `after` are what the user says, or None: see `question`. Where one of the two
@@ -81,7 +81,7 @@ def explain_record(
     return why.model_copy(update={"counted_anew": (asked.before.label, asked.after.label)})
 
 
-def explain_question(asked: Question, guests: Guests = Guests()) -> Why:
+def explain_question(asked: Question, guests: Guests = Guests()) -> Attribution:
     """Count both treatments, without a store, and explain the difference. Raises as `explain_record`."""
     if asked.study.machine.kind != _EXACT:
         raise OtherMachine(study=asked.study.name, machine=asked.study.machine.kind)
@@ -97,7 +97,7 @@ def _why(
     trials: tuple[Trial | None, Trial | None],
     guests: Guests,
     kernels: tuple[KernelDifference, ...] = (),
-) -> Why:
+) -> Attribution:
     """The explanation of two profiles, and what differs around them."""
     boots = _Boots(asked, guests)
     arms = [
@@ -107,7 +107,7 @@ def _why(
     old, new = (_files(arm) for arm in arms)
     explanation = _labelled(explain(profiles[0], profiles[1], old, new), asked)
     around = differences(asked.study, explanation, arms[0], arms[1], boots.values, kernels)
-    return Why(before=profiles[0], after=profiles[1], explanation=explanation, differences=around)
+    return Attribution(before=profiles[0], after=profiles[1], explanation=explanation, differences=around)
 
 
 def _files(arm: Arm) -> FunctionFiles:

@@ -4,12 +4,12 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from ktrial import __version__
 from ktrial.errors import KtrialError
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.settings import SettingRefused
 from ktrial.experiment.trial_warnings import machine_warnings
+from ktrial.installation import VERSION
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.boot import MachineIdentity
 from ktrial.model.design import PlannedTrial
@@ -94,7 +94,7 @@ def without_running(planned: PlannedTrial, outcome: Outcome, reason: str, kernel
         planned=planned,
         outcome=outcome,
         reason=reason,
-        provenance=Provenance(kernel=kernel, ktrial=__version__),
+        provenance=Provenance(kernel=kernel, ktrial=VERSION),
         started=datetime.now(UTC),
         seconds=0.0,
     )
@@ -115,7 +115,7 @@ def _reason(error: Exception) -> str:
 
 
 def _provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Provenance:
-    known: dict[str, object] = {"ktrial": __version__}
+    known: dict[str, object] = {"ktrial": VERSION}
     if kernel:
         known |= {
             "kernel": kernel.name,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from ktrial import plugins
+from ktrial import plugin_discovery
 from ktrial.importers.errors import FormatUnknown
 from ktrial.importers.numbers import in_unit, same_time_unit
 from ktrial.importers.protocol import Choices, Importer, SourceFile
@@ -24,8 +24,8 @@ _LAST = "csv"
 @cache
 def found() -> tuple[dict[str, Importer], tuple[DataWarning, ...]]:
     """Every importer by its name, sorted, and a warning for each plugin that is broken."""
-    own = dict(_check(*item) for item in plugins.built_in("IMPORTER", __name__).items())
-    return plugins.outside(_GROUP, "importer", _check, own)
+    own = dict(_check(*item) for item in plugin_discovery.built_in("IMPORTER", __name__).items())
+    return plugin_discovery.outside(_GROUP, "importer", _check, own)
 
 
 def read(file: SourceFile) -> tuple[Importer, Imported]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import ktrial
+from ktrial.installation import package_directory
 from ktrial.target.errors import GuestProgramsMissing
 
 AGENT = "agent"
@@ -14,7 +14,7 @@ WORK_IN_GUEST = "/ktrial/work"
 
 def directory(architecture: str = "x86_64") -> Path:
     """Where the programs for an architecture are."""
-    return Path(ktrial.__file__).parent / "_guest" / architecture
+    return package_directory() / "_guest" / architecture
 
 
 def programs(where: Path) -> dict[str, Path]:

@@ -7,7 +7,7 @@ the same is named by an entry point of the group `ktrial.machines`, whose name i
 from collections.abc import Callable
 from functools import cache
 
-from ktrial import plugins
+from ktrial import plugin_discovery
 from ktrial.machines.errors import UnknownMachine
 from ktrial.machines.protocol import Machine
 from ktrial.model.suggestions import nearest
@@ -21,8 +21,8 @@ _GROUP = "ktrial.machines"
 @cache
 def found() -> tuple[dict[str, Maker], tuple[DataWarning, ...]]:
     """Name → what makes the machine, sorted, and a warning for each plugin that is broken."""
-    own = dict(_check(*item) for item in plugins.built_in("MACHINE", "ktrial.machines").items())
-    return plugins.outside(_GROUP, "machine", _check, own)
+    own = dict(_check(*item) for item in plugin_discovery.built_in("MACHINE", "ktrial.machines").items())
+    return plugin_discovery.outside(_GROUP, "machine", _check, own)
 
 
 def names() -> tuple[str, ...]:

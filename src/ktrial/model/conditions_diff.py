@@ -58,7 +58,7 @@ class Differences(Model):
     """What could not be compared, and why: one sentence each."""
 
 
-class Why(Model):
+class Attribution(Model):
     """An explanation with all that differs around it."""
 
     before: Profile

@@ -2,8 +2,10 @@
 
 import re
 import shlex
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
+from typing import Self
 
 from pydantic import Field
 
@@ -52,6 +54,19 @@ class Factor(Model):
     # Left out where it is empty: a study's digest must stay what it was before there were builds.
     changes: dict[str, Change] = Field(default_factory=dict, exclude_if=lambda found: not found)
     """Of the kinds that change a build: level, as text → what it changes."""
+
+    @classmethod
+    def of(cls, kind: str, levels: Sequence[LevelValue], target: str = "", name: str = "") -> Self:
+        """A factor whose baseline is its first level: `Factor.of("kernel", ["debian:6.1", "debian:6.12"])`.
+
+        `kind`: as a study file writes it. `target`: what is changed, for kinds other than `kernel`. `name`:
+        else the target, or the kind. Raises ValueError, which says what is allowed.
+        """
+        if len(set(levels)) != len(levels) or len(levels) < 2:
+            raise ValueError(f"a factor has at least two levels that differ, not {list(levels)}")
+        called = name or target or kind
+        given = {"name": called, "kind": kind, "levels": tuple(levels), "target": target}
+        return cls.model_validate({**given, "baseline": levels[0]})
 
 
 class Treatment(Model):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from ktrial import plugins
+from ktrial import plugin_discovery
 from ktrial.model.time_series import Series
 from ktrial.model.warnings import DataWarning
 from ktrial.monitors import time_series as sampled
@@ -119,9 +119,9 @@ def found() -> tuple[dict[str, AnyMonitor], tuple[DataWarning, ...]]:
     """Every monitor by its name, sorted, and a warning for each plugin that is broken."""
     own = dict(
         _check(*item)
-        for item in plugins.built_in("MONITOR", f"{__name__}.procfs", f"{__name__}.tracers").items()
+        for item in plugin_discovery.built_in("MONITOR", f"{__name__}.procfs", f"{__name__}.tracers").items()
     )
-    return plugins.outside(_GROUP, "monitor", _check, own)
+    return plugin_discovery.outside(_GROUP, "monitor", _check, own)
 
 
 def beside() -> dict[str, BesideMonitor]:

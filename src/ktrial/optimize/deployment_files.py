@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ktrial import __version__
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
+from ktrial.installation import VERSION
 from ktrial.knobs.lookup import path_in
 from ktrial.model.study import Study
 from ktrial.model.tuning import Configuration, Effect, Tuned
@@ -171,9 +171,7 @@ def texts(answer: Answer) -> dict[str, str]:
     if answer.sysctls or answer.files or answer.parameters:
         found[f"tuned/{answer.study}/tuned.conf"] = _tuned(answer)
     found["undo.sh"] = _undo(answer)
-    found["answer.json"] = (
-        json.dumps(vars(answer) | {"ktrial": __version__}, indent=2, ensure_ascii=False) + "\n"
-    )
+    found["answer.json"] = json.dumps(vars(answer) | {"ktrial": VERSION}, indent=2, ensure_ascii=False) + "\n"
     return found
 
 

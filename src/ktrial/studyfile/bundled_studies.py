@@ -3,12 +3,12 @@
 import tomllib
 from pathlib import Path
 
-import ktrial
+from ktrial.installation import package_directory
 
 
 def directory() -> Path:
     """Where they are."""
-    package = Path(ktrial.__file__).parent
+    package = package_directory()
     in_wheel = package / "studies"
     return in_wheel if in_wheel.is_dir() else package.parents[1] / "studies"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-import ktrial
+from ktrial.installation import package_directory
 from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
 from ktrial.model.workload import Direction, Mode, Sample, WorkloadDescription, WorkloadUse
@@ -175,7 +175,7 @@ def built_ins(guest: Path | None = None) -> tuple[BuiltIn, ...]:
 
     Raises GuestProgramsMissing.
     """
-    directory = guest or Path(ktrial.__file__).parent / "_guest" / "x86_64"
+    directory = guest or package_directory() / "_guest" / "x86_64"
     return tuple(BuiltIn(description) for description in _DESCRIPTIONS.validate_python(_list(directory)))
 
 

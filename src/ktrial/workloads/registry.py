@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from ktrial import plugins
+from ktrial import plugin_discovery
 from ktrial.model.suggestions import nearest
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import WorkloadDescription, WorkloadUse
@@ -20,9 +20,11 @@ def found() -> tuple[dict[str, Workload], tuple[DataWarning, ...]]:
     own: dict[str, Workload] = {each.description.name: each for each in built_ins()}
     own |= dict(
         _check(*item)
-        for item in plugins.built_in("WORKLOAD", "ktrial.workloads", "ktrial.workloads.adapters").items()
+        for item in plugin_discovery.built_in(
+            "WORKLOAD", "ktrial.workloads", "ktrial.workloads.adapters"
+        ).items()
     )
-    return plugins.outside(_GROUP, "workload", _check, own)
+    return plugin_discovery.outside(_GROUP, "workload", _check, own)
 
 
 def catalogue() -> dict[str, Workload]:

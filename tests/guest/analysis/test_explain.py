@@ -14,7 +14,7 @@ from ktrial.experiment.explain import Guests, explain_record
 from ktrial.experiment.session import run
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.attribution import Match
-from ktrial.model.conditions_diff import Why
+from ktrial.model.conditions_diff import Attribution
 from ktrial.model.study_record import StudyRecord
 from ktrial.store import Store, open_store
 from ktrial.target import Walk
@@ -34,7 +34,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, St
         yield store, run(study, store=store, jobs=1)
 
 
-def explained(stored: tuple[Store, StudyRecord], workload: str) -> Why:
+def explained(stored: tuple[Store, StudyRecord], workload: str) -> Attribution:
     store, record = stored
     return explain_record(store, record, workload, guests=NOTHING_RUNS)
 

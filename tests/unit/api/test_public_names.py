@@ -1,8 +1,9 @@
-"""Every name that another room may use says what it is."""
+"""`import ktrial` has these names, and no others; every name that another room may use says what it is."""
 
 import ast
 import importlib
 import pkgutil
+from operator import attrgetter
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -15,6 +16,43 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(ktrial.__path__, "ktrial.")
     if not module.name.startswith("ktrial._")
 )
+
+
+PUBLIC = {
+    *("Study", "Factor", "Workload", "Machine", "load_study"),
+    *("run", "compare", "explain", "StudyResult", "Attribution"),
+    *("open_store", "Store", "Comparison", "Verdict", "Trial", "Sample", "Outcome"),
+    *("load_measurements", "KtrialError", "plugins", "__version__"),
+}
+METHODS = {
+    "StudyResult": {
+        *("name", "study", "answer", "comparisons", "trials", "warnings", "complete"),
+        *("to_html", "to_markdown", "to_csv", "to_frame"),
+    },
+    "Store": {"result", "close"},
+    "Factor": {"of"},
+    "KtrialError": {"message", "advice", "hint", "exit_code"},
+}
+PLUGINS = {"Workload", "Machine", "Monitor", "KernelProvider", "Importer", "Knob", "ProfileExport"}
+
+
+def test_the_public_names_are_these() -> None:
+    assert set(ktrial.__all__) == set(dir(ktrial)) == PUBLIC
+    assert set(ktrial.plugins.__all__) == set(dir(ktrial.plugins)) == PLUGINS
+    for name in PUBLIC | {f"plugins.{each}" for each in PLUGINS}:
+        assert attrgetter(name)(ktrial) is not None
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_ktrial_adds_to_a_class_is_this(name: str) -> None:
+    own = {each for each in vars(getattr(ktrial, name)) if not each.startswith(("_", "model_"))}
+    assert own == METHODS[name]
+
+
+@pytest.mark.parametrize("name", ["Studdy", "runner", "load", "__wrapped__"])
+def test_any_other_name_is_refused_with_those_that_there_are(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"'{name}'; it has Attribution, Comparison, Factor"):
+        getattr(ktrial, name)
 
 
 def defined_names(module: ModuleType) -> set[str]:

@@ -11,7 +11,7 @@ from tests.support.profiles import a_profile
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.machines.errors import NoPluginHere
 from ktrial.machines.exact.plugin import CacheShape, CacheShapes
-from ktrial.model.conditions_diff import Differences, Why
+from ktrial.model.conditions_diff import Attribution, Differences
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import CacheCounts, TaskCount
 from ktrial.model.study import MachineSettings
@@ -151,7 +151,9 @@ def test_every_file_that_was_asked_for_is_written(cli: Asked, tmp_path: Path) ->
 def test_a_difference_is_written_as_three_columns_and_as_a_picture(
     cli: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = Why(before=BEFORE, after=AFTER, explanation=explain(BEFORE, AFTER), differences=Differences())
+    found = Attribution(
+        before=BEFORE, after=AFTER, explanation=explain(BEFORE, AFTER), differences=Differences()
+    )
     monkeypatch.setattr("ktrial.cli.commands._explain_target.why", lambda given: found)
     folded, svg, other = tmp_path / "folded", tmp_path / "to.svg", tmp_path / "from.svg"
     assert cli(*BOTH, "--folded", folded, "--flame-graph", svg).status == 0

@@ -540,7 +540,7 @@ points = Points()
 def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
     """What is installed in the group ktrial.importers."""
     installed: list[EntryPoint] = []
-    monkeypatch.setattr("ktrial.plugins.entry_points", lambda group: installed)
+    monkeypatch.setattr("ktrial.plugin_discovery.entry_points", lambda group: installed)
     importers.found.cache_clear()
     yield installed
     importers.found.cache_clear()

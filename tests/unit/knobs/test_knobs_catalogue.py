@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from ktrial import plugins
+from ktrial import plugin_discovery
 from ktrial.knobs import catalogue
 from ktrial.knobs.errors import UnknownKnob
 from ktrial.knobs.lookup import filled
@@ -154,7 +154,7 @@ def test_a_broken_plugin_warns_and_another_packages_knobs_are_added(monkeypatch:
         EntryPoint("not_knobs", "ktrial.knobs.catalogue:subsystems", "ktrial.knobs"),
         EntryPoint("other", "tests.unit.knobs.test_knobs_catalogue:OTHER", "ktrial.knobs"),
     ]
-    monkeypatch.setattr(plugins, "entry_points", lambda group: entries)
+    monkeypatch.setattr(plugin_discovery, "entry_points", lambda group: entries)
     catalogue.found.cache_clear()
     try:
         knobs, warnings = catalogue.found()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial import machines, plugins
+from ktrial import machines, plugin_discovery
 from ktrial.machines import registry
 from ktrial.machines.errors import MachineStopped, NoSpaceForSnapshot, UnknownMachine
 from ktrial.machines.fake import FakeMachine, agreeable, ended
@@ -110,7 +110,7 @@ def test_outsiders_are_found_and_a_broken_one_only_warns(monkeypatch: pytest.Mon
         EntryPoint("broken", "no_such_package:Machine", "ktrial.machines"),
         EntryPoint("odd", "ktrial.machines.fake:NAME", "ktrial.machines"),
     ]
-    monkeypatch.setattr(plugins, "entry_points", lambda group: entries)
+    monkeypatch.setattr(plugin_discovery, "entry_points", lambda group: entries)
     assert isinstance(machines.find("theirs"), FakeMachine)
     _, warnings = machines.found()
     assert [warning.text.split(" (")[0] for warning in warnings] == [

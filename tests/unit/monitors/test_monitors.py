@@ -92,7 +92,7 @@ def test_a_file_that_is_not_there_gives_no_counters() -> None:
 def plugins(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     """What is installed in the group ktrial.monitors."""
     installed: list[EntryPoint] = []
-    monkeypatch.setattr("ktrial.plugins.entry_points", lambda group: installed)
+    monkeypatch.setattr("ktrial.plugin_discovery.entry_points", lambda group: installed)
     monitors.found.cache_clear()
     return installed
 

@@ -145,7 +145,7 @@ def test_another_package_s_format_is_found_and_a_broken_one_warns(monkeypatch: p
         EntryPoint("broken", "ktrial.report.exports.folded:nothing", group),
         EntryPoint("other", "ktrial.format.number_format:NONE", group),
     ]
-    monkeypatch.setattr("ktrial.plugins.entry_points", lambda group: installed)
+    monkeypatch.setattr("ktrial.plugin_discovery.entry_points", lambda group: installed)
     known, warnings = exports()
     assert known["folded"] is folded.EXPORT
     assert [warning.text.split(" (")[0] for warning in warnings] == [

@@ -12,7 +12,7 @@ from ktrial.cli.options.stored_study import NothingStored, find
 from ktrial.cli.progress import progress
 from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.model import quantities
-from ktrial.model.conditions_diff import Why
+from ktrial.model.conditions_diff import Attribution
 from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
@@ -41,7 +41,7 @@ class Given:
     values: bool = True
 
 
-def why(given: Given) -> Why:
+def why(given: Given) -> Attribution:
     """The explanation that was asked for. Raises BadOption, and what `explain_record` raises."""
     if given.kernels:
         asked = _of_kernels(given)
@@ -53,7 +53,7 @@ def why(given: Given) -> Why:
     return _of_study(given)
 
 
-def _of_study(given: Given) -> Why:
+def _of_study(given: Given) -> Attribution:
     """Of a study's stored trials; of a study file that has none yet, of trials that are run now."""
     told = (given.workload, given.before, given.after)
     with open_store(given.store or default_location()) as store:

@@ -13,7 +13,7 @@ from ktrial.model.suggestions import nearest
 if TYPE_CHECKING:
     from ktrial.model.attribution import Explanation
     from ktrial.model.kernel_profile import Profile
-    from ktrial.report.exports import Export
+    from ktrial.report.exports import ProfileExport
 
 
 def formats() -> list[tuple[str, str]]:
@@ -51,7 +51,7 @@ Exports = Annotated[
 ]
 
 
-def wanted(texts: Sequence[str], shorthands: Mapping[str, Path | None]) -> "list[tuple[Export, Path]]":
+def wanted(texts: Sequence[str], shorthands: Mapping[str, Path | None]) -> "list[tuple[ProfileExport, Path]]":
     """What `--export FORMAT:FILE` and the options for single formats ask for. Raises BadOption."""
     from ktrial.report.exports import exports
 

@@ -10,7 +10,7 @@ from ktrial.cli.console import breakable
 from ktrial.cli.render.functions import short_labels
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.conditions_diff import Differences, OptionDifference, Why
+from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference
 from ktrial.model.kernel_settings import ValueDifference
 from ktrial.report.text.conditions_diff import CAUSES, causes
 from ktrial.report.text.kconfig_option import followers_of, option_change
@@ -26,7 +26,7 @@ _LIST = 6
 """A value of that many words is a list: only the words that differ are shown."""
 
 
-def print_differences(why: Why, console: Console, *, everything: bool = False) -> None:
+def print_differences(why: Attribution, console: Console, *, everything: bool = False) -> None:
     """Everything that differs; without `everything` the rest is counted."""
     found = why.differences
     sections: list[tuple[str, Iterable[Table | Text | str]]] = [
@@ -89,7 +89,7 @@ def _boot(found: Differences) -> Iterable[str]:
             yield one_line(f"the {side} only: {' '.join(parameters)}")
 
 
-def _values(why: Why, everything: bool) -> Iterable[Table | str]:
+def _values(why: Attribution, everything: bool) -> Iterable[Table | str]:
     found = why.differences
     both = [one for one in found.values if None not in (one.before, one.after)]
     single = [one for one in found.values if None in (one.before, one.after)]
@@ -148,7 +148,7 @@ def _texts(one: ValueDifference) -> tuple[str, str]:
     return old, new
 
 
-def _counters(why: Why, everything: bool) -> Iterable[Table | str]:
+def _counters(why: Attribution, everything: bool) -> Iterable[Table | str]:
     found = why.differences
     shown = found.counters if everything else found.counters[:_MOST_COUNTERS]
     if shown:

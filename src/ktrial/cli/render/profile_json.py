@@ -6,7 +6,7 @@ from typing import Any
 from ktrial.analysis.attribution.kernel_entry_points import entries
 from ktrial.analysis.attribution.subsystems import subsystem
 from ktrial.model.attribution import Count, Explanation, Row, Side
-from ktrial.model.conditions_diff import Why
+from ktrial.model.conditions_diff import Attribution
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import CycleModel, FunctionCount
 from ktrial.model.workload import Mode
@@ -80,7 +80,7 @@ def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def why_as_json(why: Why) -> dict[str, Any]:
+def why_as_json(why: Attribution) -> dict[str, Any]:
     """What `explain --json` prints: the explanation, and what differs around it."""
     found = why.differences.model_dump(mode="json")
     return {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from ktrial import plugins
+from ktrial import plugin_discovery
 from ktrial.kernels import providers
 from ktrial.kernels.errors import BadKernelName
 from ktrial.kernels.progress import Progress
@@ -13,7 +13,7 @@ from ktrial.model.kernel import Origin
 from ktrial.model.suggestions import nearest
 
 ENTRY_POINTS = "ktrial.kernel_providers"
-"""The group in which other packages name an object that is a Provider."""
+"""The group in which other packages name an object that is a KernelProvider."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Parts:
 
 
 @runtime_checkable
-class Provider(Protocol):
+class KernelProvider(Protocol):
     """One source of kernels."""
 
     prefix: str
@@ -79,22 +79,22 @@ class Keeps(Protocol):
         ...
 
 
-def all_providers() -> dict[str, Provider]:
+def all_providers() -> dict[str, KernelProvider]:
     """All providers by prefix: the built-in ones and those of other packages. A broken one only warns."""
-    own = dict(_check(*item) for item in plugins.built_in("PROVIDER", providers.__name__).items())
-    known, broken = plugins.outside(ENTRY_POINTS, "kernel provider", _check, own)
+    own = dict(_check(*item) for item in plugin_discovery.built_in("PROVIDER", providers.__name__).items())
+    known, broken = plugin_discovery.outside(ENTRY_POINTS, "kernel provider", _check, own)
     for warning in broken:
         warnings.warn(warning.text, stacklevel=2)
     return known
 
 
-def _check(_name: str, found: object) -> tuple[str, Provider]:
-    if not isinstance(found, Provider):
+def _check(_name: str, found: object) -> tuple[str, KernelProvider]:
+    if not isinstance(found, KernelProvider):
         raise TypeError("it is no kernel provider")
     return found.prefix, found
 
 
-def provider_of(name: str) -> tuple[Provider, str]:
+def provider_of(name: str) -> tuple[KernelProvider, str]:
     """Return the provider that `name` belongs to, and what is wanted from it. Raises BadKernelName."""
     prefix, _, wanted = name.partition(":")
     known = all_providers()

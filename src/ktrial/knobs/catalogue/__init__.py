@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from ktrial import plugins
+from ktrial import plugin_discovery
 from ktrial.knobs.errors import UnknownKnob
 from ktrial.model.knob import Knob
 from ktrial.model.suggestions import nearest
@@ -20,8 +20,8 @@ _GROUP = "ktrial.knobs"
 @cache
 def found() -> tuple[dict[str, Knob], tuple[DataWarning, ...]]:
     """Name → knob, by subsystem and in the order of their files, and a warning for each broken plugin."""
-    own = dict(_check(*item) for item in plugins.built_in("KNOBS", __name__).items())
-    subsystems, warnings = plugins.outside(_GROUP, "knobs", _check, own)
+    own = dict(_check(*item) for item in plugin_discovery.built_in("KNOBS", __name__).items())
+    subsystems, warnings = plugin_discovery.outside(_GROUP, "knobs", _check, own)
     knobs: dict[str, Knob] = {}
     for group in subsystems.values():
         for knob in group:

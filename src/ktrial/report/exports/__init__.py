@@ -6,7 +6,7 @@ package.
 
 from typing import Protocol, runtime_checkable
 
-from ktrial import plugins
+from ktrial import plugin_discovery
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.warnings import DataWarning
 
@@ -14,7 +14,7 @@ GROUP = "ktrial.profile_exports"
 
 
 @runtime_checkable
-class Export(Protocol):
+class ProfileExport(Protocol):
     """One format."""
 
     name: str
@@ -27,13 +27,13 @@ class Export(Protocol):
         ...
 
 
-def exports() -> tuple[dict[str, Export], tuple[DataWarning, ...]]:
+def exports() -> tuple[dict[str, ProfileExport], tuple[DataWarning, ...]]:
     """All formats by name, with a warning for each of another package's that is broken."""
-    found = (_checked(name, export) for name, export in plugins.built_in("EXPORT", __name__).items())
-    return plugins.outside(GROUP, "profile export", _checked, dict(found))
+    found = (_checked(name, export) for name, export in plugin_discovery.built_in("EXPORT", __name__).items())
+    return plugin_discovery.outside(GROUP, "profile export", _checked, dict(found))
 
 
-def _checked(name: str, found: object) -> tuple[str, Export]:
-    if not isinstance(found, Export):
+def _checked(name: str, found: object) -> tuple[str, ProfileExport]:
+    if not isinstance(found, ProfileExport):
         raise TypeError(f"{name} is no profile export: it lacks name, summary or text")
     return found.name, found

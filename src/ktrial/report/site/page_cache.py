@@ -9,7 +9,7 @@ from typing import NamedTuple
 import platformdirs
 from pydantic import ValidationError
 
-import ktrial
+from ktrial.installation import VERSION
 from ktrial.model.base import Model, digest
 from ktrial.model.trial import Trial
 from ktrial.store import StoredStudy
@@ -66,7 +66,7 @@ class PageCache:
 
 def _program() -> str:
     """What pages are made by: a changed template makes new pages."""
-    found = sha256(ktrial.__version__.encode())
+    found = sha256(VERSION.encode())
     templates = files("ktrial.report").joinpath("templates")
     for part in sorted(templates.iterdir(), key=lambda one: one.name):
         if part.name.endswith(_SUFFIXES):

@@ -11,7 +11,7 @@ from ktrial.format import number_format
 from ktrial.kernels.errors import KernelError
 from ktrial.model.attribution import Count, Explanation, Match, Row, Side
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.conditions_diff import Why as Explained
+from ktrial.model.conditions_diff import Attribution
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Mode
@@ -97,7 +97,7 @@ def whys(
     return tuple(islice((why for why in found if why), most))
 
 
-def explained(comparisons: Sequence[Comparison], found: Explained, most_frames: int = _FRAMES[1]) -> Why:
+def explained(comparisons: Sequence[Comparison], found: Attribution, most_frames: int = _FRAMES[1]) -> Why:
     """What the comparisons of one workload are made of."""
     explanation = found.explanation
     shown = [row for row in explanation.rows if explanation.weight(row)][:TOP]
