@@ -1,9 +1,24 @@
-"""Tests that take minutes, or repeat on more kernels and seeds what others show, run where asked for."""
+"""Which tests run, how long they search for faults, and what they find when they start."""
+
+import os
+import signal
+
+# Several workers with a thread for each core, each of which spins while it waits, slow each other down: a
+# search takes a third of the CPU time with one. This has to be said before numpy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+from hypothesis import settings
+from tests.support.budgets import NIGHTLY, TIMES_AT_NIGHT
+from tests.support.resuming import Resuming, state_of_the_sources
 
 ASKED_FOR = {"nightly": ("--nightly",), "slow": ("--slow", "--nightly")}
 """Marker → the options of which one has to be given."""
+
+# For each change the same examples every time: who sees a failure has caused it, and sees it again. At night
+# there are other ones each time, and many more; one that fails is kept in .hypothesis and tried first.
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile(NIGHTLY, deadline=None, max_examples=100 * TIMES_AT_NIGHT)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -11,6 +26,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--nightly", action="store_true", help="run every test: all kernels and seeds, slow ones"
     )
+    parser.addoption(
+        "--resume", action="store_true", help="leave out what has passed since a source was changed"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile(NIGHTLY if config.getoption("--nightly") else "ci")
+    hear_signals()
+    if config.getoption("--resume"):
+        assert config.cache, "--resume needs pytest's cache"
+        passed = config.cache.mkdir("resume") / state_of_the_sources()
+        config.pluginmanager.register(Resuming(passed, writes=not hasattr(config, "workerinput")))
+
+
+def hear_signals() -> None:
+    """A shell's background job ignores SIGINT, one under nohup SIGHUP; what tests start would do so too."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            first = signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, first)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

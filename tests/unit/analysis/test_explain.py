@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 from tests.support.profiles import a_profile
 
@@ -46,7 +46,6 @@ def row(explanation: Explanation, function: str) -> Row:
     return found
 
 
-@settings(deadline=None)
 @given(PROFILES, PROFILES)
 def test_the_rows_and_the_subsystems_add_up_to_the_whole_difference(before: Profile, after: Profile) -> None:
     explanation = explain(before, after)
@@ -59,7 +58,6 @@ def test_the_rows_and_the_subsystems_add_up_to_the_whole_difference(before: Prof
     assert explanation.unexplained == 0
 
 
-@settings(deadline=None)
 @given(PROFILES, PROFILES)
 def test_every_function_is_in_one_row(before: Profile, after: Profile) -> None:
     rows = explain(before, after).rows
@@ -68,7 +66,6 @@ def test_every_function_is_in_one_row(before: Profile, after: Profile) -> None:
         assert named == sorted(["[program]", *(each.symbol for each in profile.region.functions)])
 
 
-@settings(deadline=None)
 @given(PROFILES, PROFILES)
 def test_the_other_way_round_it_is_the_same_with_the_other_sign(before: Profile, after: Profile) -> None:
     there, back = explain(before, after), explain(after, before)

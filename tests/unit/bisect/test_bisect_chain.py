@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.planted_causes import FORK, MARGIN
 
@@ -34,7 +34,6 @@ def _steps(search: ChainSearch) -> list[tuple[int, int]]:
 
 
 @given(st.integers(1, 200), st.data())
-@settings(max_examples=100, deadline=None)
 def test_one_change_is_found_in_the_logarithm_of_the_places(last: int, data: st.DataObject) -> None:
     at = data.draw(st.integers(1, last))
     series = Series([100.0 if place < at else 104.0 for place in range(last + 1)])
@@ -43,7 +42,6 @@ def test_one_change_is_found_in_the_logarithm_of_the_places(last: int, data: st.
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_every_change_in_one_direction_is_found(data: st.DataObject) -> None:
     last = data.draw(st.integers(3, 100))
     at = data.draw(st.sets(st.integers(1, last), min_size=1, max_size=3))
@@ -55,7 +53,6 @@ def test_every_change_in_one_direction_is_found(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_places_that_cannot_be_measured_widen_the_answer_and_no_more(data: st.DataObject) -> None:
     last = data.draw(st.integers(3, 60))
     at = data.draw(st.integers(1, last))

@@ -1,6 +1,6 @@
 """Which options go together, from what Kconfig says of them."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ktrial.bisect.option_groups import Grouped, differing, grouped
@@ -99,7 +99,6 @@ def test_without_menus_every_option_stands_for_itself() -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_every_prefix_holds_what_its_options_depend_on(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 30))
     names = [f"O{at}" for at in range(count)]

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.planted_causes import FORK, MARGIN, PIPE, Planted, fork_only, searched
 
@@ -39,7 +39,6 @@ def test_no_candidate_is_built_twice() -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_a_planted_set_that_only_matters_together_is_found(data: st.DataObject) -> None:
     count = data.draw(st.integers(2, 200))
     size = data.draw(st.integers(1, min(4, count)))
@@ -52,7 +51,6 @@ def test_a_planted_set_that_only_matters_together_is_found(data: st.DataObject) 
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_independent_causes_are_all_found(data: st.DataObject) -> None:
     """Each carries a part: two that are as large would do for each other's half, so both are named."""
     count = data.draw(st.integers(4, 200))
@@ -66,7 +64,6 @@ def test_independent_causes_are_all_found(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_what_it_ends_with_shows_and_is_minimal_even_where_answers_are_not_monotone(
     data: st.DataObject,
 ) -> None:
@@ -91,7 +88,6 @@ def test_what_it_ends_with_shows_and_is_minimal_even_where_answers_are_not_monot
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
 def test_candidates_that_cannot_be_built_do_not_hide_the_cause(data: st.DataObject) -> None:
     """An item that does not build without another one, though nobody said so beforehand."""
     count = data.draw(st.integers(4, 100))
@@ -174,7 +170,6 @@ def test_an_item_does_not_come_before_what_it_requires() -> None:
 
 
 @given(st.integers(1, 40), st.data())
-@settings(max_examples=100, deadline=None)
 def test_ddmin_ends_with_a_part_from_which_nothing_can_be_left_out(count: int, data: st.DataObject) -> None:
     causes = data.draw(
         st.lists(st.sets(st.integers(0, count - 1), min_size=1, max_size=4), min_size=1, max_size=3)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.budgets import examples
 from tests.support.places import FOREIGN
 
 from ktrial.analysis.imported import Choices as HowToAnalyse
@@ -73,7 +74,7 @@ def read_and_analyse(text: str) -> Imported | None:
 
 @pytest.mark.parametrize("sample", SAMPLES)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 def test_files_that_were_damaged_anywhere(sample: str, data: st.DataObject) -> None:
     text = sample
     for _ in range(data.draw(st.integers(1, 3))):
@@ -90,12 +91,11 @@ def test_files_that_were_damaged_anywhere(sample: str, data: st.DataObject) -> N
         ).map(lambda rows: [header, *rows])
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_tables_of_any_columns(rows: list[list[str]]) -> None:
     read_and_analyse("\n".join(",".join(row) for row in rows) + "\n")
 
 
 @given(st.text(max_size=300))
-@settings(max_examples=100, deadline=None)
 def test_any_text(text: str) -> None:
     read_and_analyse(text)

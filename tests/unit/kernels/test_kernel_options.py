@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
+from tests.support.budgets import examples
 from tests.support.kconfig_trees import SLAB, SLUB, a_kconfig_tree, known, some_rules
 
 from ktrial.kernels.build.errors import SourceUnusable
@@ -210,7 +211,7 @@ def written(config: dict[str, str]) -> str:
     return "".join(f'{name}="{value}"\n' for name, value in config.items())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=_CONFIGS, other=_CONFIGS, told=some.booleans(), same=some.booleans())
 def test_the_difference_mirrored_is_the_difference_the_other_way(
     rules: Rules, one: dict[str, str], other: dict[str, str], told: bool, same: bool
@@ -220,7 +221,7 @@ def test_the_difference_mirrored_is_the_difference_the_other_way(
     assert tuple(each.mirrored for each in there) == changed_options(after, before, same_source=same)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=_CONFIGS, other=_CONFIGS, told=some.booleans())
 def test_the_difference_applied_to_the_first_gives_the_second(
     rules: Rules, one: dict[str, str], other: dict[str, str], told: bool
@@ -235,7 +236,7 @@ def test_the_difference_applied_to_the_first_gives_the_second(
     assert config == after.config
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(one=_CONFIGS, other=_CONFIGS)
 def test_what_follows_follows_from_something_that_was_decided(
     rules: Rules, one: dict[str, str], other: dict[str, str]

@@ -23,6 +23,7 @@ from ktrial.model.tuning import (
     Purpose,
     Range,
     Space,
+    Tuned,
 )
 from ktrial.model.workload import Direction, Mode
 from ktrial.optimize import Ask, tune
@@ -152,9 +153,20 @@ class TestNoiseFree:
         assert found.answer.startswith("No gain")
 
 
+@pytest.fixture(scope="module")
+def noisy() -> Tuned:
+    return tune(SMALL, GOAL, Budget(runs=65), Formula(0.02, 4, small), 4)
+
+
+@pytest.fixture(scope="module")
+def whole() -> Tuned:
+    """A search that nothing interrupts."""
+    return tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 2)
+
+
 class TestNoisy:
-    def test_a_gain_is_found_confirmed_and_told_with_its_interval(self) -> None:
-        found = tune(SMALL, GOAL, Budget(runs=65), Formula(0.02, 4, small), 4)
+    def test_a_gain_is_found_confirmed_and_told_with_its_interval(self, noisy: Tuned) -> None:
+        found = noisy
         assert found.confirmed
         assert found.confirmed["mode"] == "on"
         truth = math.exp(small(found.confirmed) - small({}))
@@ -169,8 +181,8 @@ class TestNoisy:
         assert 0 < found.smallest_effect < 0.2
         assert "confirmed on fresh runs" in found.answer
 
-    def test_the_baseline_is_among_the_runs_of_every_stage(self) -> None:
-        found = tune(SMALL, GOAL, Budget(runs=65), Formula(0.02, 4, small), 4)
+    def test_the_baseline_is_among_the_runs_of_every_stage(self, noisy: Tuned) -> None:
+        found = noisy
         orders = [each.order for each in found.observations if not each.configuration]
         assert max(b - a for a, b in pairwise(orders)) <= 12
         assert [each.order for each in found.observations] == list(range(len(found.observations)))
@@ -182,19 +194,16 @@ class TestNoisy:
         effect = next(each for each in found.kept if each.names == ("mode",))
         assert effect.low <= math.exp(0.1) <= effect.high
 
-    def test_the_same_seed_searches_the_same(self) -> None:
-        first, second = (tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 2) for _ in range(2))
-        assert first == second
+    def test_the_same_seed_searches_the_same(self, whole: Tuned) -> None:
+        assert tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 2) == whole
 
     @pytest.mark.parametrize("end", [0, 1, 3, 17, 30, 37])
-    def test_an_interrupted_search_goes_on_where_it_was(self, end: int) -> None:
-        whole = tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 2)
+    def test_an_interrupted_search_goes_on_where_it_was(self, end: int, whole: Tuned) -> None:
         rest = Formula(0.05, 2, small)
         assert tune(SMALL, GOAL, Budget(runs=40), rest, 2, done=whole.observations[:end]) == whole
         assert [ask.order for ask in rest.asked] == list(range(end, len(whole.observations)))
 
-    def test_what_was_done_for_another_search_is_refused(self) -> None:
-        whole = tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 2)
+    def test_what_was_done_for_another_search_is_refused(self, whole: Tuned) -> None:
         with pytest.raises(NotTheSameSearch):
             tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 3, done=whole.observations[:20])
 
@@ -208,15 +217,20 @@ class TestNoisy:
 
 
 class TestManySeeds:
-    """A few of what tests/slow/test_tune_simulated.py does with twenty."""
+    """Two of what tests/slow/test_tune_simulated.py does with twenty at night.
+
+    A search follows from its seed to the last digit, so that nothing here fails by chance. Intervals that
+    hold the truth in 7 of 10 searches only would show here in one change of two (1 - 0.7²), and in 99 nights
+    of 100 (there 19 of 20 have to hold it).
+    """
 
     def test_intervals_hold_and_regret_is_less_than_that_of_tpe_alone(self) -> None:
-        mine, other = ([search(seed, 0.05) for seed in range(1, 6)] for search in (ours, _tpe))
+        mine, other = ([search(seed, 0.05) for seed in (1, 2)] for search in (ours, _tpe))
         assert all(each.covers is not False for each in mine)
         assert median(each.true for each in mine) >= median(each.true for each in other)
 
     def test_knobs_that_do_nothing_end_with_no_gain(self) -> None:
-        assert not any(ours(seed, 0.05, idle=True).gain for seed in range(1, 5))
+        assert not ours(1, 0.05, idle=True).gain
 
 
 def _tpe(seed: int, noise: float) -> Found:

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -58,7 +58,6 @@ def test_there_and_back_again_is_the_same_value(span: Range, place: float) -> No
 
 
 @given(spaces(), st.integers(0, 2**32))
-@settings(deadline=None)
 def test_what_is_drawn_holds_and_comes_back_from_its_point(space: Space, seed: int) -> None:
     ground = Ground(space)
     drawn = ground.draw(np.random.default_rng(seed))
@@ -75,7 +74,6 @@ def test_what_is_drawn_holds_and_comes_back_from_its_point(space: Space, seed: i
 
 
 @given(spaces(), st.integers(0, 2**32))
-@settings(deadline=None)
 def test_a_neighbour_differs_in_one_dimension_and_holds(space: Space, seed: int) -> None:
     ground = Ground(space)
     here = ground.draw(np.random.default_rng(seed))
@@ -89,7 +87,6 @@ def test_a_neighbour_differs_in_one_dimension_and_holds(space: Space, seed: int)
 
 
 @given(spaces(), st.integers(0, 2**32))
-@settings(deadline=None)
 def test_a_batch_in_order_of_cost_changes_what_is_dearest_as_seldom_as_can_be(
     space: Space, seed: int
 ) -> None:

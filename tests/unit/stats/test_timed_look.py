@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
+from tests.support.budgets import examples
 
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import WarningKind
@@ -104,7 +105,7 @@ def test_between_two_looks_nothing_is_decided() -> None:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 60), st.sampled_from([0.0, 0.01, -0.02]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_the_verdict_that_ended_a_study_stands_whatever_blocks_come_later(
     seed: int, blocks: int, effect: float
 ) -> None:
@@ -126,7 +127,7 @@ def test_a_verdict_never_contradicts_its_own_interval() -> None:
 
 
 @given(st.integers(0, 10_000))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 def test_one_study_is_judged_as_thousands_at_once_are(seed: int) -> None:
     values = np.random.default_rng(seed).normal(0.004, 0.014, 60)
     (finding,) = judge([values], DESIGN)
@@ -136,7 +137,7 @@ def test_one_study_is_judged_as_thousands_at_once_are(seed: int) -> None:
 
 
 @given(st.integers(0, 10_000), st.floats(-0.02, 0.02))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 def test_exchanging_the_arms_exchanges_better_and_worse_and_nothing_else(seed: int, effect: float) -> None:
     measured = study(effect, seed=seed)
     other = Measured("fork", SECONDS, "B", measured.values)
@@ -236,7 +237,7 @@ def test_repeated_p_values_are_valid() -> None:
 
 
 @given(st.lists(st.floats(1e-12, 1.0), min_size=1, max_size=12))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20))
 def test_holm_and_benjamini_hochberg_agree_with_statsmodels(p: list[float]) -> None:
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-12)
     assert benjamini_hochberg(p) == pytest.approx(multipletests(p, method="fdr_bh")[1], abs=1e-12)

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
+from tests.support.budgets import examples
 
 from ktrial.analysis.imported import Choices, analyse
 from ktrial.model.comparison import Verdict
@@ -48,7 +49,7 @@ def scattered(*groups: list[float]) -> bool:
 
 
 @given(st.lists(RUNS, min_size=2, max_size=4))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 def test_both_analyses_of_variance_agree_with_statsmodels(groups: list[list[float]]) -> None:
     assume(scattered(*groups))
     known = [moments(group(str(at), values)) for at, values in enumerate(groups)]

@@ -7,6 +7,7 @@ from typing import Any
 import tomli_w
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.support.budgets import examples
 from tests.support.command_line import KNOWN
 
 from ktrial.model.base import digest
@@ -72,14 +73,14 @@ def _is_usable(study: Study) -> None:
 
 
 @given(_studies)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_any_table_is_a_study_or_a_study_error(data: dict[str, Any]) -> None:
     with contextlib.suppress(StudyError):
         _is_usable(study_from(data, Source("study.toml"), "study", Path("/nowhere"), KNOWN))
 
 
 @given(_studies)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_file_is_a_study_or_a_study_error(tmp_path: Path, data: dict[str, Any]) -> None:
     path = tmp_path / "study.toml"
     path.write_text(tomli_w.dumps(data), newline="")
@@ -90,7 +91,7 @@ def test_any_file_is_a_study_or_a_study_error(tmp_path: Path, data: dict[str, An
 @given(st.binary(max_size=200))
 @example(b"[[a]]\n[a.b]\n[[a.b.c]]\n[[a]]\n")
 @example(b"a = 1\r[b]\n")
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_a_study_or_a_study_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "study.toml"
     path.write_bytes(content)

@@ -1,0 +1,64 @@
+"""Runs of tests themselves: they resume, say what is left, and hear Ctrl-C however they were started."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.places import ROOT
+from tests.support.resuming import state_of_the_sources
+
+TESTS = """
+import os, signal
+from pathlib import Path
+import pytest
+
+def test_ctrl_c_is_heard():
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+
+def test_that_is_mended_later():
+    assert Path("mended").exists()
+
+@pytest.mark.nightly
+def test_of_the_night():
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+WHERE_INTERRUPTS_ARE_IGNORED = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+"""As in the background job of a shell."""
+
+
+def ran(directory: Path, *options: str) -> str:
+    command = (sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", directory)
+    more = ("-p", "tests.conftest", "-o", "cache_dir=cache", "--resume", "-n0", *options, "test_some.py")
+    done = subprocess.run(
+        (*WHERE_INTERRUPTS_ARE_IGNORED, *command, *more),
+        cwd=directory,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def test_what_has_passed_is_not_run_again_and_what_is_left_is_told(tmp_path: Path) -> None:
+    (tmp_path / "test_some.py").write_text(TESTS)
+    first = ran(tmp_path)
+    assert "1 failed, 1 passed, 1 deselected" in first
+    assert "left: 1 tests, of which 1 failed" in first
+    (tmp_path / "mended").touch()
+    again = ran(tmp_path, "--nightly")
+    assert "resumed: 1 had passed before" in again
+    assert "left: 1 tests, of which 0 failed" in again, "Ctrl-C came in the test of the night"
+    assert "The same command runs what is left" in again
+
+
+@pytest.mark.parametrize("change", ["another text", "another file"])
+def test_any_change_to_a_source_is_another_state(tmp_path: Path, change: str) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/one.py").write_text("1")
+    before = state_of_the_sources(tmp_path)
+    assert state_of_the_sources(tmp_path) == before
+    (tmp_path / "src" / ("one.py" if change == "another text" else "two.py")).write_text("2")
+    assert state_of_the_sources(tmp_path) != before
