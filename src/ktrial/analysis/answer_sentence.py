@@ -26,12 +26,13 @@ def answer(comparisons: Sequence[Comparison], margin: float, interactions: Seque
 def _answer(comparisons: Sequence[Comparison], margin: float) -> str:
     if not comparisons:
         return "There is nothing to compare: the study has one treatment."
-    treatments = list(dict.fromkeys(one.treatment for one in comparisons))
-    several = len(treatments) > 1
+    by_treatment: dict[str, list[Comparison]] = {}
+    for one in comparisons:
+        by_treatment.setdefault(one.treatment, []).append(one)
+    several = len(by_treatment) > 1
     # Treatments of which the same is to be said are named together.
     named: dict[str, list[str]] = {}
-    for name in treatments:
-        of_treatment = [one for one in comparisons if one.treatment == name]
+    for name, of_treatment in by_treatment.items():
         clause = _whole_clause(of_treatment, margin, several=several)
         named.setdefault(clause, []).append(told_apart(name, comparisons[0].baseline))
     clauses = [clause.replace(_ROUTE, f"with {_listed(names)}") for clause, names in named.items()]

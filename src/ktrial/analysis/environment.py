@@ -36,21 +36,27 @@ def warnings_of(study: Study, trials: Mapping[str, Sequence[Trial]]) -> tuple[Da
     if not in_order:
         return ()
     changed = _changed_by(study)
-    found = (*_concerns(in_order), *_changes(in_order, changed), *confounds(arms, changed))
-    return tuple(dict.fromkeys(found))
+    warnings = (*_concerns(in_order), *_changes(in_order, changed), *confounds(arms, changed))
+    return tuple(dict.fromkeys(warnings))
 
 
-def confounded(study: Study, baseline: Sequence[Trial], treatment: Sequence[Trial]) -> str:
-    """Which settings of the host differ between the two treatments, in one sentence; empty: none.
+class Confounds:
+    """Which settings of the host differ between the baseline's trials and those of another treatment."""
 
-    From two trials each: with one, a change in the middle of the study looks the same.
-    """
-    sides = {"the baseline": _environments(baseline), "the treatment": _environments(treatment)}
-    if any(len(side) < 2 for side in sides.values()):
-        return ""
-    settings = {label: [_settings_of(each) for each in side] for label, side in sides.items()}
-    found = confounds(settings, _changed_by(study))
-    return f"confounded: {found[0].text}" if found else ""
+    def __init__(self, study: Study, baseline: Sequence[Trial]) -> None:
+        self._changed = _changed_by(study)
+        self._baseline = [_settings_of(each) for each in _taken(baseline)]
+
+    def of(self, treatment: Sequence[Trial]) -> str:
+        """In one sentence; empty where none does.
+
+        From two trials each: with one, a change in the middle of the study looks the same.
+        """
+        settings = [_settings_of(each) for each in _taken(treatment)]
+        if min(len(self._baseline), len(settings)) < 2:
+            return ""
+        warnings = confounds({"the baseline": self._baseline, "the treatment": settings}, self._changed)
+        return f"confounded: {warnings[0].text}" if warnings else ""
 
 
 def while_running(trial: Trial) -> tuple[Reading, ...]:
@@ -99,13 +105,17 @@ def _level(name: str, share: float, much: float, texts: tuple[str, str]) -> Read
 
 def _environments(trials: Sequence[Trial]) -> list[Environment]:
     """Each trial's, with what went on while it ran."""
-    found = []
-    for trial in trials:
-        environment = trial.provenance.environment
-        if environment is not None:
-            readings = (*environment.readings, *while_running(trial))
-            found.append(environment.model_copy(update={"readings": readings}))
-    return found
+    return [
+        environment.model_copy(update={"readings": (*environment.readings, *while_running(trial))})
+        for trial in trials
+        if (environment := trial.provenance.environment) is not None
+    ]
+
+
+def _taken(trials: Sequence[Trial]) -> list[Environment]:
+    """Each trial's, as it was just before."""
+    every = (trial.provenance.environment for trial in trials)
+    return [environment for environment in every if environment is not None]
 
 
 def _settings_of(environment: Environment) -> Environment:

@@ -1,7 +1,6 @@
 """The interactions of a study's factors: which four treatments show one, and what their trials say."""
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from ktrial.analysis import interim
@@ -39,12 +38,12 @@ class Side(Protocol):
 
 
 Sides = tuple[Side, Side, Side, Side]
-Difference = Callable[[Side, Side], str]
-"""Why two treatments' trials must not be compared; empty where they may."""
+Incomparable = Mapping[str, str]
+"""A treatment's key → why its trials must not be compared with the baseline's; empty where they may."""
 
 
 def interactions(
-    study: Study, sides: Sequence[Side], metrics: Sequence[tuple[str, Metric]], difference: Difference
+    study: Study, sides: Sequence[Side], metrics: Sequence[tuple[str, Metric]], incomparable: Incomparable
 ) -> tuple[Interaction, ...]:
     """Those of every two factors whose four treatments are in the study, for every metric.
 
@@ -58,54 +57,72 @@ def interactions(
         for pair, four in _fours(study, by_key)
     ]
     if study.timing:
-        return _in_time(study, sides, found, difference)
-    return tuple(_exact(study, place, four, difference) for place, four in found)
+        return _in_time(study, sides, found, incomparable)
+    return tuple(_exact(study, place, four, incomparable) for place, four in found)
 
 
 def _fours(study: Study, by_key: dict[str, Side]) -> Iterator[tuple[Pair, Sides]]:
-    """Every two factors with a level each whose combinations are in the study; else all is the baseline's."""
+    """Every two factors with a level each whose combinations are in the study; else all is the baseline's.
+
+    In the order of the factors, then of their levels.
+    """
     planned = {treatment.key for treatment in treatments(study)}
     baseline: dict[str, LevelValue] = {factor.name: factor.baseline for factor in study.factors}
-    for first, second in itertools.combinations(study.factors, 2):
-        for one, other in itertools.product(_others(first), _others(second)):
-            alone, beside = {first.name: one}, {second.name: other}
-            every = (baseline, baseline | alone, baseline | beside, baseline | alone | beside)
-            keys = [Treatment(levels=levels).key for levels in every]
-            if planned.issuperset(keys):
-                a, b, c, d = (by_key[key] for key in keys)
-                pair = Pair(first.name, (first.baseline, one), second.name, (second.baseline, other))
-                yield pair, (a, b, c, d)
+    for first, one, second, other in _pairs_changed(study):
+        alone, beside = {first.name: one}, {second.name: other}
+        every = (baseline, baseline | alone, baseline | beside, baseline | alone | beside)
+        keys = [Treatment(levels=levels).key for levels in every]
+        if planned.issuperset(keys):
+            a, b, c, d = (by_key[key] for key in keys)
+            pair = Pair(first.name, (first.baseline, one), second.name, (second.baseline, other))
+            yield pair, (a, b, c, d)
 
 
-def _others(factor: Factor) -> list[LevelValue]:
-    return [level for level in factor.levels if level != factor.baseline]
+def _pairs_changed(study: Study) -> list[tuple[Factor, LevelValue, Factor, LevelValue]]:
+    """The two factors, each with its level, of every treatment that changes two and no more."""
+    levels = [{level: place for place, level in enumerate(factor.levels)} for factor in study.factors]
+    places = set()
+    for treatment in treatments(study):
+        changed = [
+            (place, levels[place][level])
+            for place, factor in enumerate(study.factors)
+            if (level := treatment.levels[factor.name]) != factor.baseline and level in levels[place]
+        ]
+        if len(changed) == 2:
+            (first, one), (second, other) = changed
+            places.add((first, second, one, other))
+    factors = study.factors
+    return [
+        (factors[first], factors[first].levels[one], factors[second], factors[second].levels[other])
+        for first, second, one, other in sorted(places)
+    ]
 
 
-def _exact(study: Study, place: Place, four: Sides, difference: Difference) -> Interaction:
+def _exact(study: Study, place: Place, four: Sides, incomparable: Incomparable) -> Interaction:
     a, b, c, d = (side.arm(place.workload, place.metric.name) for side in four)
-    reason = _incomparable(place, four, difference)
+    reason = _incomparable(place, four, incomparable)
     return exact_interaction(place, (a, b, c, d), margin=study.margin, incomparable=reason)
 
 
 def _in_time(
-    study: Study, sides: Sequence[Side], found: Iterable[tuple[Place, Sides]], difference: Difference
+    study: Study, sides: Sequence[Side], found: Sequence[tuple[Place, Sides]], incomparable: Incomparable
 ) -> tuple[Interaction, ...]:
     """After whole blocks only, and of treatments that were not given up."""
-    trials = sorted((trial for side in sides for trial in side.trials), key=lambda one: one.planned.order)
-    lost = interim.given_up(study, trials)
-    if not interim.whole_blocks(study, trials) or treatments(study)[0].key in lost:
+    if not found:
         return ()
-    metrics = [(place.workload, place.metric) for place, _ in found]
-    measured = {
-        (each.workload, each.metric.name): each
-        for each in interim.measured(study, trials, list(dict.fromkeys(metrics)))
-    }
+    trials = sorted((trial for side in sides for trial in side.trials), key=lambda one: one.planned.order)
+    data = interim.InterimData(study, trials)
+    if not data.whole_blocks or data.baseline_is_given_up:
+        return ()
+    metrics = list(dict.fromkeys((place.workload, place.metric) for place, _ in found))
+    measured = {(each.workload, each.metric.name): each for each in data.measured(metrics)}
     questions = [
         (place, measured[place.workload, place.metric.name])
         for place, four in found
-        if not lost & {side.treatment.key for side in four} and not _incomparable(place, four, difference)
+        if data.given_up.isdisjoint(side.treatment.key for side in four)
+        and not _incomparable(place, four, incomparable)
     ]
-    over = interim.blocks_wanted(study, trials, metrics) is None
+    over = data.blocks_wanted(metrics) is None
     return timed_interactions(questions, interim.design_of(study), final=over)
 
 
@@ -113,11 +130,11 @@ def _labels(four: Sides) -> Four:
     return Four(*(side.treatment.label for side in four))
 
 
-def _incomparable(place: Place, four: Sides, difference: Difference) -> str:
+def _incomparable(place: Place, four: Sides, incomparable: Incomparable) -> str:
     modes = [
         sample.mode for side in four for sample in side.samples(place.workload, place.metric.name).values()
     ]
-    reasons = (difference(four[0], side) for side in four[1:])
+    reasons = (incomparable[side.treatment.key] for side in four[1:])
     return mode_difference(modes) or next((reason for reason in reasons if reason), "")
 
 

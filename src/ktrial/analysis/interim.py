@@ -5,7 +5,10 @@ been, and shows the same verdicts whoever looks.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from ktrial.model.design import Treatment
 from ktrial.model.plan import treatments
@@ -32,146 +35,178 @@ def design_of(study: Study) -> SequentialDesign:
     return SequentialDesign(margin=study.margin, alpha=timing.alpha).up_to(timing.blocks)
 
 
-def look_at(study: Study, trials: Sequence[Trial], metrics: Metrics) -> Look:
-    """What the whole blocks so far say of the treatments that were not given up, the baseline among them.
+@dataclass(frozen=True)
+class InterimData:
+    """A study's trials so far, by treatment and block: gone through once, however much is asked of them."""
 
-    Raises ValueError where no block has ended yet, or the baseline was given up.
-    """
-    blocks = whole_blocks(study, trials)
-    if not blocks:
-        raise ValueError("no block has ended yet")
-    found = measured(study, trials, metrics)
-    return look(found, design_of(study), final=_is_last(study, trials, blocks))
+    study: Study
+    trials: Sequence[Trial]
+
+    @cached_property
+    def treatments(self) -> tuple[Treatment, ...]:
+        """The study's, the baseline first."""
+        return treatments(self.study)
+
+    @cached_property
+    def given_up(self) -> frozenset[str]:
+        """Keys of treatments of which no trial completed, in as many blocks as it takes to give up."""
+        ended: Counter[str] = Counter()
+        completed: Counter[str] = Counter()
+        for trial in self.trials:
+            key = trial.planned.treatment.key
+            ended[key] += 1
+            completed[key] += trial.outcome is Outcome.COMPLETED
+        keys = (treatment.key for treatment in self.treatments)
+        return frozenset(key for key in keys if ended[key] >= GIVEN_UP_AFTER and not completed[key])
+
+    @cached_property
+    def whole_blocks(self) -> int:
+        """How many blocks have ended, from the first: each treatment not given up has its trial in them."""
+        awaited = {treatment.key for treatment in self.treatments} - self.given_up
+        if not awaited:
+            return 0
+        keys: dict[int, set[str]] = {}
+        for trial in self.trials:
+            keys.setdefault(trial.planned.block, set()).add(trial.planned.treatment.key)
+        ended = (block for block in range(self.study.blocks) if not awaited <= keys.get(block, set()))
+        return next(ended, self.study.blocks)
+
+    @cached_property
+    def budget_is_spent(self) -> bool:
+        """Whether the trials took as long as they may."""
+        budget = self.study.timing.budget_seconds if self.study.timing else 0.0
+        return 0 < budget <= sum(trial.seconds for trial in self.trials)
+
+    @property
+    def baseline_is_given_up(self) -> bool:
+        """Then there is nothing to compare with."""
+        return self.treatments[0].key in self.given_up
+
+    def look(self, metrics: Metrics) -> Look:
+        """What the whole blocks so far say of the treatments that were not given up, the baseline among them.
+
+        Raises ValueError where no block has ended yet, or the baseline was given up.
+        """
+        if not self.whole_blocks:
+            raise ValueError("no block has ended yet")
+        asked = tuple(metrics)
+        if asked not in self._looks:
+            last = self.whole_blocks >= self.study.blocks or self.budget_is_spent
+            self._looks[asked] = look(self.measured(metrics), design_of(self.study), final=last)
+        return self._looks[asked]
+
+    def measured(self, metrics: Metrics) -> list[Measured]:
+        """Each metric's values in the whole blocks, of the treatments that were not given up.
+
+        Raises ValueError where the baseline was.
+        """
+        return [self._measured(label, metric) for label, metric in metrics]
+
+    def blocks_wanted(self, metrics: Metrics) -> int | None:
+        """How many blocks there must be before the next look; None: the study is over."""
+        _, *others = (treatment.key for treatment in self.treatments)
+        hopeless = self.baseline_is_given_up or self.given_up.issuperset(others)
+        if self.whole_blocks >= self.study.blocks or hopeless or self.budget_is_spent:
+            return None
+        first_look = design_of(self.study).next_look(0) or _FEWEST_BLOCKS
+        if self.whole_blocks < first_look or not metrics:
+            return min(first_look, self.study.blocks)
+        ahead = self.look(metrics).next_look
+        return None if ahead is None else min(ahead, self.study.blocks)
+
+    @cached_property
+    def _looks(self) -> dict[tuple[tuple[str, Metric], ...], Look]:
+        return {}
+
+    @cached_property
+    def _by_block(self) -> dict[str, dict[int, Trial]]:
+        """Label of a treatment that was not given up → block → trial."""
+        labels = {one.key: one.label for one in self.treatments if one.key not in self.given_up}
+        by_block: dict[str, dict[int, Trial]] = {label: {} for label in labels.values()}
+        for trial in self.trials:
+            label = labels.get(trial.planned.treatment.key)
+            if label is not None:
+                by_block[label][trial.planned.block] = trial
+        return by_block
+
+    @cached_property
+    def _orders(self) -> dict[str, tuple[int, ...]]:
+        """Empty where a trial is missing: then its place in the run order means nothing."""
+        blocks = range(self.whole_blocks)
+        if any(block not in of_label for of_label in self._by_block.values() for block in blocks):
+            return {}
+        return {
+            label: tuple(of_label[block].planned.order for block in blocks)
+            for label, of_label in self._by_block.items()
+        }
+
+    @cached_property
+    def _values(self) -> dict[tuple[str, str], dict[str, list[float]]]:
+        """Workload and metric → treatment's label → one value a block, NaN where there is none."""
+        values: dict[tuple[str, str], dict[str, list[float]]] = {}
+        for label, of_label in self._by_block.items():
+            for block in range(self.whole_blocks):
+                samples = of_label[block].samples if block in of_label else ()
+                # Of two samples of one name the first counts.
+                for sample in reversed(samples):
+                    by_label = values.setdefault((sample.workload, sample.metric), {})
+                    row = by_label.get(label) or by_label.setdefault(label, self._no_values())
+                    row[block] = sample.value
+        return values
+
+    def _no_values(self) -> list[float]:
+        return [math.nan] * self.whole_blocks
+
+    @cached_property
+    def _modes(self) -> dict[tuple[str, str], Mode]:
+        """Workload and metric → how its first number came about."""
+        modes: dict[tuple[str, str], Mode] = {}
+        for trial in self.trials:
+            for sample in trial.samples:
+                modes.setdefault((sample.workload, sample.metric), sample.mode)
+        return modes
+
+    @cached_property
+    def _first_metrics(self) -> dict[str, str]:
+        """A workload's label → its first metric."""
+        return dict(reversed(self._modes))
+
+    def _measured(self, label: str, metric: Metric) -> Measured:
+        by_label = self._values.get((label, metric.name), {})
+        return Measured(
+            workload=label,
+            metric=metric,
+            baseline=self.treatments[0].label,
+            values={name: tuple(by_label.get(name) or self._no_values()) for name in self._by_block},
+            orders=self._orders,
+            primary=is_primary(self.study, label, metric.name, self._first_metrics),
+            mode=self._modes.get((label, metric.name), Mode.TIMED),
+        )
 
 
 def measured(study: Study, trials: Sequence[Trial], metrics: Metrics) -> list[Measured]:
-    """Each metric's values in the whole blocks, of the treatments that were not given up.
-
-    Raises ValueError where the baseline was.
-    """
-    blocks = whole_blocks(study, trials)
-    arms = tuple(arm for arm in treatments(study) if arm.key not in given_up(study, trials))
-    return [_measured(study, trials, arms, label, metric, blocks) for label, metric in metrics]
+    """InterimData.measured, of these trials. Raises ValueError where the baseline was given up."""
+    return InterimData(study, trials).measured(metrics)
 
 
 def blocks_wanted(study: Study, trials: Sequence[Trial], metrics: Metrics) -> int | None:
-    """How many blocks there must be before the next look; None: the study is over."""
-    blocks = whole_blocks(study, trials)
-    lost = given_up(study, trials)
-    baseline, *others = (arm.key for arm in treatments(study))
-    if blocks >= study.blocks or baseline in lost or lost.issuperset(others):
-        return None
-    if budget_is_spent(study, trials):
-        return None
-    if blocks < _first_look(study) or not metrics:
-        return min(_first_look(study), study.blocks)
-    found = look_at(study, trials, metrics).next_look
-    return None if found is None else min(found, study.blocks)
-
-
-def _first_look(study: Study) -> int:
-    return design_of(study).next_look(0) or _FEWEST_BLOCKS
+    """InterimData.blocks_wanted, of these trials."""
+    return InterimData(study, trials).blocks_wanted(metrics)
 
 
 def whole_blocks(study: Study, trials: Sequence[Trial]) -> int:
-    """How many blocks have ended, from the first: every treatment that was not given up has its trial."""
-    done = {(trial.planned.block, trial.planned.treatment.key) for trial in trials}
-    lost = given_up(study, trials)
-    wanted = [one.key for one in treatments(study) if one.key not in lost]
-    blocks = 0
-    while blocks < study.blocks and _ended(blocks, done, wanted):
-        blocks += 1
-    return blocks
-
-
-def _ended(block: int, done: set[tuple[int, str]], wanted: list[str]) -> bool:
-    return bool(wanted) and all((block, key) in done for key in wanted)
+    """InterimData.whole_blocks, of these trials."""
+    return InterimData(study, trials).whole_blocks
 
 
 def given_up(study: Study, trials: Sequence[Trial]) -> frozenset[str]:
-    """Keys of treatments of which no trial completed, in as many blocks as it takes to give up."""
-    lost = []
-    for treatment in treatments(study):
-        own = [trial for trial in trials if trial.planned.treatment.key == treatment.key]
-        failed = all(trial.outcome is not Outcome.COMPLETED for trial in own)
-        if failed and len(own) >= GIVEN_UP_AFTER:
-            lost.append(treatment.key)
-    return frozenset(lost)
+    """InterimData.given_up, of these trials."""
+    return InterimData(study, trials).given_up
 
 
 def budget_is_spent(study: Study, trials: Sequence[Trial]) -> bool:
-    """Whether the trials took as long as they may."""
-    budget = study.timing.budget_seconds if study.timing else 0.0
-    return 0 < budget <= sum(trial.seconds for trial in trials)
-
-
-def _is_last(study: Study, trials: Sequence[Trial], blocks: int) -> bool:
-    return blocks >= study.blocks or budget_is_spent(study, trials)
-
-
-def _measured(
-    study: Study,
-    trials: Sequence[Trial],
-    arms: Sequence[Treatment],
-    label: str,
-    metric: Metric,
-    blocks: int,
-) -> Measured:
-    of_arm = {arm.label: _by_block(trials, arm) for arm in arms}
-    samples = {
-        name: {block: _value(trial, label, metric.name) for block, trial in by_block.items()}
-        for name, by_block in of_arm.items()
-    }
-    return Measured(
-        workload=label,
-        metric=metric,
-        baseline=treatments(study)[0].label,
-        values={
-            name: tuple(values.get(block, math.nan) for block in range(blocks))
-            for name, values in samples.items()
-        },
-        orders=_orders(of_arm, blocks),
-        primary=is_primary(study, label, metric.name, _first_metrics(trials)),
-        mode=_mode(trials, label, metric.name),
-    )
-
-
-def _by_block(trials: Sequence[Trial], treatment: Treatment) -> dict[int, Trial]:
-    return {trial.planned.block: trial for trial in trials if trial.planned.treatment.key == treatment.key}
-
-
-def _orders(of_arm: Mapping[str, Mapping[int, Trial]], blocks: int) -> dict[str, tuple[int, ...]]:
-    """Empty where a trial is missing: then its place in the run order means nothing."""
-    if any(block not in by_block for by_block in of_arm.values() for block in range(blocks)):
-        return {}
-    return {
-        name: tuple(by_block[block].planned.order for block in range(blocks))
-        for name, by_block in of_arm.items()
-    }
-
-
-def _value(trial: Trial, label: str, metric: str) -> float:
-    found = [one.value for one in trial.samples if (one.workload, one.metric) == (label, metric)]
-    return found[0] if found else math.nan
-
-
-def _mode(trials: Sequence[Trial], label: str, metric: str) -> Mode:
-    modes = (
-        sample.mode
-        for trial in trials
-        for sample in trial.samples
-        if (sample.workload, sample.metric) == (label, metric)
-    )
-    return next(modes, Mode.TIMED)
-
-
-def _first_metrics(trials: Sequence[Trial]) -> dict[str, str]:
-    """A workload's label → its first metric."""
-    found: dict[str, str] = {}
-    for trial in trials:
-        for sample in trial.samples:
-            found.setdefault(sample.workload, sample.metric)
-    return found
+    """InterimData.budget_is_spent, of these trials."""
+    return InterimData(study, trials).budget_is_spent
 
 
 def is_primary(study: Study, label: str, metric: str, first: Mapping[str, str]) -> bool:

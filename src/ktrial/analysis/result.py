@@ -1,7 +1,7 @@
 """A study's result, worked out anew from its trials each time: the same trials, the same result."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ktrial import workloads
@@ -11,11 +11,11 @@ from ktrial.analysis.comparability import kernel_difference, machine_difference,
 from ktrial.analysis.data_quality import warnings_of
 from ktrial.analysis.dispersion import variability_of
 from ktrial.analysis.dispersion_sentence import variability_answer
-from ktrial.analysis.interactions import Side, interactions
+from ktrial.analysis.interactions import Incomparable, Side, interactions
 from ktrial.analysis.kernel_confounds import with_kernels
 from ktrial.analysis.missing_data import why_missing
 from ktrial.model.comparison import Comparison, Result, Verdict
-from ktrial.model.design import Treatment
+from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.plan import plan, treatments
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
@@ -96,18 +96,19 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
     plan has its treatments. Nothing depends on time, on the host or on the order in which trials ended.
     """
     in_order = sorted(trials, key=lambda trial: trial.planned.order)
-    arms = [_TreatmentTrials.of(study, treatment, in_order) for treatment in treatments(study)]
+    metrics = metrics_of(study, in_order, described)
+    sides = _sides(study, in_order)
+    incomparable = {side.treatment.key: _difference(sides[0], side) for side in sides}
     comparisons = tuple(
-        _comparison(study, label, metric, arms[0], arm)
-        for label, metric in metrics_of(study, in_order, described)
-        for arm in arms[1:]
+        _comparison(study, label, metric, sides[0], side, incomparable)
+        for label, metric in metrics
+        for side in sides[1:]
     )
     warnings: tuple[DataWarning, ...] = ()
     if study.timing:
-        comparisons, warnings = _judged_in_time(study, in_order, arms, comparisons)
-    metrics = metrics_of(study, in_order, described)
-    found = interactions(study, arms, metrics, _difference)
-    unsteady = variability_of(study, arms, comparisons)
+        comparisons, warnings = _at_last_look(study, in_order, sides, comparisons, incomparable)
+    found = interactions(study, sides, metrics, incomparable)
+    unsteady = variability_of(study, sides, comparisons)
     said = (answer(comparisons, study.margin, found), variability_answer(unsteady))
     return Result(
         study=study.name,
@@ -117,49 +118,61 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
         interactions=found,
         variability=unsteady,
         warnings=(
-            *warnings_of(study, {arm.treatment.label: arm.trials for arm in arms}, comparisons),
+            *warnings_of(study, {side.treatment.label: side.trials for side in sides}, comparisons),
             *warnings,
         ),
     )
 
 
-def _judged_in_time(
+def _at_last_look(
     study: Study,
     trials: Sequence[Trial],
-    arms: Sequence["_TreatmentTrials"],
+    sides: Sequence["_TreatmentTrials"],
     comparisons: tuple[Comparison, ...],
+    incomparable: Incomparable,
 ) -> tuple[tuple[Comparison, ...], tuple[DataWarning, ...]]:
     """The comparisons with the verdicts of the blocks so far, where there may be one, and what is odd."""
-    baseline, by_label = arms[0], {arm.treatment.label: arm for arm in arms}
-    lost, whole = interim.given_up(study, trials), interim.whole_blocks(study, trials)
-    found: dict[tuple[str, str, str], Comparison] = {}
+    baseline, by_label = sides[0], {side.treatment.label: side for side in sides}
+    data = interim.InterimData(study, trials)
+    decided: dict[tuple[str, str, str], Comparison] = {}
     warnings: tuple[DataWarning, ...] = ()
-    if whole and baseline.treatment.key not in lost:
-        looked = interim.look_at(study, trials, metrics_of(study, trials))
-        found = {(one.workload, one.metric, one.treatment): one for one in looked.comparisons}
-        warnings = looked.warnings
+    if data.whole_blocks and not data.baseline_is_given_up:
+        look = data.look(metrics_of(study, trials))
+        decided = {(one.workload, one.metric, one.treatment): one for one in look.comparisons}
+        warnings = look.warnings
+    confounds = environment.Confounds(study, baseline.trials)
+    confounded = {side.treatment.label: confounds.of(side.trials) for side in sides[1:]}
 
-    def judged(one: Comparison) -> Comparison:
-        arm = by_label[one.treatment]
-        own = found.get((one.workload, one.metric, one.treatment))
-        reason = _why_not_compared(one, baseline, arm)
-        reason = reason or environment.confounded(study, baseline.trials, arm.trials)
+    def with_verdict(one: Comparison) -> Comparison:
+        side = by_label[one.treatment]
+        reason = _why_not_compared(one, baseline, side, incomparable) or confounded[one.treatment]
+        own = decided.get((one.workload, one.metric, one.treatment))
         if own and not reason:
             return own
         nothing = {"ratio": None, "low": None, "high": None, "verdict": Verdict.INCONCLUSIVE}
         return one.model_copy(update={**nothing, "reason": reason or "no block has ended yet"})
 
-    return tuple(judged(one) for one in comparisons), warnings
+    return tuple(map(with_verdict, comparisons)), warnings
 
 
-def _why_not_compared(one: Comparison, baseline: "_TreatmentTrials", treatment: "_TreatmentTrials") -> str:
+def _why_not_compared(
+    one: Comparison, baseline: "_TreatmentTrials", treatment: "_TreatmentTrials", incomparable: Incomparable
+) -> str:
     sides = (baseline, treatment)
-    modes = [sample.mode for side in sides for sample in side.samples(one.workload, one.metric).values()]
-    missing = [side.arm(one.workload, one.metric).missing for side in sides]
-    return mode_difference(modes) or _difference(baseline, treatment) or "".join(missing[:1]) or missing[1]
+    missing = (side.arm(one.workload, one.metric).missing for side in sides)
+    modes = _modes(sides, one.workload, one.metric)
+    return mode_difference(modes) or incomparable[treatment.treatment.key] or next(filter(None, missing), "")
 
 
-@dataclass(frozen=True)
+def _sides(study: Study, trials: Sequence[Trial]) -> list["_TreatmentTrials"]:
+    """One a treatment, the baseline first; the trials in run order."""
+    by_key: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_key.setdefault(trial.planned.treatment.key, []).append(trial)
+    return [_TreatmentTrials.of(study, one, by_key.get(one.key, ())) for one in treatments(study)]
+
+
+@dataclass(frozen=True, eq=False)
 class _TreatmentTrials:
     """The trials of one treatment that ended, in run order."""
 
@@ -168,11 +181,12 @@ class _TreatmentTrials:
     planned: int
     some_will_do: bool
     """In real time a trial that failed leaves its block out; it does not undo the others."""
+    _arms: dict[tuple[str, str], Arm] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, study: Study, treatment: Treatment, trials: Sequence[Trial]) -> "_TreatmentTrials":
-        own = tuple(trial for trial in trials if trial.planned.treatment.key == treatment.key)
-        return cls(treatment, own, len(own) if study.timing else study.perturbations, bool(study.timing))
+    def of(cls, study: Study, treatment: Treatment, own: Sequence[Trial]) -> "_TreatmentTrials":
+        planned = len(own) if study.timing else study.perturbations
+        return cls(treatment, tuple(own), planned, bool(study.timing))
 
     def samples(self, label: str, metric: str) -> dict[int, Sample]:
         """Perturbation's number → sample."""
@@ -180,26 +194,41 @@ class _TreatmentTrials:
 
     @cached_property
     def _by_metric(self) -> dict[tuple[str, str], dict[int, Sample]]:
-        found: dict[tuple[str, str], dict[int, Sample]] = {}
+        by_metric: dict[tuple[str, str], dict[int, Sample]] = {}
         for trial in self.trials:
             for sample in trial.samples:
-                own = found.setdefault((sample.workload, sample.metric), {})
-                own[trial.planned.perturbation.number] = sample
-        return found
+                by_number = by_metric.setdefault((sample.workload, sample.metric), {})
+                by_number[trial.planned.perturbation.number] = sample
+        return by_metric
+
+    @cached_property
+    def last_mode(self) -> Mode | None:
+        """How its last number came about; None where it has no number."""
+        return next(
+            (sample.mode for trial in reversed(self.trials) for sample in reversed(trial.samples)), None
+        )
 
     def arm(self, label: str, metric: str) -> Arm:
         """The treatment's numbers for one metric, with what is missing of them."""
-        found = self.samples(label, metric)
-        met = {trial.planned.perturbation.number: trial.planned.perturbation for trial in self.trials}
+        if (label, metric) not in self._arms:
+            self._arms[label, metric] = self._arm(label, metric)
+        return self._arms[label, metric]
+
+    @cached_property
+    def _perturbations(self) -> dict[int, Perturbation]:
+        return {trial.planned.perturbation.number: trial.planned.perturbation for trial in self.trials}
+
+    def _arm(self, label: str, metric: str) -> Arm:
+        samples = self.samples(label, metric)
         return Arm(
             label=self.treatment.label,
-            values={met[number]: sample.value for number, sample in sorted(found.items())},
-            missing="" if found and self.some_will_do else self._why_missing(label, set(found)),
+            values={self._perturbations[number]: sample.value for number, sample in sorted(samples.items())},
+            missing="" if samples and self.some_will_do else self._why_missing(label, set(samples)),
         )
 
-    def _why_missing(self, label: str, found: set[int]) -> str:
+    def _why_missing(self, label: str, numbers: set[int]) -> str:
         planned = max(1, self.planned)
-        return why_missing(self.treatment.label, label, self.trials, found, planned)
+        return why_missing(self.treatment.label, label, self.trials, numbers, planned)
 
 
 def metrics_of(
@@ -209,25 +238,35 @@ def metrics_of(
 
     Without the bytes of string instructions where no trial has any.
     """
-    found: dict[tuple[str, str], Metric] = {}
-    by_workload: dict[str, list[Sample]] = {}
-    for sample in (sample for trial in trials for sample in trial.samples):
-        by_workload.setdefault(sample.workload, []).append(sample)
+    sampled: dict[str, dict[str, Sample]] = {}
+    moved_bytes: set[str] = set()
+    for trial in trials:
+        for sample in trial.samples:
+            sampled.setdefault(sample.workload, {}).setdefault(sample.metric, sample)
+            if sample.metric == STRING_BYTES.name and sample.value:
+                moved_bytes.add(sample.workload)
+    metrics: dict[tuple[str, str], Metric] = {}
     for use in study.workloads:
-        samples = by_workload.get(use.label, [])
-        if not any(sample.value for sample in samples if sample.metric == STRING_BYTES.name):
-            samples = [sample for sample in samples if sample.metric != STRING_BYTES.name]
-        metrics = [Metric(name=one.metric, unit=one.unit, direction=one.direction) for one in samples]
-        for metric in metrics or described(use):
-            found.setdefault((use.label, metric.name), metric)
-    return [(label, metric) for (label, _), metric in found.items()]
+        of_use = [
+            Metric(name=one.metric, unit=one.unit, direction=one.direction)
+            for one in sampled.get(use.label, {}).values()
+            if one.metric != STRING_BYTES.name or use.label in moved_bytes
+        ]
+        for metric in of_use or described(use):
+            metrics.setdefault((use.label, metric.name), metric)
+    return [(label, metric) for (label, _), metric in metrics.items()]
 
 
 def _comparison(
-    study: Study, label: str, metric: Metric, baseline: _TreatmentTrials, treatment: _TreatmentTrials
+    study: Study,
+    label: str,
+    metric: Metric,
+    baseline: _TreatmentTrials,
+    treatment: _TreatmentTrials,
+    incomparable: Incomparable,
 ) -> Comparison:
     sides = (baseline, treatment)
-    modes = [sample.mode for side in sides for sample in side.samples(label, metric.name).values()]
+    modes = _modes(sides, label, metric.name)
     return compare(
         label,
         metric,
@@ -235,15 +274,19 @@ def _comparison(
         baseline.arm(label, metric.name),
         treatment.arm(label, metric.name),
         margin=study.margin,
-        incomparable=mode_difference(modes) or _difference(baseline, treatment),
+        incomparable=mode_difference(modes) or incomparable[treatment.treatment.key],
     )
 
 
-def _usual_mode(study: Study, sides: Iterable[_TreatmentTrials]) -> Mode:
+def _modes(sides: Iterable[_TreatmentTrials], label: str, metric: str) -> list[Mode]:
+    return [sample.mode for side in sides for sample in side.samples(label, metric).values()]
+
+
+def _usual_mode(study: Study, sides: Sequence[_TreatmentTrials]) -> Mode:
     """That of the other numbers, or what was asked for: for a comparison that has no number."""
-    met = [sample.mode for side in sides for trial in side.trials for sample in trial.samples]
-    if met:
-        return met[-1]
+    modes = (side.last_mode for side in reversed(sides))
+    if mode := next(filter(None, modes), None):
+        return mode
     if study.machine.kind != "exact":
         return Mode.TIMED
     return Mode.EXACT_CLOCK if study.machine.count is CountedBy.CLOCK else Mode.EXACT_PLUGIN

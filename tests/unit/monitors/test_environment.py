@@ -238,8 +238,8 @@ def test_a_study_tells_concerns_changes_and_confounds(root: Path) -> None:
         WarningKind.ENVIRONMENT_CHANGED,
         WarningKind.CONFOUND,
     }
-    assert "confounded: SMT differs" in environment.confounded(a_study(), [one, one], [other, other])
-    assert environment.confounded(a_study(), [one], [other]) == ""
+    assert "confounded: SMT differs" in environment.Confounds(a_study(), [one, one]).of([other, other])
+    assert environment.Confounds(a_study(), [one]).of([other]) == ""
 
 
 def test_what_the_factor_itself_changes_is_no_confound(root: Path) -> None:
@@ -250,9 +250,9 @@ def test_what_the_factor_itself_changes_is_no_confound(root: Path) -> None:
     one = a_trial(provenance=Provenance(environment=at(root, 0)))
     write(root, path.lstrip("/"), "always madvise [never]")
     other = a_trial(provenance=Provenance(environment=at(root, 60)))
-    sides = ([one, one], [other, other])
-    assert environment.confounded(a_study(factors=(factor,)), *sides) == ""
-    assert "confounded" in environment.confounded(a_study(), *sides)
+    study = a_study(factors=(factor,))
+    assert environment.Confounds(study, [one, one]).of([other, other]) == ""
+    assert "confounded" in environment.Confounds(a_study(), [one, one]).of([other, other])
 
 
 def test_quiesce_wants_only_what_disturbs(root: Path) -> None:

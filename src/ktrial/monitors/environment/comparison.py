@@ -1,8 +1,9 @@
 """What disturbs, what changed, and what differs between treatments beside their factors."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import combinations
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, product
 
 from ktrial.model.environment import Environment, Reading, ReadingKind
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -52,16 +53,55 @@ def confounds(
     A setting: two treatments have no value of it in common. A level: all of one treatment's are above all of
     another's, from six readings each.
     """
-    found = []
+    every = list(arms)
+    names = [_names(environments) for environments in arms.values()]
+    read = {
+        name: [_readings(environments, name) for environments in arms.values()]
+        for name in dict.fromkeys(name for of_arm in names for name in of_arm)
+    }
+    places = [{name: place for place, name in enumerate(of_arm)} for of_arm in names]
+    apart = sorted(
+        (one, other, places[one][name], name)
+        for name, by_arm in read.items()
+        for one, other in _pairs_apart(by_arm)
+        if not _is_of_study(by_arm[one][0], changed_by_study)
+    )
+    return tuple(
+        _confound(name, every[one], every[other], *_ranges(read[name][one], read[name][other]))
+        for one, other, _, name in apart
+    )
+
+
+def _pairs_apart(by_arm: Sequence[Sequence[Reading]]) -> Iterator[tuple[int, int]]:
+    """Places of every two arms whose readings of one thing have nothing in common; the lower place first."""
+    kind = next((readings[0].kind for readings in by_arm if readings), ReadingKind.COUNTER)
+    match kind:
+        case ReadingKind.SETTING:
+            yield from _settings_apart([frozenset(one.value for one in readings) for readings in by_arm])
+        case ReadingKind.LEVEL:
+            yield from _levels_apart([_numbers(readings) for readings in by_arm])
+
+
+def _settings_apart(values: Sequence[frozenset[str]]) -> Iterator[tuple[int, int]]:
+    """Arms with the same values are looked at together: there are many arms, and few sets of values."""
+    arms: dict[frozenset[str], list[int]] = {}
+    for place, of_arm in enumerate(values):
+        if of_arm:
+            arms.setdefault(of_arm, []).append(place)
+    if arms and frozenset.intersection(*arms):
+        return
     for one, other in combinations(arms, 2):
-        for name in _names(arms[one]):
-            mine, theirs = _readings(arms[one], name), _readings(arms[other], name)
-            if not mine or not theirs or _is_of_study(mine[0], changed_by_study):
-                continue
-            text = _apart(mine, theirs)
-            if text:
-                found.append(_confound(name, one, other, *text))
-    return tuple(found)
+        if one.isdisjoint(other):
+            yield from ((min(pair), max(pair)) for pair in product(arms[one], arms[other]))
+
+
+def _levels_apart(numbers: Sequence[Sequence[float]]) -> Iterator[tuple[int, int]]:
+    """By each arm's smallest number, in order: all from one place on lie above an arm's largest."""
+    rising = sorted((min(each), place) for place, each in enumerate(numbers) if len(each) >= _FEWEST)
+    for place, each in enumerate(numbers):
+        if len(each) >= _FEWEST:
+            for _, above in rising[bisect_right(rising, (max(each), len(numbers))) :]:
+                yield min(place, above), max(place, above)
 
 
 def _change(then: Reading, now: Reading, seconds: float) -> str:
@@ -101,22 +141,24 @@ def _names(environments: Iterable[Environment]) -> list[str]:
 
 
 def _readings(environments: Iterable[Environment], name: str) -> list[Reading]:
-    found = [one.reading(name) for one in environments]
-    return [each for each in found if each is not None and each.value]
+    readings = (one.reading(name) for one in environments)
+    return [each for each in readings if each is not None and each.value]
 
 
-def _apart(mine: list[Reading], theirs: list[Reading]) -> tuple[str, str] | None:
-    """The two treatments' values, where they have nothing in common."""
-    if mine[0].kind is ReadingKind.SETTING:
-        left, right = {each.value for each in mine}, {each.value for each in theirs}
-        return None if left & right else (" or ".join(sorted(left)), " or ".join(sorted(right)))
-    if mine[0].kind is ReadingKind.COUNTER:
-        return None
-    low = [each.number for each in mine if each.number is not None]
-    high = [each.number for each in theirs if each.number is not None]
-    if min(len(low), len(high)) < _FEWEST or not (max(low) < min(high) or max(high) < min(low)):
-        return None
-    return f"{min(low):g} to {max(low):g}", f"{min(high):g} to {max(high):g}"
+def _numbers(readings: Iterable[Reading]) -> list[float]:
+    return [each.number for each in readings if each.number is not None]
+
+
+def _ranges(mine: Sequence[Reading], theirs: Sequence[Reading]) -> tuple[str, str]:
+    """The two treatments' values, which have nothing in common."""
+    return _range(mine), _range(theirs)
+
+
+def _range(readings: Sequence[Reading]) -> str:
+    if readings[0].kind is ReadingKind.SETTING:
+        return " or ".join(sorted({each.value for each in readings}))
+    numbers = _numbers(readings)
+    return f"{min(numbers):g} to {max(numbers):g}"
 
 
 def _confound(name: str, one: str, other: str, left: str, right: str) -> DataWarning:

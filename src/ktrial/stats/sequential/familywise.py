@@ -7,14 +7,15 @@ tests of differences, because a comparison without a difference can still be cla
 So each kind of claim is false anywhere in the family with probability at most alpha.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.stats.sequential.design import SequentialDesign
-from ktrial.stats.sequential.test import Claim, Intervals, claims, intervals
+from ktrial.stats.sequential.test import Claim, Intervals, claims, interval_about, means
 
 Array = NDArray[np.float64]
 
@@ -45,16 +46,16 @@ def judge(
     All looks so far are gone through again, so that the answer depends on the data alone. `final` adds a
     look at the last block, for a budget that ended between two looks.
     """
-    looked = [design.looked_at(len(each), final=final) for each in differences]
-    family = _Family(design, tuple(differences), tuple(looked), [None] * len(differences))
-    every = sorted({blocks for each in looked for blocks in each})
-    for look in every:
+    family = _Family(design, differences, final=final)
+    looks = sorted({blocks for each in family.looked for blocks in each})
+    for look in looks:
         family.settle(look)
-        found = tuple(family.finding(index, look) for index in range(len(differences)))
-        # Here the study ended. Blocks that it has beyond (it was told to have more) change no verdict.
-        if all(one.claim is not Claim.NONE for one in found):
-            return found
-    return tuple(family.finding(index, every[-1] if every else 0) for index in range(len(differences)))
+        if family.all_made:
+            findings = family.findings(look)
+            # Here the study ended. Blocks that it has beyond (it was told to have more) change no verdict.
+            if all(one.claim is not Claim.NONE for one in findings):
+                return findings
+    return family.findings(looks[-1] if looks else 0)
 
 
 @dataclass(frozen=True)
@@ -66,36 +67,57 @@ class _Made:
     among: int
 
 
-@dataclass(frozen=True)
 class _Family:
-    design: SequentialDesign
-    differences: tuple[Array, ...]
-    looked: tuple[tuple[int, ...], ...]
-    made: list[_Made | None]
+    """Comparisons that share an error, with the claims made so far."""
+
+    def __init__(self, design: SequentialDesign, differences: Sequence[Array], *, final: bool) -> None:
+        self.looked = [design.looked_at(len(each), final=final) for each in differences]
+        """Each comparison's looks: with failed trials it has fewer blocks than others."""
+        self._design = design
+        self._differences = differences
+        self._means = [
+            dict(zip(looked, np.stack(means(each, looked), axis=-1), strict=True)) if looked else {}
+            for each, looked in zip(differences, self.looked, strict=True)
+        ]
+        """Each comparison's mean with its standard error, by look."""
+        self._made: list[_Made | None] = [None] * len(differences)
+        self._count = {True: 0, False: 0}
+        """Claims made: of equivalence (True), of a difference (False)."""
+        self._edges: dict[tuple[int, tuple[int, ...]], dict[int, float]] = {}
+
+    @property
+    def all_made(self) -> bool:
+        """Whether a claim was made of each comparison."""
+        return sum(self._count.values()) == len(self._made)
 
     def settle(self, look: int) -> None:
         """Go on at one look until no comparison is decided any more: each difference helps the rest."""
         while True:
-            new = {
-                index: made
-                for index, looked in enumerate(self.looked)
-                if self.made[index] is None and look in looked and (made := self._claim(index, look))
-            }
+            open_ = [
+                place for place, one in enumerate(self._made) if one is None and look in self._means[place]
+            ]
+            new = self._claims(open_, look) if open_ else {}
             if not new:
                 return
-            for index, made in new.items():
-                self.made[index] = made
+            for place, made in new.items():
+                self._made[place] = made
+                self._count[made.claim is Claim.EQUIVALENT] += 1
 
-    def finding(self, index: int, look: int) -> Finding:
-        """What is found after the look."""
-        values, made = self.differences[index], self.made[index]
-        looked = [blocks for blocks in self.looked[index] if blocks <= look]
-        low, high = -np.inf, np.inf
-        if looked:
-            low, high = self._interval(index, looked[-1], made.among if made else self._among(Claim.ABOVE))
-        # Other comparisons keep a study running. A claim that was right to make is not kept against all the
-        # blocks: without it fewer claims are false.
-        withdrawn = made is not None and not self._bears_out(made.claim, low, high)
+    def findings(self, look: int) -> tuple[Finding, ...]:
+        """What is found of each comparison after the look."""
+        among = self._among(Claim.ABOVE)
+        return tuple(self._finding(place, look, among) for place in range(len(self._made)))
+
+    def _finding(self, place: int, look: int, among: int) -> Finding:
+        values, made = self._differences[place], self._made[place]
+        low, high, withdrawn = -math.inf, math.inf, False
+        if past := [blocks for blocks in self.looked[place] if blocks <= look]:
+            last = self._intervals([place], past[-1], made.among if made else among)
+            low, high = float(last.low[0]), float(last.high[0])
+            # Other comparisons keep a study running. A claim that was right to make is not kept against all
+            # the blocks: without it fewer claims are false.
+            said = Claim(int(claims(last, self._design.margin)[0]))
+            withdrawn = made is not None and said not in (made.claim, Claim.EQUIVALENT)
         return Finding(
             claim=made.claim if made and not withdrawn else Claim.NONE,
             blocks=len(values),
@@ -106,30 +128,39 @@ class _Family:
             withdrawn=withdrawn,
         )
 
-    def _bears_out(self, claim: Claim, low: float, high: float) -> bool:
-        both = Intervals(np.zeros(1), np.array([low]), np.array([high]))
-        return Claim(int(claims(both, self.design.margin)[0])) in (claim, Claim.EQUIVALENT)
+    def _claims(self, places: list[int], look: int) -> dict[int, _Made]:
+        """The claims that can be made at the look: equivalences first, then differences of the rest."""
+        among = self._among(Claim.EQUIVALENT)
+        new = {
+            place: _Made(Claim.EQUIVALENT, look, among)
+            for place, said in self._said(places, look, among)
+            if said is Claim.EQUIVALENT
+        }
+        among = self._among(Claim.ABOVE)
+        rest = [place for place in places if place not in new]
+        differing = {
+            place: _Made(said, look, among)
+            for place, said in self._said(rest, look, among)
+            if said in (Claim.ABOVE, Claim.BELOW)
+        }
+        return new | differing
 
-    def _claim(self, index: int, look: int) -> _Made | None:
-        for_equivalence, for_difference = self._among(Claim.EQUIVALENT), self._among(Claim.ABOVE)
-        if self._says(index, look, for_equivalence) is Claim.EQUIVALENT:
-            return _Made(Claim.EQUIVALENT, look, for_equivalence)
-        said = self._says(index, look, for_difference)
-        return _Made(said, look, for_difference) if said in (Claim.ABOVE, Claim.BELOW) else None
+    def _said(self, places: list[int], look: int, among: int) -> Iterator[tuple[int, Claim]]:
+        codes = claims(self._intervals(places, look, among), self._design.margin)
+        return zip(places, (Claim(code) for code in codes.tolist()), strict=True)
 
-    def _says(self, index: int, look: int, among: int) -> Claim:
-        low, high = self._interval(index, look, among)
-        both = Intervals(np.zeros(1), np.array([low]), np.array([high]))
-        return Claim(int(claims(both, self.design.margin)[0]))
+    def _intervals(self, places: list[int], look: int, among: int) -> Intervals:
+        """Of these comparisons at one look, if the error is shared among so many."""
+        mean, error = np.array([self._means[place][look] for place in places]).reshape(-1, 2).T
+        edges = [self._edge(self.looked[place], look, among) for place in places]
+        return interval_about(mean, error, np.array(edges, dtype=np.float64))
 
-    def _interval(self, index: int, look: int, among: int) -> tuple[float, float]:
-        edges = self.design.edges(among, self.looked[index])
-        edge = edges[self.looked[index].index(look)]
-        found = intervals(self.differences[index], (look,), (edge,))
-        return float(found.low[0]), float(found.high[0])
+    def _edge(self, looked: tuple[int, ...], look: int, among: int) -> float:
+        if (among, looked) not in self._edges:
+            edges = self._design.edges(among, looked)
+            self._edges[among, looked] = dict(zip(looked, edges, strict=True))
+        return self._edges[among, looked][look]
 
     def _among(self, kind: Claim) -> int:
         """Among how many the error of this kind of claim is shared: those it was not made of yet."""
-        equivalence = kind is Claim.EQUIVALENT
-        done = sum(made is not None and (made.claim is Claim.EQUIVALENT) is equivalence for made in self.made)
-        return max(1, len(self.made) - done)
+        return max(1, len(self._made) - self._count[kind is Claim.EQUIVALENT])

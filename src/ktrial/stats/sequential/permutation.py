@@ -30,21 +30,25 @@ def doubts(
     comparisons: Sequence[Comparison], measured: Sequence[Measured], alpha: float
 ) -> list[DataWarning]:
     """Differences that the t test finds, and permutation within blocks does not."""
-    found = [_doubt(one, measured, alpha) for one in comparisons]
-    return [doubt for doubt in found if doubt is not None]
+    by_metric = {(each.workload, each.metric.name): each for each in reversed(measured)}
+    p_values: dict[tuple[str, str], dict[str, float]] = {}
+    doubtful = []
+    for one in comparisons:
+        if one.verdict in (Verdict.BETTER, Verdict.WORSE):
+            place = (one.workload, one.metric)
+            if place not in p_values:
+                p_values[place] = permutation_p(_with_ratios(by_metric[place]))
+            p = p_values[place][one.treatment]
+            if p > alpha:
+                doubtful.append(_doubt(one, p, by_metric[place].blocks))
+    return doubtful
 
 
-def _doubt(one: Comparison, measured: Sequence[Measured], alpha: float) -> DataWarning | None:
-    if one.verdict not in (Verdict.BETTER, Verdict.WORSE):
-        return None
-    it = next(each for each in measured if (each.workload, each.metric.name) == (one.workload, one.metric))
-    p = permutation_p(_with_ratios(it))[one.treatment]
-    if p <= alpha:
-        return None
+def _doubt(one: Comparison, p: float, blocks: int) -> DataWarning:
     return DataWarning(
         kind=WarningKind.PERMUTATION_DISAGREES,
         text=f"{one.workload}, {one.metric}, {one.treatment}: the t test finds a difference, permutation "
-        f"within {it.blocks} blocks does not (p {p:.2g})",
+        f"within {blocks} blocks does not (p {p:.2g})",
         advice="the verdict leans on the normal distribution: run more blocks (p < 0.05 takes six at least)",
     )
 

@@ -45,6 +45,11 @@ class Intervals:
 
 def intervals(differences: Array, looked: tuple[int, ...], edges: tuple[float, ...]) -> Intervals:
     """Intervals at each look, of log ratios of shape (…, blocks)."""
+    return interval_about(*means(differences, looked), np.asarray(edges, dtype=np.float64))
+
+
+def means(differences: Array, looked: tuple[int, ...]) -> tuple[Array, Array]:
+    """The mean at each look and its standard error, of log ratios of shape (…, blocks)."""
     counts = np.asarray(looked, dtype=np.float64)
     at = np.asarray(looked) - 1
     centre = differences[..., :1]
@@ -53,10 +58,14 @@ def intervals(differences: Array, looked: tuple[int, ...], edges: tuple[float, .
     squares = np.cumsum(moved * moved, axis=-1)[..., at]
     mean = sums / counts
     variance = np.maximum(squares - counts * mean * mean, 0.0) / (counts - 1)
-    half = np.asarray(edges) * np.sqrt(variance / counts)
+    return mean + centre, np.sqrt(variance / counts)
+
+
+def interval_about(mean: Array, error: Array, edges: Array) -> Intervals:
+    """The interval that an edge of t makes, from a mean and its standard error."""
     # Where an edge is infinite (too early for a confidence sequence) so is the interval, even without spread.
-    half = np.where(np.isinf(edges), np.inf, half)
-    mean = mean + centre
+    finite = np.where(np.isinf(edges), 0.0, edges)
+    half = np.where(np.isinf(edges), np.inf, finite * error)
     return Intervals(mean, mean - half, mean + half)
 
 
