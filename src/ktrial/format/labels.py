@@ -8,7 +8,7 @@ from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Mode
 
 
-class VerdictWords(NamedTuple):
+class VerdictLabel(NamedTuple):
     """How a verdict is shown: never by colour alone."""
 
     symbol: str
@@ -17,18 +17,44 @@ class VerdictWords(NamedTuple):
 
 
 VERDICTS = {
-    Verdict.WORSE: VerdictWords(
+    Verdict.WORSE: VerdictLabel(
         "✗", "worse", "the change is for the worse, beyond the margin and the spread"
     ),
-    Verdict.BETTER: VerdictWords(
+    Verdict.BETTER: VerdictLabel(
         "✓", "better", "the change is for the better, beyond the margin and the spread"
     ),
-    Verdict.INCONCLUSIVE: VerdictWords("?", "inconclusive", "the data do not decide"),
-    Verdict.EQUIVALENT: VerdictWords(
+    Verdict.INCONCLUSIVE: VerdictLabel("?", "inconclusive", "the data do not decide"),
+    Verdict.EQUIVALENT: VerdictLabel(
         "≈", "equivalent", "the change, with its spread, lies inside the margin"
     ),
 }
 """In the order in which they are counted: what needs attention first."""
+
+
+def verdict_text(verdict: Verdict) -> str:
+    """`✗ worse`: the symbol and the word."""
+    return f"{VERDICTS[verdict].symbol} {VERDICTS[verdict].word}"
+
+
+VERDICT_STYLES = {
+    Verdict.BETTER: "green",
+    Verdict.WORSE: "red",
+    Verdict.EQUIVALENT: "",
+    Verdict.INCONCLUSIVE: "yellow",
+}
+"""Colours of the terminal; those of pages are in report/charts/palette.py."""
+
+SCATTER_MARK = "±"
+"""Beside a verdict: its spread, or the number of its modes, is not that of the baseline."""
+SCATTER_MEANING = "scatters otherwise than the baseline"
+
+
+def metric_name(metric: str, unit: str) -> str:
+    """`instructions/operation`, `rate (requests/s)`: metric and unit, without saying a word twice."""
+    if not unit or unit == metric:
+        return metric
+    return unit if unit.startswith(metric) else f"{metric} ({unit})"
+
 
 AGREEMENTS = {
     Agreement.SAME: "the same on all machines",

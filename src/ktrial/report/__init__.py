@@ -62,20 +62,23 @@ def kernel_difference_html(found: KernelDifference) -> str:
 
 def comparisons_csv(record: StudyRecord) -> str:
     """One row a comparison, with a header row, as RFC 4180 has it. Numbers carry all their digits."""
-    from ktrial.report.csv import comparisons
+    from ktrial.report.csv import rendered
+    from ktrial.report.tables.comparisons import of_all
 
-    return comparisons(record)
+    return rendered(of_all(record))
 
 
 def samples_csv(record: StudyRecord) -> str:
     """One row a sample, with its trial's treatment, perturbation and outcome, as RFC 4180 has it."""
-    from ktrial.report.csv import samples
+    from ktrial.report.csv import rendered
+    from ktrial.report.tables.samples import samples
 
-    return samples(record)
+    return rendered(samples(record))
 
 
 def series_csv(record: StudyRecord) -> str:
     """One row a moment of what was read over time, in each treatment's first trial, as RFC 4180 has it."""
-    from ktrial.report.csv import series
+    from ktrial.report.csv import rendered
+    from ktrial.report.tables.samples import series
 
-    return series(record)
+    return rendered(series(record))

@@ -23,7 +23,8 @@ from ktrial.model.history import ChangeKind, History
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.version_order import version_order
 from ktrial.model.workload import Mode
-from ktrial.report.html.matrix import answer_of, matrix, matrix_page
+from ktrial.report.html.matrix import matrix_page
+from ktrial.report.tables.matrix import answer_of, matrix
 from ktrial.store import open_store
 
 
@@ -261,4 +262,6 @@ def test_a_cell_whose_baseline_is_zero_says_what_it_came_to() -> None:
     console = Console(width=100, record=True, file=io.StringIO())
     print_matrix(matrix(record), console)
     assert "→ 272 ✗" in console.export_text().replace("\N{NO-BREAK SPACE}", " ")
-    assert "→\N{NO-BREAK SPACE}272 ✗" in matrix_page(matrix(record))
+    page = matrix_page(matrix(record))
+    assert "→\N{NO-BREAK SPACE}272" in page
+    assert '<span class="symbol" title="worse">✗</span>' in page

@@ -17,7 +17,9 @@ from ktrial.model.comparison import Verdict
 from ktrial.model.dispersion import Scatter, Variability
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Direction, Metric, Mode
-from ktrial.report.html.matrix import matrix, matrix_csv, matrix_page
+from ktrial.report import csv as as_csv
+from ktrial.report.html.matrix import matrix_page
+from ktrial.report.tables.matrix import for_programs, matrix
 from ktrial.stats.dispersion import Pair, spread_p, variability
 
 RATE = Metric(name="rate", unit="requests/s", direction=Direction.HIGHER)
@@ -177,7 +179,7 @@ def test_the_finding_stands_beside_the_verdict_wherever_it_is_shown() -> None:
     table = matrix(record)
     assert table.rows[0].cells[0].scatter == (Scatter.WIDER,)
     assert "±" in matrix_page(table)
-    assert matrix_csv(table).splitlines()[1].endswith(",wider")
+    assert as_csv.rendered(for_programs(table)).splitlines()[1].endswith(",wider")
 
 
 def test_a_steady_study_says_nothing_of_it() -> None:

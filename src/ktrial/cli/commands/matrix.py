@@ -57,8 +57,8 @@ def matrix(
     Interrupted, the same command goes on where it stopped. With --study a stored study is shown.
     """
     from ktrial.report import whys
-    from ktrial.report.html.matrix import matrix as matrix_of
     from ktrial.report.html.matrix import matrix_page
+    from ktrial.report.tables.matrix import matrix as matrix_of
     from ktrial.report.text import comparisons
     from ktrial.store import default_location, open_store
 
@@ -96,12 +96,13 @@ def _measured(wanted: "Study | None", stored: str, store: "Store", jobs: int | N
 def _print(found: "Matrix", html: Path | None, *, json: bool, csv: bool) -> None:
     from ktrial.cli.console import output, print_json
     from ktrial.cli.render.matrix import print_matrix
-    from ktrial.report.html.matrix import matrix_csv
+    from ktrial.report.csv import rendered
+    from ktrial.report.tables.matrix import for_programs
 
     if json:
         print_json(found.model_dump(mode="json"))
     elif csv:
-        typer.echo(matrix_csv(found).encode(), nl=False)
+        typer.echo(rendered(for_programs(found)).encode(), nl=False)
     else:
         print_matrix(found, output())
         if html:

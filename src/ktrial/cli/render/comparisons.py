@@ -1,31 +1,23 @@
 """A study's result as a table for the terminal: readable at 80 columns, and without colour."""
 
-from collections import Counter
-from collections.abc import Container
-
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ktrial.cli.console import breakable
+from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
-from ktrial.format.labels import DIRECTIONS, MODE_NAMES, OUTCOMES, VERDICTS
+from ktrial.format.labels import DIRECTIONS, MODE_NAMES, OUTCOMES, SCATTER_MARK, VERDICTS
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.comparison import Comparison, Interaction, Verdict
 from ktrial.model.design import told_apart
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import WarningKind
-from ktrial.model.workload import STRING_BYTES, short_labels
+from ktrial.model.workload import STRING_BYTES
 from ktrial.report.charts import sparkline
-from ktrial.report.text import comparisons, dispersion, interactions
+from ktrial.report.tables import interactions
+from ktrial.report.tables.comparisons import one_below_another, side_by_side
+from ktrial.report.text import comparisons, dispersion
 
-_STYLES = {
-    Verdict.BETTER: "green",
-    Verdict.WORSE: "red",
-    Verdict.EQUIVALENT: "",
-    Verdict.INCONCLUSIVE: "yellow",
-}
 _NAME_COLUMNS = 60
 _QUESTION_COLUMNS = 400
 _MOST_FAILURES = 20
@@ -41,7 +33,8 @@ def print_result(record: StudyRecord, console: Console) -> None:
     if groups:
         console.print(_what_is_shown(record))
         console.print()
-        console.print(_pair(groups[0], record) if len(groups) == 1 else _many(record))
+        made = side_by_side(record, groups[0]) if len(groups) == 1 else one_below_another(record)
+        console.print(rendered(made))
         console.print()
     _print_variability(record, console)
     _print_interactions(record, console)
@@ -64,128 +57,29 @@ def _what_is_shown(record: StudyRecord) -> Text:
     return Text(one_line("; ".join(parts)), style="dim")
 
 
-def _pair(group: comparisons.Group, record: StudyRecord) -> Table:
-    """One treatment against the baseline: a row a metric, both values side by side."""
-    table = _table()
-    table.add_column("workload", overflow="fold")
-    for heading in (group.baseline, group.treatment, "change", "interval, %"):
-        table.add_column(shortened(heading, 16), justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    names, unsteady = _names(group.comparisons), dispersion.by_place(record)
-    for row in group.comparisons:
-        table.add_row(
-            names[row.workload, row.metric],
-            number_format.number(row.baseline_value),
-            number_format.number(row.value),
-            breakable(number_format.change(row.ratio)),
-            number_format.interval(row.low, row.high),
-            _marked(row, unsteady),
-        )
-    return table
-
-
-def _many(record: StudyRecord) -> Table:
-    """Several treatments: for each metric the baseline's value, then a row a treatment."""
-    table = _table()
-    table.add_column("workload", overflow="fold")
-    table.add_column("treatment", overflow="fold")
-    for heading in ("value", "change", "interval, %"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    rows = record.result.comparisons
-    names, unsteady = _names(rows), dispersion.by_place(record)
-    before = None
-    for row in sorted(rows, key=lambda row: list(names).index((row.workload, row.metric))):
-        key = (row.workload, row.metric)
-        if key != before:
-            baseline = number_format.number(row.baseline_value)
-            table.add_row(names[key], one_line(row.baseline), baseline, "", "", Text("baseline", style="dim"))
-        before = key
-        interval = number_format.interval(row.low, row.high)
-        value, change = number_format.number(row.value), breakable(number_format.change(row.ratio))
-        table.add_row(
-            "",
-            one_line(told_apart(row.treatment, row.baseline)),
-            value,
-            change,
-            interval,
-            _marked(row, unsteady),
-        )
-    return table
-
-
-def _table() -> Table:
-    return Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-
-
-def _names(rows: tuple[Comparison, ...]) -> dict[tuple[str, str], str]:
-    """Workload and metric → what the row is called: the workload, and what tells its rows apart."""
-    units = {(row.workload, row.metric): row.unit for row in rows}
-    others = {key: unit for key, unit in units.items() if key[1] != STRING_BYTES.name}
-    metrics = Counter(workload for workload, _ in others)
-    same_unit = len(set(others.values())) == 1
-    short = short_labels(workload for workload, _ in units)
-
-    def name(workload: str, metric: str, unit: str) -> str:
-        if metric == STRING_BYTES.name:
-            return _name(short[workload], metric, unit)
-        return _name(short[workload], metric if metrics[workload] > 1 else "", "" if same_unit else unit)
-
-    return {(workload, metric): name(workload, metric, unit) for (workload, metric), unit in units.items()}
-
-
-def _name(workload: str, metric: str, unit: str) -> str:
-    # Spaces let long names go to the next line.
-    parts = (workload.replace("(", " ("), metric, unit and f"[{unit}]")
-    return shortened(" ".join(part for part in parts if part), _NAME_COLUMNS)
-
-
-def _verdict(row: Comparison | Interaction) -> Text:
-    words = VERDICTS[row.verdict]
-    return Text(f"{words.symbol} {words.word}", style=_STYLES[row.verdict])
-
-
-def _marked(row: Comparison, unsteady: Container[dispersion.Place]) -> Text:
-    """With a mark where the treatment scatters otherwise than the baseline."""
-    verdict = _verdict(row)
-    return verdict.append(f" {dispersion.MARK}") if dispersion.place_of(row) in unsteady else verdict
-
-
 def _print_variability(record: StudyRecord, console: Console) -> None:
     several = len(comparisons.groups(record)) > 1
     found = record.result.variability
     for one in found[:_MOST_VARIABILITY]:
         treatment = f"{told_apart(one.treatment, one.baseline)}: " if several else ""
         what = f"{treatment}{one.workload}, {one.metric}"
-        console.print(one_line(f"{dispersion.MARK} {what}: {dispersion.beside(one)}"))
+        console.print(one_line(f"{SCATTER_MARK} {what}: {dispersion.beside(one)}"))
     if len(found) > _MOST_VARIABILITY:
         left = breakable(number_format.counted(len(found) - _MOST_VARIABILITY, "more treatment"))
-        console.print(f"{dispersion.MARK} {left} that scatter otherwise than the baseline: in the report")
+        console.print(f"{SCATTER_MARK} {left} that scatter otherwise than the baseline: in the report")
     if found:
         console.print()
 
 
 def _print_interactions(record: StudyRecord, console: Console) -> None:
     """For every two factors: what the first changes, beside each level of the second."""
-    found = interactions.tables(record)
-    for table in found[:_MOST_INTERACTIONS]:
-        shown = _table()
-        shown.add_column("workload", overflow="fold")
-        for heading in (table.alone, table.beside, "interaction", "interval, %"):
-            shown.add_column(shortened(heading, 16), justify="right", no_wrap=True)
-        shown.add_column("verdict", no_wrap=True)
-        for row in table.rows:
-            one = row.interaction
-            changes = [
-                breakable(number_format.change(each)) for each in (one.effect, one.effect_beside, one.ratio)
-            ]
-            interval = number_format.interval(one.low, one.high)
-            shown.add_row(shortened(row.name, _NAME_COLUMNS), *changes, interval, _verdict(one))
-        console.print(one_line(f"{table.title}: what the first changes, with and without the second"))
-        console.print(shown)
+    every = interactions.tables(record)
+    for one in every[:_MOST_INTERACTIONS]:
+        console.print(one_line(f"{one.title}: what the first changes, with and without the second"))
+        console.print(rendered(one.table))
         console.print()
-    if len(found) > _MOST_INTERACTIONS:
-        left = number_format.counted(len(found) - _MOST_INTERACTIONS, "more table")
+    if len(every) > _MOST_INTERACTIONS:
+        left = number_format.counted(len(every) - _MOST_INTERACTIONS, "more table")
         console.print(f"{left} of interactions: in the report")
 
 

@@ -3,25 +3,17 @@
 import re
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ktrial.analysis.history.machine_label import is_plain
-from ktrial.cli.console import breakable
+from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.labels import DIRECTIONS, MODE_NAMES, VERDICTS
-from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.comparison import Verdict
+from ktrial.format.sanitize import one_line
 from ktrial.model.history import Change, ChangeKind, History, Line
+from ktrial.report.tables.history import versions
 
-STYLES = {
-    Verdict.BETTER: "green",
-    Verdict.WORSE: "red",
-    Verdict.EQUIVALENT: "",
-    Verdict.INCONCLUSIVE: "yellow",
-}
 _HAS_PARAMETERS = re.compile(r"\(.*\)$")
-_BAR = 24
 _LEAST_TO_JUDGE = 16
 
 
@@ -44,7 +36,7 @@ def _print_line(line: Line, found: History, console: Console) -> None:
     if line.alone:
         console.print(Text(f"not compared with the lines above: {one_line(line.alone)}", style="yellow"))
     console.print()
-    console.print(_table(line))
+    console.print(rendered(versions(line)))
     console.print()
     console.print(one_line(summary(line, found)))
     for change in line.changes:
@@ -86,29 +78,3 @@ def sentence(change: Change) -> str:
     how = " (in small steps)" if change.kind is ChangeKind.CREEP else ""
     chance = f", p {change.p:.2g}" if change.p is not None else ""
     return f"{words.symbol} {change.version}: {by} against {change.since}{how}, {words.word}{chance}"
-
-
-def _table(line: Line) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("version", overflow="fold")
-    for heading in ("value", "to the one before"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("change", no_wrap=True)
-    marks = {change.place: change for change in line.changes}
-    most = max((point.value for point in line.points if point.value is not None), default=0.0)
-    before: float | None = None
-    for place, point in enumerate(line.points):
-        ratio = point.value / before if before and point.value is not None else None
-        bar = "█" * round(_BAR * point.value / most) if point.value and most > 0 else ""
-        mark = marks.get(place)
-        words = VERDICTS[mark.verdict] if mark else None
-        table.add_row(
-            shortened(point.version, 40),
-            number_format.number(point.value),
-            breakable(number_format.change(ratio)) if ratio is not None else "",
-            Text(bar, style="dim"),
-            Text(f"{words.symbol} {words.word}", style=STYLES[mark.verdict]) if words and mark else Text(),
-        )
-        before = point.value if point.value is not None else before
-    return table

@@ -4,15 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from ktrial.cli.console import breakable
-from ktrial.format.sanitize import shortened
+from ktrial.cli.render.table import rendered
 from ktrial.model.kernel_diff import KernelDifference
+from ktrial.report.tables.kernel_diff import facts
 from ktrial.report.text.kernel_diff import KernelChange, Listing, OptionLine, shown
 
-_NAME_COLUMNS = 30
 _LEGEND = "+ set in the second only, − in the first only; indented: what follows from it"
 
 
@@ -20,20 +19,9 @@ def print_kernel_difference(found: KernelDifference, console: Console, *, most: 
     """All that differs; at most so many options of a menu and names of a list, the rest counted."""
     change = shown(found)
     console.print(Text(breakable(change.sentence), style="bold"))
-    parts = [_facts(change)] if not found.same_content else []
+    parts = [rendered(facts(change), heading_style="dim")] if not found.same_content else []
     for part in (*parts, *_options(change, most), *_listings(change, most), *_notes(change)):
         console.print(part)
-
-
-def _facts(change: KernelChange) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column("", no_wrap=True)
-    for name in (change.before, change.after):
-        table.add_column(shortened(name, _NAME_COLUMNS), overflow="fold")
-    for fact in change.facts:
-        style = "" if fact.before != fact.after else "dim"
-        table.add_row(fact.name, fact.before, fact.after, style=style)
-    return table
 
 
 def _options(change: KernelChange, most: int | None) -> Iterator[RenderableType]:

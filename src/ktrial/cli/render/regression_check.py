@@ -16,7 +16,7 @@ from ktrial.format.sanitize import one_line, printable, shortened
 from ktrial.model.attribution import Explanation
 from ktrial.model.attribution import Row as Part
 from ktrial.model.workload import STRING_BYTES
-from ktrial.report.markdown.study import block, code, prose
+from ktrial.report.markdown.markup import block, code, prose
 
 _SYMBOLS = {
     Decision.WITHIN: "✓ within",

@@ -7,6 +7,7 @@ from typing import Any
 from ktrial.cli.render.attribution import whys_as_json
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
+from ktrial.report.tables import comparisons as comparison_table
 from ktrial.report.text import comparisons, kernel_builds
 from ktrial.report.text.attribution import Why
 
@@ -19,7 +20,7 @@ def as_json(
         "study": record.study.name,
         "question": record.study.question,
         "answer": record.result.answer,
-        "comparisons": [comparison.model_dump(mode="json") for comparison in record.result.comparisons],
+        "comparisons": comparison_table.of_all(record).data(),
         "interactions": [one.model_dump(mode="json") for one in record.result.interactions],
         "variability": [one.model_dump(mode="json") for one in record.result.variability],
         "builds": kernel_builds.as_json(record),

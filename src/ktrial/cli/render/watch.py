@@ -5,7 +5,7 @@ from typing import Any
 
 from ktrial.cli.render import regression_check
 from ktrial.experiment.watch import Look, News, worst_of
-from ktrial.report.markdown.study import code, prose
+from ktrial.report.markdown.markup import code, prose
 
 
 def sentence(one: Look) -> str:

@@ -6,12 +6,11 @@ from typing import Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from ktrial.format import labels, number_format
-from ktrial.format.sanitize import shortened
+from ktrial.format import number_format
 from ktrial.model.history import Change, History, Line
 from ktrial.report.charts.line import picture
 from ktrial.report.html.templating import environment, text_of
-from ktrial.report.text import comparisons
+from ktrial.report.tables.history import versions
 
 Links = Mapping[int, str]
 """A study's number → its page, as seen from this one."""
@@ -22,9 +21,6 @@ Crumbs = tuple[tuple[str, str], ...]
 def site_environment() -> Environment:
     """Templates of pages that link to each other."""
     made = environment()
-    made.globals.update(
-        figures=number_format, words=labels, shortened=shortened, metric_name=comparisons.metric_name
-    )
     made.filters["why_link"] = _why_link
     return made
 
@@ -51,6 +47,7 @@ def history_page(
         "question": "",
         "history": history,
         "pictures": [picture(line) for line in history.lines],
+        "tables": [versions(line, links) for line in history.lines],
         "links": links or {},
         "crumbs": crumbs,
         "sheet": sheet,

@@ -2,8 +2,6 @@
 
 from markupsafe import Markup
 
-from ktrial.format import labels, number_format
-from ktrial.format.sanitize import shortened
 from ktrial.model.kernel_diff import KernelDifference
 from ktrial.report.html.templating import environment, text_of
 from ktrial.report.text.kernel_diff import shown
@@ -12,6 +10,5 @@ from ktrial.report.text.kernel_diff import shown
 def page(found: KernelDifference) -> str:
     """The page as text."""
     made = environment()
-    made.globals.update(figures=number_format, words=labels, shortened=shortened)
     template = made.get_template("kernel_difference_page.html.j2")
     return template.render(change=shown(found), style=Markup(text_of("page.css")))

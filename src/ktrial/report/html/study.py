@@ -7,21 +7,21 @@ without it they are pictures with tooltips. Otherwise the page has no script.
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from jinja2 import Environment
 from markupsafe import Markup
 
-from ktrial.format import labels, number_format
-from ktrial.format.sanitize import printable, shortened
-from ktrial.model.comparison import Comparison
+from ktrial.format import number_format
+from ktrial.format.sanitize import printable
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
 from ktrial.report.charts import flame_graph, levels, palette, ratios, sparkline
 from ktrial.report.html.templating import environment, text_of
-from ktrial.report.text import comparisons, counters, dispersion, interactions, kernel_diff, reproduction
+from ktrial.report.tables import attribution, interactions, matrix
+from ktrial.report.tables.comparisons import of_group
+from ktrial.report.text import comparisons, counters, kernel_diff, reproduction
 from ktrial.report.text import provenance as surroundings
 from ktrial.report.text.attribution import Why
 from ktrial.report.text.kernel_builds import built_kernels
@@ -60,19 +60,22 @@ class WorkloadChart(NamedTuple):
 def page(record: StudyRecord, whys: Sequence[Why] = ()) -> str:
     """The page as text."""
     template = _environment().get_template("page.html.j2")
-    return template.render(**facts(record), **_pictures(record), **_reasons(whys))
+    return template.render(**facts(record, whys), **_pictures(record), **_graphs(whys))
 
 
-def _reasons(whys: Sequence[Why]) -> dict[str, Any]:
+def _links(whys: Sequence[Why]) -> dict[tuple[str, str, str], str]:
+    """Workload, treatment and baseline of a comparison → where its reasons stand in the page."""
+    return {
+        (one.workload, why.treatment, why.baseline): f"#why-{place}"
+        for place, why in enumerate(whys, start=1)
+        for one in why.comparisons
+    }
+
+
+def _graphs(whys: Sequence[Why]) -> dict[str, Any]:
     graphs = [Markup(flame_graph.in_page(why.frames, _title(why))) if why.frames else None for why in whys]
     script = flame_graph.script() if any(graphs) else ""
     return {
-        "whys": whys,
-        "why_of": {
-            (one.workload, why.treatment, why.baseline): place
-            for place, why in enumerate(whys, start=1)
-            for one in why.comparisons
-        },
         "graphs": graphs,
         "flame_style": Markup(flame_graph.style()) if script else "",
         "script": Markup(script),
@@ -86,19 +89,21 @@ def _title(why: Why) -> str:
 
 def _environment() -> Environment:
     made = environment()
-    made.globals.update(figures=number_format, words=labels, shortened=shortened, console_end=console_end)
-    made.globals.update(metric_name=comparisons.metric_name)
+    made.globals.update(console_end=console_end)
     return made
 
 
-def facts(record: StudyRecord) -> dict[str, Any]:
-    """What the templates say about a record, without pictures and reasons."""
+def facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]:
+    """What the templates say about a record, without pictures."""
+    groups, links = comparisons.groups(record), _links(whys)
     return {
+        "whys": [(why, attribution.of_page(why)) for why in whys],
         "record": record,
         "result": record.result,
         "study": record.study,
-        "groups": comparisons.groups(record),
-        "matrix": comparisons.matrix(record),
+        "groups": groups,
+        "matrix": matrix.flat(matrix.matrix(record, all_metrics=True)) if len(groups) > 1 else None,
+        "tables": [(group, of_group(record, group, links)) for group in groups],
         "verdicts": comparisons.verdict_counts(record),
         "failed": comparisons.failed_trials(record),
         "warnings": comparisons.warnings(record),
@@ -112,8 +117,6 @@ def facts(record: StudyRecord) -> dict[str, Any]:
         "recipe": reproduction.recipe(record),
         "builds": built_kernels(record),
         "series": sparkline.by_workload(record),
-        "unsteady": partial(_beside, dispersion.by_place(record)),
-        "variability": dispersion,
         "interactions": interactions.tables(record),
         "interaction_meaning": interactions.MEANING,
         "study_file": study_toml(record.study),
@@ -122,10 +125,6 @@ def facts(record: StudyRecord) -> dict[str, Any]:
         "ended": max((trial.started for trial in record.trials), default=None),
         "completed": sum(trial.outcome is Outcome.COMPLETED for trial in record.trials),
     }
-
-
-def _beside(found: dict[dispersion.Place, str], one: Comparison) -> str:
-    return found.get(dispersion.place_of(one), "")
 
 
 def _pictures(record: StudyRecord) -> dict[str, Any]:

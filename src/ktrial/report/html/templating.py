@@ -6,7 +6,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from ktrial.format.sanitize import printable
+from ktrial.format import labels, number_format
+from ktrial.format.sanitize import printable, shortened
+from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKind, Table
+from ktrial.report.tables.kernel_diff import facts
+
+_USUAL_WIDTH = 10.0
+_ROW_CLASSES = {RowKind.PART: "part", RowKind.SUM: "whole"}
 
 
 def environment() -> Environment:
@@ -19,7 +25,17 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalized,
     )
-    made.filters["breakable"] = _breakable
+    made.globals.update(number_format=number_format, labels=labels, shortened=shortened)
+    made.filters.update(
+        breakable=_breakable,
+        capital=_capital,
+        classes=_classes,
+        class_attribute=_class_attribute,
+        classes_in=_classes_in,
+        facts=facts,
+        for_page=_for_page,
+        percent_of=_percent_of,
+    )
     return made
 
 
@@ -36,3 +52,40 @@ def _finalized(value: Any) -> Any:
 def _breakable(text: str) -> Markup:
     """Escaped text that may go on in a new line after a slash."""
     return escape(printable(text)).replace("/", Markup("/<wbr>"))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _for_page(table: Table) -> Table:
+    return table.shown(Output.HTML)
+
+
+def _percent_of(column: Column, table: Table) -> str:
+    """A column's part of the table's width, in %."""
+    whole = sum(one.width or _USUAL_WIDTH for one in table.columns)
+    return f"{100 * (column.width or _USUAL_WIDTH) / whole:.3g}"
+
+
+def _classes(part: Column | Row) -> str:
+    """The classes of a column's heading, or of a row."""
+    if isinstance(part, Row):
+        muted = "muted" if part.emphasis is Emphasis.MUTED else ""
+        return " ".join(filter(None, (_ROW_CLASSES.get(part.kind, ""), muted)))
+    return " ".join(name for name, holds in (("number", part.numeric), ("wider", part.wide)) if holds)
+
+
+def _class_attribute(names: str) -> Markup:
+    return Markup(' class="{}"').format(names) if names else Markup("")
+
+
+def _classes_in(cell: Cell, column: Column, table: Table) -> str:
+    names = (
+        _classes(column),
+        column.key if table.stacks else "",
+        "cell" if cell.kind is Kind.CHANGE else "",
+        cell.verdict.value if cell.verdict and cell.kind is not Kind.VERDICT else "",
+        "muted" if cell.emphasis is Emphasis.MUTED else "",
+    )
+    return " ".join(filter(None, names))

@@ -2,8 +2,6 @@
 
 from markupsafe import Markup
 
-from ktrial.format import labels, number_format
-from ktrial.format.sanitize import shortened
 from ktrial.model.study import Study
 from ktrial.model.tuning import Purpose, Tuned, TunedInteraction
 from ktrial.optimize.deployment_files import Answer
@@ -24,7 +22,6 @@ PURPOSES = {
 def page(study: Study, tuned: Tuned, answer: Answer | None = None) -> str:
     """The page as text. `answer`: with the settings as they were read back."""
     made = environment()
-    made.globals.update(figures=number_format, words=labels, shortened=shortened)
     search, _ = search_of(study)
     return made.get_template("tuning.html.j2").render(
         study=study,

@@ -7,7 +7,7 @@ from ktrial.model.study import Study
 from ktrial.model.tuning import Effect, Tuned
 from ktrial.optimize.deployment_files import Answer, texts
 from ktrial.optimize.search_space import search_of
-from ktrial.report.markdown.study import block, code, folded, grid, prose
+from ktrial.report.markdown.markup import block, code, folded, prose
 from ktrial.report.tuning_labels import configuration_text, values_text, wanted
 
 _MOST_FAILURES = 10
@@ -170,3 +170,10 @@ def _files(answer: Answer | None) -> Iterator[str]:
         found = {name: text for name, text in texts(answer).items() if not name.startswith(_NOT_SHOWN)}
         body = "\n\n".join(f"{code(name)}:\n\n{block(text)}" for name, text in found.items())
         yield folded("To install it", body) if found else ""
+
+
+def grid(header: list[str], rows: list[list[str]], *, left: int) -> str:
+    """A table whose first `left` columns are set flush left, and the others flush right."""
+    line = ["---"] * left + ["--:"] * (len(header) - left)
+    escaped = ([cell.replace("|", "\\|") for cell in cells] for cells in (header, line, *rows))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in escaped)

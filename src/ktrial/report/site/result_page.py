@@ -13,9 +13,9 @@ def result_page(
     store: Store, record: StudyRecord, made: Environment, sheet: str, *, reasons: bool
 ) -> ResultPage:
     """The page, rendered. Raises StoreError."""
-    found = whys(store, record, graphs=False) if reasons else ()
+    every_why = whys(store, record, graphs=False) if reasons else ()
     made.globals.update(console_end=console_end)
-    places = [Reason(why.workload, why.treatment, place) for place, why in enumerate(found, start=1)]
+    places = [Reason(why.workload, why.treatment, place) for place, why in enumerate(every_why, start=1)]
     text = made.get_template("result.html.j2").render(
         title=record.study.name,
         eyebrow="ktrial result",
@@ -23,13 +23,7 @@ def result_page(
         crumbs=(("All results", "../index.html"), ("Matrix", "../matrix.html")),
         sheet=sheet,
         foot=f"Study {record.id}, digest {record.study_digest[:16]}",
-        **facts(record),
-        whys=found,
-        graphs=[None] * len(found),
-        why_of={
-            (one.workload, why.treatment, why.baseline): place
-            for place, why in enumerate(found, start=1)
-            for one in why.comparisons
-        },
+        **facts(record, every_why),
+        graphs=[None] * len(every_why),
     )
     return ResultPage(text=text, reasons=tuple(places), answer=record.result.answer)

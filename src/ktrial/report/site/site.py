@@ -20,10 +20,11 @@ from ktrial.model.matrix import Matrix
 from ktrial.model.plan import treatments
 from ktrial.model.workload import short_labels
 from ktrial.report.html.history import history_page, site_environment, style
-from ktrial.report.html.matrix import matrix, matrix_page
+from ktrial.report.html.matrix import matrix_page
 from ktrial.report.site.machine_agreement import on_several_machines
 from ktrial.report.site.page_cache import PageCache, ResultPage
 from ktrial.report.site.result_page import result_page
+from ktrial.report.tables.matrix import matrix
 from ktrial.store import Store, StoredStudy
 
 MARK = "ktrial-site"

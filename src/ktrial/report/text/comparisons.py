@@ -62,13 +62,6 @@ class MetricLevels(NamedTuple):
     levels: tuple[Level, ...]
 
 
-def metric_name(metric: str, unit: str) -> str:
-    """`instructions/operation`, `rate (requests/s)`: metric and unit, without saying a word twice."""
-    if not unit or unit == metric:
-        return metric
-    return unit if unit.startswith(metric) else f"{metric} ({unit})"
-
-
 def row_names(places: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """Workload and metric → the workload's name, with the metric where it has several.
 

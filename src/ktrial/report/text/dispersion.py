@@ -1,15 +1,10 @@
 """Which treatments scatter otherwise than the baseline: what stands beside their verdicts."""
 
-from collections.abc import Iterable
-
 from ktrial.format import number_format
 from ktrial.model.comparison import Comparison
 from ktrial.model.dispersion import Scatter, Variability
 from ktrial.model.study_record import StudyRecord
 
-MARK = "±"
-"""Beside a verdict: its spread, or the number of its modes, is not that of the baseline."""
-MEANING = "scatters otherwise than the baseline"
 _WORDS = {
     Scatter.WIDER: "scatters more",
     Scatter.NARROWER: "scatters less",
@@ -49,9 +44,10 @@ def beside(one: Variability) -> str:
     return f"{_WORDS[one.scatter]}: {spreads} ({chance})"
 
 
-def scatters(found: Iterable[Variability], one: Comparison) -> tuple[Scatter, ...]:
-    """How a comparison's treatment scatters, where that is otherwise than the baseline."""
-    place = place_of(one)
-    return tuple(
-        each.scatter for each in found if (each.workload, each.metric, each.treatment, each.baseline) == place
-    )
+def scatters(record: StudyRecord) -> dict[Place, tuple[Scatter, ...]]:
+    """How the treatments scatter that do so otherwise than the baseline."""
+    kinds: dict[Place, tuple[Scatter, ...]] = {}
+    for one in record.result.variability:
+        place = (one.workload, one.metric, one.treatment, one.baseline)
+        kinds[place] = (*kinds.get(place, ()), one.scatter)
+    return kinds

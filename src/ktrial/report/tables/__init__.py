@@ -1,0 +1,1 @@
+"""The tables of reports: a file each, for all outputs."""

@@ -1,0 +1,97 @@
+"""The tables of what a difference is made of: kernel functions, what is left of them, and the sum."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ktrial.format import number_format
+from ktrial.format.table import (
+    Cell,
+    Column,
+    Emphasis,
+    Field,
+    Kind,
+    Output,
+    Row,
+    RowKind,
+    Table,
+    number,
+    own,
+    table,
+)
+from ktrial.model.comparison import Verdict
+from ktrial.report.text.attribution import Part, Why
+
+_MOST_IN_MARKDOWN = 8
+
+
+def of_page(why: Why) -> Table:
+    """All functions that are shown by name, the others together, the sum."""
+    return _table(why.rows, with_bytes=why.bytes)
+
+
+def of_document(why: Why) -> Table:
+    """Fewer of them, for a pull request."""
+    shown = why.parts[:_MOST_IN_MARKDOWN]
+    return _table((*shown, _others(why), why.whole), with_bytes=why.bytes)
+
+
+def _others(why: Why) -> Part:
+    """What is below the rows that are shown: other functions as one row."""
+    left = [*why.parts[_MOST_IN_MARKDOWN:], why.others]
+    shares = [part.share for part in left if part.share is not None]
+    return Part(
+        name="all others",
+        before=sum(part.before or 0 for part in left),
+        after=sum(part.after or 0 for part in left),
+        difference=sum(part.difference for part in left),
+        share=sum(shares) if shares else None,
+        byte_difference=sum(part.byte_difference for part in left),
+    )
+
+
+def _table(parts: Sequence[Part], *, with_bytes: bool) -> Table:
+    """The last two rows are others together, and the sum."""
+    made = table(tuple(_fields(with_bytes=with_bytes)), parts, "functions")
+    *named, others, whole = made.rows
+    return replace(made, rows=(*named, _in_words(others), replace(_in_words(whole), kind=RowKind.SUM)))
+
+
+def _in_words(row: Row) -> Row:
+    first, *others = row.cells
+    return replace(row, cells=(replace(first, kind=Kind.OWN), *others))
+
+
+def _fields(*, with_bytes: bool) -> Iterator[Field[Part]]:
+    yield Field(Column("function", "function", wraps=True), _function)
+    yield Field(
+        Column("before", "baseline", numeric=True, wide=True),
+        lambda part: number(part.before, emphasis=Emphasis.MUTED),
+    )
+    yield Field(Column("after", "value", numeric=True, wide=True), lambda part: number(part.after))
+    yield Field(Column("difference", "difference", numeric=True), _difference)
+    yield Field(
+        Column("share", "share", "%", numeric=True),
+        lambda part: Cell(part.share, number_format.share(part.share)),
+    )
+    if with_bytes:
+        yield Field(Column("bytes", "bytes", numeric=True, wide=True), _bytes)
+    yield Field(
+        Column("subsystem", "subsystem", outputs=Output.HTML, wide=True),
+        lambda part: own(part.subsystem, emphasis=Emphasis.MUTED),
+    )
+
+
+def _function(part: Part) -> Cell:
+    values = f"{number_format.number(part.before)} → {number_format.number(part.after)}"
+    moved = f"; {number_format.signed(part.byte_difference)} bytes" if part.byte_difference else ""
+    return Cell(part.name, part.name, Kind.CODE, narrow=values + moved)
+
+
+def _difference(part: Part) -> Cell:
+    colour = Verdict.WORSE if part.difference > 0 else Verdict.BETTER
+    return Cell(part.difference, number_format.signed(part.difference), verdict=colour)
+
+
+def _bytes(part: Part) -> Cell:
+    text = number_format.signed(part.byte_difference) if part.byte_difference else ""
+    return Cell(part.byte_difference, text)

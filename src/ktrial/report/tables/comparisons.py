@@ -1,0 +1,202 @@
+"""The table of comparisons. A column that is added to `FIELDS` is on the terminal, in Markdown, on pages, in
+CSV and in JSON.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ktrial.format.labels import metric_name
+from ktrial.format.sanitize import shortened
+from ktrial.format.table import (
+    Cell,
+    Column,
+    Emphasis,
+    Field,
+    Kind,
+    Output,
+    Row,
+    Table,
+    interval,
+    name,
+    number,
+    own,
+    row,
+    step,
+    table,
+    verdict,
+)
+from ktrial.model.comparison import Comparison
+from ktrial.model.design import told_apart
+from ktrial.model.dispersion import Scatter
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.workload import STRING_BYTES, short_labels
+from ktrial.report.text import dispersion
+from ktrial.report.text.comparisons import Group
+
+Links = Mapping[tuple[str, str, str], str]
+"""Workload, treatment and baseline → where a page says what the difference is made of."""
+
+_NAME_COLUMNS = 60
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One comparison, and what a report knows beside it."""
+
+    comparison: Comparison
+    short_name: str = ""
+    """The workload without what all workloads share, with what tells its rows apart."""
+    scatter: str = ""
+    """How its treatment scatters, in words, where that is otherwise than the baseline."""
+    scatters: tuple[Scatter, ...] = ()
+    why: str = ""
+    """Where a page says what the difference is made of."""
+
+
+FIELDS: tuple[Field[ComparisonRow], ...] = (
+    Field(
+        Column("name", "workload", outputs=Output.TERMINAL, wraps=True, columns=_NAME_COLUMNS),
+        lambda it: name(it.short_name),
+    ),
+    Field(
+        Column("workload", "workload", outputs=Output.DOCUMENT | Output.PROGRAMS, width=19),
+        lambda it: name(it.comparison.workload),
+    ),
+    Field(
+        Column("metric", "metric", outputs=Output.DOCUMENT | Output.PROGRAMS, width=16),
+        lambda it: Cell(
+            it.comparison.metric,
+            metric_name(it.comparison.metric, it.comparison.unit),
+            Kind.NAME,
+            notes=(it.comparison.mode.value,),
+        ),
+    ),
+    Field(Column("mode", "mode", outputs=Output.MARKDOWN), lambda it: own(it.comparison.mode.value)),
+    Field(Column("unit", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.unit)),
+    Field(Column("direction", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.direction)),
+    Field(Column("baseline", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.baseline)),
+    Field(
+        Column("treatment", "treatment", outputs=Output.PROGRAMS, wraps=True),
+        lambda it: Cell(
+            it.comparison.treatment,
+            told_apart(it.comparison.treatment, it.comparison.baseline),
+            Kind.PROSE,
+        ),
+    ),
+    Field(
+        Column("baseline_value", "baseline", numeric=True, width=11),
+        lambda it: number(it.comparison.baseline_value),
+    ),
+    Field(Column("value", "value", numeric=True, width=11), lambda it: number(it.comparison.value)),
+    Field(
+        Column("ratio", "change", numeric=True, width=11),
+        lambda it: step(it.comparison.ratio, it.comparison.value, verdict=it.comparison.verdict),
+    ),
+    Field(
+        Column("interval", "interval", "%", numeric=True, outputs=Output.PEOPLE, width=17.5),
+        lambda it: interval(it.comparison.low, it.comparison.high),
+    ),
+    Field(Column("low", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.low)),
+    Field(Column("high", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.high)),
+    Field(
+        Column("verdict", "verdict", width=14.5),
+        lambda it: verdict(
+            it.comparison.verdict,
+            scatter=it.scatter,
+            notes=(it.comparison.reason,) if it.comparison.reason else (),
+            link=it.why,
+        ),
+    ),
+    Field(Column("mode", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.mode)),
+    Field(Column("reason", outputs=Output.PROGRAMS), lambda it: Cell(it.comparison.reason)),
+    Field(Column("scatter", outputs=Output.CSV), lambda it: Cell(it.scatters)),
+)
+
+
+def of_all(record: StudyRecord) -> Table:
+    """Every comparison of the record, for programs."""
+    return _table(record, record.result.comparisons)
+
+
+def of_group(record: StudyRecord, group: Group, links: Links | None = None) -> Table:
+    """One treatment against the baseline: a row a metric."""
+    return _table(record, group.comparisons, links)
+
+
+def side_by_side(record: StudyRecord, group: Group) -> Table:
+    """The same for the terminal, where the two treatments' names stand above their values."""
+    made = of_group(record, group).adapted("baseline_value", heading=group.baseline, named=True)
+    return made.adapted("value", heading=group.treatment, named=True)
+
+
+def one_below_another(record: StudyRecord) -> Table:
+    """Several treatments for the terminal: of each metric the baseline's value, then a row a treatment."""
+    made = of_all(record).adapted("treatment", outputs=Output.TERMINAL)
+    made = made.adapted("baseline_value", outputs=Output.PROGRAMS)
+    by_name: dict[tuple[str, str], list[Row]] = {}
+    baselines: dict[tuple[str, str], Comparison] = {}
+    for one, its_row in zip(record.result.comparisons, made.rows, strict=True):
+        place = (one.workload, one.metric)
+        baselines.setdefault(place, one)
+        by_name.setdefault(place, []).append(its_row)
+    rows = [
+        each
+        for place, its_rows in by_name.items()
+        for each in (_baseline(made, baselines[place], its_rows[0]), *map(_nameless, its_rows))
+    ]
+    return Table(made.columns, tuple(rows), made.name)
+
+
+def _baseline(made: Table, one: Comparison, first: Row) -> Row:
+    cells = {
+        "name": first.cells[0],
+        "treatment": Cell(text=one.baseline, kind=Kind.PROSE),
+        "value": number(one.baseline_value),
+        "verdict": own("baseline", emphasis=Emphasis.MUTED),
+    }
+    return row(made.columns, cells)
+
+
+def _nameless(its_row: Row) -> Row:
+    return Row((Cell(), *its_row.cells[1:]))
+
+
+def _table(record: StudyRecord, comparisons: Sequence[Comparison], links: Links | None = None) -> Table:
+    names = _short_names(comparisons)
+    scatter, scatters = dispersion.by_place(record), dispersion.scatters(record)
+    rows = (
+        ComparisonRow(
+            comparison=one,
+            short_name=names[one.workload, one.metric],
+            scatter=scatter.get(dispersion.place_of(one), ""),
+            scatters=scatters.get(dispersion.place_of(one), ()),
+            why=(links or {}).get((one.workload, one.treatment, one.baseline), ""),
+        )
+        for one in comparisons
+    )
+    return replace(table(FIELDS, rows, "comparisons"), stacks=True)
+
+
+def _short_names(comparisons: Iterable[Comparison]) -> dict[tuple[str, str], str]:
+    """Workload and metric → what the row is called: the workload, and what tells its rows apart."""
+    units = {(one.workload, one.metric): one.unit for one in comparisons}
+    others = {key: unit for key, unit in units.items() if key[1] != STRING_BYTES.name}
+    metrics = Counter(workload for workload, _ in others)
+    same_unit = len(set(others.values())) == 1
+    short = short_labels(workload for workload, _ in units)
+
+    def named(workload: str, metric: str, unit: str) -> str:
+        if metric == STRING_BYTES.name:
+            return _short_name(short[workload], metric, unit)
+        return _short_name(
+            short[workload], metric if metrics[workload] > 1 else "", "" if same_unit else unit
+        )
+
+    return {(workload, metric): named(workload, metric, unit) for (workload, metric), unit in units.items()}
+
+
+def _short_name(workload: str, metric: str, unit: str) -> str:
+    # Spaces let long names go to the next line.
+    parts = (workload.replace("(", " ("), metric, unit and f"[{unit}]")
+    return shortened(" ".join(part for part in parts if part), _NAME_COLUMNS)

@@ -1,0 +1,229 @@
+"""The table of versions by workloads: flat in a study's report, by workload with colours as a heat map."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from ktrial.analysis.history.errors import NoMatrix
+from ktrial.format import labels, number_format
+from ktrial.format.labels import OUTCOMES, VERDICTS
+from ktrial.format.table import Cell as TableCell
+from ktrial.format.table import (
+    Column,
+    Emphasis,
+    Field,
+    Kind,
+    Output,
+    Row,
+    RowKind,
+    Table,
+    name,
+    number,
+    table,
+)
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.design import told_apart
+from ktrial.model.dispersion import Scatter
+from ktrial.model.matrix import Cell, Matrix, MatrixRow
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.workload import STRING_BYTES, Mode, short_labels
+from ktrial.report.tables.comparisons import FIELDS, ComparisonRow
+from ktrial.report.text import comparisons as summary
+from ktrial.report.text import dispersion
+
+Places = Mapping[tuple[str, str], str]
+"""Workload and treatment → where the reasons of a change stand."""
+
+_Scatters = Mapping[dispersion.Place, tuple[Scatter, ...]]
+_CHANGED = frozenset({Verdict.BETTER, Verdict.WORSE, Verdict.INCONCLUSIVE})
+_LONGEST_ANSWER = 600
+_WHOLE_COLOUR = 0.5
+"""The relative change from which a cell has its full colour."""
+_STRONG = 0.1
+"""From this change on a cell is set in reverse on the terminal."""
+_NAME_COLUMNS, _HEADING_COLUMNS = 40, 18
+
+
+def matrix(record: StudyRecord, *, all_metrics: bool = False) -> Matrix:
+    """The record as a table of versions by workloads. Raises NoMatrix where there is nothing to compare.
+
+    `all_metrics`: with the bytes of string instructions, and with counts that are zero everywhere, which else
+    only other programs get.
+    """
+    groups = summary.groups(record)
+    if not groups:
+        raise NoMatrix(study=record.study.name)
+    rows = [row for row in summary.matrix(record) if any(row.comparisons)]
+    scatters = dispersion.scatters(record)
+    shown = [_row(record, row, scatters) for row in rows if all_metrics or _tells_something(row.comparisons)]
+    return Matrix(
+        study_id=record.id,
+        study=record.study.name,
+        baseline=groups[0].baseline,
+        columns=tuple(group.treatment for group in groups),
+        rows=tuple(shown),
+        answer=record.result.answer,
+        margin=record.study.margin,
+        problems=tuple(_problems(record)),
+    )
+
+
+def _tells_something(comparisons: Sequence[Comparison | None]) -> bool:
+    found = [one for one in comparisons if one is not None]
+    if any(one.metric == STRING_BYTES.name for one in found):
+        return False
+    numbers = [number for one in found for number in (one.baseline_value, one.value) if number is not None]
+    return any(numbers) or not numbers
+
+
+def _row(record: StudyRecord, row: summary.MatrixRow, scatters: _Scatters) -> MatrixRow:
+    first = next(one for one in row.comparisons if one is not None)
+    return MatrixRow(
+        name=row.name,
+        workload=first.workload,
+        metric=first.metric,
+        unit=first.unit,
+        baseline=row.baseline_value,
+        cells=tuple(_cell(record, one, scatters) for one in row.comparisons),
+    )
+
+
+def _cell(record: StudyRecord, one: Comparison | None, scatters: _Scatters) -> Cell:
+    scatter = scatters.get(dispersion.place_of(one), ()) if one else ()
+    return Cell(comparison=one, why=_why(record, one), scatter=scatter)
+
+
+def _why(record: StudyRecord, one: Comparison | None) -> str:
+    if one is None or one.mode is not Mode.EXACT_PLUGIN or one.verdict not in _CHANGED or one.value is None:
+        return ""
+    return f"ktrial explain {record.id} --workload '{one.workload}' --to '{one.treatment}'"
+
+
+def _problems(record: StudyRecord) -> list[str]:
+    told = []
+    for trial in summary.failed_trials(record):
+        reason = f": {trial.reason}" if trial.reason else ""
+        told.append(f"{trial.planned.treatment.label}: {OUTCOMES[trial.outcome]}{reason}")
+    return list(dict.fromkeys(told))
+
+
+def answer_of(found: Matrix) -> list[str]:
+    """The study's answer; where nobody reads it through, how often each verdict came in each column."""
+    if len(found.answer) <= _LONGEST_ANSWER:
+        return [found.answer]
+    return [
+        f"{told_apart(column, found.baseline)}: {_tally(row.cells[place].comparison for row in found.rows)}"
+        for place, column in enumerate(found.columns)
+    ]
+
+
+def _tally(comparisons: Iterable[Comparison | None]) -> str:
+    count = Counter(one.verdict for one in comparisons if one is not None)
+    return ", ".join(f"{count[verdict]} {word.word}" for verdict, word in VERDICTS.items() if count[verdict])
+
+
+def _heat(one: Comparison) -> int:
+    """How strongly a cell is coloured, in %: by the logarithm of the change, full from half or twice."""
+    if one.ratio is None or one.ratio <= 0:
+        return 60
+    change = max(one.ratio, 1 / one.ratio) - 1
+    return round(8 + 52 * math.sqrt(min(1.0, change / _WHOLE_COLOUR)))
+
+
+def for_programs(whole: Matrix) -> Table:
+    """A row for each comparison, as the table of comparisons has it, without the direction."""
+    rows = (
+        ComparisonRow(cell.comparison, scatters=cell.scatter)
+        for row in whole.rows
+        for cell in row.cells
+        if cell.comparison is not None
+    )
+    return table(FIELDS, rows, "comparisons").adapted("direction", outputs=Output.JSON)
+
+
+def flat(whole: Matrix) -> Table:
+    """A row a metric: what a study's report shows of all treatments."""
+    return table(_fields(whole), whole.rows, "matrix")
+
+
+def heat_map(whole: Matrix, reasons: Places, histories: Mapping[str, str]) -> Table:
+    """By workload, its metrics below its name, in colours. `histories`: workload → its page."""
+    short = short_labels(workload for workload, _ in whole.by_workload)
+    fields = _fields(whole, reasons)
+    rows = [
+        row
+        for workload, its_rows in whole.by_workload
+        for row in _of_workload(workload, its_rows, short[workload], histories.get(workload, ""), fields)
+    ]
+    return Table(tuple(field.column for field in fields), tuple(rows), "matrix heat")
+
+
+def _of_workload(
+    workload: str,
+    its_rows: Sequence[MatrixRow],
+    short: str,
+    history: str,
+    fields: Sequence[Field[MatrixRow]],
+) -> Iterator[Row]:
+    several = len(its_rows) > 1
+    if several:
+        title = workload if short != workload else ""
+        yield Row((name(short, link=history, title=title),), RowKind.HEADING)
+    for each in its_rows:
+        first = name(each.metric) if several else name(each.name.replace(workload, short, 1), link=history)
+        cells = (first, *(field.cell(each) for field in fields[1:]))
+        yield Row(cells, RowKind.PART if several else RowKind.PLAIN)
+
+
+def _fields(whole: Matrix, reasons: Places | None = None) -> tuple[Field[MatrixRow], ...]:
+    """`reasons`: with colours and links, as on a heat map."""
+    return (
+        Field(
+            Column("workload", "workload", wraps=True, columns=_NAME_COLUMNS),
+            lambda row: name(row.name),
+        ),
+        Field(
+            Column(
+                "baseline",
+                whole.baseline,
+                numeric=True,
+                named=True,
+                heading_columns=_HEADING_COLUMNS,
+            ),
+            lambda row: number(row.baseline, emphasis=Emphasis.MUTED),
+        ),
+        *(
+            Field(
+                Column(
+                    f"treatment-{place}",
+                    treatment,
+                    numeric=True,
+                    named=True,
+                    heading_columns=_HEADING_COLUMNS,
+                ),
+                partial(_change, place=place, reasons=reasons),
+            )
+            for place, treatment in enumerate(whole.columns)
+        ),
+    )
+
+
+def _change(row: MatrixRow, place: int, reasons: Places | None) -> TableCell:
+    cell = row.cells[place]
+    one = cell.comparison
+    if one is None:
+        return TableCell(text=number_format.NONE)
+    strong = one.ratio is not None and abs(one.ratio - 1) >= _STRONG
+    decided = one.verdict is not Verdict.INCONCLUSIVE
+    link = (reasons or {}).get((one.workload, one.treatment), "")
+    return TableCell(
+        one.ratio,
+        number_format.step(one.ratio, one.value),
+        Kind.CHANGE,
+        one.verdict,
+        Emphasis.STRONG if strong and decided else Emphasis.PLAIN,
+        scatter=f"{labels.SCATTER_MEANING}: {', '.join(cell.scatter)}" if cell.scatter else "",
+        link=link if one.verdict is not Verdict.EQUIVALENT else "",
+        heat=_heat(one) if reasons is not None else None,
+    )
