@@ -15,7 +15,7 @@ from tests.support.killing import (
     values_now,
 )
 
-from ktrial.cli.commands import _run_study
+from ktrial.cli.running import study as run_study
 from ktrial.experiment import session
 from ktrial.store import open_store
 
@@ -35,7 +35,7 @@ levels = [2, 3]
 target = "vm.dirty_writeback_centisecs"
 levels = [600, 700]
 """
-IMPORTED_ONCE = (_run_study, session)
+IMPORTED_ONCE = (run_study, session)
 """What the command imports when it runs: here, and not in each of the processes that are forked."""
 KNOBS = ("vm.stat_interval", "vm.dirty_writeback_centisecs")
 

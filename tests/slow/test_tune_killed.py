@@ -16,7 +16,7 @@ from tests.support.killing import (
 )
 
 from ktrial import optimize
-from ktrial.cli.commands import _tune_run
+from ktrial.cli.running import search
 from ktrial.optimize import session
 from ktrial.store import open_store
 
@@ -28,7 +28,7 @@ LONGEST_S = 1.5
 BUDGET = 26
 KNOBS = {"vm.stat_interval": "1..9", "vm.dirty_writeback_centisecs": "400..900"}
 """Harmless ones."""
-IMPORTED_ONCE = (_tune_run, optimize.tune, session)
+IMPORTED_ONCE = (search, optimize.tune, session)
 """What the command imports when it runs: here, and not in each of the processes that are forked."""
 
 

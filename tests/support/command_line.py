@@ -81,7 +81,7 @@ class CommandLine:
         """From now on trials run on this machine, and kernels are built by `builds`."""
         own = sources(builder=builds.builder) if builds else sources()
         run = partial(session.run, machine=machine, sources=own)
-        self._patch.setattr("ktrial.cli.commands._run_study.run", run)
+        self._patch.setattr("ktrial.cli.running.study.run", run)
 
     def __call__(self, *arguments: object) -> Said:
         self._patch.setattr(sys, "argv", ["ktrial", *map(str, arguments)])

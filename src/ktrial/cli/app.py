@@ -1,49 +1,116 @@
-"""The command `ktrial` and its commands."""
+"""The command `ktrial` and its commands, each of which is imported only when it is called."""
 
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from ktrial.cli.commands import baseline, bisect, kernel, knob, workload
-from ktrial.cli.commands.analyze import analyze
-from ktrial.cli.commands.calibrate import calibrate
-from ktrial.cli.commands.check import check
-from ktrial.cli.commands.compare import compare
-from ktrial.cli.commands.counters import counters
-from ktrial.cli.commands.doctor import doctor
-from ktrial.cli.commands.explain import explain
-from ktrial.cli.commands.history import history
-from ktrial.cli.commands.list import list_studies
-from ktrial.cli.commands.matrix import matrix
-from ktrial.cli.commands.plan import plan
-from ktrial.cli.commands.profile import profile
-from ktrial.cli.commands.quiesce import quiesce
-from ktrial.cli.commands.recommend import recommend
-from ktrial.cli.commands.report import report
-from ktrial.cli.commands.restore import at_start, restore
-from ktrial.cli.commands.revalidate import revalidate
-from ktrial.cli.commands.run import run
-from ktrial.cli.commands.sanity import sanity
-from ktrial.cli.commands.show import show
-from ktrial.cli.commands.site import site
-from ktrial.cli.commands.systems import systems
-from ktrial.cli.commands.tune import tune
-from ktrial.cli.commands.watch import watch
-from ktrial.cli.options.git_bisect_command import CheckCommand
+from ktrial.cli.command_line import Command
+from ktrial.cli.git_bisect import CheckCommand
 from ktrial.installation import VERSION
+
+
+@dataclass(frozen=True)
+class CommandEntry:
+    """Where a command is, and what the list of commands says of it."""
+
+    module: str
+    """Its file in cli/commands."""
+    function: str
+    """The function in it; or its group of commands, a Typer."""
+    summary: str
+    """The first paragraph of its help: said here too, so that the list of commands imports none of them."""
+    kind: type[Command] = Command
+
+
+COMMANDS = {
+    "run": CommandEntry("run", "run", "Run a study, and print the verdicts."),
+    "compare": CommandEntry("compare", "compare", "Compare kernels without a study file."),
+    "explain": CommandEntry("explain", "explain", "Say which functions make a difference, and why they may."),
+    "check": CommandEntry(
+        "check", "check", "Measure a kernel against a baseline, for git bisect and CI.", CheckCommand
+    ),
+    "profile": CommandEntry("profile", "profile", "Count a kernel's instructions by function."),
+    "counters": CommandEntry(
+        "counters", "counters", "Compare event counters: faults, switches, allocations…"
+    ),
+    "tune": CommandEntry("tune", "tune", "Search for better settings, and confirm the answer."),
+    "revalidate": CommandEntry("revalidate", "revalidate", "Measure the answer of `ktrial tune` again."),
+    "calibrate": CommandEntry(
+        "calibrate", "calibrate", "Learn what this machine can tell apart in real time."
+    ),
+    "analyze": CommandEntry(
+        "analyze", "analyze", "Analyse results of other tools and of papers; audit them."
+    ),
+    "plan": CommandEntry("plan", "plan", "Say how many blocks, and hours, a timed study needs."),
+    "show": CommandEntry("show", "show", "Show a study's verdicts again; nothing is run."),
+    "report": CommandEntry(
+        "report", "report", "Write a study's report: one HTML page, Markdown or CSV. Nothing is run."
+    ),
+    "list": CommandEntry("list", "list_studies", "List the studies in the store."),
+    "history": CommandEntry("history", "history", "Show one metric over versions, and where it changed."),
+    "matrix": CommandEntry("matrix", "matrix", "Measure versions in workloads, and show them as a heat map."),
+    "site": CommandEntry("site", "site", "Write a static site of all results."),
+    "recommend": CommandEntry("recommend", "recommend", "Say which kernels serve some workloads best."),
+    "systems": CommandEntry("systems", "systems", "Say whether a change is the same on all machines."),
+    "sanity": CommandEntry(
+        "sanity", "sanity", "Compare a kernel with the one before it, after an upgrade.", CheckCommand
+    ),
+    "watch": CommandEntry("watch", "watch", "Follow kernels: run and compare what is new.", CheckCommand),
+    "bisect": CommandEntry("bisect", "app", "Find which difference between A and B matters."),
+    "baseline": CommandEntry("baseline", "app", "Keep what a kernel was measured to cost, for ktrial check."),
+    "kernel": CommandEntry("kernel", "app", "Obtain kernels, look at them, remove them."),
+    "workload": CommandEntry("workload", "app", "List and show the workloads."),
+    "knob": CommandEntry("knob", "app", "Look at the kernel's settings, and change them."),
+    "restore": CommandEntry("restore", "restore", "Put back what ktrial has changed on this system."),
+    "doctor": CommandEntry("doctor", "doctor", "Check this machine, and say what is missing."),
+    "quiesce": CommandEntry("quiesce", "quiesce", "Set this machine up for measuring, and --undo it."),
+}
+
+
+class DeferredCommand(TyperCommand):
+    """A command that is imported once it is called, asked for its help, or completed."""
+
+    def __init__(self, name: str, entry: CommandEntry) -> None:
+        super().__init__(name, help=entry.summary, rich_markup_mode=None)
+        self._name = name
+        self._entry = entry
+
+    def load(self) -> Any:
+        """The command itself, or its group of commands."""
+        module = import_module(f"ktrial.cli.commands.{self._entry.module}")
+        called = getattr(module, self._entry.function)
+        if isinstance(called, typer.Typer):
+            called.info.name = self._name
+            return typer.main.get_group(called)
+        alone = typer.Typer(rich_markup_mode=None, add_completion=False)
+        alone.command(self._name, cls=self._entry.kind)(called)
+        return typer.main.get_command(alone)
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of the command itself: what follows never sees this stand-in."""
+        return self.load().make_context(info_name, args, parent, **extra)
 
 
 class Commands(TyperGroup):
     """All commands; their help fits a screen of 40 lines."""
 
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        for name, entry in COMMANDS.items():
+            self.add_command(DeferredCommand(name, entry))
+
     def get_params(self, ctx: Any) -> list[Any]:
         """The options; Typer's own words for one of them take two lines."""
-        found: list[Any] = super().get_params(ctx)
-        for option in found:
+        options: list[Any] = super().get_params(ctx)
+        for option in options:
             if option.name == "show_completion":
                 option.help = "Show completion for the current shell."
-        return found
+            if option.default is None:
+                option.default = False  # Typer would import pydantic to learn that None is no True
+        return options
 
 
 app = typer.Typer(
@@ -71,35 +138,6 @@ def _ktrial(
 ) -> None:
     """Controlled trials on Linux kernels: whether a change matters, and how much."""
     if context.invoked_subcommand != "restore":
-        at_start()
+        from ktrial.cli.interrupted_changes import put_back_at_start
 
-
-app.command("run")(run)
-app.command("compare")(compare)
-app.command("explain")(explain)
-app.command("check", cls=CheckCommand)(check)
-app.command("profile")(profile)
-app.command("counters")(counters)
-app.command("tune")(tune)
-app.command("revalidate")(revalidate)
-app.command("calibrate")(calibrate)
-app.command("analyze")(analyze)
-app.command("plan")(plan)
-app.command("show")(show)
-app.command("report")(report)
-app.command("list")(list_studies)
-app.command("history")(history)
-app.command("matrix")(matrix)
-app.command("site")(site)
-app.command("recommend")(recommend)
-app.command("systems")(systems)
-app.command("sanity", cls=CheckCommand)(sanity)
-app.command("watch", cls=CheckCommand)(watch)
-app.add_typer(bisect.app, name="bisect")
-app.add_typer(baseline.app, name="baseline")
-app.add_typer(kernel.app, name="kernel")
-app.add_typer(workload.app, name="workload")
-app.add_typer(knob.app, name="knob")
-app.command("restore")(restore)
-app.command("doctor")(doctor)
-app.command("quiesce")(quiesce)
+        put_back_at_start()

@@ -3,22 +3,27 @@
 import json
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _PIPE_COLUMNS = 100
 """The width of tables that do not go to a terminal; COLUMNS changes it."""
 
 
-def output() -> Console:
+def output() -> "Console":
     """Standard output. Text is printed as it is: no markup, no emoji, no guessed colours."""
+    from rich.console import Console
+
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_COLUMNS
     return Console(markup=False, emoji=False, highlight=False, width=width)
 
 
-def messages() -> Console:
+def messages() -> "Console":
     """Standard error, for progress and messages. In a log, one message is one line."""
+    from rich.console import Console
+
     in_a_log = not sys.stderr.isatty()
     return Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=in_a_log)
 

@@ -12,7 +12,7 @@ from tests.support.profiles import a_profile
 from tests.support.scripted import a_kernel, sources
 
 from ktrial.cli.app import app
-from ktrial.cli.options.treatments import treatment_names, workloads_of_study
+from ktrial.cli.options.completion import treatment_names, workloads_of_study
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.resources import Sources
 from ktrial.kernels import Progress

@@ -9,7 +9,7 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.knob_tree import Tree, made
 
-from ktrial.cli.options.common import knob_names, knob_settings, subsystem_names
+from ktrial.cli.options.completion import knob_names, knob_settings, subsystem_names
 from ktrial.knobs import Journal, changing
 from ktrial.knobs.journal import systemd_unit
 from ktrial.knobs.journal.location import VARIABLE

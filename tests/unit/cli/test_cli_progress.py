@@ -8,7 +8,7 @@ from rich.console import Console
 from tests.support.making import a_study, a_trial
 from tests.support.scripted import a_kernel
 
-from ktrial.cli.progress import progress
+from ktrial.cli.running.progress import progress
 from ktrial.kernels.errors import KernelNotFound
 from ktrial.model.boot import Boot
 from ktrial.model.plan import plan
@@ -56,7 +56,7 @@ def test_a_log_gets_lines() -> None:
 def test_a_build_tells_a_log_now_and_then_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     text = io.StringIO()
     seconds = itertools.count(100.0, 7.0)
-    monkeypatch.setattr("ktrial.cli.progress.time.monotonic", lambda: next(seconds))
+    monkeypatch.setattr("ktrial.cli.running.progress.time.monotonic", lambda: next(seconds))
     with progress(Console(file=text, width=200, markup=False, highlight=False)) as observer:
         for files in range(1, 9):
             observer.kernel_progress("build:mine", f"build 1 of 2: building: {files} of about 9 files", 0, 0)

@@ -37,7 +37,7 @@ class Here(CommandLine):
         def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Machine, Sources]]:
             yield self.there, sources()
 
-        patch.setattr("ktrial.cli.commands._tune_run.on_machine", on_machine)
+        patch.setattr("ktrial.cli.running.search.on_machine", on_machine)
 
 
 @pytest.fixture

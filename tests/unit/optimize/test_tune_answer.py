@@ -6,7 +6,7 @@ import pytest
 from tests.support.knob_tree import made
 from tests.support.tunable import a_search
 
-from ktrial.cli.commands._tune_output import put_in_force
+from ktrial.cli.running.search_answer import put_in_force
 from ktrial.knobs import Journal, restore
 from ktrial.optimize.deployment_files import Answer, dotted, texts, write_answer
 from ktrial.studyfile.search_errors import AnswerNotWritten

@@ -1,12 +1,11 @@
 """`ktrial analyze`: what published or measured numbers from elsewhere carry."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from ktrial.cli.options.common import Json
-from ktrial.model.workload import Direction
 
 
 def analyze(
@@ -23,7 +22,8 @@ def analyze(
         typer.Option(metavar="GROUP", help="Compare with this group; else the default, else the first."),
     ] = None,
     better: Annotated[
-        Direction | None, typer.Option(help="Which way is better, where the file does not tell.")
+        Literal["higher", "lower"] | None,
+        typer.Option(help="Which way is better, where the file does not tell."),
     ] = None,
     margin: Annotated[str, typer.Option(metavar="1%", help="The smallest change that matters.")] = "1%",
     confidence: Annotated[str, typer.Option(metavar="95%", help="Of all intervals.")] = "95%",
@@ -44,6 +44,7 @@ def analyze(
     from ktrial.cli.error_handling import tell
     from ktrial.cli.options.quantities import share
     from ktrial.cli.render.imported_analysis import print_analysis
+    from ktrial.model.workload import Direction
 
     for warning in importers.found()[1]:
         tell(warning.text, warning.advice, kind="warning")
@@ -52,7 +53,7 @@ def analyze(
         confidence=share("--confidence", confidence, least=0.5, most=0.9999),
         margin=share("--margin", margin, least=1e-6, most=0.99),
         baseline=baseline or "",
-        direction=better,
+        direction=Direction(better) if better else None,
     )
     read = importers.read_all([_named(each) for each in files], importers.Choices(columns, value or ""))
     if baseline:

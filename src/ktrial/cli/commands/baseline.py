@@ -4,22 +4,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption
-from ktrial.cli.options.git_bisect_command import CommandWithSource
+from ktrial.cli.command_line import Command, CommandWithSource, command_group
+from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
 from ktrial.cli.options.measurement import Cpus, MemorySize, Workloads
-from ktrial.cli.options.profiling import BootParameters
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from ktrial.experiment.baseline import Baseline
 
-app = typer.Typer(
-    help="Keep what a kernel was measured to cost, for ktrial check.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Keep what a kernel was measured to cost, for ktrial check.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The baseline's name.")]
 
@@ -45,12 +40,12 @@ def save(
     What had the name before goes.
     """
     from ktrial.cli.options import measurement
-    from ktrial.cli.progress import progress
+    from ktrial.cli.running.progress import progress
     from ktrial.experiment import baseline as baselines
     from ktrial.store import default_location, open_store
 
     baselines.check_name(name)
-    given = measurement.Given.of(workload, memory, cpus, boot, perturbations)
+    given = measurement.MeasurementOptions.of(workload, memory, cpus, boot, perturbations)
     how = measurement.measurement(given)
     wanted = KernelSelection.of(kernel, source, config, option)
     with open_store(store or default_location()) as opened, progress() as observer:
@@ -59,7 +54,7 @@ def save(
     _show(saved, json)
 
 
-@app.command("show")
+@app.command("show", cls=Command)
 def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     """Show a baseline's numbers, and all that they depend on."""
     from ktrial.experiment.baseline import find
@@ -70,7 +65,7 @@ def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     _show(found, json)
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_baselines(json: Json = False, store: StoreOption = None) -> None:
     """Show the baselines in the store."""
     from ktrial.cli.console import messages, output, print_json
@@ -90,7 +85,7 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
         output().print(_list_table(found))
 
 
-@app.command("remove")
+@app.command("remove", cls=Command)
 def remove(name: Name, store: StoreOption = None) -> None:
     """Take a baseline out of the store."""
     from ktrial.experiment.baseline import remove as remove_it

@@ -4,32 +4,20 @@ from typing import Annotated
 
 import typer
 
-from ktrial.cli.commands._bisect_common import (
-    DryRun,
-    Limit,
-    Margin,
-    MetricNames,
-    StudyFile,
-    TopFunctions,
-    Wanted,
-    study_at,
-)
-from ktrial.cli.commands._bisect_search import progress_of
+from ktrial.cli.command_line import Command, command_group
 from ktrial.cli.commands.bisect_builds import config, patches
 from ktrial.cli.commands.bisect_knobs import knobs
-from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption
-from ktrial.cli.options.measurement import Cpus, Given, MemorySize, Workloads
-from ktrial.cli.options.profiling import BootParameters
+from ktrial.cli.options.bisect import DryRun, Limit, Margin, MetricNames, StudyFile, TopFunctions
+from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.measurement import Cpus, MeasurementOptions, MemorySize, Workloads
 
-app = typer.Typer(
-    help="Find which difference between A and B matters.", no_args_is_help=True, rich_markup_mode=None
-)
+app = command_group("Find which difference between A and B matters.")
 
-app.command("config")(config)
-app.command("patches")(patches)
+app.command("config", cls=Command)(config)
+app.command("patches", cls=Command)(patches)
 
 
-@app.command("versions")
+@app.command("versions", cls=Command)
 def versions(
     releases: Annotated[str, typer.Argument(metavar="A..B[:FLAVOUR]", help="Two releases: 5.10..6.12")],
     study: StudyFile = None,
@@ -53,10 +41,11 @@ def versions(
     """
     from ktrial.bisect.plan import plan_of
     from ktrial.bisect.versions import ReleaseGround, VersionInvestigation
+    from ktrial.cli.running.bisection import BisectOptions, progress_of, study_at
     from ktrial.kernels.packages.releases import releases_between
 
-    wanted = Wanted(
-        Given.of(workload, memory, cpus, boot, perturbations),
+    bisection = BisectOptions(
+        MeasurementOptions.of(workload, memory, cpus, boot, perturbations),
         study_at(study),
         margin,
         tuple(metric or ()),
@@ -67,13 +56,13 @@ def versions(
         jobs,
         top,
     )
-    with wanted.runs() as runs:
+    with bisection.runs() as runs:
         found = releases_between(releases, progress_of(runs, "releases"))
         names = [one.name for one in found]
-        terms = wanted.terms("versions", names[0], names[-1])
-        wanted.show_plan(plan_of(terms, names, len(names), runs.store, in_order=True))
+        terms = bisection.terms("versions", names[0], names[-1])
+        bisection.show_plan(plan_of(terms, names, len(names), runs.store, in_order=True))
         result = VersionInvestigation(ReleaseGround(names, runs.kernel), terms, runs).run()
-    wanted.show(result)
+    bisection.show(result)
 
 
-app.command("knobs")(knobs)
+app.command("knobs", cls=Command)(knobs)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.commands._bisect_common import (
+from ktrial.cli.options.bisect import (
     Alpha,
     DryRun,
     FirstBlocks,
@@ -15,13 +15,9 @@ from ktrial.cli.commands._bisect_common import (
     MetricNames,
     StudyFile,
     TopFunctions,
-    Wanted,
-    study_at,
 )
-from ktrial.cli.commands._bisect_search import progress_of, searched
-from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption
-from ktrial.cli.options.measurement import Cpus, Given, MemorySize, Workloads
-from ktrial.cli.options.profiling import BootParameters
+from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.measurement import Cpus, MeasurementOptions, MemorySize, Workloads
 
 if TYPE_CHECKING:
     from ktrial.bisect.config_options import Builder
@@ -62,8 +58,11 @@ def config(
     defconfig, debian or a file, and what is set over it (guest+SLUB_DEBUG_ON=y); with --study, two of the
     kernels that the study builds.
     """
-    wanted = Wanted(
-        Given.of(workload, memory, cpus, boot, perturbations),
+    from ktrial.bisect.config_options import config_ground
+    from ktrial.cli.running.bisection import BisectOptions, progress_of, searched, study_at
+
+    bisection = BisectOptions(
+        MeasurementOptions.of(workload, memory, cpus, boot, perturbations),
         study_at(study),
         margin,
         tuple(metric or ()),
@@ -77,13 +76,11 @@ def config(
         alpha,
         blocks,
     )
-    builds = tuple(_build(one, source, wanted.study) for one in (before, after))
-    terms = wanted.terms("config", before, after)
-    with wanted.runs() as runs:
-        from ktrial.bisect.config_options import config_ground
-
+    builds = tuple(_build(one, source, bisection.study) for one in (before, after))
+    terms = bisection.terms("config", before, after)
+    with bisection.runs() as runs:
         ground = config_ground(builds[0], builds[1], (before, after), _builder(), progress_of(runs, before))
-        searched(ground, terms, wanted, runs, builds=True)
+        searched(ground, terms, bisection, runs, builds=True)
 
 
 def patches(
@@ -127,9 +124,10 @@ def patches(
     A is the source as it is, B the source with all patches.
     """
     from ktrial.bisect.patches import PatchGround
+    from ktrial.cli.running.bisection import BisectOptions, progress_of, searched, study_at
 
-    wanted = Wanted(
-        Given.of(workload, memory, cpus, boot, perturbations),
+    bisection = BisectOptions(
+        MeasurementOptions.of(workload, memory, cpus, boot, perturbations),
         study_at(study),
         margin,
         tuple(metric or ()),
@@ -144,10 +142,10 @@ def patches(
         blocks,
     )
     plain, series = _with_series(source, configuration, option or [], make or [], patches)
-    terms = wanted.terms("patches", source, f"{source} with {patches}")
-    with wanted.runs() as runs:
+    terms = bisection.terms("patches", source, f"{source} with {patches}")
+    with bisection.runs() as runs:
         ground = PatchGround(plain, series, _builder(), progress_of(runs, source))
-        searched(ground, terms, wanted, runs, builds=True)
+        searched(ground, terms, bisection, runs, builds=True)
 
 
 def _with_series(

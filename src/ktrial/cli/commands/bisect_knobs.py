@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.commands._bisect_common import (
+from ktrial.cli.options.bisect import (
     AllowHostChanges,
     Alpha,
     DryRun,
@@ -16,16 +16,14 @@ from ktrial.cli.commands._bisect_common import (
     MetricNames,
     StudyFile,
     TopFunctions,
-    Wanted,
-    study_at,
 )
-from ktrial.cli.commands._bisect_search import searched
-from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption, kernel_names
-from ktrial.cli.options.measurement import Cpus, Given, MemorySize, Workloads
-from ktrial.cli.options.profiling import BootParameters
+from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.measurement import Cpus, MeasurementOptions, MemorySize, Workloads
 
 if TYPE_CHECKING:
     from ktrial.bisect.knobs import KnobRange
+    from ktrial.cli.running.bisection import BisectOptions
     from ktrial.experiment.single_kernel import Runs
     from ktrial.model.kernel import Kernel
 
@@ -68,9 +66,10 @@ def knobs(
     With --study, the knobs may be the study's factors of two levels; its machine and workloads are used.
     """
     from ktrial.bisect.knobs import KnobGround
+    from ktrial.cli.running.bisection import BisectOptions, searched, study_at
 
-    wanted = Wanted(
-        Given.of(workload, memory, cpus, boot, perturbations),
+    bisection = BisectOptions(
+        MeasurementOptions.of(workload, memory, cpus, boot, perturbations),
         study_at(study),
         margin,
         tuple(metric or ()),
@@ -85,27 +84,27 @@ def knobs(
         blocks,
         allow_host_changes,
     )
-    ranges, name = _ranges(knob or [], before, after, wanted), _kernel(kernel, wanted)
-    terms = wanted.terms("knobs", "A", "B")
-    with wanted.runs() as runs:
+    ranges, name = _ranges(knob or [], before, after, bisection), _kernel(kernel, bisection)
+    terms = bisection.terms("knobs", "A", "B")
+    with bisection.runs() as runs:
         ground = KnobGround(lambda: _obtained(runs, name), ranges)
-        searched(ground, terms, wanted, runs)
+        searched(ground, terms, bisection, runs)
 
 
 def _ranges(
-    knobs: list[str], before: Path | None, after: Path | None, wanted: Wanted
+    knobs: list[str], before: Path | None, after: Path | None, bisection: "BisectOptions"
 ) -> "tuple[KnobRange, ...]":
     from ktrial.bisect.errors import NothingDiffers
     from ktrial.bisect.knobs import check_names, knob_ranges, knobs_of_files, knobs_of_study
-    from ktrial.cli.options.profiling import BadOption
+    from ktrial.cli.command_line import BadOption
 
     if bool(before) != bool(after):
         raise BadOption(option="--from and --to", problem="give both, or none")
     if before and after:
         found = knobs_of_files(before, after)
     else:
-        found = knob_ranges(knobs) if knobs else knobs_of_study(wanted.study) if wanted.study else ()
-    if not found and not (knobs or before or wanted.study):
+        found = knob_ranges(knobs) if knobs else knobs_of_study(bisection.study) if bisection.study else ()
+    if not found and not (knobs or before or bisection.study):
         raise BadOption(
             option="--knob", problem="which knobs? --knob vm.dirty_ratio=20..40, or --from and --to"
         )
@@ -115,13 +114,13 @@ def _ranges(
     return found
 
 
-def _kernel(kernel: str | None, wanted: Wanted) -> str:
+def _kernel(kernel: str | None, bisection: "BisectOptions") -> str:
+    from ktrial.cli.command_line import BadOption
     from ktrial.cli.installed import registry
-    from ktrial.cli.options.profiling import BadOption
 
-    if wanted.on_host:
+    if bisection.on_host:
         return "host"
-    name = kernel or (wanted.study.machine.kernel if wanted.study else "")
+    name = kernel or (bisection.study.machine.kernel if bisection.study else "")
     if not name:
         raise BadOption(option="--kernel", problem="which kernel? ktrial kernel list")
     return registry().kernel_name(name)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.options.common import Json, StoreOption, kernel_names, workload_names
+from ktrial.cli.options.common import Json, StoreOption
+from ktrial.cli.options.completion import kernel_names, workload_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +49,7 @@ def calibrate(
     from ktrial.analysis.aa_calibration import calibration_of, calibration_study, next_calibration
     from ktrial.cli.console import output, print_json
     from ktrial.cli.installed import registry
-    from ktrial.cli.progress import progress
+    from ktrial.cli.running.progress import progress
     from ktrial.experiment.session import run
     from ktrial.store import default_location, open_store
     from ktrial.studyfile import Source, study_from

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption, kernel_names
+from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
-from ktrial.cli.options.measurement import Cpus, Given, Limits, MemorySize, Workloads
-from ktrial.cli.options.profiling import BootParameters
+from ktrial.cli.options.measurement import Cpus, Limits, MeasurementOptions, MemorySize, Workloads
 
 if TYPE_CHECKING:
     from ktrial.experiment.regression_check import Check
@@ -45,15 +45,16 @@ def check(
     that says nothing about the kernel.
     """
     from ktrial.cli.console import output, print_json
-    from ktrial.cli.options.git_bisect_exit_codes import Endings, code_of
+    from ktrial.cli.files import append_text
+    from ktrial.cli.git_bisect import Endings, code_of
     from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
 
     with Endings():
         tested = KernelSelection.of(kernel, source, config, option)
-        given = Given.of(workload, memory, cpus, boot, perturbations)
+        given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations)
         result = _checked(tested, against, given, maximum or [], store, jobs)
         if summary:
-            append(summary, as_markdown(result, top))
+            append_text(summary, as_markdown(result, top))
         if json:
             print_json(as_json(result))
         else:
@@ -65,13 +66,13 @@ def check(
 def _checked(
     tested: KernelSelection,
     against: str,
-    given: Given,
+    given: MeasurementOptions,
     maximum: list[str],
     store: str | None,
     jobs: int | None,
 ) -> "Check":
     from ktrial.cli.options import measurement
-    from ktrial.cli.progress import progress
+    from ktrial.cli.running.progress import progress
     from ktrial.experiment import baseline as baselines
     from ktrial.experiment.regression_check import check as check_kernel
     from ktrial.store import default_location, open_store
@@ -96,14 +97,3 @@ def _kernel_name(against: str) -> str | None:
     from ktrial.experiment.baseline import HOST
 
     return registry().kernel_name(against) if ":" in against or against == HOST else None
-
-
-def append(path: Path, text: str) -> None:
-    """At the end: $GITHUB_STEP_SUMMARY holds what other steps have written. Raises FileNotWritten."""
-    from ktrial.cli.options.profiling import FileNotWritten
-
-    try:
-        with path.expanduser().open("a", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise FileNotWritten(path=path, problem=error.strerror) from None

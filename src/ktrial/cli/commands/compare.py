@@ -15,9 +15,8 @@ from ktrial.cli.options.common import (
     NoHtml,
     Perturbations,
     StoreOption,
-    kernel_names,
-    workload_names,
 )
+from ktrial.cli.options.completion import kernel_names, workload_names
 
 _OPTIONS = {
     "factors": "--kernel",
@@ -59,8 +58,8 @@ def compare(
     jobs: Jobs = None,
 ) -> None:
     """Compare kernels without a study file."""
-    from ktrial.cli.commands._run_study import Ways, run_and_print
     from ktrial.cli.installed import registry
+    from ktrial.cli.running.study import RunOptions, run_and_print
     from ktrial.studyfile import Source, study_from
 
     machine = {"count": count, "memory": memory, "boot": boot, "cpus": cpus}
@@ -73,7 +72,7 @@ def compare(
     }
     source = Source("command line", options=_OPTIONS)
     study = study_from(data, source, "compare", Path.cwd(), registry())
-    run_and_print(study, Ways(json=json, store=store, html=html, no_html=no_html, jobs=jobs))
+    run_and_print(study, RunOptions(json=json, store=store, html=html, no_html=no_html, jobs=jobs))
 
 
 def _question(kernels: list[str]) -> str:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.options.common import Jobs, Json, Perturbations, StoredStudyName, StoreOption, kernel_names
+from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoredStudyName, StoreOption
+from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.measurement import Cpus, MemorySize, Workloads
-from ktrial.cli.options.profiling import BootParameters
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,14 +44,14 @@ def counters(
     Of a study's treatments, or of two kernels.
     """
     from ktrial.analysis.counters import compared
+    from ktrial.cli.command_line import BadOption
     from ktrial.cli.console import print_json
-    from ktrial.cli.options.measurement import Given
-    from ktrial.cli.options.profiling import BadOption
+    from ktrial.cli.options.measurement import MeasurementOptions
     from ktrial.store import default_location, open_store
 
     if kernel and study:
         raise BadOption(option="--kernel", problem="give a study or kernels, not both")
-    given = Given.of(workload, memory, cpus, boot, perturbations)
+    given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations)
     with open_store(store or default_location()) as opened:
         record = _measured(kernel, given, opened, jobs) if kernel else _stored(study, opened)
     rows = compared(record.study, record.trials, glob)
@@ -70,10 +70,10 @@ def _stored(study: str | None, store: Any) -> "StudyRecord":
 
 
 def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "StudyRecord":
+    from ktrial.cli.command_line import BadOption
     from ktrial.cli.installed import registry
     from ktrial.cli.options import measurement
-    from ktrial.cli.options.profiling import BadOption
-    from ktrial.cli.progress import progress
+    from ktrial.cli.running.progress import progress
     from ktrial.experiment.session import run
     from ktrial.experiment.single_kernel import kernel_factor
     from ktrial.model.study import Study

@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from ktrial.cli.commands._exports import FlameGraph, FlameWidth, Folded, WidthOf
-from ktrial.cli.options.common import Json, StoredStudyName, StoreOption, kernel_names
-from ktrial.cli.options.profiling import BootParameters
-from ktrial.cli.options.treatments import treatment_names, workloads_of_study
+from ktrial.cli.options.common import BootParameters, Json, StoredStudyName, StoreOption
+from ktrial.cli.options.completion import kernel_names, treatment_names, workloads_of_study
+from ktrial.cli.options.exports import FlameGraph, FlameWidth, Folded, WidthOf
 
 _TOP = 20
 _BOOT = "Of --kernel: a boot parameter of {side} only; may be repeated."
@@ -68,15 +67,16 @@ def explain(
 
     Between two treatments of a result or a study file, or directly between two kernels.
     """
-    from ktrial.cli.commands._explain_target import Given, why
-    from ktrial.cli.commands._exports import check_writable, write_difference
     from ktrial.cli.console import output, print_json
+    from ktrial.cli.files import check_writable
+    from ktrial.cli.options.exports import write_difference
     from ktrial.cli.render.conditions_diff import print_differences
     from ktrial.cli.render.functions import print_explanation
     from ktrial.cli.render.profile_json import why_as_json
+    from ktrial.cli.running.explanation import ExplainOptions, why
 
     check_writable([path for path in (folded, flame_graph) if path])
-    given = Given(
+    given = ExplainOptions(
         study=study,
         workload=workload,
         before=from_,

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options.common import Json, StoreOption, workload_names
+from ktrial.cli.options.common import Json, StoreOption
+from ktrial.cli.options.completion import workload_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,9 +45,9 @@ def history(
     from ktrial.analysis.history.series import measured, versions
     from ktrial.analysis.stored_workloads import label_of
     from ktrial.cli.console import output, print_json
+    from ktrial.cli.files import write_page
     from ktrial.cli.options.measurement import margin_of
     from ktrial.cli.render.history import print_history
-    from ktrial.cli.write_file import write_page
     from ktrial.experiment.kernel_ranges import chosen
     from ktrial.report.html.history import history_page
     from ktrial.store import default_location, open_store
@@ -60,7 +61,7 @@ def history(
     if not result.lines:
         raise _nothing(name, label, found, metric, kernels or [])
     if html:
-        write_page(html, history_page(result))
+        write_page(html, history_page(result), f"ktrial history {workload} --html FILE")
     if json:
         print_json(result.model_dump(mode="json"))
     else:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ktrial.cli.options.common import Json, kernel_names
+from ktrial.cli.options.common import Json
+from ktrial.cli.options.completion import kernel_names
 
 _KERNEL = "debian:6.1, path:FILE, build:NAME, source:DIRECTORY, host, or the start of a digest."
 _FEW = 8
@@ -36,8 +37,8 @@ def diff(
     Version, options by menu, patches, compiler, flags, command line, modules; nothing is booted.
     """
     from ktrial.analysis.kernel_diff import difference_between
-    from ktrial.cli.commands._run_study import write_page
     from ktrial.cli.console import messages, output, print_json
+    from ktrial.cli.files import write_page
     from ktrial.cli.render.kernel_diff import print_kernel_difference
     from ktrial.report import kernel_difference_html
 
@@ -50,7 +51,7 @@ def diff(
 
         found = difference_between(before, after, sources=source or (), progress=progress)
     if html:
-        write_page(kernel_difference_html(found), html, f"ktrial kernel diff {before} {after} --html FILE")
+        write_page(html, kernel_difference_html(found), f"ktrial kernel diff {before} {after} --html FILE")
     if json:
         print_json(found.model_dump(mode="json"))
         return

@@ -5,8 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ktrial.cli.command_line import Command, command_group
 from ktrial.cli.console import output, print_json, say
-from ktrial.cli.options.common import Json, kernel_names, knob_names, knob_settings, subsystem_names
+from ktrial.cli.options.common import Json
+from ktrial.cli.options.completion import kernel_names, knob_names, knob_settings, subsystem_names
 from ktrial.errors import KtrialError
 
 
@@ -17,11 +19,7 @@ class ValueMissing(KtrialError):
     exit_code = 2
 
 
-app = typer.Typer(
-    help="Look at the kernel's settings, and change them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = command_group("Look at the kernel's settings, and change them.")
 
 _NAME_HELP = "A knob, a sysctl (vm.swappiness), a path below /proc/sys or /sys, or NAME@INSTANCE."
 Names = Annotated[
@@ -29,7 +27,7 @@ Names = Annotated[
 ]
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_knobs(
     subsystem: Annotated[
         str | None, typer.Option(help="Only those of this subsystem.", autocompletion=subsystem_names)
@@ -61,7 +59,7 @@ def list_knobs(
     output().print(table)
 
 
-@app.command("show")
+@app.command("show", cls=Command)
 def show(
     name: Annotated[str, typer.Argument(help="A knob's name.", autocompletion=knob_names)],
     json: Json = False,
@@ -81,7 +79,7 @@ def show(
             console.print(f"{what}: {value}", soft_wrap=True)
 
 
-@app.command("get")
+@app.command("get", cls=Command)
 def get(names: Names, json: Json = False) -> None:
     """Read knobs of this system."""
     from ktrial.cli.error_handling import tell_error
@@ -111,7 +109,7 @@ def _print_values(found: list[Any], json: bool) -> None:
         print(f"{one.name} = {one.value}")
 
 
-@app.command("set")
+@app.command("set", cls=Command)
 def set_knobs(
     settings: Annotated[
         list[str],
@@ -141,7 +139,7 @@ def set_knobs(
     say("to put back what was there: ktrial restore")
 
 
-@app.command("diff")
+@app.command("diff", cls=Command)
 def diff(
     before: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.1", autocompletion=kernel_names)],
     after: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.12", autocompletion=kernel_names)],

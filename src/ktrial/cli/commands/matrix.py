@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ktrial.cli.commands.history import PageFile
-from ktrial.cli.options.common import Count, Jobs, Json, Perturbations, StoreOption, kernel_names, study_names
+from ktrial.cli.options.common import Count, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.completion import kernel_names, study_names
 
 if TYPE_CHECKING:
     from ktrial.model.matrix import Matrix
@@ -73,9 +74,10 @@ def matrix(
     with open_store(store or default_location()) as opened:
         record = _measured(wanted, study or "", opened, jobs)
         if html:
-            from ktrial.cli.write_file import write_page
+            from ktrial.cli.files import write_page
 
-            write_page(html, matrix_page(matrix_of(record), whys(opened, record)))
+            page = matrix_page(matrix_of(record), whys(opened, record))
+            write_page(html, page, "the same command again, which measures nothing twice")
     _print(matrix_of(record, all_metrics=json or csv), html, json=json, csv=csv)
     if wanted is not None and comparisons.failed_trials(record):
         raise typer.Exit(3)
@@ -84,7 +86,7 @@ def matrix(
 def _measured(wanted: "Study | None", stored: str, store: "Store", jobs: int | None) -> "StudyRecord":
     """The record of the study that is wanted, run where that is needed; else of the stored one."""
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.progress import progress
+    from ktrial.cli.running.progress import progress
     from ktrial.experiment.session import run
 
     if wanted is None:
@@ -110,7 +112,7 @@ def _print(found: "Matrix", html: Path | None, *, json: bool, csv: bool) -> None
 
 
 def _check(study: str | None, kernels: list[str] | None, *, json: bool, csv: bool) -> None:
-    from ktrial.cli.options.profiling import BadOption
+    from ktrial.cli.command_line import BadOption
 
     if bool(study) == bool(kernels):
         raise BadOption(option="--kernels or --study", problem="give one of the two")

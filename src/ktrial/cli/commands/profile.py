@@ -1,14 +1,18 @@
 """`ktrial profile`: one kernel's instructions in a workload, by function."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.commands._exports import Exports, FlameGraph, Folded
 from ktrial.cli.options.caches import Caches, FirstCode, FirstData, LastLevel
-from ktrial.cli.options.common import Json, kernel_names
-from ktrial.cli.options.profiling import BootParameters, Memory, Top, WorkloadName
+from ktrial.cli.options.common import BootParameters, Json, Memory, Top, WorkloadName
+from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.exports import Exports, FlameGraph, Folded
+
+if TYPE_CHECKING:
+    from ktrial.machines.exact.plugin import CacheShapes
+    from ktrial.model.kernel_profile import Profile
 
 
 def profile(
@@ -31,10 +35,10 @@ def profile(
     boot: BootParameters = None,
 ) -> None:
     """Count a kernel's instructions by function."""
-    from ktrial.cli.commands._exports import check_writable, wanted, write_text
     from ktrial.cli.console import output, print_json
+    from ktrial.cli.files import check_writable, write_text
     from ktrial.cli.options.caches import shapes
-    from ktrial.cli.options.profiling import count
+    from ktrial.cli.options.exports import wanted
     from ktrial.cli.render.profile import print_profile
     from ktrial.cli.render.profile_json import profile_as_json
 
@@ -53,3 +57,31 @@ def profile(
         from ktrial.cli.render.cache_misses import print_caches
 
         print_caches(counted, top, modelled, output())
+
+
+def count(
+    kernels: list[str],
+    workload: str,
+    memory: str,
+    boot: list[str] | None,
+    caches: "CacheShapes | None" = None,
+) -> "tuple[Profile, ...]":
+    """A profile of each kernel. Raises BadOption, and what `ktrial.experiment.profile.profile` raises."""
+    from ktrial.cli.command_line import BadOption
+    from ktrial.cli.installed import registry
+    from ktrial.cli.running.progress import progress
+    from ktrial.experiment.profile import profile
+    from ktrial.model import quantities
+    from ktrial.model.study import MachineSettings
+    from ktrial.model.workload import WorkloadUse
+    from ktrial.workloads import check
+
+    name_of = registry().kernel_name
+    use = check(WorkloadUse(name=workload))
+    try:
+        common = MachineSettings(memory_mib=quantities.memory_mib(memory), boot=tuple(boot or ()))
+    except ValueError as error:
+        raise BadOption(option="--memory", problem=error) from None
+    settings = [common.model_copy(update={"kernel": name_of(name)}) for name in kernels]
+    with progress() as observer:
+        return tuple(profile(each, use, observer=observer, caches=caches) for each in settings)

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options.common import Json, StoreOption, workload_names
+from ktrial.cli.options.common import Json, StoreOption
+from ktrial.cli.options.completion import workload_names
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -29,9 +29,9 @@ def report(
     """Write a study's report: one HTML page, Markdown or CSV. Nothing is run."""
     from ktrial import report as reports
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.commands._run_study import default_report, write_report
-    from ktrial.cli.commands._tune_output import markdown_of_search, report_search, with_confirmation
     from ktrial.cli.options.stored_study import find
+    from ktrial.cli.running.search_answer import markdown_of_search, report_search, with_confirmation
+    from ktrial.cli.running.study import default_report, write_report
     from ktrial.store import default_location, open_store
 
     _check(html, markdown=markdown, csv=csv, samples=samples, series=series)

@@ -1,4 +1,4 @@
-"""`ktrial restore`: puts back what was changed on this system; and what every command does about that."""
+"""`ktrial restore`: puts back what was changed on this system."""
 
 import shutil
 import sys
@@ -46,32 +46,6 @@ def restore(
         _list(json)
     else:
         _restore(json, not no_wait, dry_run, force, forget)
-
-
-def at_start() -> None:
-    """Put back what a ktrial that was killed has left behind: one stat where there is nothing."""
-    from ktrial.knobs.journal.location import is_anything_to_undo
-
-    if not is_anything_to_undo():
-        return
-    from ktrial.knobs import LEFT, Ending, Journal, abandoned
-    from ktrial.knobs.errors import JournalError, JournalHeld
-    from ktrial.target import LocalTarget
-
-    journal = Journal()
-    try:
-        with journal.held(wait=False):
-            undone = abandoned(journal, LocalTarget())
-    except JournalHeld:
-        return  # its owner is alive, and puts everything back itself
-    except JournalError as error:
-        tell(error.message, error.advice, kind="warning")
-        return
-    for one in undone:
-        if one.ending in LEFT:
-            tell(one.text, kind="warning")
-        elif one.ending in {Ending.RESTORED, Ending.OTHER_BOOT}:
-            say(f"ktrial: left by an earlier ktrial that was ended: {one.text}")
 
 
 def _restore(json: bool, wait: bool, dry_run: bool, force: bool, forget: bool) -> None:

@@ -4,16 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options.common import (
-    AllowHostChanges,
-    Html,
-    Jobs,
-    Json,
-    NoHtml,
-    StoredStudyName,
-    StoreOption,
-    kernel_names,
-)
+from ktrial.cli.options.common import AllowHostChanges, Html, Jobs, Json, NoHtml, StoredStudyName, StoreOption
+from ktrial.cli.options.completion import kernel_names
 
 if TYPE_CHECKING:
     from ktrial.model.comparison import Comparison
@@ -44,19 +36,19 @@ def revalidate(
 
     The old settings against the answer's, in fresh blocks. Exit status 1 where it holds no more.
     """
-    from ktrial.cli.commands._run_study import Ways, run_and_show
     from ktrial.cli.console import print_json
     from ktrial.cli.render.study_json import as_json
+    from ktrial.cli.running.study import RunOptions, run_and_show
     from ktrial.optimize.revalidation import Holds, judged
     from ktrial.store import default_location, open_store
 
     with open_store(store or default_location()) as opened:
         searched, tuned = _tuned(opened, study)
         again = _again(opened, searched, tuned, kernel, blocks)
-    ways = Ways(
+    options = RunOptions(
         json=json, store=store, html=html, no_html=no_html, jobs=jobs, allow_host_changes=allow_host_changes
     )
-    ended = run_and_show(again, ways)
+    ended = run_and_show(again, options)
     before, now = tuned.comparisons[0], ended.record.result.comparisons
     holds = judged(before, now, tuned.goal)
     said = _said(before, now, holds.value)
@@ -89,8 +81,8 @@ def _tuned(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
 
 
 def _again(store: "Store", study: "Study", tuned: "Tuned", kernel: str | None, blocks: int) -> "Study":
+    from ktrial.cli.command_line import BadOption
     from ktrial.cli.installed import registry
-    from ktrial.cli.options.profiling import BadOption
     from ktrial.optimize.revalidation import next_revalidation, revalidation_of
     from ktrial.studyfile.knob_patterns import KERNEL
 

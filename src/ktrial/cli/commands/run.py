@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options.common import Count, Html, Jobs, Json, NoHtml, Perturbations, StoreOption, study_files
+from ktrial.cli.options.common import Count, Html, Jobs, Json, NoHtml, Perturbations, StoreOption
+from ktrial.cli.options.completion import study_files
 from ktrial.errors import KtrialError
-from ktrial.studyfile.search_errors import SearchNotRun
 
 if TYPE_CHECKING:
     from ktrial.model.study import Study
@@ -86,7 +86,7 @@ def run(
     Trials that the store has already are not run again: interrupted (Ctrl-C) or killed, the same command
     goes on where it stopped.
     """
-    from ktrial.cli.commands._run_study import Ways, run_and_print
+    from ktrial.cli.running.study import RunOptions, run_and_print
     from ktrial.experiment.confirmation import confirmation_of
 
     if list_:
@@ -99,7 +99,7 @@ def run(
     run_and_print(
         loaded,
         confirmation=confirmation,
-        ways=Ways(
+        options=RunOptions(
             json=json,
             store=store,
             html=html,
@@ -114,6 +114,7 @@ def run(
 def _loaded(file: Path, patches: Sequence[str], perturbations: int | None, count: str | None) -> "Study":
     from ktrial.cli.installed import registry
     from ktrial.studyfile import bundled_studies, load
+    from ktrial.studyfile.search_errors import SearchNotRun
 
     loaded = load(bundled_studies.file_of(file), registry(), patches)
     if loaded.search:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption, kernel_names
+from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.measurement import Cpus, Limits, MemorySize, WorkloadSets
 
 

@@ -1,12 +1,14 @@
 """`ktrial show`: what a study in the store has measured."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ktrial.cli.console import output, print_json
 from ktrial.cli.options.common import Json, StoredStudyName, StoreOption
-from ktrial.model.study_record import StudyRecord
+
+if TYPE_CHECKING:
+    from ktrial.model.study_record import StudyRecord
 
 
 def show(
@@ -19,11 +21,11 @@ def show(
 ) -> None:
     """Show a study's verdicts again; nothing is run."""
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.commands._tune_output import show_search
     from ktrial.cli.options.stored_study import find
     from ktrial.cli.render.attribution import MOST_WORKLOADS, print_whys
     from ktrial.cli.render.comparisons import print_result
     from ktrial.cli.render.study_json import as_json
+    from ktrial.cli.running.search_answer import show_search
     from ktrial.report import whys
     from ktrial.store import default_location, open_store
 
@@ -46,7 +48,7 @@ def show(
         print_whys(reasons, output())
 
 
-def _print_consoles(record: StudyRecord) -> None:
+def _print_consoles(record: "StudyRecord") -> None:
     from ktrial.cli.render.comparisons import failure
     from ktrial.format.sanitize import printable
     from ktrial.report.text import comparisons

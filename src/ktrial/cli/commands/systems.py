@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.analysis.history.errors import HistoryError
-from ktrial.cli.options.common import Json, StoreOption, kernel_names
+from ktrial.cli.options.common import Json, StoreOption
+from ktrial.cli.options.completion import kernel_names
 
 if TYPE_CHECKING:
     from rich.console import Console

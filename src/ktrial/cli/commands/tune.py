@@ -14,10 +14,8 @@ from ktrial.cli.options.common import (
     Margin,
     NoHtml,
     StoreOption,
-    kernel_names,
-    tunable_names,
-    workload_names,
 )
+from ktrial.cli.options.completion import kernel_names, tunable_names, workload_names
 
 Command = Annotated[
     list[str] | None,
@@ -105,10 +103,10 @@ def tune(
     `ktrial tune --knobs vm,sched --maximise rps -- ./bench.sh`. Settings are put back after each run, and
     nothing stays in force without --apply. Interrupted, the same command goes on where it stopped.
     """
-    from ktrial.cli.commands._tune_run import Ways, go_on, search
-    from ktrial.cli.commands._tune_study import Asked, study_of
+    from ktrial.cli.options.tune import TuneOptions, study_of
+    from ktrial.cli.running.search import SearchOptions, go_on, search
 
-    ways = Ways(
+    options = SearchOptions(
         json=json,
         store=store,
         html=html,
@@ -119,9 +117,9 @@ def tune(
         apply=apply,
     )
     if resume:
-        go_on(ways)
+        go_on(options)
         return
-    asked = Asked(
+    asked = TuneOptions(
         words=tuple(command or ()),
         knobs=tuple(knobs or ()),
         workload=workload,
@@ -145,4 +143,4 @@ def tune(
         perturbations=perturbations,
         jobs=jobs,
     )
-    search(study_of(asked), ways)
+    search(study_of(asked), options)

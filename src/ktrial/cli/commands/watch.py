@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption, kernel_names
+from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.measurement import Cpus, Limits, MemorySize, WorkloadSets
 
 if TYPE_CHECKING:
@@ -46,14 +47,14 @@ def watch(
     125 where a kernel cannot be had or does not boot, or nothing can be decided.
     """
     from ktrial.cli.commands.matrix import workload_names_of
-    from ktrial.cli.options.git_bisect_exit_codes import Endings, code_of
-    from ktrial.cli.options.measurement import Given, limits, measurement
+    from ktrial.cli.git_bisect import Endings, code_of
+    from ktrial.cli.options.measurement import MeasurementOptions, limits, measurement
     from ktrial.experiment.watch import worst_of
 
     with Endings():
         seconds = _seconds(every)
         names = workload_names_of(workloads or ["quick"])
-        how = measurement(Given.of(names, memory, cpus, None, perturbations))
+        how = measurement(MeasurementOptions.of(names, memory, cpus, None, perturbations))
         edges = limits(maximum or [], how.workloads)
         while True:
             looks = _looks(_named(targets), how, edges, store, jobs)
@@ -69,7 +70,7 @@ def _looks(
     targets: list[str], how: "Measurement", edges: dict[str, float], store: str | None, jobs: int | None
 ) -> "list[Look]":
     from ktrial.cli.options import measurement as measuring
-    from ktrial.cli.progress import progress
+    from ktrial.cli.running.progress import progress
     from ktrial.experiment.watch import look
     from ktrial.store import default_location, open_store
 
@@ -79,14 +80,14 @@ def _looks(
 
 
 def _tell(looks: "list[Look]", top: int, summary: Path | None, *, json: bool) -> None:
-    from ktrial.cli.commands.check import append
     from ktrial.cli.console import output, print_json
+    from ktrial.cli.files import append_text
     from ktrial.cli.render.regression_check import print_check
     from ktrial.cli.render.watch import as_json, as_markdown, sentence
     from ktrial.format.sanitize import one_line
 
     if summary:
-        append(summary, as_markdown(looks, top))
+        append_text(summary, as_markdown(looks, top))
     if json:
         print_json(as_json(looks))
         return
@@ -107,7 +108,7 @@ def _named(targets: list[str]) -> list[str]:
 
 
 def _seconds(text: str) -> float:
-    from ktrial.cli.options.profiling import BadOption
+    from ktrial.cli.command_line import BadOption
 
     match = _EVERY.fullmatch(text)
     if match is None or float(match[1]) <= 0:

@@ -1,17 +1,21 @@
 """`ktrial workload`: the workloads, and what each does."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import Command, command_group
 from ktrial.cli.console import output, print_json
-from ktrial.cli.options.common import Json, workload_names
-from ktrial.model.workload import Parameter, WorkloadDescription
+from ktrial.cli.options.common import Json
+from ktrial.cli.options.completion import workload_names
 
-app = typer.Typer(help="List and show the workloads.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from ktrial.model.workload import Parameter, WorkloadDescription
+
+app = command_group("List and show the workloads.")
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_workloads(json: Json = False) -> None:
     """List the workloads.
 
@@ -27,7 +31,7 @@ def list_workloads(json: Json = False) -> None:
         _print_group(group, [one for one in known.values() if one.group == group])
 
 
-def _print_group(group: str, known: list[WorkloadDescription]) -> None:
+def _print_group(group: str, known: "list[WorkloadDescription]") -> None:
     from rich.table import Table
 
     names = [{parameter.name for parameter in one.parameters} for one in known]
@@ -42,7 +46,7 @@ def _print_group(group: str, known: list[WorkloadDescription]) -> None:
     output().print()
 
 
-@app.command("show")
+@app.command("show", cls=Command)
 def show(
     name: Annotated[str, typer.Argument(help="A workload's name.", autocompletion=workload_names)],
     json: Json = False,
@@ -72,7 +76,7 @@ def show(
         console.print(f"parameter {parameter.name}: {parameter.summary} ({_allowed(parameter)})")
 
 
-def _allowed(parameter: Parameter) -> str:
+def _allowed(parameter: "Parameter") -> str:
     """`from 1 to 64, else 1`, `pipe or socket, else pipe`."""
     bounds = [
         f"{word} {bound:,.10g}"

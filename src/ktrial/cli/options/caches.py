@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options.profiling import BadOption
+from ktrial.cli.command_line import BadOption
 
 if TYPE_CHECKING:
     from ktrial.machines.exact.plugin import CacheShape, CacheShapes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options.common import kernel_names
+from ktrial.cli.options.completion import kernel_names
 
 if TYPE_CHECKING:
     from ktrial.experiment.single_kernel import Runs
@@ -45,8 +45,8 @@ class KernelSelection:
         cls, kernel: str | None, source: str | None, config: str | None, options: list[str] | None
     ) -> "KernelSelection":
         """From a command's options. Raises BadOption, BadBuildOption, BadKernelName."""
+        from ktrial.cli.command_line import BadOption
         from ktrial.cli.installed import registry
-        from ktrial.cli.options.profiling import BadOption
         from ktrial.kernels.build import GUEST, wanted
 
         if kernel is not None and source is not None:

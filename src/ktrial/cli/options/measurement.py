@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.analysis.check_errors import BadLimit
-from ktrial.cli.options.common import workload_names
+from ktrial.cli.options.completion import workload_names
 
 if TYPE_CHECKING:
     from ktrial.experiment.baseline import Baseline
@@ -36,7 +36,7 @@ _LIMIT = re.compile(r"(?:(?P<workload>[^=]+)=)?\+?(?P<size>[^+=]*)")
 
 
 @dataclass(frozen=True)
-class Given:
+class MeasurementOptions:
     """The options that say how kernels are measured, as they were given."""
 
     workloads: tuple[str, ...] = ()
@@ -53,15 +53,15 @@ class Given:
         cpus: int | None,
         boot: list[str] | None,
         perturbations: int | None,
-    ) -> "Given":
+    ) -> "MeasurementOptions":
         """From a command's parameters: `--workload` may be repeated, and hold commas."""
         names = [name.strip() for text in workloads or () for name in text.split(",")]
         return cls(tuple(dict.fromkeys(filter(None, names))), memory, cpus, tuple(boot or ()), perturbations)
 
 
-def measurement(given: Given) -> "Measurement":
+def measurement(given: MeasurementOptions) -> "Measurement":
     """How kernels are measured: what was given, else what a study has. Raises WorkloadError, BadOption."""
-    from ktrial.cli.options.profiling import BadOption
+    from ktrial.cli.command_line import BadOption
     from ktrial.experiment.single_kernel import Measurement
 
     if not given.workloads:
@@ -71,9 +71,9 @@ def measurement(given: Given) -> "Measurement":
     return replace(how, perturbations=given.perturbations) if given.perturbations else how
 
 
-def _settings(given: Given) -> "MachineSettings":
+def _settings(given: MeasurementOptions) -> "MachineSettings":
     """The machine that was asked for. Raises BadOption."""
-    from ktrial.cli.options.profiling import BadOption
+    from ktrial.cli.command_line import BadOption
     from ktrial.model import quantities
     from ktrial.model.study import MachineSettings
 
@@ -88,7 +88,7 @@ def _settings(given: Given) -> "MachineSettings":
         raise BadOption(option="--memory", problem=error) from None
 
 
-def measurement_like(baseline: "Baseline", given: Given) -> "Measurement":
+def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measurement":
     """How a saved baseline was measured; a part of its workloads, where some were given.
 
     Raises BaselineLacks where an option asks for something else.
@@ -141,7 +141,7 @@ def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float
 
 def margin_of(text: str | None) -> float | None:
     """`1%` → 0.01; None where nothing was given. Raises BadOption."""
-    from ktrial.cli.options.profiling import BadOption
+    from ktrial.cli.command_line import BadOption
     from ktrial.model import quantities
 
     try:

@@ -1,6 +1,5 @@
 """Runs a study and prints its result: what `run` and `compare` have in common."""
 
-import contextlib
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,11 +10,11 @@ import platformdirs
 import typer
 
 from ktrial.cli.console import output, print_json, say
-from ktrial.cli.progress import progress
+from ktrial.cli.files import ReportNotWritten, write_page
 from ktrial.cli.render.attribution import print_whys
 from ktrial.cli.render.comparisons import print_result
 from ktrial.cli.render.study_json import as_json
-from ktrial.errors import KtrialError
+from ktrial.cli.running.progress import progress
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.session import run
 from ktrial.model.study import Study
@@ -29,14 +28,8 @@ SOME_TRIALS_FAILED = 3
 """Exit code: the study ended, there are verdicts, but not from all trials."""
 
 
-class ReportNotWritten(KtrialError):
-    """The report {path} cannot be written: {problem}."""
-
-    hint = "name another place (--html FILE), or write it later: {again}"
-
-
 @dataclass(frozen=True)
-class Ways:
+class RunOptions:
     """How a study is run and shown: the options that `run` and `compare` share."""
 
     json: bool = False
@@ -48,19 +41,19 @@ class Ways:
     allow_host_changes: bool = False
 
 
-def run_and_print(study: Study, ways: Ways, confirmation: Study | None = None) -> None:
+def run_and_print(study: Study, options: RunOptions, confirmation: Study | None = None) -> None:
     """Run the study, and the one that confirms it, and print their results.
 
     Raises typer.Exit with 3 where trials failed.
     """
-    ended = run_and_show(study, ways)
+    ended = run_and_show(study, options)
     failed = comparisons.failed_trials(ended.record)
     result = as_json(ended.record, ended.store, ended.report, ended.whys)
     if confirmation:
-        confirmed = run_and_show(confirmation, dataclasses.replace(ways, html=None))
+        confirmed = run_and_show(confirmation, dataclasses.replace(options, html=None))
         failed = failed or comparisons.failed_trials(confirmed.record)
         result["confirmation"] = as_json(confirmed.record, confirmed.store, confirmed.report, confirmed.whys)
-    if ways.json:
+    if options.json:
         print_json(result)
     if failed:
         raise typer.Exit(SOME_TRIALS_FAILED)
@@ -76,34 +69,34 @@ class Ended:
     whys: tuple[Why, ...]
 
 
-def run_and_show(study: Study, ways: Ways) -> Ended:
+def run_and_show(study: Study, options: RunOptions) -> Ended:
     """Run the study, write its report, and print its result unless JSON is wanted."""
-    location = ways.store or default_location()
+    location = options.store or default_location()
     with open_store(location) as store:
         with (
-            machine_for(study, allow_host_changes=ways.allow_host_changes, say=say) as machine,
+            machine_for(study, allow_host_changes=options.allow_host_changes, say=say) as machine,
             progress(quiet=machine is not None) as observer,
         ):
             on_machine = partial(run, machine=machine) if machine else run
             record = on_machine(
-                study, store=store, observer=observer, jobs=ways.jobs, retry_failed=ways.retry_failed
+                study, store=store, observer=observer, jobs=options.jobs, retry_failed=options.retry_failed
             )
         name, reasons = store.name, whys(store, record)
-    if not ways.json:
+    if not options.json:
         print_result(record, output())
         print_whys(reasons, output())
     problem = None
     report = None
-    if not ways.no_html:
+    if not options.no_html:
         try:
-            report = write_report(record, ways.html or default_report(record, location), reasons)
+            report = write_report(record, options.html or default_report(record, location), reasons)
         except ReportNotWritten as error:
             problem = error
     if problem:
-        if ways.json:
+        if options.json:
             print_json(as_json(record, name, whys=reasons))
         raise problem
-    if report and not ways.json:
+    if report and not options.json:
         print(f"report: {report}")
     return Ended(record, name, report, reasons)
 
@@ -121,19 +114,4 @@ def reports_beside(location: str) -> Path:
 
 def write_report(record: StudyRecord, path: Path, reasons: Sequence[Why] = ()) -> Path:
     """Write the report; a half-written one is never left where a whole one was."""
-    return write_page(study_html(record, reasons), path, f"ktrial report {record.study.name} --html FILE")
-
-
-def write_page(page: str, path: Path, again: str) -> Path:
-    """Write a page, whole or not at all. `again`: the command that writes it. Raises ReportNotWritten."""
-    absolute = path.expanduser().absolute()
-    partial = absolute.with_name(f".{absolute.name}.partial")
-    try:
-        absolute.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(page, encoding="utf-8")
-        partial.replace(absolute)
-    except OSError as error:
-        with contextlib.suppress(OSError):  # it may never have been made
-            partial.unlink()
-        raise ReportNotWritten(path=absolute, problem=error.strerror, again=again) from error
-    return absolute
+    return write_page(path, study_html(record, reasons), f"ktrial report {record.study.name} --html FILE")

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from ktrial.cli.console import messages, output, print_json, say
-from ktrial.cli.options.measurement import Given, measurement
+from ktrial.cli.options.measurement import MeasurementOptions, measurement
 from ktrial.errors import Interrupted
 from ktrial.experiment.observer import Silent
 from ktrial.model.boot import Boot
@@ -25,42 +25,12 @@ if TYPE_CHECKING:
     from ktrial.experiment.single_kernel import Measurement, Runs
     from ktrial.model.study import Study
 
-Margin = Annotated[
-    str | None, typer.Option(metavar="1%", help="The smallest change that matters (else 1 %).")
-]
-MetricNames = Annotated[
-    list[str] | None,
-    typer.Option("--metric", metavar="NAME", help="Explain this metric; else each workload's first."),
-]
-Limit = Annotated[int | None, typer.Option(min=3, metavar="N", help="Measure at most so many candidates.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and measure nothing.")]
-MachineName = Annotated[
-    str | None, typer.Option("--machine", metavar="NAME", help="exact; in real time: kvm, or host for knobs.")
-]
-Alpha = Annotated[
-    float,
-    typer.Option(min=0.0001, max=0.3, metavar="P", help="In real time: chance of a wrong answer, at most."),
-]
-FirstBlocks = Annotated[
-    int, typer.Option("--blocks", min=6, max=480, metavar="N", help="In real time: blocks of A and B first.")
-]
-AllowHostChanges = Annotated[
-    bool, typer.Option("--allow-host-changes", help="With --machine host: change this system's settings.")
-]
-StudyFile = Annotated[
-    Path | None,
-    typer.Option("--study", metavar="FILE", help="Measure as this study does."),
-]
-TopFunctions = Annotated[
-    int, typer.Option("--top", min=0, metavar="N", help="Functions to show for each metric.")
-]
-
 
 @dataclass(frozen=True)
-class Wanted:
+class BisectOptions:
     """The options that all kinds of bisections share, as they were given."""
 
-    given: Given
+    given: MeasurementOptions
     study: "Study | None" = None
     margin: str | None = None
     metrics: tuple[str, ...] = ()
@@ -139,7 +109,7 @@ class Wanted:
             open_store(self.store or default_location()) as opened,
             machine_for(about, allow_host_changes=self.allow_host_changes, say=say) as machine,
         ):
-            runs = measuring.runs(opened, Told(messages()), self.jobs)
+            runs = measuring.runs(opened, StepLines(messages()), self.jobs)
             try:
                 yield replace(runs, machine=machine) if machine else runs
             except KeyboardInterrupt:
@@ -179,7 +149,7 @@ def study_at(path: Path | None) -> "Study | None":
 
 
 def _fraction(text: str) -> float:
-    from ktrial.cli.options.profiling import BadOption
+    from ktrial.cli.command_line import BadOption
     from ktrial.model import quantities
 
     try:
@@ -188,7 +158,7 @@ def _fraction(text: str) -> float:
         raise BadOption(option="--margin", problem=error) from None
 
 
-class Told(Silent):
+class StepLines(Silent):
     """Steps of builds and boots as lines; the search itself tells which candidate they are for."""
 
     def __init__(self, console: "Console") -> None:
@@ -219,3 +189,42 @@ class Told(Silent):
     def stopping(self) -> None:
         """See Observer."""
         self._console.print("stopping: what is finished is being stored")
+
+
+if TYPE_CHECKING:
+    from ktrial.bisect.bisection import SubsetGround
+    from ktrial.bisect.settings import Terms
+    from ktrial.experiment.single_kernel import Runs
+    from ktrial.kernels import Progress
+
+
+def searched(
+    ground: "SubsetGround", terms: "Terms", bisection: BisectOptions, runs: "Runs", *, builds: bool = False
+) -> None:
+    """Show the plan; search; show the result."""
+    from ktrial.bisect.bisection import Investigation
+    from ktrial.bisect.plan import plan_of
+    from ktrial.bisect.timed_bisection import TimedInvestigation
+    from ktrial.cli.command_line import BadOption
+    from ktrial.kernels.build import build_seconds
+
+    if builds and bisection.on_host:
+        raise BadOption(
+            option="--machine host", problem="this system boots no other kernel; take exact or kvm"
+        )
+
+    names = [" + ".join(item.name for item in ground.described(at)) for at in range(ground.items.count)]
+    differing = sum(len(ground.described(at)) for at in range(ground.items.count))
+    seconds = build_seconds() if builds else None
+    bisection.show_plan(plan_of(terms, names, differing, runs.store, builds=builds, build_seconds=seconds))
+    kind = TimedInvestigation if bisection.in_time else Investigation
+    bisection.show(kind(ground, terms, runs).run())
+
+
+def progress_of(runs: "Runs", name: str) -> "Progress":
+    """Steps of builds and fetches, told to whoever watches the runs."""
+
+    def told(what: str, done: int = 0, total: int = 0) -> None:
+        runs.observer.kernel_progress(name, what, done, total)
+
+    return told

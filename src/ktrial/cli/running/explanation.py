@@ -7,9 +7,9 @@ from pathlib import Path
 from ktrial.analysis.attribution.target import Question, check_differ, question
 from ktrial.analysis.result import record
 from ktrial.cli import installed
-from ktrial.cli.options.profiling import BadOption
+from ktrial.cli.command_line import BadOption
 from ktrial.cli.options.stored_study import NothingStored, find
-from ktrial.cli.progress import progress
+from ktrial.cli.running.progress import progress
 from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.model import quantities
 from ktrial.model.conditions_diff import Attribution
@@ -25,7 +25,7 @@ _KERNEL = "kernel"
 
 
 @dataclass(frozen=True)
-class Given:
+class ExplainOptions:
     """The options, as they were given."""
 
     study: str | None = None
@@ -41,7 +41,7 @@ class Given:
     values: bool = True
 
 
-def why(given: Given) -> Attribution:
+def why(given: ExplainOptions) -> Attribution:
     """The explanation that was asked for. Raises BadOption, and what `explain_record` raises."""
     if given.kernels:
         asked = _of_kernels(given)
@@ -53,7 +53,7 @@ def why(given: Given) -> Attribution:
     return _of_study(given)
 
 
-def _of_study(given: Given) -> Attribution:
+def _of_study(given: ExplainOptions) -> Attribution:
     """Of a study's stored trials; of a study file that has none yet, of trials that are run now."""
     told = (given.workload, given.before, given.after)
     with open_store(given.store or default_location()) as store:
@@ -69,7 +69,7 @@ def _of_study(given: Given) -> Attribution:
             return explain_record(store, found, *told, Guests(observer=observer, values=given.values))
 
 
-def _of_kernels(given: Given) -> Question:
+def _of_kernels(given: ExplainOptions) -> Question:
     """The question that --kernel and the boot parameters ask."""
     _refuse(given, "goes with a study, not with --kernel", "study", "before", "after")
     _check_kernels(given)
@@ -93,13 +93,13 @@ def _of_kernels(given: Given) -> Question:
     return Question(study, use, before, after, _labels(given, names))
 
 
-def _labels(given: Given, names: list[str]) -> tuple[str, str]:
+def _labels(given: ExplainOptions, names: list[str]) -> tuple[str, str]:
     """The kernels, with the boot parameters that only they have."""
     first, second = (names[0], *given.boot_before), (names[-1], *given.boot_after)
     return " ".join(first), " ".join(second)
 
 
-def _check_kernels(given: Given) -> None:
+def _check_kernels(given: ExplainOptions) -> None:
     count = len(given.kernels)
     if count > 2:
         raise BadOption(option="--kernel", problem=f"{count} given; give two: from, to")
@@ -108,7 +108,7 @@ def _check_kernels(given: Given) -> None:
         raise BadOption(option="--kernel", problem=problem)
 
 
-def _boot_factors(given: Given) -> Iterable[Factor]:
+def _boot_factors(given: ExplainOptions) -> Iterable[Factor]:
     """One factor for each boot parameter: its value, itself where it has none, nothing where it is absent."""
     first = _by_name("--from-boot", given.boot_before)
     second = _by_name("--to-boot", given.boot_after)
@@ -144,7 +144,7 @@ _OPTIONS = {
 }
 
 
-def _refuse(given: Given, problem: str, *fields: str) -> None:
+def _refuse(given: ExplainOptions, problem: str, *fields: str) -> None:
     for name in fields:
         if getattr(given, name):
             raise BadOption(option=_OPTIONS[name], problem=problem)

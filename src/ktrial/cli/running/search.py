@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ktrial import machines
-from ktrial.cli.commands._tune_output import end
+from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import messages, output, print_json, say
-from ktrial.cli.options.profiling import BadOption
-from ktrial.cli.progress import progress
 from ktrial.cli.render.tuning import print_plan, prospects
+from ktrial.cli.running.progress import progress
+from ktrial.cli.running.search_answer import end
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.resources import Sources, default_resources
@@ -39,7 +39,7 @@ HOST = "host"
 
 
 @dataclass(frozen=True)
-class Ways:
+class SearchOptions:
     """How a search is run and shown."""
 
     json: bool = False
@@ -63,36 +63,36 @@ def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Mach
         yield machine, sources_for(machine, default_resources())
 
 
-def search(study: Study, ways: Ways) -> None:
+def search(study: Study, options: SearchOptions) -> None:
     """Make the space, print the plan, search, print the answer."""
-    _check(study, ways)
-    with open_store(ways.store or default_location()) as store:
+    _check(study, options)
+    with open_store(options.store or default_location()) as store:
         with (
-            on_machine(study, allow_host_changes=ways.allow_host_changes) as (machine, sources),
+            on_machine(study, allow_host_changes=options.allow_host_changes) as (machine, sources),
             progress(quiet=True) as observer,
         ):
             known = with_space(study, machine, sources, observer)
-            _require_leave(study, ways)
-            tuned = _searched(known, store, machine, sources, ways)
+            _require_leave(study, options)
+            tuned = _searched(known, store, machine, sources, options)
         if tuned is not None:
-            _end(known, tuned, store, ways)
+            _end(known, tuned, store, options)
 
 
-def go_on(ways: Ways) -> None:
+def go_on(options: SearchOptions) -> None:
     """Go on with the newest search that has not ended. Raises NothingToResume."""
-    with open_store(ways.store or default_location()) as store:
+    with open_store(options.store or default_location()) as store:
         for stored in reversed(store.studies()):
             study = stored.study
             if study.search and study.search.space and _goes_on(stored, store):
                 break
         else:
             raise NothingToResume(store=store.name)
-        _check(study, ways)
-        _require_leave(study, ways)
-        with on_machine(study, allow_host_changes=ways.allow_host_changes) as (machine, sources):
-            tuned = _searched(study, store, machine, sources, ways)
+        _check(study, options)
+        _require_leave(study, options)
+        with on_machine(study, allow_host_changes=options.allow_host_changes) as (machine, sources):
+            tuned = _searched(study, store, machine, sources, options)
         if tuned is not None:
-            _end(study, tuned, store, ways)
+            _end(study, tuned, store, options)
 
 
 def _goes_on(stored: StoredStudy, store: Store) -> bool:
@@ -104,35 +104,37 @@ def _goes_on(stored: StoredStudy, store: Store) -> bool:
         return False  # So it ended: no configuration kept a guard, say.
 
 
-def _check(study: Study, ways: Ways) -> None:
+def _check(study: Study, options: SearchOptions) -> None:
     """What would only come out after the last run is said before the first."""
     if study.search:
         wanted_of(study.search.knobs)
-    if ways.apply and study.machine.kind != HOST:
+    if options.apply and study.machine.kind != HOST:
         problem = (
             f"trials ran on the machine {study.machine.kind}: --answer DIR writes what is to be installed"
         )
         raise BadOption(option="--apply", problem=problem)
 
 
-def _require_leave(study: Study, ways: Ways) -> None:
+def _require_leave(study: Study, options: SearchOptions) -> None:
     """Raise HostChangeForbidden."""
-    if study.machine.kind == HOST and not ways.dry_run and not ways.allow_host_changes:
+    if study.machine.kind == HOST and not options.dry_run and not options.allow_host_changes:
         raise HostChangeForbidden(machine=HOST, what="change the knobs that are searched")
 
 
-def _searched(study: Study, store: Store, machine: Machine, sources: Sources, ways: Ways) -> Tuned | None:
+def _searched(
+    study: Study, store: Store, machine: Machine, sources: Sources, options: SearchOptions
+) -> Tuned | None:
     """The answer; None after a dry run."""
     from ktrial.optimize.session import run_search
 
     known = known_noise(study, store)
-    shown = output() if ways.dry_run and not ways.json else messages()
+    shown = output() if options.dry_run and not options.json else messages()
     plan = _plan(study, machine, known)
-    if ways.dry_run and ways.json:
+    if options.dry_run and options.json:
         print_json(plan)
     else:
         print_plan(study, plan, shown)
-    if ways.dry_run:
+    if options.dry_run:
         return None
     noise_is_new = not plan["noise"] and plan["noise_from"] != "exact mode"
     watch = _Watch(
@@ -254,14 +256,14 @@ _DOING = {
 }
 
 
-def _end(study: Study, tuned: Tuned, store: Store, ways: Ways) -> None:
+def _end(study: Study, tuned: Tuned, store: Store, options: SearchOptions) -> None:
     end(
         study,
         tuned,
         store,
-        json=ways.json,
-        html=ways.html,
-        no_html=ways.no_html,
-        directory=ways.answer,
-        apply=ways.apply,
+        json=options.json,
+        html=options.html,
+        no_html=options.no_html,
+        directory=options.answer,
+        apply=options.apply,
     )

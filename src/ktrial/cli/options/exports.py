@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options.profiling import BadOption, FileNotWritten
+from ktrial.cli.command_line import BadOption
+from ktrial.cli.files import write_text
 from ktrial.model.suggestions import nearest
 
 if TYPE_CHECKING:
@@ -70,16 +71,6 @@ def wanted(texts: Sequence[str], shorthands: Mapping[str, Path | None]) -> "list
     return found
 
 
-def check_writable(paths: Sequence[Path]) -> None:
-    """Raise FileNotWritten where a file cannot be written, before a kernel is booted for it."""
-    for path in paths:
-        place = path.expanduser()
-        if not place.parent.is_dir():
-            raise FileNotWritten(path=path, problem="No such file or directory")
-        if place.is_dir():
-            raise FileNotWritten(path=path, problem="Is a directory")
-
-
 def write_difference(
     before: "Profile",
     after: "Profile",
@@ -101,11 +92,3 @@ def write_difference(
     if flame_graph:
         side = Width.BEFORE if width is WidthOf.FROM else Width.AFTER
         write_text(flame_graph, of_difference(before, after, explanation, side))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file of the user's. Raises FileNotWritten."""
-    try:
-        path.expanduser().write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileNotWritten(path=path, problem=error.strerror) from None

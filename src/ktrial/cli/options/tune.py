@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ktrial.cli.command_line import BadOption
 from ktrial.cli.installed import registry
-from ktrial.cli.options.profiling import BadOption
 from ktrial.model import quantities
 from ktrial.model.study import Study
 from ktrial.model.workload import MetricRule
@@ -32,7 +32,7 @@ _PREFIX = "tune-"
 
 
 @dataclass(frozen=True)
-class Asked:
+class TuneOptions:
     """The options, as they were given."""
 
     words: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Asked:
         return len(self.words) == 1 and not self.knobs and not self.workload
 
 
-def study_of(asked: Asked) -> Study:
+def study_of(asked: TuneOptions) -> Study:
     """The study. Raises BadOption, TuningError, StudyError."""
     if asked.of_file:
         return _of_file(asked)
@@ -82,7 +82,7 @@ def study_of(asked: Asked) -> Study:
     return study.model_copy(update={"name": f"{_PREFIX}{name}", "question": question})
 
 
-def _of_file(asked: Asked) -> Study:
+def _of_file(asked: TuneOptions) -> Study:
     """A file's study; its budget, machine and seed may be given anew."""
     study = load(bundled_studies.file_of(Path(asked.words[0])), registry())
     if study.search is None:
@@ -99,7 +99,7 @@ def _of_file(asked: Asked) -> Study:
     return study.model_copy(update=changed)
 
 
-def _search(asked: Asked) -> dict[str, Any]:
+def _search(asked: TuneOptions) -> dict[str, Any]:
     if not asked.knobs:
         problem = "which knobs? --knobs vm,sched, or NAME=low..high (ktrial knob list)"
         raise BadOption(option="--knobs", problem=problem)
@@ -113,7 +113,7 @@ def _search(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _machine(asked: Asked) -> dict[str, Any]:
+def _machine(asked: TuneOptions) -> dict[str, Any]:
     kind = asked.machine or ("exact" if asked.kernel else "host")
     limit = _seconds("--limit", asked.limit) if asked.limit else None
     boot = list(asked.boot) or None
@@ -123,7 +123,7 @@ def _machine(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _workload(asked: Asked) -> Any:
+def _workload(asked: TuneOptions) -> Any:
     if asked.workload and asked.words:
         raise BadOption(option="--workload", problem="there is a command too: give one of the two")
     if asked.workload:

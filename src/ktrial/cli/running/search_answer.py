@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from ktrial.cli.commands._run_study import reports_beside, write_page
 from ktrial.cli.console import output, print_json, say
+from ktrial.cli.files import write_page
 from ktrial.cli.render.tuning import print_tuned
+from ktrial.cli.running.study import reports_beside
 from ktrial.errors import Interrupted
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
@@ -122,7 +123,7 @@ def _written(
     from ktrial.report.html.tuning import page
 
     path = html or reports_beside(store) / f"{study.name}-{number}.html"
-    return write_page(page(study, tuned, answer), path, f"ktrial report {number}")
+    return write_page(path, page(study, tuned, answer), f"ktrial report {number}")
 
 
 def _as_json(study: Study, tuned: Tuned, answer: Answer | None, store: str, number: int) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+"""How the words of a command line are read."""
+
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from ktrial.errors import KtrialError
+
+
+class BadOption(KtrialError):
+    """{option}: {problem}"""
+
+    exit_code = 2
+
+
+class Command(TyperCommand):
+    """A command of ktrial."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse; raises what Typer raises.
+
+        While a shell completes a word, values stay as they were typed: Typer would import pydantic to check
+        them.
+        """
+        if not ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        options, rest, _ = self.make_parser(ctx).parse_args(args)
+        for parameter in self.get_params(ctx):
+            value, source = parameter.consume_value(ctx, options)
+            ctx.set_parameter_source(parameter.name, source)
+            ctx.params[parameter.name] = value
+        ctx.args = list(rest)
+        return list(rest)
+
+
+class CommandWithSource(Command):
+    """A command where `--source` alone means `--source .`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse; raises what Typer raises."""
+        return super().parse_args(ctx, _with_directory(args))
+
+
+def _with_directory(args: list[str]) -> list[str]:
+    """`--source` without a directory means the one that ktrial stands in."""
+    words: list[str] = []
+    for place, word in enumerate(args):
+        words.append(word)
+        rest = args[place + 1 : place + 2]
+        if word == "--source" and (not rest or rest[0].startswith("-")):
+            words.append(".")
+    return words
+
+
+def command_group(summary: str) -> typer.Typer:
+    """A command that has commands of its own: `ktrial kernel add`."""
+    return typer.Typer(help=summary, no_args_is_help=True, rich_markup_mode=None)

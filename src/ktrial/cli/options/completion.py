@@ -1,0 +1,129 @@
+"""What the shell completes: kernels, workloads, knobs, studies, and their treatments."""
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from ktrial.errors import KtrialError
+
+if TYPE_CHECKING:
+    from ktrial.model.study import Study
+
+
+def workload_names(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the last of `w1,w2,…` with the built-in workloads."""
+    from ktrial.workloads import descriptions
+
+    before, comma, last = incomplete.rpartition(",")
+    with _in_silence():
+        return [
+            (f"{before}{comma}{name}", description.summary)
+            for name, description in descriptions().items()
+            if name.startswith(last)
+        ]
+    return []
+
+
+def kernel_names(incomplete: str) -> list[str]:
+    """Complete the kernels in the cache."""
+    from ktrial.kernels import all_kernels
+
+    with _in_silence():
+        return [kernel.name for kernel in all_kernels() if kernel.name.startswith(incomplete)]
+    return []
+
+
+def knob_names(incomplete: str) -> list[tuple[str, str]]:
+    """Complete knobs by their names."""
+    from ktrial.knobs.catalogue import all_knobs
+
+    return [(knob.name, knob.summary) for knob in all_knobs() if knob.name.startswith(incomplete)]
+
+
+def knob_settings(incomplete: str) -> list[tuple[str, str]]:
+    """Complete `NAME=` for what can be set while the kernel runs."""
+    from ktrial.knobs.catalogue import all_knobs
+
+    settable = (knob for knob in all_knobs() if not knob.needs_reboot)
+    return [(f"{knob.name}=", knob.summary) for knob in settable if knob.name.startswith(incomplete)]
+
+
+def subsystem_names(incomplete: str) -> list[str]:
+    """Complete the subsystems of the knobs."""
+    from ktrial.knobs.catalogue import subsystems
+
+    return [name for name in subsystems() if name.startswith(incomplete)]
+
+
+def tunable_names(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the last of `k1,k2,…` with subsystems and knobs."""
+    from ktrial.knobs.catalogue import all_knobs, subsystems
+
+    before, comma, last = incomplete.rpartition(",")
+    named = [(name, f"all knobs of {name}") for name in subsystems()]
+    named += [(knob.name, knob.summary) for knob in all_knobs() if not knob.needs_reboot]
+    named += [(f"boot:{knob.name}", knob.summary) for knob in all_knobs() if knob.needs_reboot]
+    return [(f"{before}{comma}{name}", summary) for name, summary in named if name.startswith(last)]
+
+
+def study_names(incomplete: str) -> list[str]:
+    """Complete the studies in the default store."""
+    from ktrial.store import default_location, open_store
+
+    with _in_silence():
+        # Opening a store that is not there would make it.
+        if Path(default_location()).is_file():
+            with open_store(default_location()) as store:
+                names = {one.study.name for one in store.studies()}
+            return sorted(name for name in names if name.startswith(incomplete))
+    return []
+
+
+def study_files(incomplete: str) -> list[str]:
+    """Complete study files, directories that may hold them, and the studies that come with ktrial."""
+    from ktrial.studyfile import bundled_studies
+
+    start = Path(incomplete or ".")
+    directory = start if not incomplete or incomplete.endswith("/") else start.parent
+    found = [path for path in directory.glob("*") if path.is_dir() or path.suffix == ".toml"]
+    names = [f"{path}/" if path.is_dir() else str(path) for path in sorted(found)]
+    return [name for name in (*names, *bundled_studies.names()) if name.startswith(incomplete)]
+
+
+def treatment_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the treatments of the study that is named, or of the latest."""
+    from ktrial.model.plan import treatments
+
+    study = _named_study(ctx)
+    labels = [one.label for one in treatments(study)] if study else []
+    return [label for label in labels if label.startswith(incomplete)]
+
+
+def workloads_of_study(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the workloads of the study that is named; those of the catalogue where kernels are."""
+    if ctx.params.get("kernel"):
+        return [name for name, _ in workload_names(incomplete)]
+    study = _named_study(ctx)
+    labels = [use.label for use in study.workloads] if study else []
+    return [label for label in labels if label.startswith(incomplete)]
+
+
+def _named_study(ctx: typer.Context) -> "Study | None":
+    """The study; None where there is none."""
+    from ktrial.cli.options.stored_study import find
+    from ktrial.store import default_location, open_store
+
+    location = str(ctx.params.get("store") or default_location())
+    with _in_silence():
+        # Opening a store that is not there would make it.
+        if Path(location).is_file():
+            with open_store(location) as store:
+                return find(store, ctx.params.get("study")).study
+    return None
+
+
+def _in_silence() -> contextlib.suppress:
+    """Where nothing can be completed, nothing is: a message would stand in the middle of a command line."""
+    return contextlib.suppress(KtrialError)
