@@ -10,12 +10,14 @@ JOBS ?= $(shell nproc)
 # Which system packages: `build` for building and running, `test` for the tests as well.
 PURPOSE := build
 
-.PHONY: help demo test test-slow bench lint unit-test guest-test guest setup system wheel clean
+.PHONY: help demo test test-nightly test-slow bench lint unit-test guest-test guest setup system wheel clean \
+    checks check-python lint-rust test-rust check-rust
 
 help:
 	@echo 'make demo    set everything up and run studies/quick.toml: a verdict and a report'
-	@echo 'make test    set everything up and run every test'
-	@echo 'make test-slow   tests that build kernels: git bisect run ktrial check'
+	@echo 'make test    set everything up and run the tests of each change'
+	@echo 'make test-nightly   every test, for hours: all kernels, all seeds, kernels that are built; resumes'
+	@echo 'make test-slow      the part of it that builds kernels'
 	@echo 'make bench   speeds, as ratios measured side by side'
 	@echo 'make guest   build the guest programs'
 	@echo 'make wheel   build dist/ktrial-*.whl'
@@ -25,29 +27,56 @@ demo: setup
 	$(BIN)/ktrial run studies/quick.toml --store demo/ktrial.db
 
 test: PURPOSE := test
-test: setup lint unit-test guest-test
+test: setup
+	@$(SIDE_BY_SIDE) check-python check-rust
+	$(BIN)/pytest -n $(JOBS) tests/unit tests/docs
+	$(BIN)/pytest -n $(JOBS) tests/guest
+
+# mypy keeps one core busy, and cargo the other.
+SIDE_BY_SIDE := $(MAKE) --no-print-directory --jobs=2 --output-sync=target
 
 lint: setup
+	@$(SIDE_BY_SIDE) check-python lint-rust
+
+check-python:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+lint-rust:
 	cargo fmt --check
 	cargo clippy --quiet --target $(GUEST_TARGET) --all-targets -- -D warnings
 	crates/build-plugin --check
 
-unit-test: setup
+test-rust:
 	cargo test --quiet --target $(GUEST_TARGET)
 	crates/build-plugin --test
+
+# One after the other: cargo locks the directory that it builds in.
+check-rust: lint-rust
+	@$(MAKE) --no-print-directory test-rust
+
+unit-test: setup test-rust
 	$(BIN)/pytest -n $(JOBS) tests/unit tests/docs
 
 guest-test: setup
 	$(BIN)/pytest -n $(JOBS) tests/guest
 
-# Builds kernels: needs some minutes, and 4 GB in the cache.
+# Everything, for hours. Interrupted, or after a failure, it says what is left; the same command goes on there.
+# What builds kernels comes last and alone: it needs 4 GB in the cache, and all cores for itself.
+test-nightly: PURPOSE := slow
+test-nightly: setup
+	@$(SIDE_BY_SIDE) check-python check-rust
+	@status=0; \
+	$(BIN)/pytest --nightly --resume -n $(JOBS) tests/unit tests/docs tests/guest || status=$$?; \
+	[ $$status -eq 2 ] || $(BIN)/pytest --nightly --resume -s tests/slow || status=$$?; \
+	exit $$status
+
+# The part of it that builds kernels.
 test-slow: PURPOSE := slow
 test-slow: setup
-	$(BIN)/pytest --slow -s tests/slow
+	$(BIN)/pytest --slow --resume -s tests/slow
 
 bench: PURPOSE := bench
 bench: setup

@@ -67,6 +67,11 @@ class Resuming:
                 with self._file.open("a") as file:
                     file.write(f"{report.nodeid}\n")
 
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Nothing to run is no failure where everything has passed before."""
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._before:
+            session.exitstatus = pytest.ExitCode.OK
+
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say what is left."""
         if self._before:

@@ -54,10 +54,11 @@ def test_it_tells_the_noise_and_what_can_be_found_in_it(store: Store) -> None:
     # The scripted numbers are those of the command line: both arms get the same noise, unless seeds differ.
     record = run_on(store, aa_study())
     assert {trial.planned.treatment.label for trial in record.trials} == {"arm=A", "arm=B"}
-    (metric,) = calibration_of(record).metrics
+    calibration = calibration_of(record)
+    (metric,) = calibration.metrics
     assert (metric.workload, metric.blocks) == ("fork", 12)
     assert metric.ratio_spread == 0.0
-    assert newest_calibration(store, "host") == calibration_of(record)
+    assert newest_calibration(store, "host") == calibration
 
 
 def test_it_goes_on_where_it_was_interrupted_and_is_new_otherwise(store: Store) -> None:

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from html.parser import HTMLParser
 
 import pytest
@@ -12,12 +11,7 @@ from tests.support.report_records import (
     FIVE,
     MORE,
     VALUES,
-    a_hostile_record,
-    a_matrix,
     a_record,
-    a_study_with_failures,
-    a_study_without_comparisons,
-    an_empty_study,
     in_plugin_mode,
 )
 
@@ -25,7 +19,6 @@ from ktrial import report
 from ktrial.format import labels as words
 from ktrial.format import number_format
 from ktrial.model.comparison import Verdict
-from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
 
@@ -135,10 +128,10 @@ def test_importing_the_report_does_not_import_what_draws_it() -> None:
     )
 
 
-@pytest.mark.parametrize("made", [a_record, a_matrix, a_study_with_failures])
-def test_every_comparison_is_there(made: Callable[[], StudyRecord]) -> None:
-    record = made()
-    text = _Page(report.study_html(record)).text
+@pytest.mark.parametrize("name", ["quick", "matrix", "failures"])
+def test_every_comparison_is_there(pages: dict[str, str], name: str) -> None:
+    record = ALL[name]()
+    text = _Page(pages[name]).text
     assert record.result.answer in text
     assert record.study.question in text
     for comparison in record.result.comparisons:
@@ -155,23 +148,23 @@ def test_every_comparison_is_there(made: Callable[[], StudyRecord]) -> None:
         assert re.search(sought, text.replace("\u00a0", " ")), (comparison, sought)
 
 
-def test_several_treatments_are_shown_at_once() -> None:
-    page = report.study_html(a_matrix())
+def test_several_treatments_are_shown_at_once(pages: dict[str, str]) -> None:
+    page = pages["matrix"]
     matrix = page[page.index('<table class="matrix">') :].split("</table>")[0]
     assert matrix.count("<tr>") == 1 + 21
     assert matrix.count('scope="col"') == 1 + 5
 
 
-def test_every_workload_has_a_chart_with_every_level() -> None:
-    page = report.study_html(a_matrix())
+def test_every_workload_has_a_chart_with_every_level(pages: dict[str, str]) -> None:
+    page = pages["matrix"]
     charts = re.findall(r'<svg [^>]*aria-labelledby="levels-\d+-title.*?</svg>', page, re.DOTALL)
     assert len(charts) == 21
     for chart in charts:
         assert all(f">{kernel}</text>" in chart for kernel in FIVE)
 
 
-def test_what_the_numbers_mean_is_said() -> None:
-    text = _Page(report.study_html(a_record())).text
+def test_what_the_numbers_mean_is_said(pages: dict[str, str]) -> None:
+    text = _Page(pages["quick"]).text
     assert "Instructions, not time." in text
     assert "not the time a given CPU takes for it" in text
     assert "instructions read from the guest’s clock" in text
@@ -191,8 +184,8 @@ def test_the_plugin_s_numbers_are_not_said_to_come_from_the_clock() -> None:
     assert "hides ERMS" not in text
 
 
-def test_failed_trials_show_their_outcome_reason_and_console() -> None:
-    page = report.study_html(a_study_with_failures())
+def test_failed_trials_show_their_outcome_reason_and_console(pages: dict[str, str]) -> None:
+    page = pages["failures"]
     text = _Page(page).text
     assert "the kernel panicked" in text
     assert "no end after 200,000,000,000 instructions" in text
@@ -203,15 +196,15 @@ def test_failed_trials_show_their_outcome_reason_and_console() -> None:
     assert "\x1b" not in page
 
 
-def test_counters_that_differ_are_there_and_those_that_do_not_are_not() -> None:
-    page = report.study_html(a_record())
+def test_counters_that_differ_are_there_and_those_that_do_not_are_not(pages: dict[str, str]) -> None:
+    page = pages["quick"]
     assert "vmstat.pgfault" in page
     assert "vmstat.numa_hit" not in page
 
 
-def test_the_environment_is_complete() -> None:
+def test_the_environment_is_complete(pages: dict[str, str]) -> None:
     record = a_record()
-    text = _Page(report.study_html(record)).text
+    text = _Page(pages["quick"]).text
     for trial in record.trials:
         one = trial.provenance
         for fact in (one.kernel_release, one.kernel_package, one.kernel_digest, one.config_digest):
@@ -221,20 +214,20 @@ def test_the_environment_is_complete() -> None:
         assert " ".join(one.machine_arguments) in text
 
 
-def test_a_study_without_comparisons_shows_what_it_measured() -> None:
-    page = report.study_html(a_study_without_comparisons())
+def test_a_study_without_comparisons_shows_what_it_measured(pages: dict[str, str]) -> None:
+    page = pages["no-comparisons"]
     assert "Nothing was compared." in page
     assert page.count('aria-labelledby="levels-') == len(VALUES)
 
 
-def test_a_study_without_trials_says_so() -> None:
-    text = _Page(report.study_html(an_empty_study())).text
+def test_a_study_without_trials_says_so(pages: dict[str, str]) -> None:
+    text = _Page(pages["empty"]).text
     assert "0 of 6\u00a0trials ended" in text or "0 of 6 trials ended" in text
     assert "ktrial run quick.toml" in text
 
 
-def test_hostile_text_stays_text() -> None:
-    page = report.study_html(a_hostile_record())
+def test_hostile_text_stays_text(pages: dict[str, str]) -> None:
+    page = pages["hostile"]
     parsed = _Page(page)
     assert "<script>alert('1')</script>" in parsed.text
     assert "<script" not in page

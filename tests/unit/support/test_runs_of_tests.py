@@ -28,7 +28,7 @@ WHERE_INTERRUPTS_ARE_IGNORED = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
 """As in the background job of a shell."""
 
 
-def ran(directory: Path, *options: str) -> str:
+def ran(directory: Path, *options: str) -> tuple[int, str]:
     command = (sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", directory)
     more = ("-p", "tests.conftest", "-o", "cache_dir=cache", "--resume", "-n0", *options, "test_some.py")
     done = subprocess.run(
@@ -39,19 +39,24 @@ def ran(directory: Path, *options: str) -> str:
         text=True,
         check=False,
     )
-    return done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
 
 
 def test_what_has_passed_is_not_run_again_and_what_is_left_is_told(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
-    first = ran(tmp_path)
+    status, first = ran(tmp_path)
+    assert status == pytest.ExitCode.TESTS_FAILED
     assert "1 failed, 1 passed, 1 deselected" in first
     assert "left: 1 tests, of which 1 failed" in first
     (tmp_path / "mended").touch()
-    again = ran(tmp_path, "--nightly")
+    status, again = ran(tmp_path, "--nightly")
+    assert status == pytest.ExitCode.INTERRUPTED
     assert "resumed: 1 had passed before" in again
     assert "left: 1 tests, of which 0 failed" in again, "Ctrl-C came in the test of the night"
     assert "The same command runs what is left" in again
+    status, rest = ran(tmp_path)
+    assert status == pytest.ExitCode.OK
+    assert "nothing is left" in rest
 
 
 @pytest.mark.parametrize("change", ["another text", "another file"])
