@@ -8,6 +8,8 @@ from ktrial.format import labels
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKind, Table
 
+_BAR = 24
+"""Character cells of a whole bar."""
 _EMPHASIS = {Emphasis.PLAIN: "", Emphasis.MUTED: "dim", Emphasis.STRONG: "bold"}
 
 
@@ -54,6 +56,8 @@ def _text(cell: Cell, column: Column) -> Text:
 
 
 def _words(cell: Cell, column: Column) -> str:
+    if cell.kind is Kind.BAR:
+        return "█" * round(_BAR * float(cell.value))
     if cell.kind in (Kind.NAME, Kind.CODE):
         return shortened(cell.text, column.columns)
     return one_line(cell.text) if cell.kind is Kind.PROSE else cell.text
@@ -61,6 +65,8 @@ def _words(cell: Cell, column: Column) -> str:
 
 def _cell_style(cell: Cell) -> str:
     """Colour by verdict; a strong change is set in reverse."""
+    if cell.kind is Kind.BAR:
+        return "dim"
     if cell.verdict is None or cell.kind not in (Kind.VERDICT, Kind.CHANGE):
         return _EMPHASIS[cell.emphasis]
     colour = labels.VERDICT_STYLES[cell.verdict]

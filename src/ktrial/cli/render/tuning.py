@@ -5,25 +5,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.measure import Measurement
 from rich.text import Text
 
 from ktrial.cli.console import breakable
+from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
-from ktrial.format.labels import VERDICTS
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.comparison import Comparison
+from ktrial.format.table import Output, Table
 from ktrial.model.study import Study
 from ktrial.model.tuning import Effect, Space, Tuned
 from ktrial.optimize.deployment_files import Answer
 from ktrial.optimize.search_space import search_of
-from ktrial.report.tuning_labels import values_text, wanted
+from ktrial.report.tables import tuning as tables
+from ktrial.report.tuning_labels import wanted
 
 _MOST_LEFT_OUT = 40
 _MOST_FAILURES = 5
-_VALUE_COLUMNS = 30
 _LEAST_SUMMARY = 20
-_CHOICES_COLUMNS = 60
 
 
 def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
@@ -32,7 +31,7 @@ def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
     console.print(Text(f"{study.name}: {wanted(search.goal)}", style="bold"))
     console.print(Text(f"{search.goal.workload} on the machine {study.machine.kind}"))
     console.print()
-    console.print(_space(space, console.width))
+    console.print(rendered(_space(space, console.width)))
     if space.constraints:
         console.print(Text(f"kept: {'; '.join(map(str, space.constraints))}"))
     if search.left_out:
@@ -44,29 +43,11 @@ def print_plan(study: Study, plan: Mapping[str, Any], console: Console) -> None:
 
 def _space(space: Space, columns: int) -> Table:
     """A line a knob; what it does goes as far as there is room."""
-    rows = [
-        (
-            one.name,
-            shortened(one.default, _VALUE_COLUMNS) or "–",
-            shortened(values_text(one), _CHOICES_COLUMNS),
-            one.summary,
-        )
-        for one in space.dimensions
-    ]
-    header = ("knob", "now", "searched", "what it does")
-    taken = sum(
-        2 + max(map(len, column)) for column in zip(header[:3], *(row[:3] for row in rows), strict=True)
-    )
-    room = columns - taken
-    table = _table(*header[: 4 if room >= _LEAST_SUMMARY else 3])
-    table.columns[0].no_wrap = True
-    for *values, summary in rows:
-        table.add_row(*values, *([_beginning(summary, room)] if room >= _LEAST_SUMMARY else []))
-    return table
-
-
-def _beginning(text: str, columns: int) -> str:
-    return text if len(text) <= columns else f"{text[: columns - 1].rstrip()}…"
+    made = tables.space(space.dimensions).adapted("was", heading="now")
+    without = made.adapted("summary", outputs=Output.DOCUMENT)
+    wide = Console(width=10_000)
+    room = columns - 2 - Measurement.get(wide, wide.options, rendered(without)).maximum
+    return made.cut("summary", room) if room >= _LEAST_SUMMARY else without
 
 
 def _indented(text: str, columns: int) -> str:
@@ -133,10 +114,10 @@ def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, console: Cons
     console.print(Text(_spent(tuned), style="dim"))
     console.print()
     if tuned.comparisons:
-        console.print(_confirmation(tuned.comparisons))
+        console.print(rendered(tables.confirmation(tuned.comparisons)))
         console.print()
     if answer:
-        console.print(_settings(tuned, answer))
+        console.print(rendered(tables.settings(tuned, answer.in_force)))
         console.print()
     _print_dropped(tuned.dropped, console)
     _print_front(tuned, console)
@@ -164,40 +145,6 @@ def _spent(tuned: Tuned) -> str:
     )
 
 
-def _confirmation(comparisons: tuple[Comparison, ...]) -> Table:
-    table = _table("confirmed on fresh runs", "before", "after", "change", "interval, %", "verdict")
-    for one in comparisons:
-        table.add_row(
-            f"{one.metric}, {one.unit}" if one.unit else one.metric,
-            number_format.number(one.baseline_value),
-            number_format.number(one.value),
-            breakable(number_format.change(one.ratio)),
-            number_format.interval(one.low, one.high),
-            VERDICTS[one.verdict].word,
-        )
-    return table
-
-
-def _settings(tuned: Tuned, answer: Answer) -> Table:
-    """Each setting of the answer, with its own effect."""
-    table = _table("setting", "was", "now", "its own effect", "interval, %")
-    own = {name: effect for effect in tuned.kept for name in effect.names}
-    for name, value in answer.configuration.items():
-        effect = own.get(name)
-        shown = one_line(answer.in_force.get(name, value))
-        together = (
-            f" (with {', '.join(set(effect.names) - {name})})" if effect and len(effect.names) > 1 else ""
-        )
-        table.add_row(
-            name,
-            shortened(answer.defaults[name], _VALUE_COLUMNS) or "–",
-            shortened(shown, _VALUE_COLUMNS),
-            f"{breakable(number_format.change(effect.ratio))}{together}" if effect else "–",
-            number_format.interval(effect.low, effect.high) if effect else "",
-        )
-    return table
-
-
 def _print_dropped(dropped: tuple[Effect, ...], console: Console) -> None:
     for one in dropped:
         names = " and ".join(one.names)
@@ -212,13 +159,7 @@ def _print_dropped(dropped: tuple[Effect, ...], console: Console) -> None:
 def _print_front(tuned: Tuned, console: Console) -> None:
     if not tuned.front:
         return
-    first, second = (one.metric for one in tuned.goal.objectives)
-    table = _table("front", first, second, "runs")
-    for point in tuned.front:
-        shown = ", ".join(f"{name}={value}" for name, value in point.configuration.items()) or "as it was"
-        one, other = (breakable(number_format.change(ratio)) for ratio in point.ratios)
-        table.add_row(shown, one, other, str(point.runs))
-    console.print(table)
+    console.print(rendered(tables.front(tuned)))
     console.print()
 
 
@@ -233,11 +174,3 @@ def _print_failures(tuned: Tuned, console: Console) -> None:
     if len(failed) > _MOST_FAILURES:
         console.print(Text(f"  and {len(failed) - _MOST_FAILURES} more"))
     console.print()
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in columns:
-        number = name in {"before", "after", "change", "interval, %", "its own effect", "runs"}
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
-    return table

@@ -12,6 +12,7 @@ from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKi
 from ktrial.report.tables.kernel_diff import facts
 
 _USUAL_WIDTH = 10.0
+_KIND_CLASSES = {Kind.CHANGE: "cell", Kind.BAR: "wide-bar", Kind.PROSE: "words"}
 _ROW_CLASSES = {RowKind.PART: "part", RowKind.SUM: "whole"}
 
 
@@ -84,7 +85,7 @@ def _classes_in(cell: Cell, column: Column, table: Table) -> str:
     names = (
         _classes(column),
         column.key if table.stacks else "",
-        "cell" if cell.kind is Kind.CHANGE else "",
+        _KIND_CLASSES.get(cell.kind, ""),
         cell.verdict.value if cell.verdict and cell.kind is not Kind.VERDICT else "",
         "muted" if cell.emphasis is Emphasis.MUTED else "",
     )

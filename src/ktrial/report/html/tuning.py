@@ -8,7 +8,8 @@ from ktrial.optimize.deployment_files import Answer
 from ktrial.optimize.search_space import search_of
 from ktrial.report.charts.search import NARROW, picture
 from ktrial.report.html.templating import environment, text_of
-from ktrial.report.tuning_labels import configuration_text, values_text, wanted
+from ktrial.report.tables import tuning as tables
+from ktrial.report.tuning_labels import wanted
 
 PURPOSES = {
     Purpose.CALIBRATE: "the baseline, for the noise",
@@ -26,16 +27,21 @@ def page(study: Study, tuned: Tuned, answer: Answer | None = None) -> str:
     return made.get_template("tuning.html.j2").render(
         study=study,
         tuned=tuned,
-        answer=answer,
         left_out=search.left_out,
         charts=[("wide", picture(tuned)), ("narrow", picture(tuned, NARROW))],
         purposes=PURPOSES,
         used=list(dict.fromkeys(one.purpose for one in tuned.observations)),
         corners=[(one, corners(one)) for one in tuned.interactions],
-        own={name: effect for effect in tuned.kept for name in effect.names},
-        settings=configuration_text,
+        tables={
+            "confirmation": tables.confirmation(tuned.comparisons),
+            "settings": tables.settings(tuned, answer.in_force if answer else {}),
+            "taken_back": tables.taken_back(tuned.dropped),
+            "front": tables.front(tuned),
+            "importance": tables.importance(tuned.importance),
+            "space": tables.space(tuned.space.dimensions),
+            "runs": tables.runs(tuned),
+        },
         wanted=wanted,
-        values=values_text,
         failed=[one for one in tuned.observations if one.failure],
         style=Markup(text_of("page.css") + text_of("tuning.css")),
     )

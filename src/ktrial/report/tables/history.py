@@ -9,17 +9,16 @@ from ktrial.format.table import (
     Column,
     Emphasis,
     Field,
+    Kind,
     Output,
     Table,
     name,
     number,
-    own,
     table,
     verdict,
 )
 from ktrial.model.history import Change, Line, Point
 
-_BAR = 24
 _NAME_COLUMNS = 40
 
 
@@ -74,7 +73,7 @@ _FIELDS: tuple[Field[VersionRow], ...] = (
     Field(Column("ratio", "to the one before", numeric=True, outputs=Output.TERMINAL), _change_before),
     Field(
         Column("bar", outputs=Output.TERMINAL),
-        lambda row: own("█" * round(_BAR * row.part), emphasis=Emphasis.MUTED),
+        lambda row: Cell(row.part, kind=Kind.BAR),
     ),
     Field(
         Column("change", "change", outputs=Output.TERMINAL),
