@@ -29,9 +29,11 @@ demo: setup
 test: PURPOSE := test
 test: setup
 	@$(SIDE_BY_SIDE) check-python check-rust
-	$(BIN)/pytest -n $(JOBS) tests/unit tests/docs
+	$(PYTEST) tests/docs tests/unit
 	$(BIN)/pytest -n $(JOBS) tests/guest
 
+# A worker that has nothing left takes from the others; what takes longest comes first.
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 # mypy keeps one core busy, and cargo the other.
 SIDE_BY_SIDE := $(MAKE) --no-print-directory --jobs=2 --output-sync=target
 
@@ -58,7 +60,7 @@ check-rust: lint-rust
 	@$(MAKE) --no-print-directory test-rust
 
 unit-test: setup test-rust
-	$(BIN)/pytest -n $(JOBS) tests/unit tests/docs
+	$(PYTEST) tests/docs tests/unit
 
 guest-test: setup
 	$(BIN)/pytest -n $(JOBS) tests/guest
@@ -69,7 +71,7 @@ test-nightly: PURPOSE := slow
 test-nightly: setup
 	@$(SIDE_BY_SIDE) check-python check-rust
 	@status=0; \
-	$(BIN)/pytest --nightly --resume -n $(JOBS) tests/unit tests/docs tests/guest || status=$$?; \
+	$(PYTEST) --nightly --resume tests/docs tests/unit tests/guest || status=$$?; \
 	[ $$status -eq 2 ] || $(BIN)/pytest --nightly --resume -s tests/slow || status=$$?; \
 	exit $$status
 

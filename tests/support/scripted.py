@@ -211,7 +211,7 @@ def not_found(name: str) -> KernelNotFound:
     return KernelNotFound(name=name, similar="")
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 20) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "waited in vain"

@@ -43,7 +43,7 @@ def _ktrial(*arguments: str, shell: str = "", **environment: str) -> subprocess.
     if shell:
         command = ["bash", "-c", f'"$@" {shell}', "bash", *command]
     return subprocess.run(
-        command, capture_output=True, text=True, env=os.environ | environment, timeout=60, check=False
+        command, capture_output=True, text=True, env=os.environ | environment, timeout=300, check=False
     )
 
 

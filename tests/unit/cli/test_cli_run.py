@@ -147,7 +147,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(cli: CommandLine, study: Pa
         done += 1
         if done == 4:
             os.kill(os.getpid(), signal.SIGINT)
-            machine.stopped.wait(20)
+            machine.stopped.wait(300)
             raise MachineStopped(machine="scripted")
         return number_of(boot, run)
 

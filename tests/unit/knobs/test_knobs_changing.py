@@ -260,7 +260,7 @@ def test_another_ktrial_is_refused_or_waits_and_says_so(tree: Tree) -> None:
         journal = tree.journal()
         with journal.held():
             held.set()
-            go.wait(10)
+            go.wait(300)
 
     def second() -> None:
         try:
@@ -273,7 +273,7 @@ def test_another_ktrial_is_refused_or_waits_and_says_so(tree: Tree) -> None:
 
     first = threading.Thread(target=other)
     first.start()
-    assert held.wait(10)
+    assert held.wait(300)
     late = threading.Thread(target=second)
     late.start()
     late.join(0.5)

@@ -190,7 +190,7 @@ def test_processes_that_want_the_same_make_it_once(tmp_path: Path) -> None:
     for process in processes:
         process.join()
     assert [process.exitcode for process in processes] == [0, 0, 0]
-    made.get(timeout=5)
+    made.get(timeout=300)
     assert made.empty()
 
 

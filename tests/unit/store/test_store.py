@@ -447,7 +447,7 @@ def test_several_processes_make_and_write_one_store_at_once(tmp_path: Path) -> N
         subprocess.Popen([sys.executable, "-c", WRITE, str(file), str(first)], cwd=Path.cwd())
         for first in (0, 25, 50)
     ]
-    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(300) for writer in writers] == [0, 0, 0]
     with open_store(file) as store:
         (study,) = store.studies()
         assert study.finished == 75

@@ -105,7 +105,7 @@ def test_a_watcher_does_not_outlive_the_process_that_started_it() -> None:
     child = int(parent.stdout.readline())
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while is_alive(child):
         assert time.monotonic() < deadline
         time.sleep(0.02)
