@@ -13,8 +13,21 @@ from types import TracebackType
 from typing import Any, Self
 
 from pydantic import ValidationError
-from sqlalchemy import Connection, Engine, RowMapping, Select, Table, delete, func, insert, inspect, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    RowMapping,
+    Select,
+    Table,
+    delete,
+    func,
+    insert,
+    inspect,
+    select,
+)
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.schema import CreateIndex
 
 from ktrial.faults import fault_point
 from ktrial.model.base import digest
@@ -35,9 +48,19 @@ from ktrial.store.schema import (
     series,
     studies,
     trials,
+    trials_by_outcome,
 )
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
+_LARGEST_ID = 2**63 - 1
+_ENDED = func.count(trials.c.id)
+_COMPLETED = func.count(trials.c.id).filter(trials.c.outcome == Outcome.COMPLETED.value)
+_STUDIES = (
+    select(studies, _ENDED.label("finished"), (_ENDED - _COMPLETED).label("failed"))
+    .outerjoin(trials, trials.c.study_id == studies.c.id)
+    .group_by(studies.c.id)
+)
+"""Studies with how many of their trials ended, and how many of those failed: from an index alone."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +100,8 @@ class Store:
         }
         try:
             with self._writing() as connection:
+                # A store that an older ktrial made does not have it.
+                connection.execute(CreateIndex(trials_by_outcome, if_not_exists=True))
                 found = connection.scalar(select(studies.c.id).where(studies.c.digest == key))
                 return int(found) if found is not None else _insert(connection, studies, values)
         except _Conflict:
@@ -117,26 +142,28 @@ class Store:
 
     def studies(self) -> tuple[StoredStudy, ...]:
         """Every study, the newest last."""
-        ended = func.count(trials.c.id)
-        completed = func.count(trials.c.id).filter(trials.c.outcome == Outcome.COMPLETED.value)
-        query = (
-            select(studies, ended.label("finished"), (ended - completed).label("failed"))
-            .outerjoin(trials, trials.c.study_id == studies.c.id)
-            .group_by(studies.c.id)
-            .order_by(studies.c.id)
-        )
         with self._reading() as connection:
-            return tuple(self._stored(row) for row in connection.execute(query).mappings())
+            found = connection.execute(_STUDIES.order_by(studies.c.id)).mappings()
+            return tuple(self._stored(row) for row in found)
+
+    def names(self) -> frozenset[str]:
+        """What the studies are called."""
+        with self._reading() as connection:
+            return frozenset(connection.scalars(select(studies.c.name).distinct()))
+
+    def newest(self, *, digest: str | None = None) -> StoredStudy | None:
+        """The study stored last; or the one with this digest (model.base.digest). None: there is none."""
+        return self._newest(*(() if digest is None else (studies.c.digest == digest,)))
 
     def find(self, study: int | str) -> StoredStudy:
         """The study with this id, or the newest with this name. Raises StudyNotStored."""
-        known = self.studies()
         text = str(study)
-        by_name = [one for one in known if one.study.name == study]
-        by_id = [one for one in known if text.isascii() and text.isdigit() and one.id == int(text)]
-        if found := by_name or by_id:
-            return found[-1]
-        near = difflib.get_close_matches(text, {one.study.name for one in known}, n=1)
+        stored = self._newest(studies.c.name == study) if isinstance(study, str) else None
+        if stored is None and text.isascii() and text.isdigit() and int(text) <= _LARGEST_ID:
+            stored = self._newest(studies.c.id == int(text))
+        if stored is not None:
+            return stored
+        near = difflib.get_close_matches(text, self.names(), n=1)
         raise StudyNotStored(
             store=self.name, study=study, similar=f": did you mean {near[0]}?" if near else ""
         )
@@ -243,6 +270,12 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _newest(self, *which: ColumnElement[bool]) -> StoredStudy | None:
+        newest = select(func.max(studies.c.id)).where(*which).scalar_subquery()
+        with self._reading() as connection:
+            row = connection.execute(_STUDIES.where(studies.c.id == newest)).mappings().one_or_none()
+            return None if row is None else self._stored(row)
 
     def _stored(self, row: RowMapping) -> StoredStudy:
         return StoredStudy(

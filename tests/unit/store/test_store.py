@@ -584,3 +584,54 @@ def test_a_store_of_schema_1_that_is_only_read_stays_as_it_is(older: Path) -> No
         assert store.sampled(study.id, planned().key) == ()
         assert store.answer(study.id) is None
     assert schema_of(older) == 1
+
+
+def indices_of(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as raw:
+        return {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
+
+
+def test_a_store_without_the_index_of_outcomes_counts_the_same_and_has_it_after_the_next_run(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "trials.db"
+    with open_store(path) as store:
+        number = store.study(a_study())
+        store.add_trial(number, a_trial())
+        store.add_trial(number, a_trial(planned(number=1), outcome=Outcome.HUNG))
+        counted = store.studies()
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("DROP INDEX trials_by_outcome")
+        raw.commit()
+    with open_store(path) as store:
+        assert store.studies() == counted
+        assert "trials_by_outcome" not in indices_of(path), "who only reads waits for nobody's lock"
+        store.study(a_study())
+    assert "trials_by_outcome" in indices_of(path)
+
+
+def test_the_newest_study_and_the_one_with_a_digest_are_found_without_the_others(store: Store) -> None:
+    assert store.newest() is None
+    older, newer = (a_study(name=name) for name in ("older", "newer"))
+    for study in (older, newer):
+        store.study(study)
+    newest, first = store.newest(), store.newest(digest=digest(older))
+    assert newest is not None
+    assert newest.study == newer
+    assert first is not None
+    assert first.study == older
+    assert store.newest(digest="of none") is None
+    assert store.names() == {"older", "newer"}
+
+
+@pytest.mark.parametrize("number", ["1", "0001", 1])
+def test_a_study_is_found_by_its_number_where_none_is_called_so(store: Store, number: int | str) -> None:
+    assert store.study(a_study(name="first")) == 1
+    assert store.find(number).study.name == "first"
+    store.study(a_study(name="0001"))
+    assert store.find(number).study.name == ("0001" if number == "0001" else "first")
+
+
+def test_a_number_that_no_database_can_hold_is_no_study(store: Store) -> None:
+    with pytest.raises(StudyNotStored, match="has no study 99999999999999999999"):
+        store.find("99999999999999999999")

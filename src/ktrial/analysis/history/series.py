@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import geometric_mean, median
 
 from ktrial.analysis.history import change_points
@@ -26,6 +27,25 @@ class Measured:
 
     stored: StoredStudy
     trials: tuple[Trial, ...]
+
+    @cached_property
+    def treatments(self) -> tuple[Treatment, ...]:
+        """The study's, the baseline first."""
+        return treatments(self.stored.study)
+
+    def samples(self, workload: str, treatment: Treatment) -> "Sequence[tuple[Trial, Sample]]":
+        """The workload's numbers in the treatment's trials, but for those that were refused."""
+        return self._samples.get(workload, {}).get(treatment.key, ())
+
+    @cached_property
+    def _samples(self) -> dict[str, dict[str, list[tuple[Trial, Sample]]]]:
+        """Workload → treatment's key → numbers."""
+        by_workload: dict[str, dict[str, list[tuple[Trial, Sample]]]] = {}
+        for trial in self.trials:
+            key = trial.planned.treatment.key
+            for sample in trial.samples if trial.outcome is not Outcome.REFUSED else ():
+                by_workload.setdefault(sample.workload, {}).setdefault(key, []).append((trial, sample))
+        return by_workload
 
 
 def measured(store: Store, workload: str | None = None) -> tuple[Measured, ...]:
@@ -99,7 +119,7 @@ def _entries(
     found: Iterable[Measured], workload: str, metric: str | None, kernels: tuple[str, ...] | None
 ) -> Iterator[_Entry]:
     for one in found:
-        for treatment in treatments(one.stored.study):
+        for treatment in one.treatments:
             for key, samples in _samples(one, treatment, workload, metric).items():
                 point = _point(one, treatment, key.mode, samples)
                 if kernels is None or point.version in kernels:
@@ -110,22 +130,20 @@ _Sampled = list[tuple[Trial, Sample]]
 
 
 def _samples(one: Measured, treatment: Treatment, workload: str, metric: str | None) -> dict[_Key, _Sampled]:
-    found: dict[_Key, _Sampled] = {}
+    by_key: dict[_Key, _Sampled] = {}
     first: str | None = metric
-    for trial in one.trials:
-        if trial.planned.treatment.key != treatment.key or trial.outcome is Outcome.REFUSED:
+    settings = settings_in_words(one.stored.study, treatment)
+    for trial, sample in one.samples(workload, treatment):
+        if metric is None and sample.metric == STRING_BYTES.name:
             continue
-        for sample in trial.samples:
-            if sample.workload != workload or (metric is None and sample.metric == STRING_BYTES.name):
-                continue
-            first = first or sample.metric
-            if sample.metric == first:
-                key = _key(one.stored.study, treatment, trial.provenance, sample)
-                found.setdefault(key, []).append((trial, sample))
-    return found
+        first = first or sample.metric
+        if sample.metric == first:
+            key = _key(settings, trial.provenance, sample)
+            by_key.setdefault(key, []).append((trial, sample))
+    return by_key
 
 
-def _key(study: Study, treatment: Treatment, provenance: Provenance, sample: Sample) -> _Key:
+def _key(settings: str, provenance: Provenance, sample: Sample) -> _Key:
     return _Key(
         metric=Metric(name=sample.metric, unit=sample.unit, direction=sample.direction),
         mode=sample.mode,
@@ -135,7 +153,7 @@ def _key(study: Study, treatment: Treatment, provenance: Provenance, sample: Sam
             cpu_model=provenance.cpu_model,
             agent_digest=provenance.agent_digest,
             seed=provenance.seed,
-            settings=settings_in_words(study, treatment),
+            settings=settings,
         ),
     )
 

@@ -76,8 +76,7 @@ def study_names(incomplete: str) -> list[str]:
         # Opening a store that is not there would make it.
         if Path(default_location()).is_file():
             with open_store(default_location()) as store:
-                names = {one.study.name for one in store.studies()}
-            return sorted(name for name in names if name.startswith(incomplete))
+                return sorted(name for name in store.names() if name.startswith(incomplete))
     return []
 
 

@@ -18,11 +18,11 @@ def find(store: Store, wanted: str | None) -> StoredStudy:
 
     Raises NothingStored, StudyNotStored, and what reading a file raises.
     """
-    stored = store.studies()
-    if not stored:
+    newest = store.newest()
+    if newest is None:
         raise NothingStored(where=store.name)
     if wanted is None:
-        return stored[-1]
+        return newest
     if wanted.endswith(".toml"):
         return _of_file(store, Path(wanted))
     return store.find(wanted)
@@ -38,5 +38,4 @@ def _of_file(store: Store, path: Path) -> StoredStudy:
         study = load(path, registry())
     except PatchNotGiven:
         return store.find(path.stem)  # with whichever patch it was run last
-    same = [one for one in store.studies() if one.digest == digest(study)]
-    return same[-1] if same else store.find(study.name)
+    return store.newest(digest=digest(study)) or store.find(study.name)

@@ -141,10 +141,12 @@ class _Building:
     ) -> dict[str, tuple[History, str]]:
         links = {number: f"../{page}" for number, page in pages.items()}
         written: dict[str, tuple[History, str]] = {}
-        labels = dict.fromkeys(use.label for one in found for use in one.stored.study.workloads)
-        for label in labels:
-            own = [one for one in found if label in {use.label for use in one.stored.study.workloads}]
-            past = history(own, label)
+        by_label: dict[str, dict[int, Measured]] = {}
+        for one in found:
+            for use in one.stored.study.workloads:
+                by_label.setdefault(use.label, {})[one.stored.id] = one
+        for label, own in by_label.items():
+            past = history(list(own.values()), label)
             if past.lines:
                 text = history_page(past, links, _crumbs("../"), f"../{_SHEET}", made)
                 written[f"history/{_file_name(label)}.html"] = (past, text)
