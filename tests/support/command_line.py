@@ -11,6 +11,7 @@ from tests.support.scripted import ScriptedMachine, sources
 from ktrial.cli.main import main
 from ktrial.experiment import session
 from ktrial.kernels.errors import BadKernelName
+from ktrial.model.references import KernelRef
 from ktrial.model.workload import Direction, Metric, Parameter, WorkloadDescription, WorkloadUse
 from ktrial.studyfile import Registry
 from ktrial.workloads.errors import WorkloadError
@@ -29,11 +30,13 @@ def a_workload(name: str, *parameters: Parameter) -> WorkloadDescription:
     return WorkloadDescription(name=name, summary="", does="", metrics=(INSTRUCTIONS,), parameters=parameters)
 
 
-def kernel_name(name: str) -> str:
+def kernel(name: str) -> KernelRef:
     provider, _, wanted = name.partition(":")
     if provider not in {"debian", "path", "host"}:
         raise BadKernelName(name=name, problem=f"there is no provider '{provider}'", allowed="debian:VERSION")
-    return f"{name}:cloud" if provider == "debian" and ":" not in wanted else name
+    canonical = f"{name}:cloud" if provider == "debian" and ":" not in wanted else name
+    release = wanted if provider == "debian" else ""
+    return KernelRef(asked=name, name=canonical, provider=provider, wanted=wanted, release=release)
 
 
 def check(use: WorkloadUse) -> None:
@@ -54,7 +57,7 @@ KNOWN = Registry(
         ),
     },
     machines=("exact", "fake"),
-    kernel_name=kernel_name,
+    kernel=kernel,
     check=check,
     build=requested,
 )

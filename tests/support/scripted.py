@@ -16,6 +16,7 @@ from ktrial.model.base import digest
 from ktrial.model.boot import Boot, CarriedFile, MachineIdentity
 from ktrial.model.design import Perturbation
 from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.references import KernelRef
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Metric, Mode, Sample, WorkloadDescription, WorkloadUse
 from ktrial.target import Failure, Run, Step, StepResult, Write
@@ -186,11 +187,11 @@ def sources(
 ) -> Sources:
     """Every kernel is there but those in `missing`; every workload is a scripted one."""
 
-    def obtain(name: str, progress: Progress) -> Kernel:
+    def obtain(kernel: KernelRef, progress: Progress) -> Kernel:
         progress("fetching", 1, 2)
-        if error := (missing or {}).get(name):
+        if error := (missing or {}).get(kernel.asked):
             raise error
-        return a_kernel(name)
+        return a_kernel(kernel.asked)
 
     def modules(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
         return tuple(Path(f"/modules/{name}.ko") for name in names)

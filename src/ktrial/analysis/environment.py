@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from ktrial.knobs.lookup import path_in
+from ktrial.knobs import lenient_reference
 from ktrial.model.design import FactorKind
 from ktrial.model.environment import Environment, Reading, ReadingKind
 from ktrial.model.study import Study
@@ -158,4 +158,4 @@ def _changed_by(study: Study) -> frozenset[str]:
     """Paths of the settings that are factors."""
     release = os.uname().release
     settings = (each.target for each in study.factors if each.kind is FactorKind.SETTING)
-    return frozenset(path_in(target, release) for target in settings)
+    return frozenset(lenient_reference(target).path_in(release) for target in settings)

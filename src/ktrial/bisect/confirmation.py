@@ -16,6 +16,7 @@ from ktrial.model.attribution import Explanation
 from ktrial.model.design import Design, Factor, FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
 from ktrial.model.plan import treatments
+from ktrial.model.references import KernelRef
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 
@@ -35,8 +36,8 @@ def confirm(terms: Terms, setups: Mapping[str, Setup], runs: Runs) -> Confirmed:
     study = study_of(f"bisect-{terms.kind}", setups, terms.how, terms.margin)
     kernels = {setup.kernel.name: setup.kernel for setup in setups.values()}
 
-    def these(name: str, progress: Progress) -> Kernel:
-        return kernels[name] if name in kernels else runs.sources.obtain(name, progress)
+    def these(kernel: KernelRef, progress: Progress) -> Kernel:
+        return kernels.get(kernel.asked) or runs.sources.obtain(kernel, progress)
 
     found = run(
         study,

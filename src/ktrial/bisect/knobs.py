@@ -12,7 +12,7 @@ from ktrial.bisect.oracles import Setup
 from ktrial.bisect.result import FoundItem
 from ktrial.knobs import catalogue
 from ktrial.knobs.errors import UnknownKnob
-from ktrial.knobs.names import parse
+from ktrial.knobs.names import reference
 from ktrial.model.design import FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
 from ktrial.model.study import Study
@@ -100,7 +100,7 @@ def check_names(ranges: Sequence[KnobRange], sysctls: Path = Path("/proc")) -> N
     by its path, which only the kernel under test can judge.
     """
     for one in ranges:
-        named = parse(one.name)
+        named = reference(one.name)
         if named.knob or one.name.startswith("/"):
             continue
         if not (sysctls / named.path.removeprefix("/proc/")).exists():

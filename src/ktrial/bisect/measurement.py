@@ -15,6 +15,7 @@ from ktrial.experiment.single_kernel import Measurement, Runs, failed, kernel_fa
 from ktrial.kernels import Progress
 from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
+from ktrial.model.references import KernelRef
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
@@ -56,7 +57,7 @@ class Laboratory:
         return found
 
     def _run(self, study: Study, kernel: Kernel) -> StudyRecord:
-        def this_one(_name: str, _progress: Progress) -> Kernel:
+        def this_one(_kernel: KernelRef, _progress: Progress) -> Kernel:
             return kernel
 
         runs = self.runs

@@ -26,6 +26,7 @@ from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
 from ktrial.model.design import Treatment
 from ktrial.model.kernel import Kernel
+from ktrial.model.references import KernelRef
 from ktrial.model.study import Study, Timing
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
@@ -94,8 +95,8 @@ class TrialBlocks:
             self.terms.tell(f"question {len(self.kept) + 1}: {labels}")
         kernels = {setup.kernel.name: setup.kernel for setup in self.setups.values()}
 
-        def these(name: str, progress: Progress) -> Kernel:
-            return kernels[name] if name in kernels else self.runs.sources.obtain(name, progress)
+        def these(kernel: KernelRef, progress: Progress) -> Kernel:
+            return kernels.get(kernel.asked) or self.runs.sources.obtain(kernel, progress)
 
         return run(
             study,

@@ -1,7 +1,7 @@
 """Explain a difference: two treatments' profiles, function by function, and all that differs around them."""
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ktrial import kernels, machines
@@ -12,7 +12,7 @@ from ktrial.analysis.attribution.stored_profiles import profile_of
 from ktrial.analysis.attribution.target import Question, question
 from ktrial.errors import KtrialError
 from ktrial.experiment.default_settings import default_values, kept_values
-from ktrial.experiment.jobs import Job, jobs_of, kernel_of
+from ktrial.experiment.jobs import Job, jobs_of, obtained
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Sources, default_resources
 from ktrial.experiment.trial import run_trial
@@ -33,6 +33,7 @@ from ktrial.model.treatment_kernel import kernel_name
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import CountedBy
 from ktrial.store import Store
+from ktrial.studyfile.resolve import resolved
 
 _EXACT = "exact"
 
@@ -150,7 +151,7 @@ class _Counting:
     """Runs one trial of a treatment, with the one workload, counted by function."""
 
     def __init__(self, asked: Question, guests: Guests) -> None:
-        self._asked = asked
+        self._asked = replace(asked, study=resolved(asked.study))
         self._machine = guests.machine or machines.find(_EXACT)
         self._sources = guests.sources or default_resources()
         self._observer = guests.observer or Silent()
@@ -161,7 +162,7 @@ class _Counting:
     def trial(self, treatment: Treatment) -> Trial:
         name = kernel_name(self._asked.study, treatment)
         tell = partial(_tell, self._observer, name)
-        kernel = kernel_of(self._asked.study, treatment, self._sources, tell)
+        kernel = obtained(self._asked.study, treatment, self._sources, tell)
         job = _job(self._asked, treatment, kernel, self._sources)
         self._observer.preparing(job.boot, f"counting {self._asked.workload} by function")
         unchanged = perturbation(self._asked.study.seed, 0)
@@ -183,7 +184,7 @@ class _Boots:
     """What the treatments boot, and the settings that they boot with."""
 
     def __init__(self, asked: Question, guests: Guests) -> None:
-        self._asked = asked
+        self._asked = replace(asked, study=resolved(asked.study))
         self._guests = guests
         self._sources = guests.sources or default_resources()
 
@@ -209,5 +210,5 @@ class _Boots:
     def _kernel(self, treatment: Treatment) -> Kernel:
         study = self._asked.study
         if self._guests.run or self._guests.sources:
-            return kernel_of(study, treatment, self._sources, kernels.silent)
+            return obtained(study, treatment, self._sources, kernels.silent)
         return kernels.get(kernel_name(study, treatment))

@@ -46,7 +46,7 @@ class Journaled:
         """Make one. A kernel that refuses is the step's failure. Raises KnobForbidden, JournalError."""
         done = StepResult(step=0, do=step.do)
         try:
-            (applied,) = self._changes.apply((step.path, step.value), exactly=False)
+            (applied,) = self._changes.apply((step.knob or step.path, step.value), exactly=False)
         except KnobForbidden:
             raise
         except KnobRefused as error:

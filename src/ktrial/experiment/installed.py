@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from ktrial import machines, monitors, workloads
-from ktrial.kernels.providers.protocol import provider_of
+from ktrial.kernels import reference
 from ktrial.model.kernel_build import Build
 from ktrial.model.warnings import DataWarning
 from ktrial.studyfile import Registry
@@ -23,7 +23,7 @@ def installed() -> Installed:
         Registry(
             workloads=workloads.descriptions(),
             machines=machines.names(),
-            kernel_name=_kernel_name,
+            kernel=reference,
             check=workloads.check,
             build=_build,
             monitors=monitors.beside().keys(),
@@ -36,8 +36,3 @@ def _build(source: str, **parts: Any) -> Build:
     from ktrial.kernels.build import requested  # few studies build, and it takes its time to load
 
     return requested(source, **parts)
-
-
-def _kernel_name(name: str) -> str:
-    provider, wanted = provider_of(name)
-    return provider.canonical(name, wanted)

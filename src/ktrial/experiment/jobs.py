@@ -7,14 +7,14 @@ from ktrial.experiment import guest_disk, guest_memory_limit, sched_ext
 from ktrial.experiment.guest_disk_settings import DiskSettings
 from ktrial.experiment.manipulation_check import InForce, in_force
 from ktrial.experiment.resources import Sources
-from ktrial.experiment.settings import Setting, level_text, settings_of
+from ktrial.experiment.settings import Setting, settings_of
 from ktrial.kernels import Progress
 from ktrial.model import quantities
 from ktrial.model.boot import Boot, CarriedFile, CgroupLimits
-from ktrial.model.design import FactorKind, LevelValue, Treatment, scheduler_argv
+from ktrial.model.design import FactorKind, LevelValue, Treatment, level_text, scheduler_argv
 from ktrial.model.kernel import Kernel
 from ktrial.model.study import Disk, Study
-from ktrial.model.treatment_kernel import build_of, named_kernel
+from ktrial.model.treatment_kernel import kernel_of
 from ktrial.model.workload import WorkloadUse
 from ktrial.target import Step, StepResult
 from ktrial.workloads import Workload
@@ -82,12 +82,12 @@ class Job:
         guest_memory_limit.check(results[made:])
 
 
-def kernel_of(study: Study, treatment: Treatment, sources: Sources, progress: Progress) -> Kernel:
+def obtained(study: Study, treatment: Treatment, sources: Sources, progress: Progress) -> Kernel:
     """The treatment's kernel: from the cache, fetched, or built. Raises KernelError."""
-    build = build_of(study, treatment)
-    if build is None:
-        return sources.obtain(named_kernel(study, treatment), progress)
-    return sources.builder.build(build, progress)
+    kernel = kernel_of(study, treatment)
+    if kernel.build:
+        return sources.builder.build(kernel.build, progress)
+    return sources.obtain(kernel, progress)
 
 
 def check_workloads(study: Study, sources: Sources) -> None:
@@ -105,7 +105,7 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources
     workloads the study names.
     Raises KernelError (a module that the kernel lacks), WorkloadError (a file that is not there).
     """
-    settings = settings_of(study.factors, treatment, kernel.release)
+    settings = settings_of(study, treatment, kernel.release)
     common = _boot(study, treatment, kernel, sources)
     made = []
     for use in study.workloads:

@@ -7,12 +7,12 @@ from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Sources, default_resources
 from ktrial.knobs import Found
 from ktrial.knobs.catalogue import all_knobs
-from ktrial.knobs.lookup import filled
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.protocol import Machine
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
 from ktrial.model.knob import Knob
+from ktrial.model.references import filled
 from ktrial.target import Read, Target
 
 MODULES = ("null_blk",)
@@ -57,7 +57,7 @@ def values(
     def progress(what: str, done: int = 0, total: int = 0) -> None:
         observer.kernel_progress(name, what, done, total)
 
-    boot = boot_of(sources.obtain(name, progress), sources)
+    boot = boot_of(sources.kernel(name, progress), sources)
     observer.preparing(boot, "reading its settings")
     with machine.start(boot) as target:
         return {found.knob.name: found.value for found in read(target) if found.knob}

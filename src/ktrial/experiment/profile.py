@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ktrial.experiment.jobs import Job, jobs_of
+from ktrial.experiment.jobs import Job, jobs_of, obtained
 from ktrial.experiment.kernel_symbols import KernelSymbols, Known
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Sources, default_resources
@@ -18,6 +18,7 @@ from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import UNKNOWN, RegionCounts
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import Mode, WorkloadUse
+from ktrial.studyfile.resolve import resolved
 from ktrial.target import StepResult
 from ktrial.target.errors import GuestEnded, NoSymbolsInGuest, NotInForce, SymbolsElsewhere
 from ktrial.workloads.errors import NoMarkedRegion
@@ -49,14 +50,14 @@ def profile(
     machine, observer = machine or ExactMachine(), observer or Silent()
     sources = sources or default_resources()
     machine.check()
-    study = Study(name="profile", machine=settings, factors=(), workloads=(use,))
+    study = resolved(Study(name="profile", machine=settings, factors=(), workloads=(use,)))
     name = settings.kernel
 
     def progress(what: str, done: int = 0, total: int = 0) -> None:
         observer.kernel_progress(name, what, done, total)
 
-    kernel = sources.obtain(name, progress)
-    (job,) = jobs_of(study, Treatment(levels={}), kernel, sources)
+    only = Treatment(levels={})
+    (job,) = jobs_of(study, only, obtained(study, only, sources, progress), sources)
     observer.preparing(job.boot, f"counting {job.label} by function")
     try:
         return profile_job(machine, job, caches)

@@ -9,6 +9,7 @@ from ktrial.experiment.kernel_builds import Builder, default_builder
 from ktrial.kernels import Progress
 from ktrial.model.boot import CarriedFile
 from ktrial.model.kernel import Kernel
+from ktrial.model.references import KernelRef
 from ktrial.model.workload import WorkloadUse
 from ktrial.workloads import Workload
 from ktrial.workloads.host_files import with_all_they_need
@@ -18,7 +19,7 @@ from ktrial.workloads.host_files import with_all_they_need
 class Sources:
     """Kernels by name, modules by name, workloads by their use, files by their paths."""
 
-    obtain: Callable[[str, Progress], Kernel]
+    obtain: Callable[[KernelRef, Progress], Kernel]
     """Raises KernelError."""
     modules: Callable[[Kernel, Iterable[str]], tuple[Path, ...]]
     """The files to load, in load order. Raises UnknownModule."""
@@ -28,6 +29,10 @@ class Sources:
     """For whom and host files → those files, and the shared libraries of the programs among them."""
     builder: Builder = field(default_factory=default_builder)
     """What builds the kernels that a study describes."""
+
+    def kernel(self, name: str, progress: Progress) -> Kernel:
+        """The kernel of a name that no study has. Raises KernelError."""
+        return self.obtain(kernels.lenient_reference(name), progress)
 
 
 def default_resources() -> Sources:

@@ -35,11 +35,13 @@ from ktrial.model.design import Plan, PlannedTrial, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_build import Build
 from ktrial.model.plan import plan as plan_of
+from ktrial.model.references import KernelRef
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
-from ktrial.model.treatment_kernel import builds_of, kernel_name, kernel_names
+from ktrial.model.treatment_kernel import kernel_of
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store import Store
+from ktrial.studyfile.resolve import resolved
 
 TRIED_AGAIN = frozenset({Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL, Outcome.MACHINE_FAILED})
 """Outcomes that tell of this host or of a file, not of a treatment: the next run tries those trials again."""
@@ -68,6 +70,7 @@ def run(
     and SIGHUP (what is finished is stored), StoreError, MachineError and others that say something about this
     host (a missing QEMU, a full disk), WorkloadError.
     """
+    study = resolved(study)
     machine = machine or _machine(study)
     observer = observer or Silent()
     sources = sources_for(machine, sources or default_resources())
@@ -151,7 +154,7 @@ class _Session:
         jobs: dict[str, tuple[Job, ...]] = {}
         failed: dict[str, KtrialError] = {}
         for treatment in _treatments(missing):
-            name = kernel_name(self.study, treatment)
+            name = kernel_of(self.study, treatment).label
             try:
                 found = kernels[name]
                 if isinstance(found, KernelError):
@@ -162,7 +165,7 @@ class _Session:
                 failed[treatment.key] = error
         for planned in missing:
             if reason := failed.get(planned.treatment.key):
-                self._store(_not_had(planned, reason, kernel_name(self.study, planned.treatment)))
+                self._store(_not_had(planned, reason, kernel_of(self.study, planned.treatment).label))
         return [planned for planned in missing if planned.treatment.key in jobs], jobs
 
     def _kernels(self, missing: list[PlannedTrial]) -> dict[str, Kernel | KernelError]:
@@ -170,20 +173,19 @@ class _Session:
 
         Raises where none can, and where a build fails without which nothing is compared.
         """
-        found, treatments = self.kernels, [planned.treatment for planned in missing]
-        baseline = kernel_name(self.study, self.plan.baseline)
-        names = [name for name in kernel_names(self.study, treatments) if name not in found]
+        found = self.kernels
+        wanted = {one.label: one for one in (kernel_of(self.study, each) for each in _treatments(missing))}
+        baseline = kernel_of(self.study, self.plan.baseline).label
         # The baseline's first: if it fails, the others need not be built.
-        names.sort(key=lambda name: name != baseline)
-        described = builds_of(self.study, treatments)
-        builds = {name: described[name] for name in names if name in described}
+        names = sorted((name for name in wanted if name not in found), key=lambda name: name != baseline)
+        builds = {name: build for name in names if (build := wanted[name].build)}
         for name, error in misconfigured(builds, self.sources.builder, self._teller).items():
             self._not_had(name, error)
         self._raise_hopeless(builds)
         for name in names:
             if name not in found:
                 try:
-                    found[name] = self._kernel(name, builds)
+                    found[name] = self._kernel(wanted[name], builds)
                 except KernelError as error:
                     self._not_had(name, error)
                     self._raise_hopeless(builds)
@@ -192,11 +194,12 @@ class _Session:
             raise errors[0]
         return found
 
-    def _kernel(self, name: str, builds: dict[str, Build]) -> Kernel:
-        if name not in builds:
-            return self.sources.obtain(name, self._teller(name))
-        progress = numbered(self._teller(name), list(builds).index(name) + 1, len(builds))
-        return self.sources.builder.build(builds[name], progress)
+    def _kernel(self, kernel: KernelRef, builds: dict[str, Build]) -> Kernel:
+        progress = self._teller(kernel.label)
+        if kernel.build is None:
+            return self.sources.obtain(kernel, progress)
+        number = list(builds).index(kernel.label) + 1
+        return self.sources.builder.build(kernel.build, numbered(progress, number, len(builds)))
 
     def _teller(self, name: str) -> Progress:
         def progress(what: str, done: int = 0, total: int = 0) -> None:
@@ -214,7 +217,7 @@ class _Session:
         errors = {name: one for name in builds if isinstance(one := self.kernels.get(name), KernelError)}
         if not errors or self.finished:
             return
-        baseline, *others = (kernel_name(self.study, one) for one in self.plan.treatments)
+        baseline, *others = (kernel_of(self.study, one).label for one in self.plan.treatments)
         if baseline in errors:
             raise errors[baseline]
         if errors.keys() >= set(others):

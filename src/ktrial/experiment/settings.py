@@ -1,11 +1,11 @@
 """Settings of a treatment: where they are, how they are written, and whether the kernel took them."""
 
 from dataclasses import dataclass
-from decimal import Decimal
 
-from ktrial.knobs.lookup import path_in
 from ktrial.knobs.values import form_of
-from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
+from ktrial.model.design import FactorKind, Treatment, level_text
+from ktrial.model.references import KnobRef
+from ktrial.model.study import Study
 from ktrial.target import StepResult, Write
 
 
@@ -13,40 +13,39 @@ from ktrial.target import StepResult, Write
 class Setting:
     """One setting and the value that a treatment gives it."""
 
-    name: str
-    """The factor's target: a knob (`base_slice_ns`), a sysctl (`vm.swappiness`), or a path."""
+    knob: KnobRef
+    """A knob (`base_slice_ns`), a sysctl (`vm.swappiness`), or a path."""
     value: str
-    release: str = ""
-    """The kernel's: kernels keep the same knob in different places."""
+    path: str
+    """Where the treatment's kernel has it: kernels keep the same knob in different places."""
+
+    @property
+    def name(self) -> str:
+        """The factor's target."""
+        return self.knob.asked
 
     @property
     def step(self) -> Write:
         """The step that writes it and reads it back."""
-        return Write(path=path_in(self.name, self.release), value=self.value)
+        return Write(path=self.path, value=self.value, knob=self.knob)
 
     def is_shown_by(self, text: str) -> bool:
         """Whether the file's text says so: some files show more than a value."""
-        return form_of(self.step.path).shows(self.value, text)
+        return form_of(self.path).shows(self.value, text)
 
 
 class SettingRefused(Exception):
     """The kernel refused a setting, or made something else of it. The text says which, in one sentence."""
 
 
-def settings_of(factors: tuple[Factor, ...], treatment: Treatment, release: str = "") -> tuple[Setting, ...]:
-    """The treatment's settings in a kernel of this release, in the order of the factors."""
+def settings_of(study: Study, treatment: Treatment, release: str = "") -> tuple[Setting, ...]:
+    """The treatment's settings in a kernel of this release, in the order of the study's factors."""
+    knobs = study.references.knobs
     return tuple(
-        Setting(factor.target, level_text(treatment.levels[factor.name]), release)
-        for factor in factors
-        if factor.kind is FactorKind.SETTING
+        Setting(knob, level_text(treatment.levels[factor.name]), knob.path_in(release))
+        for factor in study.factors
+        if factor.kind is FactorKind.SETTING and (knob := knobs[factor.target])
     )
-
-
-def level_text(level: LevelValue) -> str:
-    """A level as the kernel is told it: no exponent, no `.0`."""
-    if isinstance(level, float):
-        return f"{level:.0f}" if level.is_integer() else format(Decimal(repr(level)), "f")
-    return str(level)
 
 
 def read_back(settings: tuple[Setting, ...], results: tuple[StepResult, ...]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from ktrial.kernels import Progress
 from ktrial.machines import Machine
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Kernel
+from ktrial.model.references import KernelRef
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
@@ -50,7 +51,7 @@ class Runs:
         def progress(what: str, done: int = 0, total: int = 0) -> None:
             self.observer.kernel_progress(name, what, done, total)
 
-        return self.sources.obtain(name, progress)
+        return self.sources.kernel(name, progress)
 
 
 def measure(name: str, question: str, kernel: Kernel, how: Measurement, runs: Runs) -> StudyRecord:
@@ -67,7 +68,7 @@ def measure(name: str, question: str, kernel: Kernel, how: Measurement, runs: Ru
         perturbations=how.perturbations,
     )
 
-    def this_one(name: str, progress: Progress) -> Kernel:
+    def this_one(_kernel: KernelRef, _progress: Progress) -> Kernel:
         return kernel
 
     return run(

@@ -9,39 +9,52 @@ from ktrial.kernels.cache.disk_space import file_system_errors
 from ktrial.kernels.cache.records import NameRecord
 from ktrial.kernels.errors import BadKernelName, CacheDamaged, KernelNameAmbiguous, KernelNotFound
 from ktrial.kernels.progress import Progress, silent
-from ktrial.kernels.providers.protocol import Keeps, Request, provider_of
+from ktrial.kernels.providers.protocol import Keeps, Request, TellsRelease, provider_named, provider_of
 from ktrial.model.kernel import Kernel
+from ktrial.model.references import KernelRef
+
+
+def reference(name: str) -> KernelRef:
+    """Which kernel the name means, by the name alone. Raises BadKernelName, KernelNameAmbiguous."""
+    provider, wanted = provider_of(name)
+    return KernelRef(
+        asked=name,
+        name=provider.canonical(name, wanted),
+        provider=provider.prefix,
+        wanted=wanted,
+        release=provider.release(wanted) if isinstance(provider, TellsRelease) else "",
+    )
 
 
 def add(
-    name: str,
+    kernel: str | KernelRef,
     *,
     modules: Path | None = None,
     config: Path | None = None,
     progress: Progress = silent,
     refresh: bool = False,
 ) -> Kernel:
-    """Obtain the kernel `name` and keep it in the cache.
+    """Obtain a kernel and keep it in the cache.
 
     A distribution's kernel that is there already comes back as it is, unless `refresh` asks for a newer one;
     files and the host's kernel are read each time. Raises KernelError and its kind: BadKernelName,
     NoSuchRelease, FetchFailed, ImageError, ModulesUnusable, ConfigUnusable, CacheFull and others.
     """
-    provider, wanted = provider_of(name)
-    canonical = provider.canonical(name, wanted)
+    wanted = _strict(kernel)
+    provider, name = provider_named(wanted.provider), wanted.asked
     if (modules or config) and not provider.takes_files:
         problem = f"modules and configuration come with {provider.prefix}: kernels"
         raise BadKernelName(name=name, problem=problem, allowed="give --modules and --config with path: only")
     cache = Cache()
-    with file_system_errors(cache.root), cache.adding(canonical, progress):
+    with file_system_errors(cache.root), cache.adding(wanted.name, progress):
         if provider.remembers and not refresh:
             # A damaged entry is fetched again.
             with suppress(KernelNotFound, CacheDamaged):
-                return cache.kernel(canonical)
+                return cache.kernel(wanted.name)
         with cache.workspace() as workspace:
             request = Request(
                 name=name,
-                wanted=wanted,
+                wanted=wanted.wanted,
                 workspace=workspace,
                 state=cache.root / "providers" / provider.prefix,
                 progress=progress,
@@ -49,7 +62,7 @@ def add(
                 config=config,
                 refresh=refresh,
             )
-            return cache.store(canonical, provider.fetch(request), workspace, progress)
+            return cache.store(wanted.name, provider.fetch(request), workspace, progress)
 
 
 def get(name: str) -> Kernel:
@@ -93,36 +106,49 @@ def remove(name: str) -> tuple[str, int]:
         return removed, freed
 
 
+def _strict(kernel: str | KernelRef) -> KernelRef:
+    if isinstance(kernel, str):
+        return reference(kernel)
+    return kernel if kernel.provider else reference(kernel.asked)
+
+
+def lenient_reference(name: str) -> KernelRef:
+    """As `reference`; what no provider knows is left as it is: it may be a digest, or a stored study's."""
+    try:
+        return reference(name)
+    except BadKernelName:
+        return KernelRef(asked=name, name=name)
+
+
 def canonical_name(name: str) -> str:
     """Write a kernel's name in the way the cache does; what no provider knows is left as it is."""
-    try:
-        return _meant(name)
-    except KernelNameAmbiguous:
-        return name
+    return lenient_reference(name).name
 
 
 def _meant(name: str) -> str:
     try:
-        provider, wanted = provider_of(name)
-        return provider.canonical(name, wanted)
+        return reference(name).name
     except KernelNameAmbiguous:
         raise
     except BadKernelName:
         return name
 
 
-def obtain(name: str, progress: Progress = silent) -> Kernel:
-    """The kernel `name`, fetched if the cache lacks it. Raises KernelError.
+def obtain(kernel: str | KernelRef, progress: Progress = silent) -> Kernel:
+    """The kernel, fetched if the cache lacks it. Raises KernelError.
 
     A file of the user's is read again each time, as it may have been built anew; unless it was added together
     with modules or a configuration, which its name does not tell.
     """
+    name = _meant(kernel) if isinstance(kernel, str) else kernel.name
+    cache = Cache()
     try:
-        known = get(name)
+        with file_system_errors(cache.root):
+            known = cache.kernel(name)
     except KernelNotFound:
-        return add(name, progress=progress)
+        return add(kernel, progress=progress)
     alone = known.modules is None and known.config is None
     outdated = known.origin.provider == "host" and known.release != os.uname().release
     if outdated or (known.origin.provider == "path" and alone):
-        return add(name, progress=progress)
+        return add(kernel, progress=progress)
     return known

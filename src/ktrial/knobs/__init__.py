@@ -12,6 +12,7 @@ from ktrial.knobs.journal.journal import Entry, Journal, Owner, Stage
 from ktrial.knobs.journal.location import is_anything_to_undo, journal_directory
 from ktrial.knobs.journal.restore import LEFT, Ending, Undone, abandoned, restore, tell
 from ktrial.knobs.lookup import Found, find, instances
+from ktrial.knobs.names import lenient_reference, reference
 from ktrial.knobs.system import Lister, System
 
 __all__ = [
@@ -35,6 +36,8 @@ __all__ = [
     "instances",
     "is_anything_to_undo",
     "journal_directory",
+    "lenient_reference",
+    "reference",
     "restore",
     "tell",
 ]

@@ -3,11 +3,12 @@
 import re
 from dataclasses import dataclass
 
-from ktrial.knobs import catalogue, errno_diagnosis, names, values
+from ktrial.knobs import catalogue, errno_diagnosis, values
 from ktrial.knobs.errors import KnobNeedsInstance, KnobNeedsReboot
-from ktrial.knobs.names import ALL, Named
+from ktrial.knobs.names import reference
 from ktrial.knobs.system import System
-from ktrial.model.knob import Knob, Place, version_of
+from ktrial.model.knob import Knob, Place
+from ktrial.model.references import ALL, KnobRef, filled
 from ktrial.target import StepResult
 
 _PLACEHOLDER = re.compile(r"\{\w+\}")
@@ -39,34 +40,26 @@ class Found:
         return values.chosen(self.text) != self.text or self.path.endswith("/sched/preempt")
 
 
-def find(system: System, text: str) -> tuple[Found, ...]:
+def find(system: System, name: str | KnobRef) -> tuple[Found, ...]:
     """What the name stands for here: one, or with `@*` all instances.
 
     Raises BadKnobName, UnknownKnob, KnobNeedsInstance, KnobNeedsReboot, KnobAbsent and its kinds,
     KnobForbidden, KnobNotMounted.
     """
-    named = names.parse(text)
+    named = reference(name) if isinstance(name, str) else name
     if named.knob is None or named.path:
-        return (_at(system, named.text, named.path, named.knob),)
+        # Whoever names a path means that file, wherever else a kernel keeps the knob.
+        knob = None if named.asked.startswith("/") else named.knob
+        return (_at(system, named.asked, named.path_in(), knob),)
     knob = named.knob
     if knob.needs_reboot:
-        raise KnobNeedsReboot(knob=text, parameter=knob.places[0].boot)
+        raise KnobNeedsReboot(knob=named.asked, parameter=knob.places[0].boot)
     if not knob.instance:
         return (_first(system, named, knob),)
     if named.instance and named.instance != ALL:
         path = filled(knob.places[0].path, named.instance)
         return (_at(system, f"{knob.name}@{named.instance}", path, knob),)
     return _instances(system, named, knob)
-
-
-def filled(template: str, instance: str) -> str:
-    """The path with the instance in it: a `/` in `eth0/rx-0` goes to the next placeholder."""
-    pieces = _PLACEHOLDER.split(template)
-    if len(pieces) == 1:
-        return template
-    parts = instance.split("/", len(pieces) - 2) if len(pieces) > 2 else [instance]
-    parts += ["-"] * (len(pieces) - 1 - len(parts))
-    return "".join(piece + part for piece, part in zip(pieces, [*parts, ""], strict=True))
 
 
 def instances(system: System, knob: Knob) -> tuple[str, ...]:
@@ -76,10 +69,10 @@ def instances(system: System, knob: Knob) -> tuple[str, ...]:
     return tuple(filter(None, (catalogue.instance_at(template, path) for path in found)))
 
 
-def _instances(system: System, named: Named, knob: Knob) -> tuple[Found, ...]:
+def _instances(system: System, named: KnobRef, knob: Knob) -> tuple[Found, ...]:
     here = instances(system, knob)
     if not here:
-        raise errno_diagnosis.absent(system, named.text, knob.places[0].path, knob)
+        raise errno_diagnosis.absent(system, named.asked, knob.places[0].path, knob)
     if named.instance != ALL:
         shown = ", ".join(here[:_SHOWN_INSTANCES]) + (", …" if len(here) > _SHOWN_INSTANCES else "")
         facts = {"knob": knob.name, "instance": knob.instance, "found": f": {shown}"}
@@ -87,7 +80,7 @@ def _instances(system: System, named: Named, knob: Knob) -> tuple[Found, ...]:
     return tuple(_at(system, f"{knob.name}@{one}", filled(knob.places[0].path, one), knob) for one in here)
 
 
-def _first(system: System, named: Named, knob: Knob) -> Found:
+def _first(system: System, named: KnobRef, knob: Knob) -> Found:
     """In the newest place that the system has, whatever its version says."""
     places = [place for place in knob.places if place.path]
     results = system.read(*(place.path for place in places))
@@ -97,7 +90,7 @@ def _first(system: System, named: Named, knob: Knob) -> Found:
     place, result = _telling(system, places, results)
     failure = result.failure
     assert failure is not None
-    raise errno_diagnosis.of_reading(system, named.text, place.path, knob, failure)
+    raise errno_diagnosis.of_reading(system, named.asked, place.path, knob, failure)
 
 
 def _telling(
@@ -135,22 +128,3 @@ def beside(system: System, found: Found) -> tuple[str, ...]:
     ]
     results = system.read(*candidates)
     return tuple(path for path, result in zip(candidates, results, strict=True) if not result.failure)
-
-
-def path_in(name: str, release: str = "") -> str:
-    """The file in which kernels of this release keep what is named; without a release, the newest do.
-
-    Where kernels of the release do not have it, it is the newest place: reading it says that it is absent.
-    A name that the catalogue does not have is a sysctl's, or a path.
-    """
-    known_name, _, instance = name.partition("@")
-    knob = None if name.startswith("/") else catalogue.known(known_name)
-    files = [place for place in knob.places if place.path] if knob else []
-    if not files:
-        return name if name.startswith("/") else names.sysctl_path(name)
-    try:
-        version = version_of(release)
-    except ValueError:
-        return filled(files[0].path, instance)
-    here = [place for place in files if place.holds_in(version)]
-    return filled((here or files)[0].path, instance)

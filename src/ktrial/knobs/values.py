@@ -108,24 +108,30 @@ def chosen(text: str) -> str:
 def check(name: str, knob: Knob | None, value: str, version: Version) -> None:
     """Raise BadKnobValue where the value is nothing to send to a kernel of this version."""
     if problem := _hostile(value):
-        raise BadKnobValue(
-            knob=name,
-            value=_shown(value),
-            problem=problem,
-            allowed="one line of text, as the kernel takes it",
-        )
-    if knob is None:
-        return
-    allowed = knob.allowed_in(version)
-    if problem := _unfit(knob.kind, value) or _outside(knob.kind, value, allowed):
-        raise BadKnobValue(
-            knob=name, value=_shown(value), problem=problem, allowed=described(knob, version) or knob.kind
-        )
+        line = "one line of text, as the kernel takes it"
+        raise BadKnobValue(knob=name, value=_shown(value), problem=problem, allowed=line)
+    if knob and (reason := problem_of(knob, value, version)):
+        allowed = described(knob, version) or knob.kind
+        raise BadKnobValue(knob=name, value=_shown(value), problem=reason, allowed=allowed)
 
 
-def described(knob: Knob, version: Version) -> str:
-    """What the knob takes, in words: `0 to 200`, `always, madvise or never`; empty where that is unknown."""
-    allowed = knob.allowed_in(version)
+def problem_of(knob: Knob, value: str, version: Version | None) -> str:
+    """Why a kernel of this version does not take the value; empty where nothing is known against it.
+
+    Without a version: why no kernel does.
+    """
+    if problem := _hostile(value) or _unfit(knob.kind, value):
+        return problem
+    problems = [_outside(knob.kind, value, allowed) for allowed in _possible(knob, version)]
+    return problems[0] if problems and all(problems) else ""
+
+
+def described(knob: Knob, version: Version | None) -> str:
+    """What the knob takes, in words: `0 to 200`, `always, madvise or never`; empty where that is unknown.
+
+    Without a version: what the newest kernels take.
+    """
+    allowed = next(iter(_possible(knob, version)), Allowed())
     if allowed.choices:
         *first, last = allowed.choices
         return f"{', '.join(first)} or {last}" if first else last
@@ -134,6 +140,16 @@ def described(knob: Knob, version: Version) -> str:
     if allowed.minimum is not None:
         return f"{allowed.minimum} or more"
     return ""
+
+
+def is_switch(value: str) -> bool:
+    """Whether the value is off or on, in one of the ways that kernels read."""
+    return value.lower() in _SWITCH_VALUES
+
+
+def _possible(knob: Knob, version: Version | None) -> tuple[Allowed, ...]:
+    """What this version takes; without a version, what any takes."""
+    return knob.allowed if version is None else (knob.allowed_in(version),)
 
 
 def _hostile(value: str) -> str:
@@ -155,7 +171,7 @@ def _unfit(kind: KnobKind, value: str) -> str:
             return "it is no whole number"
         case KnobKind.INTEGERS if not words or any(_number(word) is None for word in words):
             return "it is no list of whole numbers"
-        case KnobKind.SWITCH if value.lower() not in _SWITCH_VALUES:
+        case KnobKind.SWITCH if not is_switch(value):
             return "it is neither on nor off"
         case KnobKind.MASK if not re.fullmatch(r"[0-9a-fA-F]+(,[0-9a-fA-F]+)*", value):
             return "it is no mask in hexadecimal"

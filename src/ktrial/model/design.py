@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Sequence
+from decimal import Decimal
 from enum import StrEnum
 from functools import lru_cache
 from typing import Self
@@ -105,6 +106,13 @@ def level_shown(name: str, level: LevelValue) -> str:
     if name in {"kernel", "memory"} or _OPTIONS.match(str(level)):
         return str(level)
     return f"{name}={level}" if level != "" else f"{name}=(not given)"
+
+
+def level_text(level: LevelValue) -> str:
+    """A level as the kernel is told it: no exponent, no `.0`."""
+    if isinstance(level, float):
+        return f"{level:.0f}" if level.is_integer() else format(Decimal(repr(level)), "f")
+    return str(level)
 
 
 class Perturbation(Model):

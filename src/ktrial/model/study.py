@@ -8,6 +8,7 @@ from ktrial.model.base import Model
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import Design, Factor, LevelValue
 from ktrial.model.kernel_build import Build
+from ktrial.model.references import References
 from ktrial.model.search_space import Search
 from ktrial.model.workload import CountedBy, WorkloadUse
 
@@ -130,6 +131,9 @@ class Study(Model):
     """What the study calls a kernel → how it is built from source, before a factor changes that."""
     search: Search | None = Field(default=None, exclude_if=lambda found: found is None)
     """In place of factors: what is searched, and what for."""
+
+    references: References = Field(default=References(), exclude=True, repr=False)
+    """What its names mean. Not stored: who reads a study resolves them (`ktrial.studyfile.resolved`)."""
 
     @property
     def blocks(self) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from ktrial.model.design import FactorKind, Treatment
 from ktrial.model.kernel_build import Build
+from ktrial.model.references import KernelRef, built_kernel
 from ktrial.model.study import Study
 
 
@@ -11,6 +12,12 @@ def kernel_name(study: Study, treatment: Treatment) -> str:
     """The name of the treatment's kernel: as the study has it, or `Build.name` where it is built."""
     build = build_of(study, treatment)
     return build.name if build else named_kernel(study, treatment)
+
+
+def kernel_of(study: Study, treatment: Treatment) -> KernelRef:
+    """Which kernel the treatment boots, of a study whose references are resolved."""
+    name, build = named_kernel(study, treatment), build_of(study, treatment)
+    return built_kernel(name, build) if build else study.references.kernels[name]
 
 
 def build_of(study: Study, treatment: Treatment) -> Build | None:

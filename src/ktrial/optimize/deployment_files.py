@@ -9,7 +9,7 @@ from pathlib import Path
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 from ktrial.installation import VERSION
-from ktrial.knobs.lookup import path_in
+from ktrial.knobs import lenient_reference
 from ktrial.model.study import Study
 from ktrial.model.tuning import Configuration, Effect, Tuned
 from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION
@@ -100,12 +100,14 @@ def answer_of(study: Study, tuned: Tuned, in_force: Mapping[str, str], release: 
         gain=confirmed_gain(tuned),
         release=release,
         paths={
-            name: path_in(name, release)
+            name: lenient_reference(name).path_in(release)
             for name in configuration
             if name != KERNEL and not name.startswith(elsewhere)
         },
         back={
-            name: (path_in(back[0], release), back[1]) for name in configuration if (back := space[name].back)
+            name: (lenient_reference(back[0]).path_in(release), back[1])
+            for name in configuration
+            if (back := space[name].back)
         },
     )
 

@@ -5,17 +5,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.experiment.jobs import jobs_of
+from ktrial.experiment.jobs import jobs_of, obtained
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Sources
 from ktrial.experiment.running_kernel import RunsAlready
-from ktrial.knobs import System, catalogue, lookup
+from ktrial.knobs import System, catalogue, lenient_reference
 from ktrial.knobs.values import form_of
 from ktrial.machines import Machine
 from ktrial.model.design import Treatment
+from ktrial.model.references import filled
 from ktrial.model.study import Study
-from ktrial.model.treatment_kernel import kernel_name
+from ktrial.model.treatment_kernel import kernel_of
 from ktrial.studyfile.knob_patterns import Wanted, in_another_unit
+from ktrial.studyfile.resolve import resolved
 from ktrial.target import Failure, LocalTarget, Read, Step, StepResult, Target, Write
 
 _ALWAYS = ("/proc/sys/kernel/osrelease", "/proc/mounts")
@@ -82,24 +84,24 @@ def _paths(wanted: Iterable[Wanted]) -> Iterable[str]:
     for each in wanted:
         _, _, instance = each.name.partition("@")
         if each.knob is None:
-            yield each.name if each.name.startswith("/") else lookup.path_in(each.name)
+            yield lenient_reference(each.name).path_in()
         else:
-            yield from (lookup.filled(place.path, instance) for place in each.knob.places if place.path)
+            yield from (filled(place.path, instance) for place in each.knob.places if place.path)
             if other := in_another_unit(each.knob):
-                yield lookup.path_in(other)
+                yield lenient_reference(other).path_in()
 
 
 def _in_a_guest(
     study: Study, paths: Sequence[str], machine: Machine, sources: Sources, observer: Observer
 ) -> Here:
     """Read, and write back what was read: nobody minds in a guest, and a kernel says what it refuses."""
-    name = kernel_name(study, AS_IT_IS)
+    study = resolved(study)
+    name = kernel_of(study, AS_IT_IS).label
 
     def progress(what: str, done: int = 0, total: int = 0) -> None:
         observer.kernel_progress(name, what, done, total)
 
-    kernel = sources.builder.build(study.builds[name], progress) if name in study.builds else None
-    job, *_ = jobs_of(study, AS_IT_IS, kernel or sources.obtain(name, progress), sources)
+    job, *_ = jobs_of(study, AS_IT_IS, obtained(study, AS_IT_IS, sources, progress), sources)
     before = (*job.before, *job.preparation)
     machine.prepare(job.boot, lambda what: observer.preparing(job.boot, what))
     observer.prepared(job.boot)

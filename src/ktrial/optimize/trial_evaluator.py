@@ -19,13 +19,15 @@ from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel
+from ktrial.model.references import KernelRef
 from ktrial.model.study import Study
-from ktrial.model.treatment_kernel import build_of, kernel_name
+from ktrial.model.treatment_kernel import kernel_of
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Observation
 from ktrial.model.workload import Mode
 from ktrial.optimize.search_space import search_of
 from ktrial.optimize.treatments import Asked, observation, planned, study_of
+from ktrial.studyfile.resolve import resolved
 from ktrial.studyfile.search_errors import ObjectiveMissing, TuneBaselineFailed
 from ktrial.workloads.program_runs import EXACT_MODES
 
@@ -108,7 +110,7 @@ class TrialMeasuring:
         """What the trial does. Raises KernelError."""
         _, space = search_of(self.study)
         levels = {name: str(level) for name, level in trial.treatment.levels.items()}
-        study = study_of(self.study, space, levels)
+        study = resolved(study_of(self.study, space, levels))
         found = jobs_of(study, trial.treatment, self._kernel(study, trial), self.sources)
         limit = self._limit()
         if limit >= study.machine.limit_seconds:
@@ -123,10 +125,11 @@ class TrialMeasuring:
         return min(own, max(_SHORTEST_LIMIT_S, _MUCH_SLOWER * self._slowest))
 
     def _kernel(self, study: Study, trial: PlannedTrial) -> Kernel:
-        name = kernel_name(study, trial.treatment)
+        wanted = kernel_of(study, trial.treatment)
+        name = wanted.label
         if name not in self._kernels:
             try:
-                self._kernels[name] = self._obtained(study, trial, name)
+                self._kernels[name] = self._obtained(wanted)
             except KernelError as error:
                 self._kernels[name] = error
         found = self._kernels[name]
@@ -134,13 +137,13 @@ class TrialMeasuring:
             raise found
         return found
 
-    def _obtained(self, study: Study, trial: PlannedTrial, name: str) -> Kernel:
+    def _obtained(self, kernel: KernelRef) -> Kernel:
         def progress(what: str, done: int = 0, total: int = 0) -> None:
-            self.observer.kernel_progress(name, what, done, total)
+            self.observer.kernel_progress(kernel.label, what, done, total)
 
-        if build := build_of(study, trial.treatment):
-            return self.sources.builder.build(build, progress)
-        return self.sources.obtain(name, progress)
+        if kernel.build:
+            return self.sources.builder.build(kernel.build, progress)
+        return self.sources.obtain(kernel, progress)
 
     def _run(self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]]) -> Iterator[Observation]:
         workers = Workers(self.machine, self.at_once, self._symbols, audited=self._looks_around())

@@ -14,24 +14,27 @@ from ktrial.studyfile.design import design_of
 from ktrial.studyfile.diagnostics import Mistakes, Source
 from ktrial.studyfile.errors import StudyEmpty, StudySyntaxError, StudyUnreadable
 from ktrial.studyfile.factors import FactorReader
-from ktrial.studyfile.kernel_builds import BuildReader, named_by
+from ktrial.studyfile.kernel_builds import BuildReader
+from ktrial.studyfile.kernel_names import KernelReader
+from ktrial.studyfile.knob_values import check_values
 from ktrial.studyfile.level_normalisation import with_final_levels
 from ktrial.studyfile.machine import check_against_factors, machine_settings
 from ktrial.studyfile.patches import with_patches
 from ktrial.studyfile.registry import Registry
+from ktrial.studyfile.resolve import resolved
 from ktrial.studyfile.schema import StudyTable
 from ktrial.studyfile.search import search_of
 from ktrial.studyfile.stopping_rule import timing
 from ktrial.studyfile.validation import read_tables
 from ktrial.studyfile.workloads import workload_uses
 
-__all__ = ["Registry", "Source", "load", "study_from"]
+__all__ = ["Registry", "Source", "load", "resolved", "study_from"]
 
 _LARGEST_FILE = 1024 * 1024
 _MOST_TRIALS = 100_000
 
 
-def load(path: Path, known: Registry, patches: Sequence[str] = ()) -> Study:
+def load(path: Path, registry: Registry, patches: Sequence[str] = ()) -> Study:
     """The study in the file at `path`. Relative files in it are looked for beside it.
 
     `patches`: FILE or FACTOR=FILE, for the levels `"?"`.
@@ -40,10 +43,12 @@ def load(path: Path, known: Registry, patches: Sequence[str] = ()) -> Study:
     """
     text = _text(path)
     data = with_patches(_toml(text, path), patches, path)
-    return study_from(data, Source(str(path), text), _name_of(path), path.absolute().parent, known)
+    return study_from(data, Source(str(path), text), _name_of(path), path.absolute().parent, registry)
 
 
-def study_from(data: Mapping[str, Any], source: Source, name: str, directory: Path, known: Registry) -> Study:
+def study_from(
+    data: Mapping[str, Any], source: Source, name: str, directory: Path, registry: Registry
+) -> Study:
     """The study that `data` describes, in a study file's shape.
 
     `name` is used where the data has none; relative files are looked for in `directory`.
@@ -53,19 +58,19 @@ def study_from(data: Mapping[str, Any], source: Source, name: str, directory: Pa
         raise StudyEmpty(where=source.name)
     mistakes = Mistakes(source, data)
     tables = read_tables(dict(data), mistakes)
-    study = _study(tables, name, directory, known, mistakes) if tables else None
+    study = _study(tables, name, directory, registry, mistakes) if tables else None
     mistakes.raise_any()
     if study is None:
         raise AssertionError("the study's tables were refused without a mistake")
     return study
 
 
-def _study(tables: StudyTable, name: str, directory: Path, known: Registry, mistakes: Mistakes) -> Study:
-    known = named_by(known, tables.kernels)
-    uses = workload_uses(tables.workloads, known, directory, mistakes)
-    reader = BuildReader(known, directory, mistakes)
-    factors = _factors(tables, FactorReader(known, uses, reader, mistakes), mistakes)
-    machine = machine_settings(tables.machine, known, directory, mistakes)
+def _study(tables: StudyTable, name: str, directory: Path, registry: Registry, mistakes: Mistakes) -> Study:
+    kernels = KernelReader(registry.kernel, tables.kernels, directory)
+    uses = workload_uses(tables.workloads, registry, directory, mistakes)
+    reader = BuildReader(registry, directory, mistakes)
+    factors = _factors(tables, FactorReader(registry, uses, kernels, reader, mistakes), mistakes)
+    machine = machine_settings(tables.machine, registry, kernels, directory, mistakes)
     check_against_factors(tables.machine, factors, mistakes)
     design, listed = design_of(tables, factors, mistakes)
     in_time = None if tables.search else timing(tables.timed, machine.kind, uses, mistakes)
@@ -84,11 +89,15 @@ def _study(tables: StudyTable, name: str, directory: Path, known: Registry, mist
         listed=listed,
         seed=tables.seed,
         timing=in_time,
-        search=search_of(tables, machine, uses, known, mistakes) if tables.search else None,
+        search=search_of(tables, machine, uses, kernels, mistakes) if tables.search else None,
     )
     if not mistakes:
         check_builds(study, mistakes)
-    return with_final_levels(study, directory)
+    study = with_final_levels(study, directory)
+    if not mistakes:
+        study = resolved(study, kernels.reference)
+        check_values(study, mistakes)
+    return study
 
 
 def _factors(tables: StudyTable, reader: FactorReader, mistakes: Mistakes) -> tuple[Factor, ...]:

@@ -8,7 +8,8 @@ from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, LevelValue
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown, unknown
 from ktrial.studyfile.kernel_builds import BuildReader, lists_options
-from ktrial.studyfile.kernel_names import kernel_problem
+from ktrial.studyfile.kernel_names import KernelReader
+from ktrial.studyfile.knob_values import setting_problem
 from ktrial.studyfile.registry import Registry, parameter_problem
 from ktrial.studyfile.schedulers import scheduler_problem
 from ktrial.studyfile.schema import FactorTable, boot_text, plain_text
@@ -29,13 +30,19 @@ class FactorReader:
     """Makes Factors of the study's tables; needs the workloads, whose parameters can be factors."""
 
     def __init__(
-        self, known: Registry, uses: Sequence[WorkloadUse], builds: BuildReader, mistakes: Mistakes
+        self,
+        registry: Registry,
+        uses: Sequence[WorkloadUse],
+        kernels: KernelReader,
+        builds: BuildReader,
+        mistakes: Mistakes,
     ) -> None:
-        self._known = known
+        self._registry = registry
         self._builds = builds
         self._uses = {use.name: use for use in uses}
         self._mistakes = mistakes
-        self._kernels: dict[str, str] = {}
+        self._kernels = kernels
+        self._compared: dict[str, str] = {}
         self._checks: dict[FactorKind, Callable[[KeyPath, str, LevelValue], None]] = {
             FactorKind.KERNEL: self._kernel_level,
             FactorKind.MEMORY: self._memory_level,
@@ -110,13 +117,15 @@ class FactorReader:
             self._mistakes.add(
                 path, f"found {shown(target)}: a boot parameter's name has no space, = or quote"
             )
+        if kind is FactorKind.SETTING and (problem := setting_problem(target)):
+            self._mistakes.add(path, problem)
         if kind is not FactorKind.PARAMETER:
             return
         if not dot or workload not in self._uses:
             problem = unknown("workload in this study called", workload, self._uses)
             self._mistakes.add(path, f"a parameter is named workload.parameter; {problem}")
             return
-        description = self._known.workloads.get(workload)
+        description = self._registry.workloads.get(workload)
         names = [each.name for each in description.parameters] if description else []
         if parameter not in names:
             self._mistakes.unknown(path, f"parameter of {workload}", parameter, names)
@@ -146,15 +155,14 @@ class FactorReader:
     def _kernel_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
         if not isinstance(level, str):
             self._mistakes.wrong(path, level, 'a kernel\'s name, as text: "debian:6.12"')
-        elif problem := kernel_problem(level, self._known):
+        elif problem := self._kernels.problem(level):
             self._mistakes.add(path, problem)
         else:
             self._same_kernel(path, level)
 
     def _same_kernel(self, path: KeyPath, name: str) -> None:
         """`debian:6.1` and `debian:6.1:cloud` are one kernel: a comparison of the two says nothing."""
-        canonical = self._known.kernel_name(name)
-        other = self._kernels.setdefault(canonical, name)
+        other = self._compared.setdefault(self._kernels.reference(name).name, name)
         if other != name:
             self._mistakes.add(path, f"{shown(name)} and {shown(other)} are the same kernel")
 
@@ -184,7 +192,7 @@ class FactorReader:
 
     def _parameter_level(self, path: KeyPath, target: str, level: LevelValue) -> None:
         workload, _, name = target.partition(".")
-        description = self._known.workloads.get(workload)
+        description = self._registry.workloads.get(workload)
         for parameter in description.parameters if description else ():
             if parameter.name == name and (problem := parameter_problem(parameter, level)):
                 self._mistakes.wrong(path, level, problem)

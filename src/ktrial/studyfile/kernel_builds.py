@@ -3,15 +3,12 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 from ktrial.kernels.build.errors import BuildError
-from ktrial.kernels.errors import BadKernelName
 from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.kernel_build import Build, Change
-from ktrial.model.suggestions import nearest
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown
 from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import KernelTable
@@ -21,25 +18,6 @@ FLAGS = "KCFLAGS"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _ANY_SOURCE = "debian:linux-source-6.1"
 """Options, patches and flags are read in the same way whatever the source is."""
-
-
-def named_by(known: Registry, tables: Mapping[str, KernelTable]) -> Registry:
-    """What a study may name, where it describes these kernels."""
-
-    def kernel_name(name: str) -> str:
-        if name in tables:
-            return name
-        try:
-            return known.kernel_name(name)
-        except BadKernelName as error:
-            own = ": ".join(["; or a table [kernels.NAME] of this study", *filter(None, [", ".join(tables)])])
-            facts = error.facts | {"allowed": f"{error.facts['allowed']}{own}"}
-            if tables and ":" not in name:
-                problem = f"this study has no table [kernels.{name}]{nearest(name, tables)}"
-                facts |= {"problem": problem}
-            raise BadKernelName(**facts) from None
-
-    return replace(known, kernel_name=kernel_name)
 
 
 class _Parts(TypedDict, total=False):
@@ -54,8 +32,8 @@ class _Parts(TypedDict, total=False):
 class BuildReader:
     """Makes Builds and Changes of what a study says."""
 
-    def __init__(self, known: Registry, directory: Path, mistakes: Mistakes) -> None:
-        self._known = known
+    def __init__(self, registry: Registry, directory: Path, mistakes: Mistakes) -> None:
+        self._registry = registry
         self._directory = directory
         self._mistakes = mistakes
 
@@ -179,7 +157,7 @@ class BuildReader:
     def _asked(self, path: KeyPath, source: str = _ANY_SOURCE, **parts: Unpack[_Parts]) -> Build | None:
         """What that asks for; None where it is refused, which is then noted."""
         try:
-            return self._known.build(source=source, directory=self._directory, **parts)
+            return self._registry.build(source=source, directory=self._directory, **parts)
         except BuildError as error:
             said = error.message.removesuffix(".")
             self._mistakes.add(path, "; ".join(filter(None, (said, error.advice))))

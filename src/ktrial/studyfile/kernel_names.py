@@ -1,25 +1,60 @@
-"""Checks how a study names a kernel; whether the kernel can be had is found out when the study runs."""
+"""Resolves the kernels that a study names; whether one can be had is found out when the study runs."""
 
 import os
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from ktrial.kernels.errors import BadKernelName
+from ktrial.model.references import KernelRef
+from ktrial.model.suggestions import nearest
 from ktrial.studyfile.diagnostics import shown
-from ktrial.studyfile.registry import Registry
 
 
-def kernel_problem(name: str, known: Registry) -> str:
-    """What is wrong with the kernel's name; empty where nothing is."""
-    try:
-        known.kernel_name(name)
-    except BadKernelName as error:
-        return f"found {shown(name)}: {error.facts['problem']}; allowed: {error.facts['allowed']}"
-    return ""
+class KernelReader:
+    """Says which kernel a name means: one that the study describes, or one that a provider has."""
+
+    def __init__(
+        self, reference: Callable[[str], KernelRef], described: Collection[str], directory: Path
+    ) -> None:
+        """`reference`: see Registry. Relative paths are below `directory`."""
+        self._provided = reference
+        self._described = described
+        self._directory = directory
+        self._read: dict[str, KernelRef] = {}
+
+    def problem(self, name: str) -> str:
+        """What is wrong with the kernel's name; empty where nothing is."""
+        try:
+            self.reference(name)
+        except BadKernelName as error:
+            return f"found {shown(name)}: {error.facts['problem']}; allowed: {error.facts['allowed']}"
+        return ""
+
+    def reference(self, name: str) -> KernelRef:
+        """Which kernel that is. Each name is looked up once. Raises BadKernelName."""
+        final = absolute_kernel(name, self._directory)
+        if final not in self._read:
+            self._read[final] = self._look_up(final)
+        return self._read[final]
+
+    def _look_up(self, name: str) -> KernelRef:
+        if name in self._described:
+            return KernelRef(asked=name, name=name)
+        try:
+            return self._provided(name)
+        except BadKernelName as error:
+            tables = ", ".join(self._described)
+            own = ": ".join(["; or a table [kernels.NAME] of this study", *filter(None, [tables])])
+            facts = error.facts | {"allowed": f"{error.facts['allowed']}{own}"}
+            if self._described and ":" not in name:
+                problem = f"this study has no table [kernels.{name}]{nearest(name, self._described)}"
+                facts |= {"problem": problem}
+            raise BadKernelName(**facts) from None
 
 
 def absolute_kernel(name: str, directory: Path) -> str:
     """The name with a relative path made absolute; `directory` is where relative files are looked for."""
     provider, _, rest = name.partition(":")
-    if provider != "path":
+    if provider != "path" or not rest:
         return name
     return f"path:{os.path.normpath(directory / Path(rest).expanduser())}"

@@ -7,8 +7,9 @@ from fnmatch import fnmatchcase
 
 from ktrial.knobs import catalogue
 from ktrial.knobs.errors import UnknownKnob
-from ktrial.knobs.names import ALL, parse
+from ktrial.knobs.names import reference
 from ktrial.model.knob import Knob
+from ktrial.model.references import ALL
 from ktrial.model.suggestions import nearest
 from ktrial.studyfile.search_errors import BadKnobSpace
 
@@ -110,7 +111,8 @@ def _prefixed(knob: Knob) -> str:
 def _known(name: str) -> Knob | None:
     """The catalogue's; None for a path or a sysctl that it does not have. Raises UnknownKnob, BadKnobName."""
     try:
-        return parse(name).knob
+        named = reference(name)
+        return None if name.startswith("/") else named.knob
     except UnknownKnob:
         names = (*(each.name for each in catalogue.all_knobs()), *catalogue.subsystems())
         raise UnknownKnob(knob=name, similar=nearest(name, names)) from None

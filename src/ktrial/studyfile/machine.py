@@ -9,7 +9,7 @@ from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
 from ktrial.model.study import SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
 from ktrial.model.workload import CountedBy
 from ktrial.studyfile.diagnostics import Mistakes
-from ktrial.studyfile.kernel_names import absolute_kernel, kernel_problem
+from ktrial.studyfile.kernel_names import KernelReader, absolute_kernel
 from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import DiskTable, MachineTable
 from ktrial.studyfile.workloads import resolved
@@ -36,14 +36,14 @@ _BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY}) | B
 
 
 def machine_settings(
-    table: MachineTable, known: Registry, directory: Path, mistakes: Mistakes
+    table: MachineTable, registry: Registry, kernels: KernelReader, directory: Path, mistakes: Mistakes
 ) -> MachineSettings:
     """The machine's settings; `directory` is where relative files are looked for."""
-    if table.kind not in known.machines:
-        mistakes.unknown(("machine", "kind"), "machine", table.kind, sorted(known.machines))
+    if table.kind not in registry.machines:
+        mistakes.unknown(("machine", "kind"), "machine", table.kind, sorted(registry.machines))
     _check_keys(table, mistakes)
-    _check_monitors(table, known, mistakes)
-    if table.kernel and (problem := kernel_problem(table.kernel, known)):
+    _check_monitors(table, registry, mistakes)
+    if table.kernel and (problem := kernels.problem(table.kernel)):
         mistakes.add(("machine", "kernel"), problem)
     return MachineSettings(
         kind=table.kind,
@@ -117,10 +117,10 @@ def _check_keys(table: MachineTable, mistakes: Mistakes) -> None:
             mistakes.add(("machine", "pin", place), f"CPU {cpu} is here twice")
 
 
-def _check_monitors(table: MachineTable, known: Registry, mistakes: Mistakes) -> None:
+def _check_monitors(table: MachineTable, registry: Registry, mistakes: Mistakes) -> None:
     for place, name in enumerate(table.monitors if table.kind == HOST else ()):
-        if name not in known.monitors:
-            mistakes.unknown(("machine", "monitors", place), "monitor", name, sorted(known.monitors))
+        if name not in registry.monitors:
+            mistakes.unknown(("machine", "monitors", place), "monitor", name, sorted(registry.monitors))
         elif name in table.monitors[:place]:
             mistakes.add(("machine", "monitors", place), f"{name} is here twice")
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ktrial.model.design import LevelValue
 from ktrial.model.kernel_build import Build
+from ktrial.model.references import KernelRef
 from ktrial.model.workload import Parameter, WorkloadDescription, WorkloadUse
 
 
@@ -33,14 +34,18 @@ class Registry:
 
     workloads: Mapping[str, WorkloadDescription]
     machines: Collection[str]
-    kernel_name: Callable[[str], str]
-    """A kernel's name, written in one way. Raises BadKernelName; looks at nothing but the name."""
+    kernel: Callable[[str], KernelRef]
+    """Which kernel a name means. Raises BadKernelName; looks at nothing but the name."""
     check: Callable[[WorkloadUse], object]
     """The workload's own last word on a use. Raises WorkloadError."""
     build: Requests
     """What a study's table of a kernel asks for. Raises BuildError."""
     monitors: Collection[str] = ()
     """Those that watch programs from outside."""
+
+    def kernel_name(self, name: str) -> str:
+        """A kernel's name, written in one way. Raises BadKernelName."""
+        return self.kernel(name).name
 
 
 def parameter_problem(parameter: Parameter, value: LevelValue) -> str:

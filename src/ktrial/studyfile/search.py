@@ -10,10 +10,9 @@ from ktrial.model.study import MachineSettings
 from ktrial.model.tuning import Budget, Goal
 from ktrial.model.workload import Metric, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes
-from ktrial.studyfile.kernel_names import kernel_problem
+from ktrial.studyfile.kernel_names import KernelReader
 from ktrial.studyfile.knob_patterns import KERNEL
 from ktrial.studyfile.objectives import goal_of
-from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import SearchTable, StudyTable
 from ktrial.studyfile.search_errors import TuningError
 from ktrial.target.errors import GuestProgramsMissing
@@ -27,7 +26,7 @@ def search_of(
     tables: StudyTable,
     machine: MachineSettings,
     uses: Sequence[WorkloadUse],
-    known: Registry,
+    kernels: KernelReader,
     mistakes: Mistakes,
 ) -> Search | None:
     """The search; its space is made later, on the system. None where there is a mistake."""
@@ -41,7 +40,7 @@ def search_of(
         return None
     if not table.knobs:
         mistakes.add(("search", "knobs"), "there is no knob: name a subsystem, or knobs (ktrial knob list)")
-    _check_kernels(table, known, mistakes)
+    _check_kernels(table, kernels, mistakes)
     try:
         goal = _goal(table, uses[0], tables.margin, machine)
     except TuningError as error:
@@ -90,12 +89,12 @@ def _metrics(use: WorkloadUse, machine: MachineSettings) -> tuple[Metric, ...]:
     )
 
 
-def _check_kernels(table: SearchTable, known: Registry, mistakes: Mistakes) -> None:
+def _check_kernels(table: SearchTable, kernels: KernelReader, mistakes: Mistakes) -> None:
     """Kernels that are searched have names that can be meant."""
     for place, text in enumerate(table.knobs):
         name, _, values = text.partition("=")
         if name.strip() != KERNEL:
             continue
         for value in values.split(","):
-            if problem := kernel_problem(value.strip(), known):
+            if problem := kernels.problem(value.strip()):
                 mistakes.add(("search", "knobs", place), problem)

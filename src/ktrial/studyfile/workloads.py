@@ -13,7 +13,7 @@ from ktrial.workloads.errors import WorkloadError
 
 
 def workload_uses(
-    tables: list[WorkloadTable], known: Registry, directory: Path, mistakes: Mistakes
+    tables: list[WorkloadTable], registry: Registry, directory: Path, mistakes: Mistakes
 ) -> tuple[WorkloadUse, ...]:
     """The study's workloads; `directory` is where relative files are looked for."""
     if not tables:
@@ -24,14 +24,14 @@ def workload_uses(
     seen: dict[str, int] = {}
     for index, table in enumerate(tables):
         path: KeyPath = ("workloads", index)
-        use = _command_use(table, known, directory, path, mistakes) if table.command else None
-        use = use or _built_in_use(table, known, path, mistakes)
+        use = _command_use(table, registry, directory, path, mistakes) if table.command else None
+        use = use or _built_in_use(table, registry, path, mistakes)
         uses.append(use)
-        first = seen.setdefault(_identity(use, known), index)
+        first = seen.setdefault(_identity(use, registry), index)
         if first != index:
             mistakes.add(path, f"{use.label} is here twice: it is workloads[{first}] already")
         if not mistakes:
-            _ask_workload(use, known, path, mistakes)
+            _ask_workload(use, registry, path, mistakes)
     return tuple(uses)
 
 
@@ -44,27 +44,27 @@ def resolved(files: list[str], directory: Path, path: KeyPath, mistakes: Mistake
     return found
 
 
-def _ask_workload(use: WorkloadUse, known: Registry, path: KeyPath, mistakes: Mistakes) -> None:
+def _ask_workload(use: WorkloadUse, registry: Registry, path: KeyPath, mistakes: Mistakes) -> None:
     """A workload of another package may know more than its description says."""
     try:
-        known.check(use)
+        registry.check(use)
     except WorkloadError as error:
         mistakes.add(path, error.message)
 
 
-def _identity(use: WorkloadUse, known: Registry) -> str:
+def _identity(use: WorkloadUse, registry: Registry) -> str:
     """Equal for uses that do the same: parameters that are set to their defaults make no difference."""
-    description = known.workloads.get(use.name)
+    description = registry.workloads.get(use.name)
     if use.command or description is None:
         return use.name
     defaults: dict[str, int | float | str] = {each.name: each.default for each in description.parameters}
     return use.model_copy(update={"parameters": defaults | use.parameters}).label
 
 
-def _built_in_use(table: WorkloadTable, known: Registry, path: KeyPath, mistakes: Mistakes) -> WorkloadUse:
-    description = known.workloads.get(table.name)
+def _built_in_use(table: WorkloadTable, registry: Registry, path: KeyPath, mistakes: Mistakes) -> WorkloadUse:
+    description = registry.workloads.get(table.name)
     if description is None:
-        mistakes.unknown(path, "workload", table.name, known.workloads)
+        mistakes.unknown(path, "workload", table.name, registry.workloads)
         return WorkloadUse(name=table.name)
     for key in sorted(table.model_fields_set & {"files", "metrics", "repeats", "discarded"}):
         mistakes.add((*path, key), f'"{key}" is for a workload with a "command"; {table.name} is built in')
@@ -85,9 +85,9 @@ def _built_in_use(table: WorkloadTable, known: Registry, path: KeyPath, mistakes
 
 
 def _command_use(
-    table: WorkloadTable, known: Registry, directory: Path, path: KeyPath, mistakes: Mistakes
+    table: WorkloadTable, registry: Registry, directory: Path, path: KeyPath, mistakes: Mistakes
 ) -> WorkloadUse:
-    if table.name in known.workloads:
+    if table.name in registry.workloads:
         mistakes.add((*path, "name"), f'"{table.name}" is a built-in workload: give the command another name')
     for key in table.parameters:
         mistakes.add((*path, key), unknown("key", key, keys_of(WorkloadTable)))

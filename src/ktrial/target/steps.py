@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ktrial.model.base import Model
 from ktrial.model.profile import RegionCounts
+from ktrial.model.references import KnobRef
 
 
 class Write(Model):
@@ -14,6 +15,8 @@ class Write(Model):
     do: Literal["write"] = "write"
     path: str
     value: str
+    knob: KnobRef | None = Field(default=None, exclude=True, repr=False)
+    """Which knob that is, for the journal of this system; a guest is told the path alone."""
 
 
 class Read(Model):

@@ -21,6 +21,7 @@ from ktrial.machines.fake import FakeMachine
 from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel
+from ktrial.model.references import KernelRef
 from ktrial.model.trial import CounterDelta, Outcome, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.store import open_store
@@ -66,7 +67,8 @@ class World:
         real = sources()
         return Sources(self.obtain, real.modules, real.workload, real.files)
 
-    def obtain(self, name: str, progress: Progress) -> Kernel:
+    def obtain(self, kernel: KernelRef, progress: Progress) -> Kernel:
+        name = kernel.asked
         directory = self.directory / name.replace(":", "-")
         directory.mkdir(exist_ok=True)
         (directory / "config").write_text(CONFIGS.get(name, ""))

@@ -314,7 +314,7 @@ def test_a_study_keeps_its_profiles_in_the_store(tmp_path: Path) -> None:
             jobs=1,
             sources=replace(
                 sources(),
-                obtain=lambda name, _progress: a_kernel(name, image=tmp_path / "vmlinuz"),
+                obtain=lambda kernel, _progress: a_kernel(kernel.asked, image=tmp_path / "vmlinuz"),
                 workload=lambda _use: BUILT_IN,
             ),
         )

@@ -28,6 +28,7 @@ from ktrial.model.comparison import Verdict
 from ktrial.model.design import Plan, PlannedTrial
 from ktrial.model.kernel import Kernel
 from ktrial.model.plan import plan
+from ktrial.model.references import KernelRef
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
@@ -356,7 +357,7 @@ def test_a_signal_ends_the_run_and_the_next_one_goes_on(store: Store, number: si
 def test_a_signal_while_kernels_are_fetched_ends_the_run(store: Store) -> None:
     known = scripted_sources()
 
-    def obtain(name: str, progress: Progress) -> Kernel:
+    def obtain(_kernel: KernelRef, _progress: Progress) -> Kernel:
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(5)
         raise AssertionError("the signal did not arrive")

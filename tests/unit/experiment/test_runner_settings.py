@@ -3,11 +3,18 @@
 import pytest
 from tests.support.scripted import refused
 
-from ktrial.experiment.settings import Setting, SettingRefused, level_text, read_back, settings_of
-from ktrial.knobs.lookup import path_in
+from ktrial.experiment.settings import Setting, SettingRefused, read_back, settings_of
+from ktrial.knobs import lenient_reference
 from ktrial.knobs.values import same
-from ktrial.model.design import Factor, FactorKind, Treatment
+from ktrial.model.design import Factor, FactorKind, Treatment, level_text
+from ktrial.model.study import Study
+from ktrial.studyfile.resolve import resolved
 from ktrial.target import StepResult
+
+
+def setting(name: str, value: str, release: str = "") -> Setting:
+    knob = lenient_reference(name)
+    return Setting(knob, value, knob.path_in(release))
 
 
 @pytest.mark.parametrize(
@@ -23,7 +30,7 @@ from ktrial.target import StepResult
     ],
 )
 def test_a_settings_name_leads_to_its_file_as_sysctl_has_it(name: str, path: str) -> None:
-    assert path_in(name) == path
+    assert lenient_reference(name).path_in() == path
 
 
 @pytest.mark.parametrize(
@@ -68,11 +75,11 @@ def test_what_is_read_back_is_compared_as_the_kernel_means_it(asked: str, now: s
     ],
 )
 def test_a_knob_is_where_its_kernel_keeps_it(name: str, release: str, path: str) -> None:
-    assert Setting(name, "1", release).step.path == path
+    assert setting(name, "1", release).step.path == path
 
 
 def test_a_file_that_shows_more_than_the_value_shows_the_value() -> None:
-    word = Setting("sched_features", "NO_RUN_TO_PARITY", "6.12.1")
+    word = setting("sched_features", "NO_RUN_TO_PARITY", "6.12.1")
     done = StepResult(step=0, do="write", after="PLACE_LAG NO_RUN_TO_PARITY DELAY_ZERO")
     assert read_back((word,), (done,)) == {"sched_features": done.after}
 
@@ -84,10 +91,11 @@ def test_a_treatments_settings_come_in_the_order_of_the_factors() -> None:
         Factor(name="thp", kind=FactorKind.SETTING, levels=("never",), baseline="never", target="/sys/thp"),
     )
     treatment = Treatment(levels={"kernel": "a", "swap": 0, "thp": "never"})
-    assert settings_of(factors, treatment) == (Setting("vm.swappiness", "0"), Setting("/sys/thp", "never"))
+    study = resolved(Study(name="s", factors=factors, workloads=()))
+    assert settings_of(study, treatment) == (setting("vm.swappiness", "0"), setting("/sys/thp", "never"))
 
 
-SWAP = Setting("vm.swappiness", "500")
+SWAP = setting("vm.swappiness", "500")
 
 
 @pytest.mark.parametrize(

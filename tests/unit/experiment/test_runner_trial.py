@@ -24,6 +24,7 @@ from ktrial.model.design import Factor, FactorKind, PlannedTrial
 from ktrial.model.plan import plan
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import WarningKind
+from ktrial.studyfile.resolve import resolved
 from ktrial.target import Run, StepResult, Write
 from ktrial.target.errors import FrameError, GuestEnded
 from ktrial.workloads.errors import WorkloadError
@@ -37,7 +38,7 @@ def one(factors: tuple[Factor, ...] = ()) -> tuple[PlannedTrial, tuple[Job, ...]
     study = a_study(factors=factors)
     planned = plan(study).trials[0]
     kernel = a_kernel(str(planned.treatment.levels["kernel"]))
-    return planned, jobs_of(study, planned.treatment, kernel, sources())
+    return planned, jobs_of(resolved(study), planned.treatment, kernel, sources())
 
 
 def run_on(machine: ScriptedMachine, factors: tuple[Factor, ...] = ()) -> Trial:

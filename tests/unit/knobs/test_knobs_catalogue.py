@@ -9,10 +9,10 @@ import pytest
 from ktrial import plugin_discovery
 from ktrial.knobs import catalogue
 from ktrial.knobs.errors import UnknownKnob
-from ktrial.knobs.lookup import filled
-from ktrial.knobs.names import parse
+from ktrial.knobs.names import reference
 from ktrial.knobs.values import check, chosen, form_of
 from ktrial.model.knob import Allowed, Default, Knob, KnobKind, Place, version_of
+from ktrial.model.references import filled
 
 KNOBS = catalogue.all_knobs()
 SUBSYSTEMS = {"sched", "vm", "thp", "block", "net", "cpu", "cgroup", "boot"}
@@ -117,7 +117,7 @@ def test_instances_are_put_in_and_taken_out_again() -> None:
     ],
 )
 def test_sysctls_and_paths_that_no_file_lists_can_be_named(name: str, path: str) -> None:
-    assert parse(name).path == path
+    assert reference(name).path == path
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,10 @@ class Debian:
             else f"debian:{version}:{flavour}"
         )
 
+    def release(self, wanted: str) -> str:
+        """Debian's packages are named by it."""
+        return _parse(wanted, wanted)[0]
+
     def fetch(self, request: Request) -> Parts:
         """Find the newest package that answers, fetch it and what it depends on, and unpack it."""
         apt = PrivateApt(request.state, "Debian", _ARCHITECTURE, _PACKAGES)

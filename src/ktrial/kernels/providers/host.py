@@ -23,6 +23,10 @@ class Host:
             raise BadKernelName(name=name, problem="nothing can follow 'host'", allowed=self.summary)
         return "host"
 
+    def release(self, wanted: str) -> str:
+        """The running kernel's."""
+        return platform.release()
+
     def fetch(self, request: Request) -> Parts:
         """Look where distributions install the running kernel's parts. Raises NoHostKernel."""
         release = platform.release()

@@ -79,6 +79,15 @@ class Keeps(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsRelease(Protocol):
+    """A provider whose names tell which release a kernel is, as far as `6.12`."""
+
+    def release(self, wanted: str) -> str:
+        """What `uname -r` of the kernel begins with; empty where the name does not tell."""
+        ...
+
+
 def all_providers() -> dict[str, KernelProvider]:
     """All providers by prefix: the built-in ones and those of other packages. A broken one only warns."""
     own = dict(_check(*item) for item in plugin_discovery.built_in("PROVIDER", providers.__name__).items())
@@ -92,6 +101,11 @@ def _check(_name: str, found: object) -> tuple[str, KernelProvider]:
     if not isinstance(found, KernelProvider):
         raise TypeError("it is no kernel provider")
     return found.prefix, found
+
+
+def provider_named(prefix: str) -> KernelProvider:
+    """The provider of a reference that was made here."""
+    return all_providers()[prefix]
 
 
 def provider_of(name: str) -> tuple[KernelProvider, str]:

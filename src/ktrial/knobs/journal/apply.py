@@ -16,9 +16,10 @@ from ktrial.knobs.journal.mounts_modules import Kind
 from ktrial.knobs.journal.restore import Undone, texts
 from ktrial.knobs.lookup import Found, beside, find
 from ktrial.knobs.system import System
+from ktrial.model.references import KnobRef
 from ktrial.target import StepResult, Target, Write
 
-Setting = tuple[str, str]
+Setting = tuple[str | KnobRef, str]
 """What the user named, and the value asked for."""
 
 
