@@ -2,12 +2,16 @@
 
 import os
 import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 # Several workers with a thread for each core, each of which spins while it waits, slow each other down: a
 # search takes a third of the CPU time with one. This has to be said before numpy is imported.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 from tests.support.budgets import NIGHTLY, TIMES_AT_NIGHT
 from tests.support.resuming import Resuming, state_of_the_sources
@@ -46,6 +50,16 @@ def hear_signals() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             first = signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
             signal.signal(number, first)
+
+
+@pytest.fixture(autouse=True)
+def alone_on_this_system(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Two runs of the tests at once do not change the same settings."""
+    if request.node.get_closest_marker("root") is None:
+        yield
+        return
+    with FileLock(Path(tempfile.gettempdir()) / "ktrial-tests-of-this-system.lock"):
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
