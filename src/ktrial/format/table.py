@@ -210,6 +210,16 @@ def table(fields: Iterable[Field[Of]], rows: Iterable[Of], name: str = "") -> Ta
     )
 
 
+def of_texts(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    """A table of texts: a name, then numbers."""
+    first, *others = headings
+    columns = (
+        Column("name", first, wraps=True),
+        *(Column(f"number-{place}", heading, numeric=True) for place, heading in enumerate(others)),
+    )
+    return Table(columns, tuple(Row(tuple(Cell(text, text) for text in texts)) for texts in rows))
+
+
 def row(columns: Iterable[Column], cells: Mapping[str, Cell], kind: RowKind = RowKind.PLAIN) -> Row:
     """A row that has something in a few columns, by their keys."""
     return Row(tuple(cells.get(column.key, Cell()) for column in columns), kind)

@@ -24,7 +24,8 @@ from ktrial.model.workload import Sample
 from ktrial.report.charts import levels, ratios
 from ktrial.report.html import study as as_html
 from ktrial.report.markdown import study as as_markdown
-from ktrial.report.text import comparisons, counters, provenance, reproduction
+from ktrial.report.tables import counters
+from ktrial.report.text import comparisons, provenance, reproduction
 from ktrial.studyfile import load
 from ktrial.studyfile.writer import study_toml
 

@@ -9,8 +9,6 @@ from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.measurement import Cpus, MemorySize, Workloads
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from ktrial.analysis.counters import CounterRow
     from ktrial.model.study_record import StudyRecord
 
@@ -101,7 +99,9 @@ def _print(record: "StudyRecord", rows: "list[CounterRow]", top: int, *, show_al
     from rich.text import Text
 
     from ktrial.cli.console import output
+    from ktrial.cli.render.table import rendered
     from ktrial.format.sanitize import one_line
+    from ktrial.report.tables.counters import against_baseline
 
     console = output()
     console.print(Text(one_line(f"{record.study.name}: {record.study.question}".rstrip(": ")), style="bold"))
@@ -114,7 +114,7 @@ def _print(record: "StudyRecord", rows: "list[CounterRow]", top: int, *, show_al
         console.print()
         console.print(Text(one_line(f"{workload}: {treatment} against {baseline}, {unit}"), style="bold"))
         if shown:
-            console.print(_table(shown[:top]))
+            console.print(rendered(against_baseline(shown[:top])))
         console.print(Text(_rest(own, shown, top, show_all), style="dim"))
     if not groups:
         console.print("no counter matches, or the study has one treatment")
@@ -133,57 +133,12 @@ def _rest(own: "list[CounterRow]", shown: "list[CounterRow]", top: int, show_all
     return "; ".join(parts)
 
 
-def _table(rows: "list[CounterRow]") -> "Table":
-    from rich.table import Table
-
-    from ktrial.cli.console import breakable
-    from ktrial.format import number_format
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("counter", overflow="fold")
-    for heading in ("baseline", "value", "change", "interval, %"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for row in rows:
-        one = row.comparison
-        values = (number_format.number(one.baseline_value), number_format.number(one.value))
-        change = breakable(number_format.change(one.ratio))
-        table.add_row(one.metric, *values, change, number_format.interval(one.low, one.high), _word(row))
-    return table
-
-
-def _word(row: "CounterRow") -> str:
-    from ktrial.model.comparison import Verdict
-
-    one = row.comparison
-    if row.one_sided:
-        return "new" if one.value else "gone"
-    words = {Verdict.WORSE: "more", Verdict.BETTER: "fewer", Verdict.EQUIVALENT: "same"}
-    return words.get(one.verdict, "?")
-
-
 def _as_json(record: "StudyRecord", rows: "list[CounterRow]") -> dict[str, Any]:
     """What `counters --json` prints; docs/check.md names every field."""
+    from ktrial.report.tables.counters import against_baseline
+
     return {
         "study": record.study.name,
         "id": record.id,
-        "counters": [
-            {
-                "workload": one.workload,
-                "counter": one.metric,
-                "unit": one.unit,
-                "baseline": one.baseline,
-                "treatment": one.treatment,
-                "baseline_value": one.baseline_value,
-                "value": one.value,
-                "ratio": one.ratio,
-                "low": one.low,
-                "high": one.high,
-                "change": _word(row),
-                "changed": row.changed,
-                "mode": one.mode.value,
-            }
-            for row in rows
-            for one in [row.comparison]
-        ],
+        "counters": against_baseline(rows).data(),
     }

@@ -4,16 +4,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ktrial.bisect.plan import SearchPlan
 from ktrial.bisect.result import BisectResult, FoundCause, FoundItem, FoundMember, FoundTarget, Shares
 from ktrial.cli.console import breakable
 from ktrial.cli.render.profile_json import explanation_as_json
+from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES
 from ktrial.format.sanitize import one_line, shortened
+from ktrial.format.table import Table, of_texts
 
 _THINGS = {"config": "option", "knobs": "knob", "patches": "patch", "versions": "release"}
 _PLURALS = {"patch": "patches"}
@@ -48,7 +49,7 @@ def print_bisection(result: BisectResult, console: Console, top: int) -> None:
     console.print(Text(_title(result), style="bold"), soft_wrap=True)
     console.print(Text(_what(result), style="dim"))
     console.print()
-    console.print(_targets(result))
+    console.print(rendered(_targets(result)))
     for number, cause in enumerate(result.causes, start=1):
         console.print()
         _print_cause(f"Cause {number}", cause, result, console)
@@ -114,15 +115,11 @@ def _differing(kind: str, differing: int, groups: int) -> str:
 
 
 def _targets(result: BisectResult) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("workload", overflow="fold")
-    found = any(target.reached is not None for target in result.targets)
-    for heading in ("A", "B", "change", *(("A with the causes", "change") if found else ())):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for target in result.targets:
-        table.add_row(*_target_cells(target, found=found))
-    return table
+    reached = any(target.reached is not None for target in result.targets)
+    with_causes = ("A with the causes", "change") if reached else ()
+    headings = ("workload", "A", "B", "change", *with_causes, "")
+    made = of_texts(headings, (_target_cells(target, found=reached) for target in result.targets))
+    return made.adapted(made.columns[-1].key, numeric=False)
 
 
 def _target_cells(target: FoundTarget, *, found: bool) -> list[str]:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from ktrial.cli.console import breakable
-from ktrial.cli.render.profile import table_of
+from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import shortened
+from ktrial.format.table import of_texts
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import PROGRAM, CacheCounts, CycleModel, FunctionCount, PageCount
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _NAME_COLUMNS = 48
 _COSTS = CycleModel()
 _NONE = CacheCounts()
+_HEADINGS = ("function", "modelled cycles", "%", "L1i misses", "L1d misses", "last-level misses")
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,9 @@ def print_caches(profile: Profile, top: int, shapes: "CacheShapes", console: Con
     ranked = sorted([*functions, _row(PROGRAM, region.pages)], key=lambda row: (-row.cycles, row.name))
     whole = _row("the sum", [*region.functions, *region.pages])
     others = breakable(number_format.counted(len(ranked[top:]), "other row"))
-    table = table_of("function", "modelled cycles", "%", "L1i misses", "L1d misses", "last-level misses")
-    for row in (*ranked[:top], _together(others, ranked[top:]), whole):
-        table.add_row(*_cells(profile, row, whole))
+    rows = (*ranked[:top], _together(others, ranked[top:]), whole)
     console.print()
-    console.print(table)
+    console.print(rendered(of_texts(_HEADINGS, (_texts(profile, row, whole) for row in rows))))
     console.print()
     console.print(
         f"Modelled caches, as bytes:ways:line: L1i {shapes.l1i}, L1d {shapes.l1d}, last level {shapes.llc}."
@@ -75,7 +75,7 @@ def _together(name: str, rows: Iterable[_Row]) -> _Row:
     )
 
 
-def _cells(profile: Profile, row: _Row, whole: _Row) -> list[str]:
+def _texts(profile: Profile, row: _Row, whole: _Row) -> list[str]:
     numbers = (row.cycles / profile.operations, *(profile.per_operation(one) for one in (row.code, row.data)))
     cycles, code, data = map(number_format.number, numbers)
     share = f"{row.cycles / (whole.cycles or 1) * 100:.1f}"

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ktrial.cli.console import breakable
-from ktrial.cli.render.functions import short_labels
+from ktrial.cli.render.functions import side_headings
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference
@@ -96,12 +96,12 @@ def _values(why: Attribution, everything: bool) -> Iterable[Table | str]:
     groups = _alike(both)
     shown = groups if everything else groups[:_MOST_VALUES]
     if shown:
-        table = _table("setting", *short_labels(why.explanation))
+        table = _table("setting", *side_headings(why.explanation))
         for alike in shown:
             table.add_row(_path(alike), *_texts(alike[0]))
         yield table
     if everything and single:
-        table = _table("in one of the two only", *short_labels(why.explanation))
+        table = _table("in one of the two only", *side_headings(why.explanation))
         for one in single:
             table.add_row(shortened(_name(one.path), _NAME_COLUMNS), *_texts(one))
         yield table
@@ -152,7 +152,7 @@ def _counters(why: Attribution, everything: bool) -> Iterable[Table | str]:
     found = why.differences
     shown = found.counters if everything else found.counters[:_MOST_COUNTERS]
     if shown:
-        table = _table("counter", *short_labels(why.explanation))
+        table = _table("counter", *side_headings(why.explanation))
         for one in shown:
             table.add_row(one.counter, number_format.number(one.before), number_format.number(one.after))
         yield table

@@ -1,18 +1,17 @@
 """Explanations as tables for the terminal: functions, subsystems, and whether they add up."""
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ktrial.cli.console import breakable
+from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.attribution import Count, Explanation, Match, Row, Side
+from ktrial.model.attribution import Explanation, Match, Row
+from ktrial.report.tables import attribution as tables
 
-_NAME_COLUMNS = 60
 _LABEL_COLUMNS = 24
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"
 _COUNTED_ANEW = "The stored trials were not counted by function: {} were counted anew for this."
@@ -34,37 +33,17 @@ def print_explanation(
         console.print(one_line(_COUNTED_ANEW.format(" and ".join(counted_anew))))
     console.print()
     shown = [row for row in explanation.rows if explanation.weight(row)][:top]
-    console.print(_functions(explanation, shown))
+    functions = tables.of_explanation(explanation, shown, side_headings(explanation))
+    console.print(rendered(functions))
     console.print()
     if any(abs(part) >= _SMALLEST for part in explanation.subsystems.values()):
-        console.print(_subsystems(explanation))
+        console.print(rendered(tables.of_subsystems(explanation, _SMALLEST)))
         console.print()
     for line in _closing(explanation, shown):
         console.print(line)
 
 
-def _functions(explanation: Explanation, shown: Sequence[Row]) -> Table:
-    """The rows, what is left of them, and the sum; bytes only where string instructions differ."""
-    before, after = explanation.before, explanation.after
-    headings = [*short_labels(explanation), "difference", "share, %"]
-    bytes_too = bool(explanation.byte_rows)
-    table = _table("function", *headings, *(["bytes"] if bytes_too else []))
-    rest = [row for row in explanation.rows if row not in shown]
-
-    def add(name: str, rows: Sequence[Row], values: Iterable[str], style: str = "") -> None:
-        moved = _bytes_of(explanation, rows) if bytes_too else ()
-        table.add_row(name, *values, *moved, style=style)
-
-    for row in shown:
-        values = (_value(row.before, before), _value(row.after, after))
-        part = _part(explanation, explanation.difference(row))
-        add(shortened(row.name, _NAME_COLUMNS), (row,), (*values, *part))
-    add(breakable(number_format.counted(len(rest), "other row")), rest, _together(explanation, rest))
-    add("the sum", explanation.rows, _together(explanation, explanation.rows), "bold")
-    return table
-
-
-def short_labels(explanation: Explanation) -> tuple[str, str]:
+def side_headings(explanation: Explanation) -> tuple[str, str]:
     """The two labels without the words that both begin with, as headings of columns."""
     old, new = explanation.before.label.split(), explanation.after.label.split()
     while old[1:] and new[1:] and old[0] == new[0]:
@@ -72,46 +51,12 @@ def short_labels(explanation: Explanation) -> tuple[str, str]:
     return shortened(" ".join(old), _LABEL_COLUMNS), shortened(" ".join(new), _LABEL_COLUMNS)
 
 
-def _bytes_of(explanation: Explanation, rows: Iterable[Row]) -> tuple[str]:
-    moved = sum((explanation.byte_difference(row) for row in rows), Fraction(0))
-    return (_signed(float(moved)) if moved else "",)
-
-
 def _headline(explanation: Explanation) -> str:
     before, after = explanation.before, explanation.after
     change = breakable(number_format.change(after.mean / before.mean))
-    total = _signed(float(explanation.total))
+    total = number_format.signed(float(explanation.total))
     pair = f"{before.label} → {after.label}"
     return f"{explanation.workload}: {pair}: {total} instructions an operation ({change})"
-
-
-def _value(count: Count, side: Side) -> str:
-    return number_format.number(count.instructions / side.operations if count.names else None)
-
-
-def _part(explanation: Explanation, part: Fraction) -> tuple[str, str]:
-    share = explanation.share(part)
-    return _signed(float(part)), number_format.NONE if share is None else _percent(share)
-
-
-def _percent(share: float) -> str:
-    text = f"{share * 100:.1f}"
-    return "0.0" if text == "-0.0" else text.replace("-", number_format.MINUS)
-
-
-def _together(explanation: Explanation, rows: Sequence[Row]) -> tuple[str, ...]:
-    before = sum(row.before.instructions for row in rows) / explanation.before.operations
-    after = sum(row.after.instructions for row in rows) / explanation.after.operations
-    part = sum((explanation.difference(row) for row in rows), Fraction(0))
-    return (number_format.number(before), number_format.number(after), *_part(explanation, part))
-
-
-def _subsystems(explanation: Explanation) -> Table:
-    table = _table("subsystem", "difference", "share, %")
-    for name, part in explanation.subsystems.items():
-        if abs(part) >= _SMALLEST:
-            table.add_row(name, *_part(explanation, part))
-    return table
 
 
 def _closing(explanation: Explanation, shown: Iterable[Row]) -> Iterable[str]:
@@ -121,7 +66,8 @@ def _closing(explanation: Explanation, shown: Iterable[Row]) -> Iterable[str]:
     medians = f"{number_format.number(before.median)} → {number_format.number(after.median)}"
     yield f"Measured: {means}, the mean over the operations; the median is {medians}."
     unexplained = number_format.number(left)
-    yield f"The rows sum to {_signed(total - left)} of {_signed(total)}; unexplained: {unexplained}."
+    explained, whole = number_format.signed(total - left), number_format.signed(total)
+    yield f"The rows sum to {explained} of {whole}; unexplained: {unexplained}."
     yield from _bytes(explanation)
     matches = {row.match for row in shown}
     if matches & {Match.ONLY_FROM, Match.ONLY_TO}:
@@ -151,16 +97,3 @@ def _bytes(explanation: Explanation) -> Iterable[str]:
     if explanation.byte_rows:
         yield "bytes: what they worked on more; rows are ranked by instructions and bytes, 32 bytes as one."
         yield "Shares are of the instructions alone."
-
-
-def _signed(value: float) -> str:
-    text = number_format.number(value)
-    return f"+{text}" if value > 0 and text != "0" else text
-
-
-def _table(name: str, *numbers: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column(name, overflow="fold")
-    for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table

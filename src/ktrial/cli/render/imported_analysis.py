@@ -3,19 +3,18 @@
 import textwrap
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from ktrial.cli.console import breakable
+from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
-from ktrial.format.labels import DIRECTIONS, VERDICTS
+from ktrial.format.labels import DIRECTIONS
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.comparison import Comparison, Verdict
+from ktrial.format.table import Cell, Column, Field, Table, change, name, of_texts, own, table, verdict
+from ktrial.model.comparison import Comparison
 from ktrial.model.imported_analysis import Analysis, Anova, FamilyAnalysis, GroupAnalysis, Pair
 from ktrial.model.warnings import DataWarning
 
 _LABEL_COLUMNS = 44
-_STYLES = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.INCONCLUSIVE: "yellow"}
 
 
 def print_analysis(analysis: Analysis, console: Console) -> None:
@@ -24,12 +23,12 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     for family in analysis.families:
         console.print(Text(one_line(f"{family.source}: {family.name}"), style="bold"))
         console.print(Text(_what(family), style="dim"))
-        console.print(_groups(family, percent))
+        console.print(rendered(_groups(family, percent)))
         for line in _tests(family):
             console.print(Text(line))
         if family.comparisons:
             console.print()
-            console.print(_comparisons(family, percent))
+            console.print(rendered(_comparisons(family, percent)))
         console.print()
     for score in analysis.scores:
         who = one_line(f"{score.group} {score.run}".strip())
@@ -50,9 +49,8 @@ def _what(family: FamilyAnalysis) -> str:
 
 
 def _groups(family: FamilyAnalysis, percent: str) -> Table:
-    table = _table("group", right=("runs", "mean", "SD", f"mean, {percent}", f"SD, {percent}"))
-    for group in family.groups:
-        table.add_row(
+    rows = (
+        (
             shortened(group.label, _LABEL_COLUMNS),
             _runs(group),
             _plain(group.mean),
@@ -60,7 +58,9 @@ def _groups(family: FamilyAnalysis, percent: str) -> Table:
             _span(group.low, group.high),
             _span(group.sd_low, group.sd_high),
         )
-    return table
+        for group in family.groups
+    )
+    return of_texts(("group", "runs", "mean", "SD", f"mean, {percent}", f"SD, {percent}"), rows)
 
 
 def _runs(group: GroupAnalysis) -> str:
@@ -85,34 +85,35 @@ def _f(test: Anova) -> str:
 
 
 def _comparisons(family: FamilyAnalysis, percent: str) -> Table:
-    table = _table(
-        shortened(f"against {family.baseline}", _LABEL_COLUMNS),
-        right=("change", f"{percent}, in %", "difference, Games-Howell", "p"),
-    )
-    table.add_column("verdict", no_wrap=True)
     pairs = {pair.group: pair for pair in family.pairs}
-    for one in family.comparisons:
-        pair = pairs.get(one.treatment)
-        table.add_row(
-            shortened(one.treatment, _LABEL_COLUMNS),
-            breakable(number_format.change(one.ratio)),
-            number_format.interval(one.low, one.high) or number_format.NONE,
-            _difference(pair),
-            _p(pair.p) if pair else "",
-            _verdict(one),
-        )
-    return table
+
+    def difference(one: Comparison) -> Cell:
+        return own(_difference(pairs.get(one.treatment)))
+
+    def probability(one: Comparison) -> Cell:
+        return own(_p(pairs[one.treatment].p) if one.treatment in pairs else "")
+
+    fields: tuple[Field[Comparison], ...] = (
+        Field(
+            Column("treatment", shortened(f"against {family.baseline}", _LABEL_COLUMNS), wraps=True),
+            lambda one: name(shortened(one.treatment, _LABEL_COLUMNS)),
+        ),
+        Field(Column("change", "change", numeric=True, wraps=True), lambda one: change(one.ratio)),
+        Field(
+            Column("interval", f"{percent}, in %", numeric=True, wraps=True),
+            lambda one: own(number_format.interval(one.low, one.high) or number_format.NONE),
+        ),
+        Field(Column("difference", "difference, Games-Howell", numeric=True, wraps=True), difference),
+        Field(Column("p", "p", numeric=True, wraps=True), probability),
+        Field(Column("verdict", "verdict"), lambda one: verdict(one.verdict)),
+    )
+    return table(fields, family.comparisons)
 
 
 def _difference(pair: Pair | None) -> str:
     if pair is None:
         return ""
     return f"{_plain(pair.difference)} ({_span(pair.low, pair.high)})"
-
-
-def _verdict(one: Comparison) -> Text:
-    words = VERDICTS[one.verdict]
-    return Text(f"{words.symbol} {words.word}", style=_STYLES.get(one.verdict, ""))
 
 
 def _print_findings(findings: tuple[DataWarning, ...], console: Console) -> None:
@@ -131,14 +132,6 @@ def _print_findings(findings: tuple[DataWarning, ...], console: Console) -> None
             )
             console.print(Text(advice, style="dim"))
     console.print()
-
-
-def _table(first: str, right: tuple[str, ...]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column(first, overflow="fold")
-    for heading in right:
-        table.add_column(heading, justify="right")
-    return table
 
 
 def _plain(value: float | None) -> str:

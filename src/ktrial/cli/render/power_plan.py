@@ -1,11 +1,12 @@
 """What `ktrial plan` prints: how many blocks, and when studies stop."""
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ktrial.analysis.power_plan import Plan
+from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
+from ktrial.format.table import Table, of_texts
 from ktrial.stats.sequential import Power
 from ktrial.stats.sequential.power import MOST_BLOCKS
 
@@ -21,7 +22,7 @@ def print_plan(plan: Plan, console: Console) -> None:
     for what, found in aims:
         console.print(Text(_sentence(what, found, plan), style="bold"))
     console.print()
-    console.print(_table([(what, found) for what, found in aims if found is not None]))
+    console.print(rendered(_table([(what, found) for what, found in aims if found is not None])))
 
 
 def _sentence(what: str, found: Power | None, plan: Plan) -> str:
@@ -43,10 +44,9 @@ def _time(blocks: float, plan: Plan) -> str:
 def _table(aims: list[tuple[str, Power]]) -> Table:
     """Looks across, aims down: the share of studies that have their verdict by then."""
     looks = sorted({look for _, found in aims for look in found.stopped_by})
-    table = Table("verdict by block", box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for look in looks:
-        table.add_column(str(look), justify="right")
-    for what, found in aims:
-        shares = [found.stopped_by.get(look) for look in looks]
-        table.add_row(what, *("" if share is None else f"{share * 100:.0f} %" for share in shares))
-    return table
+    rows = ((what, *(_share(found.stopped_by.get(look)) for look in looks)) for what, found in aims)
+    return of_texts(("verdict by block", *map(str, looks)), rows)
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else f"{share * 100:.0f} %"

@@ -1,14 +1,14 @@
 """A profile as tables for the terminal: by function, by CPU mode, by entry, by task."""
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ktrial.analysis.attribution.kernel_entry_points import entries
 from ktrial.analysis.attribution.subsystems import subsystem
-from ktrial.cli.console import breakable
+from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
+from ktrial.format.table import Table, of_texts
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import PROGRAM, FunctionCount
 
@@ -25,9 +25,9 @@ def print_profile(profile: Profile, top: int, console: Console) -> None:
     console.print(Text(one_line(headline), style="bold"))
     console.print(Text(_UNIT, style="dim"))
     for table in (_functions(profile, top), _modes(profile), _entries(profile), _tasks(profile)):
-        if table.row_count:
+        if table.rows:
             console.print()
-            console.print(table)
+            console.print(rendered(table))
     console.print()
     region = profile.region
     left = number_format.number(profile.per_operation(region.instructions - region.kernel - region.program))
@@ -38,54 +38,53 @@ def print_profile(profile: Profile, top: int, console: Console) -> None:
 
 def _functions(profile: Profile, top: int) -> Table:
     ranked = sorted(profile.region.functions, key=lambda each: (-each.instructions, each.symbol, each.module))
-    table = table_of("function", "self", "%", "inclusive", "entered")
-    table.add_column("subsystem", no_wrap=True)
+    rows: list[tuple[str, ...]] = []
     for each in ranked[:top]:
         own, called = _of_whole(profile, each.instructions), _each(profile, each.inclusive, each.entered)
-        table.add_row(_name(each), *own, *called, subsystem(each.symbol, each.module))
+        rows.append((_name(each), *own, *called, subsystem(each.symbol, each.module)))
     rest = ranked[top:]
-    others = breakable(number_format.counted(len(rest), "other function"))
-    table.add_row(others, *_of_whole(profile, sum(each.instructions for each in rest)), "", "", "")
+    others = number_format.counted(len(rest), "other function")
+    rows.append((others, *_of_whole(profile, sum(each.instructions for each in rest)), "", "", ""))
     for program in profile.programs:
         name = one_line(f"{PROGRAM} {program.program or _NO_FILE}")
-        table.add_row(name, *_of_whole(profile, program.instructions), "", "", "")
-    return table
+        rows.append((name, *_of_whole(profile, program.instructions), "", "", ""))
+    headings = ("function", "self", "%", "inclusive", "entered", "subsystem")
+    return of_texts(headings, rows).adapted("number-4", numeric=False)
 
 
 def _modes(profile: Profile) -> Table:
-    table = table_of("CPU mode", "instructions", "%")
-    for name, count in (("kernel", profile.region.kernel), ("user", profile.region.program)):
-        table.add_row(name, *_of_whole(profile, count))
-    return table
+    modes = (("kernel", profile.region.kernel), ("user", profile.region.program))
+    rows = ((name, *_of_whole(profile, count)) for name, count in modes)
+    return of_texts(("CPU mode", "instructions", "%"), rows)
 
 
 def _entries(profile: Profile) -> Table:
-    found = entries(profile.region)
-    ways = [each for each in found if not each.system_call]
-    calls = [each for each in found if each.system_call]
-    table = table_of("entry", "entered", "inclusive", "%")
+    every = entries(profile.region)
+    ways = [each for each in every if not each.system_call]
+    calls = [each for each in every if each.system_call]
+    rows: list[tuple[str, ...]] = []
     for each in (*ways, *calls[:_MOST_SYSTEM_CALLS]):
         shown = shortened(each.name, _NAME_COLUMNS)
         name = f"  {shown}" if each.system_call else shown
         share = "" if each.inclusive is None else _of_whole(profile, each.inclusive)[1]
         inclusive, entered = _each(profile, each.inclusive, each.entered)
-        table.add_row(name, entered, inclusive, share)
+        rows.append((name, entered, inclusive, share))
     if len(calls) > _MOST_SYSTEM_CALLS:
-        others = breakable(number_format.counted(len(calls) - _MOST_SYSTEM_CALLS, "other system call"))
-        table.add_row(f"  {others}", "", "", "")
-    return table
+        others = number_format.counted(len(calls) - _MOST_SYSTEM_CALLS, "other system call")
+        rows.append((f"  {others}", "", "", ""))
+    return of_texts(("entry", "entered", "inclusive", "%"), rows)
 
 
 def _tasks(profile: Profile) -> Table:
     """Tasks have no names in what the plugin sees: they are numbered in the order in which they ran."""
-    table = table_of("task", "kernel", "user", "%")
+    rows = []
     for number, task in enumerate(profile.region.tasks, start=1):
         name = f"task {number}" if task.stack else "before a task was known"
         kernel, user = (
             number_format.number(profile.per_operation(count)) for count in (task.kernel, task.program)
         )
-        table.add_row(name, kernel, user, _of_whole(profile, task.kernel + task.program)[1])
-    return table
+        rows.append((name, kernel, user, _of_whole(profile, task.kernel + task.program)[1]))
+    return of_texts(("task", "kernel", "user", "%"), rows)
 
 
 def _name(function: FunctionCount) -> str:
@@ -100,13 +99,4 @@ def _each(profile: Profile, inclusive: int | None, entered: int) -> tuple[str, s
 
 def _of_whole(profile: Profile, instructions: int) -> tuple[str, str]:
     share = instructions / (profile.region.instructions or 1)
-    return number_format.number(profile.per_operation(instructions)), f"{share * 100:.1f}"
-
-
-def table_of(name: str, *numbers: str) -> Table:
-    """A table without lines: names, then columns of numbers."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column(name, overflow="fold")
-    for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
+    return number_format.number(profile.per_operation(instructions)), number_format.share(share)

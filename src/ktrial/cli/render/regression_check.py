@@ -4,27 +4,28 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ktrial.cli.console import breakable
 from ktrial.cli.render.profile_json import explanation_as_json
+from ktrial.cli.render.table import rendered
 from ktrial.experiment.regression_check import Check, Decision, Row
 from ktrial.format import number_format
-from ktrial.format.labels import MODE_NAMES
+from ktrial.format.labels import MODE_NAMES, VERDICT_STYLES, VERDICTS
 from ktrial.format.sanitize import one_line, printable, shortened
+from ktrial.format.table import Cell, Column, Field, Kind, Table, change, interval, name, number, own, table
 from ktrial.model.attribution import Explanation
 from ktrial.model.attribution import Row as Part
+from ktrial.model.comparison import Verdict
 from ktrial.model.workload import STRING_BYTES
-from ktrial.report.markdown.markup import block, code, prose
+from ktrial.report.markdown.markup import block, code, grid, prose
 
-_SYMBOLS = {
-    Decision.WITHIN: "✓ within",
-    Decision.BEYOND: "✗ beyond",
-    Decision.UNDECIDED: "? undecided",
-    Decision.NOT_RUN: "– not run",
+_AS_VERDICT = {
+    Decision.WITHIN: Verdict.BETTER,
+    Decision.BEYOND: Verdict.WORSE,
+    Decision.UNDECIDED: Verdict.INCONCLUSIVE,
 }
-_STYLES = {Decision.WITHIN: "green", Decision.BEYOND: "red", Decision.UNDECIDED: "yellow"}
+"""A decision has the symbol and the colour of a verdict."""
 _NAME_COLUMNS = 60
 _CONSOLE_LINES = 12
 _LEAST_OF_THE_LARGEST = Fraction(1, 100)
@@ -37,7 +38,7 @@ def print_check(check: Check, top: int, console: Console) -> None:
     if check.rows:
         console.print(Text(_what(check), style="dim"))
         console.print()
-        console.print(_table(check))
+        console.print(rendered(_table(check)))
     for row in check.rows:
         _print_reason(row, top, console)
     console.print()
@@ -45,7 +46,8 @@ def print_check(check: Check, top: int, console: Console) -> None:
         console.print("the guest's console ends with:")
         for line in _console_end(check):
             console.print(f"  {line}")
-    style = _STYLES.get(check.decision, "")
+    verdict = _AS_VERDICT.get(check.decision)
+    style = VERDICT_STYLES[verdict] if verdict else ""
     console.print(Text(one_line(answer(check)), style=f"bold {style}".strip()))
 
 
@@ -71,10 +73,10 @@ def answer(check: Check) -> str:
 def as_markdown(check: Check, top: int) -> str:
     """GitHub-flavoured Markdown, with a line feed at its end."""
     parts = [
-        f"### ktrial check: {_SYMBOLS[check.decision]}",
+        f"### ktrial check: {_decision(check.decision).text}",
         f"{code(check.kernel)} ({prose(check.release)}) against {code(check.baseline)}",
         f"**{prose(answer(check))}**",
-        _markdown_table(check) if check.rows else "",
+        grid(_table(check)) if check.rows else "",
         *(_markdown_causes(row, row.explanation, top) for row in check.rows if row.explanation and top),
         block("\n".join(_console_end(check))) if check.console.strip() else "",
         prose(_what(check)) if check.rows else "",
@@ -112,27 +114,14 @@ def _what(check: Check) -> str:
 
 
 def _table(check: Check) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("workload", overflow="fold")
-    for heading in ("baseline", "kernel", "change", "interval, %", "limit"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for row in check.rows:
-        verdict = Text(_SYMBOLS[row.decision], style=_STYLES[row.decision])
-        table.add_row(*_cells(row), verdict)
-    return table
+    return table(_FIELDS, check.rows)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    one = row.comparison
-    return (
-        shortened(_name(row), _NAME_COLUMNS),
-        number_format.number(one.baseline_value),
-        number_format.number(one.value),
-        _change(row),
-        number_format.interval(one.low, one.high),
-        f"+{breakable(number_format.percentage(row.limit))}",
-    )
+def _decision(decision: Decision) -> Cell:
+    verdict = _AS_VERDICT.get(decision)
+    symbol = VERDICTS[verdict].symbol if verdict else number_format.NONE
+    text = f"{symbol} {decision.value.replace('-', ' ')}"
+    return Cell(decision, text, Kind.VERDICT, verdict)
 
 
 def _name(row: Row) -> str:
@@ -151,8 +140,8 @@ def _print_reason(row: Row, top: int, console: Console) -> None:
         console.print()
         console.print(f"{_cause_title(row)}:")
         for cause in _causes(row, row.explanation, top):
-            name = shortened(cause.function, _NAME_COLUMNS)
-            console.print(f"  {cause.difference:>12}  {cause.share:>6}  {name}")
+            function = shortened(cause.function, _NAME_COLUMNS)
+            console.print(f"  {cause.difference:>12}  {cause.share:>6}  {function}")
 
 
 class _Cause(NamedTuple):
@@ -182,34 +171,41 @@ def _causes(row: Row, explanation: Explanation, top: int) -> list[_Cause]:
 
 
 def _cause(part: Part, difference: Fraction, total: Fraction) -> _Cause:
-    number = number_format.number(float(difference))
-    share = (
-        f"{float(difference / total) * 100:.0f}".replace("-", number_format.MINUS)
-        if total
-        else number_format.NONE
-    )
-    return _Cause(part.name, f"+{number}" if difference > 0 else number, f"{share} %" if total else share)
+    share = f"{float(difference / total) * 100:.0f} %" if total else number_format.NONE
+    signed = number_format.signed(float(difference))
+    return _Cause(part.name, signed, share.replace("-", number_format.MINUS))
 
 
 def _is_bytes(row: Row) -> bool:
     return row.comparison.metric == STRING_BYTES.name
 
 
-def _markdown_table(check: Check) -> str:
-    header = ["Workload", "Verdict", "Baseline", "Kernel", "Change", "Interval in %", "Limit"]
-    lines = [header, ["---", "---", *["--:"] * 5]]
-    for row in check.rows:
-        name, *numbers = _cells(row)
-        lines.append([code(name).replace("|", "\\|"), _SYMBOLS[row.decision], *numbers])
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
 def _markdown_causes(row: Row, explanation: Explanation, top: int) -> str:
-    lines = ["| Function | Difference | Share |", "| --- | --: | --: |"]
-    for cause in _causes(row, explanation, top):
-        lines.append(f"| {code(cause.function)} | {cause.difference} | {cause.share} |")
-    return f"{prose(_cause_title(row))}:\n\n" + "\n".join(lines)
+    made = table(_CAUSE_FIELDS, _causes(row, explanation, top))
+    return f"{prose(_cause_title(row))}:\n\n{grid(made)}"
 
 
 def _console_end(check: Check) -> list[str]:
     return printable(check.console).rstrip().splitlines()[-_CONSOLE_LINES:]
+
+
+_FIELDS: tuple[Field[Row], ...] = (
+    Field(Column("workload", "workload", wraps=True), lambda row: name(_name(row))),
+    Field(Column("baseline", "baseline", numeric=True), lambda row: number(row.comparison.baseline_value)),
+    Field(Column("kernel", "kernel", numeric=True), lambda row: number(row.comparison.value)),
+    Field(Column("change", "change", numeric=True), lambda row: change(row.comparison.ratio)),
+    Field(
+        Column("interval", "interval", "%", numeric=True),
+        lambda row: interval(row.comparison.low, row.comparison.high),
+    ),
+    Field(
+        Column("limit", "limit", numeric=True),
+        lambda row: Cell(row.limit, f"+{number_format.percentage(row.limit)}"),
+    ),
+    Field(Column("verdict", "verdict"), lambda row: _decision(row.decision)),
+)
+_CAUSE_FIELDS: tuple[Field[_Cause], ...] = (
+    Field(Column("function", "function"), lambda it: Cell(it.function, it.function, Kind.CODE)),
+    Field(Column("difference", "difference", numeric=True), lambda it: own(it.difference)),
+    Field(Column("share", "share", numeric=True), lambda it: own(it.share)),
+)

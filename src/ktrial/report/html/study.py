@@ -19,9 +19,9 @@ from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
 from ktrial.report.charts import flame_graph, levels, palette, ratios, sparkline
 from ktrial.report.html.templating import environment, text_of
-from ktrial.report.tables import attribution, interactions, matrix
+from ktrial.report.tables import attribution, counters, interactions, matrix
 from ktrial.report.tables.comparisons import of_group
-from ktrial.report.text import comparisons, counters, kernel_diff, reproduction
+from ktrial.report.text import comparisons, kernel_diff, reproduction
 from ktrial.report.text import provenance as surroundings
 from ktrial.report.text.attribution import Why
 from ktrial.report.text.kernel_builds import built_kernels
@@ -110,7 +110,7 @@ def facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]:
         "warning_groups": comparisons.warning_groups(record),
         "modes": comparisons.modes(record),
         "without_erms": _without_erms(record),
-        "counters": counters.most_different(record),
+        "counters": counters.of_study(record),
         "kernel_changes": tuple(map(kernel_diff.shown, record.kernels)),
         "kernels": surroundings.kernels(record),
         "machine": surroundings.machine(record),

@@ -18,10 +18,13 @@ from ktrial.format.table import (
     own,
     table,
 )
+from ktrial.model.attribution import Explanation
+from ktrial.model.attribution import Row as FunctionRow
 from ktrial.model.comparison import Verdict
-from ktrial.report.text.attribution import Part, Why
+from ktrial.report.text.attribution import Part, Why, part_of, sum_of
 
 _MOST_IN_MARKDOWN = 8
+_SIDE_COLUMNS = 24
 
 
 def of_page(why: Why) -> Table:
@@ -33,6 +36,38 @@ def of_document(why: Why) -> Table:
     """Fewer of them, for a pull request."""
     shown = why.parts[:_MOST_IN_MARKDOWN]
     return _table((*shown, _others(why), why.whole), with_bytes=why.bytes)
+
+
+def of_explanation(explanation: Explanation, shown: Sequence[FunctionRow], sides: tuple[str, str]) -> Table:
+    """The functions that are shown, the others, the sum. `sides`: what stands above their numbers."""
+    places = {id(row) for row in shown}
+    left = [row for row in explanation.rows if id(row) not in places]
+    parts = (
+        *(part_of(explanation, row) for row in shown),
+        sum_of(explanation, left, number_format.counted(len(left), "other row")),
+        sum_of(explanation, explanation.rows, "the sum"),
+    )
+    made = _table(parts, with_bytes=bool(explanation.byte_rows))
+    for key, heading in zip(("before", "after"), sides, strict=True):
+        made = made.adapted(key, heading=heading, named=True, heading_columns=_SIDE_COLUMNS)
+    return made
+
+
+def of_subsystems(explanation: Explanation, smallest: float) -> Table:
+    """The same by subsystem, without those that are shown as 0."""
+    parts = (
+        Part(subsystem, None, None, float(difference), explanation.share(difference))
+        for subsystem, difference in explanation.subsystems.items()
+        if abs(difference) >= smallest
+    )
+    return table(
+        (
+            Field[Part](Column("subsystem", "subsystem"), lambda part: own(part.name)),
+            Field(Column("difference", "difference", numeric=True), _difference),
+            Field(Column("share", "share", "%", numeric=True), _share),
+        ),
+        parts,
+    )
 
 
 def _others(why: Why) -> Part:
@@ -65,13 +100,13 @@ def _fields(*, with_bytes: bool) -> Iterator[Field[Part]]:
     yield Field(Column("function", "function", wraps=True), _function)
     yield Field(
         Column("before", "baseline", numeric=True, wide=True),
-        lambda part: number(part.before, emphasis=Emphasis.MUTED),
+        lambda part: number(part.before),
     )
     yield Field(Column("after", "value", numeric=True, wide=True), lambda part: number(part.after))
     yield Field(Column("difference", "difference", numeric=True), _difference)
     yield Field(
         Column("share", "share", "%", numeric=True),
-        lambda part: Cell(part.share, number_format.share(part.share)),
+        _share,
     )
     if with_bytes:
         yield Field(Column("bytes", "bytes", numeric=True, wide=True), _bytes)
@@ -90,6 +125,10 @@ def _function(part: Part) -> Cell:
 def _difference(part: Part) -> Cell:
     colour = Verdict.WORSE if part.difference > 0 else Verdict.BETTER
     return Cell(part.difference, number_format.signed(part.difference), verdict=colour)
+
+
+def _share(part: Part) -> Cell:
+    return Cell(part.share, number_format.share(part.share))
 
 
 def _bytes(part: Part) -> Cell:

@@ -109,9 +109,9 @@ def explained(comparisons: Sequence[Comparison], found: Attribution, most_frames
         baseline=first.baseline,
         treatment=first.treatment,
         comparisons=tuple(comparisons),
-        parts=tuple(_part(explanation, row) for row in shown),
-        others=_together(explanation, rest, number_format.counted(len(rest), "other row")),
-        whole=_together(explanation, explanation.rows, "the sum"),
+        parts=tuple(part_of(explanation, row) for row in shown),
+        others=sum_of(explanation, rest, number_format.counted(len(rest), "other row")),
+        whole=sum_of(explanation, explanation.rows, "the sum"),
         subsystems=tuple(_subsystems(explanation)),
         unexplained=float(explanation.unexplained),
         frames=_frames(found.before, found.after, explanation, most_frames),
@@ -143,7 +143,8 @@ def _why(
     return explained(comparisons, found, most_frames)
 
 
-def _part(explanation: Explanation, row: Row) -> Part:
+def part_of(explanation: Explanation, row: Row) -> Part:
+    """One function's part."""
     difference = explanation.difference(row)
     return Part(
         name=row.name,
@@ -161,7 +162,8 @@ def _value(count: Count, side: Side) -> float | None:
     return count.instructions / side.operations if count.names else None
 
 
-def _together(explanation: Explanation, rows: Iterable[Row], name: str) -> Part:
+def sum_of(explanation: Explanation, rows: Iterable[Row], name: str) -> Part:
+    """The part of several functions together."""
     summed = list(rows)
     difference = sum(map(explanation.difference, summed), Fraction(0))
     return Part(
