@@ -17,6 +17,7 @@ from ktrial.stats.sequential.blocks import Measured
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.familywise import Finding
 from ktrial.stats.sequential.test import Claim
+from ktrial.stats.theil_sen import median_slope
 
 Array = NDArray[np.float64]
 
@@ -77,7 +78,7 @@ def drift(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
     found = stats.spearmanr(order[there], residual[there])
     if not found.pvalue < LEVEL:
         return None
-    slope = stats.theilslopes(residual[there], order[there]).slope
+    slope = median_slope(order[there], residual[there])
     whole = math.expm1(slope * (order[there].max() - order[there].min()))
     return _warn(
         measured,
