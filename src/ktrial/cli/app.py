@@ -5,9 +5,9 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
-from ktrial.cli.command_line import Command
+from ktrial.cli.command_line import Command, CommandGroup
 from ktrial.cli.git_bisect import CheckCommand
 from ktrial.installation import VERSION
 
@@ -94,7 +94,7 @@ class DeferredCommand(TyperCommand):
         return self.load().make_context(info_name, args, parent, **extra)
 
 
-class Commands(TyperGroup):
+class Commands(CommandGroup):
     """All commands; their help fits a screen of 40 lines."""
 
     def __init__(self, **given: Any) -> None:
@@ -108,8 +108,6 @@ class Commands(TyperGroup):
         for option in options:
             if option.name == "show_completion":
                 option.help = "Show completion for the current shell."
-            if option.default is None:
-                option.default = False  # Typer would import pydantic to learn that None is no True
         return options
 
 

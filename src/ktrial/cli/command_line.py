@@ -3,7 +3,7 @@
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from ktrial.errors import KtrialError
 
@@ -53,6 +53,18 @@ def _with_directory(args: list[str]) -> list[str]:
     return words
 
 
-def command_group(summary: str) -> typer.Typer:
+class CommandGroup(TyperGroup):
     """A command that has commands of its own: `ktrial kernel add`."""
-    return typer.Typer(help=summary, no_args_is_help=True, rich_markup_mode=None)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options."""
+        options: list[Any] = super().get_params(ctx)
+        for option in options:
+            if option.default is None:
+                option.default = False  # Typer would import pydantic to learn that None is no True
+        return options
+
+
+def command_group(summary: str) -> typer.Typer:
+    """Where the commands of a group are declared."""
+    return typer.Typer(cls=CommandGroup, help=summary, no_args_is_help=True, rich_markup_mode=None)

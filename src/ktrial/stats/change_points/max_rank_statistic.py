@@ -11,8 +11,6 @@ are.
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import norm, rankdata
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -39,6 +37,9 @@ def largest(stretches: Array) -> tuple[Array, Places]:
 
 def _scores(stretches: Array) -> Array:
     """The normal scores of the ranks in each row; equal values have one score, that of their mean rank."""
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
     length = stretches.shape[1]
     order = stretches.argsort(axis=1)
     in_order = np.take_along_axis(stretches, order, axis=1)
@@ -52,6 +53,8 @@ def _scores(stretches: Array) -> Array:
 
 def p_value(z: Array, length: int) -> Array:
     """The chance of a |z| this large somewhere in a stretch of exchangeable values."""
+    from scipy.stats import norm
+
     edge = LEAST_SIDE / length
     width = 2 * np.log((1 - edge) / edge)
     b = np.maximum(z, 1.5)  # the tail's formula is none below

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from scipy import stats
-
 from ktrial.model.imported_analysis import Anova
 from ktrial.stats.independent.moments import Moments
 
 
 def one_way(groups: Sequence[Moments]) -> Anova:
     """Fisher's: equal variances assumed. Raises ValueError: one group, or one without spread."""
+    from scipy import stats
+
     known = _known(groups)
     total = sum(runs for runs, _, _ in known)
     grand = sum(runs * mean for runs, mean, _ in known) / total
@@ -29,6 +29,8 @@ def one_way(groups: Sequence[Moments]) -> Anova:
 
 def welch(groups: Sequence[Moments]) -> Anova:
     """Welch's (Biometrika 38, 1951): variances may differ. Raises ValueError as above, or for an SD of 0."""
+    from scipy import stats
+
     known = _known(groups)
     if any(sd == 0 for _, _, sd in known):
         raise ValueError("a group without any spread has no weight in Welch's test")

@@ -3,8 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from scipy import stats
-
 from ktrial.model.imported_analysis import Pair
 from ktrial.stats.independent.moments import Moments
 
@@ -53,12 +51,16 @@ def games_howell_pairs(groups: Sequence[Moments], confidence: float = 0.95) -> t
 
 def critical(groups: int, df: float, confidence: float) -> float:
     """How many standard errors half an interval of a difference has, among so many groups."""
+    from scipy import stats
+
     if groups == 2:  # the studentized range of two is sqrt(2)·|t|
         return float(stats.t.ppf((1 + confidence) / 2, df))
     return float(stats.studentized_range.ppf(confidence, groups, df)) / math.sqrt(2)
 
 
 def _p(t: float, groups: int, df: float) -> float:
+    from scipy import stats
+
     if groups == 2:
         return float(2 * stats.t.sf(t, df))
     return float(min(1.0, max(0.0, stats.studentized_range.sf(t * math.sqrt(2), groups, df))))

@@ -2,13 +2,13 @@
 
 import math
 
-from scipy import stats
-
 from ktrial.stats.independent.moments import Moments
 
 
 def mean_interval(group: Moments, confidence: float = 0.95) -> tuple[float, float]:
     """The mean's, by Student's t with the group's own SD. Raises ValueError where there is no spread."""
+    from scipy import stats
+
     runs, _ = group.known
     half = float(stats.t.ppf((1 + confidence) / 2, runs - 1)) * math.sqrt(group.squared_error)
     return group.mean - half, group.mean + half
@@ -20,6 +20,8 @@ def sd_interval(group: Moments, groups: int, confidence: float = 0.95) -> tuple[
     From chi-square with (1 - confidence) / (2 · groups) in each tail; for normal values. Raises ValueError
     where there is no spread.
     """
+    from scipy import stats
+
     runs, sd = group.known
     tail = (1 - confidence) / (2 * groups)
     squares = (runs - 1) * sd * sd

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from ktrial.model.imported import Group
 from ktrial.stats.independent.games_howell import welch_df
@@ -28,6 +27,8 @@ def ratio(baseline: Group, treatment: Group, confidence: float) -> Ratio:
     the same to within half of the variation coefficient squared. Raises ValueError where a mean or value is
     not above zero, or where a group has no spread.
     """
+    from scipy import stats
+
     below, above = _logarithm(baseline), _logarithm(treatment)
     difference = above.mean - below.mean
     error = math.sqrt(above.squared_error + below.squared_error)

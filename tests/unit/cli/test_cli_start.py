@@ -1,0 +1,132 @@
+"""How `ktrial` starts: what it imports, and what that costs."""
+
+import os
+import resource
+import subprocess
+import sys
+from statistics import median
+from typing import Any
+
+import pytest
+import typer
+from tests.support.places import ROOT
+
+from ktrial.cli.app import COMMANDS, DeferredCommand, app
+from ktrial.cli.command_line import Command
+from ktrial.model.workload import Direction
+
+HEAVY = ("altair", "numpy", "pydantic", "rich", "scipy", "sqlalchemy")
+PROGRAM = f"""\
+import sys
+from ktrial.cli.main import main
+try:
+    main()
+finally:
+    sys.stderr.write(" ".join(name for name in {HEAVY} if name in sys.modules))
+"""
+MOST_SECONDS = 0.45
+"""Of CPU, on top of an empty program's: three times what it may be on an idle core, 0.15."""
+GROUPS = [name for name, entry in COMMANDS.items() if entry.function == "app"]
+
+
+def completion(words: str) -> dict[str, str]:
+    return {"_KTRIAL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+
+
+def imported(*arguments: str, **environment: str) -> str:
+    """Which of the heavy packages the command line imports."""
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | environment, timeout=120, check=True
+    )
+    assert done.stdout
+    return done.stderr
+
+
+def cpu_seconds(*command: str, **environment: str) -> float:
+    def once() -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, stdout=subprocess.DEVNULL, env=os.environ | environment, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return median(once() for _ in range(5))
+
+
+def test_the_version_is_told_without_any_heavy_package() -> None:
+    assert imported("--version") == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("run", "--help"),
+        ("kernel", "--help"),
+        ("kernel", "add", "--help"),
+        ("bisect", "knobs", "-h"),
+    ],
+    ids=" ".join,
+)
+def test_help_is_shown_without_any_heavy_package(arguments: tuple[str, ...]) -> None:
+    assert imported(*arguments) == ""
+
+
+@pytest.mark.parametrize(
+    "words", ["ktrial re", "ktrial run --", "ktrial kernel sh", "ktrial bisect knobs --"]
+)
+def test_commands_and_options_are_completed_without_any_heavy_package(words: str) -> None:
+    assert imported(**completion(f"ktrial {words}")) == ""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_the_help_of_each_begins_with(name: str) -> None:
+    stand_in = typer.main.get_group(app).commands[name]
+    assert isinstance(stand_in, DeferredCommand)
+    help_text = stand_in.load().help
+    assert help_text is not None
+    assert " ".join(help_text.partition("\n\n")[0].split()) == COMMANDS[name].summary
+
+
+def test_every_file_of_a_command_is_in_the_list_or_belongs_to_a_group() -> None:
+    files = {file.stem for file in (ROOT / "src/ktrial/cli/commands").glob("*.py")}
+    listed = {entry.module for entry in COMMANDS.values()}
+    assert {one for one in files - listed - {"__init__"} if one.partition("_")[0] not in GROUPS} == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_completed_without_checking_what_was_typed(name: str) -> None:
+    loaded = DeferredCommand(name, COMMANDS[name]).load()
+    commands: dict[str, Any] = loaded.commands if name in GROUPS else {name: loaded}
+    assert commands
+    for called, command in commands.items():
+        assert isinstance(command, Command), called
+
+
+def test_the_choices_of_a_direction_are_those_of_the_model() -> None:
+    loaded = DeferredCommand("analyze", COMMANDS["analyze"]).load()
+    (better,) = (one for one in loaded.params if one.name == "better")
+    assert {*better.type_descriptor.choices} == {one.value for one in Direction}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment"),
+    [
+        (("--version",), {}),
+        (("--help",), {}),
+        ((), completion("ktrial re")),
+        ((), completion("ktrial run --st")),
+    ],
+    ids=["--version", "--help", "a command completed", "an option completed"],
+)
+def test_starting_costs_little(arguments: tuple[str, ...], environment: dict[str, str]) -> None:
+    program = "from ktrial.cli.main import main; main()"
+    empty = cpu_seconds(sys.executable, "-c", "pass")
+    assert cpu_seconds(sys.executable, "-c", program, *arguments, **environment) - empty < MOST_SECONDS
+
+
+def test_a_module_of_a_command_imports_no_heavy_package() -> None:
+    modules = [f"ktrial.cli.commands.{entry.module}" for entry in COMMANDS.values()]
+    program = f"import sys\nfor name in {modules}: __import__(name)\nprint({{*{HEAVY}}} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
