@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from ktrial.format.number_format import three_digits
 from ktrial.model.comparison import Comparison, Interaction, Verdict
 from ktrial.model.design import level_shown, told_apart
 from ktrial.model.workload import STRING_BYTES, Mode, short_labels
@@ -160,9 +161,4 @@ def _change(one: Comparison) -> float:
 def _by(one: Comparison) -> str:
     if one.ratio is None:
         return f"from {one.baseline_value:g} to {one.value:g}"
-    return f"by {_percent(_change(one))}"
-
-
-def _percent(change: float) -> str:
-    """Three significant digits, as a percentage."""
-    return f"{change * 100:.3g} %" if change < 1 else f"{change * 100:.0f} %"
+    return f"by {three_digits(_change(one))}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ktrial.format.number_format import percentage
 from ktrial.model.design import told_apart
 from ktrial.model.dispersion import Scatter, Variability
 from ktrial.model.workload import Mode
@@ -35,4 +36,4 @@ def said(one: Variability) -> str:
 
 
 def _percent(spread: float) -> str:
-    return f"{spread * 100:.2g} %" if spread < 0.1 else f"{spread * 100:.0f} %"
+    return percentage(spread, space=" ")

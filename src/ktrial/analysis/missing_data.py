@@ -3,20 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from ktrial.format.labels import OUTCOMES
 from ktrial.model.trial import Outcome, Trial
-
-OUTCOME_WORDS = {
-    Outcome.COMPLETED: "completed",
-    Outcome.PANICKED: "panicked",
-    Outcome.HUNG: "hung",
-    Outcome.NO_INIT: "found no init",
-    Outcome.NOT_A_KERNEL: "had no kernel to boot (the file is none)",
-    Outcome.OUT_OF_MEMORY: "ran out of memory",
-    Outcome.REFUSED: "had a setting refused",
-    Outcome.WORKLOAD_FAILED: "had a workload that failed",
-    Outcome.MACHINE_FAILED: "ended with the machine's failure",
-    Outcome.KERNEL_MISSING: "had no kernel (it could not be had)",
-}
 
 
 def why_missing(treatment: str, workload: str, trials: Sequence[Trial], found: set[int], planned: int) -> str:
@@ -41,7 +29,7 @@ def failures(failed: Sequence[Trial], planned: int) -> str:
     reason = next((trial.reason for trial in failed if trial.outcome is outcome), "")
     others = len(failed) - number
     return (
-        f"{number} of {planned} trials {OUTCOME_WORDS[outcome]}"
+        f"{number} of {planned} trials {OUTCOMES[outcome].predicate}"
         + (f" ({reason.rstrip('.')})" if reason else "")
         + (f", {others} more failed otherwise" if others else "")
     )

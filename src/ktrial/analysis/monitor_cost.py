@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Iterable
 
+from ktrial.format.number_format import tenths
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.stats.independent import Moments, mean_interval
@@ -51,4 +52,4 @@ def _interval(mean: float, logs: list[float]) -> str:
 
 def _percent(log: float) -> str:
     """A slowdown as the relative change that it is: `+1.2 %`."""
-    return f"{math.expm1(log) * 100:+.1f} %".replace("-", "−")
+    return f"{tenths(math.expm1(log))} %"

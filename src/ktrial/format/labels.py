@@ -115,15 +115,25 @@ WITHOUT_ERMS = (
 )
 """Holds where the CPU model says `-erms` and the mode is exact-clock."""
 
+
+class OutcomeLabel(NamedTuple):
+    """How a trial's end is told."""
+
+    sentence: str
+    """`the kernel panicked`."""
+    predicate: str
+    """What stands behind `2 of 3 trials`: `panicked`."""
+
+
 OUTCOMES = {
-    Outcome.COMPLETED: "completed",
-    Outcome.PANICKED: "the kernel panicked",
-    Outcome.HUNG: "the guest hung",
-    Outcome.NO_INIT: "the kernel found no init",
-    Outcome.NOT_A_KERNEL: "not a kernel",
-    Outcome.OUT_OF_MEMORY: "the guest ran out of memory",
-    Outcome.REFUSED: "a setting was refused",
-    Outcome.WORKLOAD_FAILED: "a workload failed",
-    Outcome.MACHINE_FAILED: "the machine failed",
-    Outcome.KERNEL_MISSING: "the kernel is not there",
+    Outcome.COMPLETED: OutcomeLabel("completed", "completed"),
+    Outcome.PANICKED: OutcomeLabel("the kernel panicked", "panicked"),
+    Outcome.HUNG: OutcomeLabel("the guest hung", "hung"),
+    Outcome.NO_INIT: OutcomeLabel("the kernel found no init", "found no init"),
+    Outcome.NOT_A_KERNEL: OutcomeLabel("not a kernel", "had no kernel to boot (the file is none)"),
+    Outcome.OUT_OF_MEMORY: OutcomeLabel("the guest ran out of memory", "ran out of memory"),
+    Outcome.REFUSED: OutcomeLabel("a setting was refused", "had a setting refused"),
+    Outcome.WORKLOAD_FAILED: OutcomeLabel("a workload failed", "had a workload that failed"),
+    Outcome.MACHINE_FAILED: OutcomeLabel("the machine failed", "ended with the machine's failure"),
+    Outcome.KERNEL_MISSING: OutcomeLabel("the kernel is not there", "had no kernel (it could not be had)"),
 }

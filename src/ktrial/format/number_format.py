@@ -44,11 +44,21 @@ def interval(low: float | None, high: float | None) -> str:
     return f"{change(low, percent=False)} … {change(high, percent=False)}"
 
 
-def percentage(fraction: float) -> str:
+def percentage(fraction: float, *, space: str = SPACE) -> str:
     """`1 %`, `0.5 %`, `0.016 %`: at most two significant digits below 10 %."""
     value = fraction * 100
     text = f"{value:.0f}" if value >= 10 else f"{value:.2g}"
-    return f"{text}{SPACE}%"
+    return f"{text}{space}%"
+
+
+def three_digits(fraction: float) -> str:
+    """`13.8 %`, `0.0123 %`, `250 %`: three significant digits below 100 %, in a sentence."""
+    return f"{fraction * 100:.3g} %" if fraction < 1 else f"{fraction * 100:.0f} %"
+
+
+def tenths(fraction: float) -> str:
+    """A fraction in %, with its sign, and without the sign of per cent: `+1.2`, `−4.1`."""
+    return f"{fraction * 100:+.1f}".replace("-", MINUS)
 
 
 def moment(when: datetime) -> str:
@@ -85,6 +95,11 @@ def share(fraction: float | None) -> str:
         return NONE
     text = f"{fraction * 100:,.1f}"
     return text.lstrip("-") if text.strip("-0.") == "" else text.replace("-", MINUS)
+
+
+def share_of(fraction: float | None) -> str:
+    """The same with the sign of per cent: `35.8 %`; `–` where there is none."""
+    return NONE if fraction is None else f"{share(fraction)}{SPACE}%"
 
 
 def exactly(value: Fraction) -> str:

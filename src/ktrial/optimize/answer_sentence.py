@@ -1,5 +1,6 @@
 """The answer in one sentence."""
 
+from ktrial.format.number_format import tenths
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.tuning import Configuration, Goal
 from ktrial.model.workload import Direction
@@ -38,9 +39,5 @@ def _change(one: Comparison) -> str:
     if one.ratio is None:
         return f"{one.metric} without a number"
     better = "higher" if one.direction is Direction.HIGHER else "lower"
-    interval = f" ({_percent(one.low)} … {_percent(one.high)})" if one.low and one.high else ""
-    return f"{one.metric} {_percent(one.ratio)} %{interval} ({better} is better)"
-
-
-def _percent(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f}".replace("-", "−")
+    interval = f" ({tenths(one.low - 1)} … {tenths(one.high - 1)})" if one.low and one.high else ""
+    return f"{one.metric} {tenths(one.ratio - 1)} %{interval} ({better} is better)"

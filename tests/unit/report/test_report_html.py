@@ -16,8 +16,7 @@ from tests.support.report_records import (
 )
 
 from ktrial import report
-from ktrial.format import labels as words
-from ktrial.format import number_format
+from ktrial.format import labels, number_format
 from ktrial.model.comparison import Verdict
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
@@ -236,6 +235,6 @@ def test_hostile_text_stays_text(pages: dict[str, str]) -> None:
 
 
 def test_every_verdict_mode_and_outcome_has_its_words() -> None:
-    assert set(words.VERDICTS) == set(Verdict)
-    assert set(words.MODES) == set(words.MODE_NAMES) == set(Mode)
-    assert set(words.OUTCOMES) == set(Outcome)
+    assert set(labels.VERDICTS) == set(Verdict)
+    assert set(labels.MODES) == set(labels.MODE_NAMES) == set(Mode)
+    assert set(labels.OUTCOMES) == set(Outcome)

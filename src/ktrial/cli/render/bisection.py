@@ -77,7 +77,8 @@ def answer(result: BisectResult) -> str:
     """The whole result in one sentence."""
     if not any(target.differs for target in result.targets):
         names = ", ".join(target.label for target in result.targets)
-        return f"There is nothing to explain: {names} differ by less than {_percent(result.margin)}."
+        margin = number_format.percentage(result.margin, space=" ")
+        return f"There is nothing to explain: {names} differ by less than {margin}."
     if result.kind == "versions" and result.causes:
         return f"The numbers change {', and '.join(_between(cause) for cause in result.causes)}."
     found = "; ".join(_named(cause) for cause in result.causes)
@@ -174,7 +175,7 @@ def _shares(shares: Shares) -> str:
 
 
 def _share(share: float) -> str:
-    return f"{share * 100:.1f} %".replace("-0.0 ", "0.0 ")
+    return breakable(number_format.share_of(share))
 
 
 def _item(item: FoundItem) -> str:
@@ -199,7 +200,7 @@ def _print_notes(result: BisectResult, console: Console) -> None:
     else:
         console.print(f"measured: {result.measured} candidates")
     if result.error_probability is not None:
-        most = _percent(result.error_probability)
+        most = number_format.percentage(result.error_probability)
         _say(f"the probability that any decision of this search is wrong is at most {most}", console)
     for one in result.unresolved[:_SHOWN_PROBLEMS]:
         _say(f"unresolved: {one.candidate}: {one.problem}", console)
@@ -228,7 +229,3 @@ def _explained(targets: Sequence[FoundTarget], result: BisectResult) -> Iterable
 
 def _why_left(result: BisectResult) -> str:
     return result.stopped or "it is spread over many, none of which is beyond the margin"
-
-
-def _percent(fraction: float) -> str:
-    return breakable(number_format.percentage(fraction))

@@ -126,7 +126,7 @@ def failure(trial: Trial) -> str:
 
 def how(trial: Trial) -> str:
     """How a trial failed."""
-    what = OUTCOMES[trial.outcome]
+    what = OUTCOMES[trial.outcome].sentence
     return f"{what}: {trial.reason}" if trial.reason else what
 
 

@@ -189,23 +189,19 @@ def _label(name: str, share: float) -> str:
 
 def _said(frame: Frame, whole: Frame, *, difference: bool) -> tuple[str, ...]:
     if not difference:
-        share = _percent(frame.whole.after / (whole.whole.after or 1.0))
+        share = number_format.share_of(frame.whole.after / (whole.whole.after or 1.0))
         return (
             frame.name,
             f"{number_format.number(frame.whole.after)} instructions an operation; {share}",
             f"its own: {number_format.number(frame.own.after)}",
         )
     part = frame.whole.difference / whole.whole.difference if whole.whole.difference else None
-    of_all = f"; {_percent(part)} of the difference" if part is not None else ""
+    of_all = f"; {number_format.share_of(part)} of the difference" if part is not None else ""
     return (
         frame.name,
         f"{_change(frame.whole.before, frame.whole.after)}{of_all}",
         f"its own: {_change(frame.own.before, frame.own.after)}",
     )
-
-
-def _percent(fraction: float) -> str:
-    return f"{number_format.share(fraction)}{number_format.SPACE}%"
 
 
 def _change(before: float, after: float) -> str:

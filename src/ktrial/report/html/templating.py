@@ -19,7 +19,7 @@ _ROW_CLASSES = {RowKind.PART: "part", RowKind.SUM: "whole"}
 def environment() -> Environment:
     """Templates of this package, by the names of their files."""
     made = Environment(
-        loader=PackageLoader("ktrial.report"),
+        loader=PackageLoader("ktrial.report.html"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -42,7 +42,7 @@ def environment() -> Environment:
 
 def text_of(name: str) -> str:
     """A style sheet or a script, as it stands beside the templates."""
-    return files("ktrial.report").joinpath("templates", name).read_text(encoding="utf-8")
+    return files("ktrial.report.html").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _finalized(value: Any) -> Any:

@@ -141,7 +141,7 @@ def _failed(record: StudyRecord) -> Iterator[str]:
 def _failure(trial: Trial) -> str:
     planned = trial.planned
     where = f"{code(planned.treatment.label)}, perturbation {planned.perturbation.number}"
-    head = f"**{labels.OUTCOMES[trial.outcome]}**: {where}"
+    head = f"**{labels.OUTCOMES[trial.outcome].sentence}**: {where}"
     reason = f"\n\n{prose(trial.reason)}" if trial.reason else ""
     console = printable(trial.console).rstrip().splitlines()[-_CONSOLE_LINES:]
     return head + reason + ("\n\n" + block("\n".join(console)) if console else "")

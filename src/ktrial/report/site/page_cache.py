@@ -1,8 +1,10 @@
 """Pages that were made before: what a difference is made of takes seconds a kernel, and never changes."""
 
 import json
+from collections.abc import Iterator
 from hashlib import sha256
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,7 +16,7 @@ from ktrial.model.base import Model, digest
 from ktrial.model.trial import Trial
 from ktrial.store import StoredStudy
 
-_SUFFIXES = (".j2", ".css", ".py")
+_SUFFIXES = (".j2", ".css", ".js", ".py")
 
 
 class Reason(NamedTuple):
@@ -65,10 +67,17 @@ class PageCache:
 
 
 def _program() -> str:
-    """What pages are made by: a changed template makes new pages."""
-    found = sha256(VERSION.encode())
-    templates = files("ktrial.report").joinpath("templates")
-    for part in sorted(templates.iterdir(), key=lambda one: one.name):
-        if part.name.endswith(_SUFFIXES):
-            found.update(part.read_bytes())
-    return found.hexdigest()
+    """What pages are made by: a changed template, or a changed table, makes new pages."""
+    program = sha256(VERSION.encode())
+    for package in ("ktrial.format", "ktrial.report"):
+        for part in _parts(files(package)):
+            program.update(part.read_bytes())
+    return program.hexdigest()
+
+
+def _parts(directory: Traversable) -> Iterator[Traversable]:
+    for part in sorted(directory.iterdir(), key=lambda one: one.name):
+        if part.is_dir():
+            yield from _parts(part)
+        elif part.name.endswith(_SUFFIXES):
+            yield part

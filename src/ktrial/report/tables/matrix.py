@@ -104,7 +104,7 @@ def _problems(record: StudyRecord) -> list[str]:
     told = []
     for trial in summary.failed_trials(record):
         reason = f": {trial.reason}" if trial.reason else ""
-        told.append(f"{trial.planned.treatment.label}: {OUTCOMES[trial.outcome]}{reason}")
+        told.append(f"{trial.planned.treatment.label}: {OUTCOMES[trial.outcome].sentence}{reason}")
     return list(dict.fromkeys(told))
 
 
