@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from pydantic import Field
+
 from ktrial.model.base import Model
 from ktrial.model.kernel_build import Build
 
@@ -27,6 +29,15 @@ class Origin(Model):
     """Hunks of its patches that apply elsewhere than they say, or to other lines around them, in words."""
 
 
+class BootImage(Model):
+    """What a machine must know of the file that it boots, read when the kernel came into the cache."""
+
+    size: int
+    """Bytes of the file: a shorter one is damaged."""
+    memory_end: int
+    """Up to which address the kernel fills memory while it boots."""
+
+
 class Kernel(Model):
     """A kernel in the cache. Paths are absolute; a missing part is None."""
 
@@ -49,6 +60,8 @@ class Kernel(Model):
     """The ELF image taken out of `image`, bootable through its PVH note; None where there is none."""
     vmlinux_reason: str = ""
     """Why there is no `vmlinux`, in a few words; empty where there is one."""
+    boot_image: BootImage | None = Field(default=None, exclude=True)
+    """Of `vmlinux`, or of `image` where there is none; None for a kernel that is not in the cache."""
     config: Path | None = None
     modules: Path | None = None
     """The directory that holds `modules.dep` and the modules (`…/lib/modules/<release>`)."""

@@ -8,6 +8,7 @@ import pytest
 from tests.support.exact_guests import ENDLESS, UPTIME, boot_of, ending, host_program, perform
 
 from ktrial import kernels
+from ktrial.kernels.image.image import boot_image
 from ktrial.machines.errors import MachineError
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.kernel import Kernel
@@ -123,20 +124,20 @@ def garbled(image: Path) -> bytes:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (lambda image: b"This is no kernel.\n" * 1000, "neither a bzImage nor an ELF file"),
         (lambda image: image.read_bytes()[:2_000_000], "cut short"),
         (lambda image: Path("/bin/true").read_bytes(), "QEMU refuses it: .*PVH ELF Note"),
         (garbled, "nothing came on its console|before anything came on the console"),
     ],
-    ids=["text", "truncated", "a program", "garbled"],
+    ids=["truncated", "a program", "garbled"],
 )
 def test_what_is_no_kernel(
     content: Callable[[Path], bytes], reason: str, kernel: Kernel, machine: ExactMachine, tmp_path: Path
 ) -> None:
     (tmp_path / "vmlinuz").write_bytes(content(kernel.image))
-    boot = boot_of(
-        kernel.model_copy(update={"image": tmp_path / "vmlinuz", "vmlinux": None}), limit_seconds=30.0
-    )
+    # What the cache knows of the kernel tells a file that was cut; the others only QEMU can judge.
+    known = boot_image(kernel.image) if reason == "cut short" else None
+    other = kernel.model_copy(update={"image": tmp_path / "vmlinuz", "vmlinux": None, "boot_image": known})
+    boot = boot_of(other, limit_seconds=30.0)
     check(ending(machine, boot, UPTIME), Outcome.NOT_A_KERNEL, reason, 0)
 
 

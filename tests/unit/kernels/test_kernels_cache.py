@@ -1,5 +1,6 @@
 """The cache of kernels: names, contents, and several processes at once."""
 
+import json
 import os
 import shutil
 import signal
@@ -29,6 +30,7 @@ from ktrial.kernels.errors import (
     ToolMissing,
 )
 from ktrial.kernels.providers.protocol import all_providers
+from ktrial.model.kernel import BootImage
 
 pytestmark = pytest.mark.filterwarnings("ignore:kernel provider broken")
 
@@ -293,6 +295,26 @@ def test_a_damaged_entry_is_told_removed_and_added_again(
     assert "kernel.json" in caught.value.message
     assert kernels.remove("slow:one")[1] > 0
     assert kernels.all_kernels() == ()
+
+
+def test_an_entry_from_before_boot_images_were_noted_is_read_again_and_stays(image: Path) -> None:
+    kernel = kernels.add(f"path:{image}")
+    record = kernel.image.parent / "kernel.json"
+    noted = json.loads(record.read_text())
+    assert BootImage.model_validate(noted.pop("boot_image")) == kernel.boot_image
+    older = json.dumps(noted)
+    record.write_text(older)
+    assert kernels.get(f"path:{image}").boot_image == kernel.boot_image
+    assert record.read_text() == older
+
+
+def test_an_older_entry_with_a_damaged_image_is_told(image: Path) -> None:
+    kernel = kernels.add(f"path:{image}")
+    record = kernel.image.parent / "kernel.json"
+    record.write_text(json.dumps({**json.loads(record.read_text()), "boot_image": None}))
+    (kernel.vmlinux or kernel.image).write_bytes(b"\x7fELF")
+    with pytest.raises(CacheDamaged, match="cut short"):
+        kernels.get(f"path:{image}")
 
 
 def test_a_damaged_name_can_be_removed(image: Path, cache: Path) -> None:

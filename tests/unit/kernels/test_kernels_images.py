@@ -13,7 +13,7 @@ from tests.support import kernel_images as make
 from ktrial.kernels.errors import ImageError, ImageTruncated, ImageUnreadable, NotAKernel, WrongArchitecture
 from ktrial.kernels.image.elf import has_pvh_entry
 from ktrial.kernels.image.extract_vmlinux import extract_vmlinux
-from ktrial.kernels.image.image import ImageKind, read_image
+from ktrial.kernels.image.image import ImageKind, boot_image, read_image
 from ktrial.kernels.kconfig.config import embedded_config
 
 GOOD = make.bzimage(make.COMPRESSIONS["zstd"](make.elf()))
@@ -175,3 +175,51 @@ def test_a_configuration_inside_the_image_is_found() -> None:
 def test_the_module_under_test_is_what_depmod_reads() -> None:
     assert b"vermagic=6.1.0-test " in make.module()
     assert lzma.decompress(lzma.compress(make.module())) == make.module()
+
+
+def with_memory(image: bytes) -> bytes:
+    """The bzImage unpacks itself at 16 MiB, and needs 2 MiB there."""
+    data = bytearray(image)
+    struct.pack_into("<QI", data, 0x258, 16 << 20, 2 << 20)
+    return bytes(data)
+
+
+def loaded(address: int, size: int) -> bytes:
+    """An ELF file whose one segment is loaded."""
+    data = bytearray(make.elf())
+    struct.pack_into("<IIQQQQQQ", data, 64, 1, 5, 120, 0, address, 4096, size, 0)
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("image", "end"),
+    [
+        (with_memory(GOOD), 18 << 20),
+        (loaded(16 << 20, 3 << 20), 19 << 20),
+        (make.elf(), 0),
+    ],
+    ids=["bzImage", "vmlinux", "vmlinux without a loaded segment"],
+)
+def test_what_a_machine_must_know_to_boot_it(tmp_path: Path, image: bytes, end: int) -> None:
+    path = tmp_path / "image"
+    path.write_bytes(image)
+    known = boot_image(path)
+    assert (known.size, known.memory_end) == (len(image), end)
+
+
+@pytest.mark.parametrize("length", [0, 40, 0x258, 0x260])
+@pytest.mark.parametrize("image", [GOOD, make.elf()[:64]], ids=["bzImage", "vmlinux"])
+def test_headers_that_are_cut_short_are_told(tmp_path: Path, image: bytes, length: int) -> None:
+    path = tmp_path / "image"
+    path.write_bytes(image[: min(length, 40) if image[:4] == b"\x7fELF" else length])
+    with pytest.raises(ImageTruncated):
+        boot_image(path)
+
+
+def test_a_bzimage_without_all_that_is_loaded_is_cut_short(tmp_path: Path) -> None:
+    data = bytearray(GOOD)
+    struct.pack_into("<I", data, 0x1F4, len(data) // 16)
+    path = tmp_path / "image"
+    path.write_bytes(data)
+    with pytest.raises(ImageTruncated, match="promises at least"):
+        read_image(path)

@@ -13,8 +13,8 @@ from ktrial.machines.exact.command_line import (
     kernel_parameters,
     machine_arguments,
     memory_arguments,
-    snapshot_point_arguments,
 )
+from ktrial.machines.qemu.command_line import snapshot_point_arguments
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel, Origin

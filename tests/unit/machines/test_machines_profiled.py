@@ -12,6 +12,7 @@ from ktrial.machines.exact.counting_target import ProfiledTarget, usable_plugin
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import SnapshotCache
+from ktrial.machines.qemu.boot_files import BootFiles
 from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.boot import Boot, MachineIdentity
@@ -78,8 +79,7 @@ def setup(tmp_path: Path) -> Setup:
         machine="exact",
         boot=Boot(kernel=a_kernel()),
         qemu=a_qemu(tmp_path / "qemu", (7, 2, 0)),
-        kernel=tmp_path / "vmlinux",
-        entries=(),
+        files=BootFiles(tmp_path / "vmlinux", "", ()),
         facts={"kernel": "a"},
         identity=MachineIdentity(machine="exact", mode=Mode.EXACT_PLUGIN),
     )

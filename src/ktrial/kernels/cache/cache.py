@@ -28,7 +28,7 @@ from ktrial.kernels.cache.atomic_write import sync_directory, write_atomically
 from ktrial.kernels.cache.entry import build_entry
 from ktrial.kernels.cache.locks import held, held_if_free
 from ktrial.kernels.cache.records import ENTRY_FILE, IMAGE, EntryRecord, NameRecord, kernel_of
-from ktrial.kernels.errors import CacheDamaged, KernelNotFound
+from ktrial.kernels.errors import CacheDamaged, ImageError, KernelNotFound
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import Parts
 from ktrial.model.kernel import Kernel
@@ -69,7 +69,11 @@ class Cache:
     def kernel(self, name: str) -> Kernel:
         """Return the kernel of a name or digest. Raises KernelNotFound, CacheDamaged."""
         record = self.record(name)
-        return kernel_of(record, self.entry(record), self.entry_directory(record.digest))
+        directory = self.entry_directory(record.digest)
+        try:
+            return kernel_of(record, self.entry(record), directory)
+        except ImageError as error:
+            raise CacheDamaged(name=record.name, path=directory, problem=error.message) from error
 
     def entry(self, record: NameRecord) -> EntryRecord:
         """Return what is written down about the content of a name. Raises CacheDamaged."""

@@ -11,7 +11,7 @@ from ktrial.kernels.cache.disk_space import require_space
 from ktrial.kernels.cache.records import CONFIG, ENTRY_FILE, IMAGE, SYSTEM_MAP, VMLINUX, EntryRecord
 from ktrial.kernels.errors import ConfigUnusable
 from ktrial.kernels.image.extract_vmlinux import extract_vmlinux
-from ktrial.kernels.image.image import Image, read_image
+from ktrial.kernels.image.image import Image, boot_image, read_image
 from ktrial.kernels.kconfig.config import embedded_config, parse_config
 from ktrial.kernels.modules.depmod import GENERATED, module_files, place_modules, run_depmod
 from ktrial.kernels.progress import Progress
@@ -50,6 +50,7 @@ def build_entry(name: str, parts: Parts, made: Path, workspace: Path, progress: 
         config_digest=hashlib.sha256(config.read_bytes()).hexdigest() if config.exists() else "",
         size=sum(path.lstat().st_size for path in made.rglob("*") if path.is_file()),
         vmlinux_reason=extracted.reason,
+        boot_image=boot_image(made / (IMAGE if extracted.vmlinux is None else VMLINUX)),
         module_count=len(module_files(made / "lib" / "modules" / image.release)),
     )
     (made / ENTRY_FILE).write_text(record.model_dump_json(indent=2), encoding="utf-8")

@@ -3,8 +3,9 @@
 from datetime import datetime
 from pathlib import Path
 
+from ktrial.kernels.image.image import boot_image
 from ktrial.model.base import Model
-from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.kernel import BootImage, Kernel, Origin
 
 IMAGE, VMLINUX, CONFIG, SYSTEM_MAP, KALLSYMS = "vmlinuz", "vmlinux", "config", "System.map", "kallsyms"
 ENTRY_FILE = "kernel.json"
@@ -21,6 +22,8 @@ class EntryRecord(Model):
     size: int
     vmlinux_reason: str = ""
     module_count: int = 0
+    boot_image: BootImage | None = None
+    """None in entries from before it was noted: then the file's headers are read."""
 
 
 class NameRecord(Model):
@@ -35,7 +38,7 @@ class NameRecord(Model):
 
 
 def kernel_of(name: NameRecord, entry: EntryRecord, directory: Path) -> Kernel:
-    """Put a name and its content together. `directory` is the entry's."""
+    """Put a name and its content together. `directory` is the entry's. Raises ImageError."""
 
     def part(*parts: str) -> Path | None:
         path = directory.joinpath(*parts)
@@ -53,6 +56,7 @@ def kernel_of(name: NameRecord, entry: EntryRecord, directory: Path) -> Kernel:
         image=directory / IMAGE,
         vmlinux=part(VMLINUX),
         vmlinux_reason=entry.vmlinux_reason,
+        boot_image=entry.boot_image or boot_image(part(VMLINUX) or directory / IMAGE),
         config=part(CONFIG),
         modules=part("lib", "modules", entry.release),
     )

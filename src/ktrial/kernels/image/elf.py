@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
@@ -31,6 +32,12 @@ def check_elf(path: Path, data: bytes) -> None:
     end = _end(elf)
     if len(data) < end:
         raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {end}")
+
+
+def memory_end(file: BinaryIO) -> int:
+    """The highest address that its segments fill. Raises ELFError, ConstructError."""
+    loaded = ELFFile(file).iter_segments(type="PT_LOAD")
+    return max((int(each["p_paddr"] + each["p_memsz"]) for each in loaded), default=0)
 
 
 def has_pvh_entry(data: bytes) -> bool:

@@ -4,6 +4,7 @@ The setup header's fields are those of the kernel's Documentation/arch/x86/boot.
 header fields'; offsets are from the start of the file.
 """
 
+import os
 import re
 import stat
 import struct
@@ -12,9 +13,13 @@ from enum import Enum
 from pathlib import Path
 from typing import NoReturn
 
+from elftools.common.exceptions import ELFError
+from elftools.construct import ConstructError
+
 from ktrial.kernels.errors import ImageTruncated, ImageUnreadable, NotAKernel, WrongArchitecture
-from ktrial.kernels.image.elf import ELF_MAGIC, check_elf
+from ktrial.kernels.image.elf import ELF_MAGIC, check_elf, memory_end
 from ktrial.kernels.image.file_type import other_architecture, what_it_is
+from ktrial.model.kernel import BootImage
 
 _SECTOR = 512
 _HEADER_END = 0x250
@@ -23,6 +28,9 @@ _VERSION_2_08 = 0x208
 _VERSION_2_12 = 0x20C
 """The first protocol with xloadflags (Linux 3.8)."""
 _XLF_KERNEL_64 = 1
+_PREFERRED_ADDRESS = 0x258
+_ADDRESS_AND_SIZE = struct.Struct("<QI")
+"""Fields pref_address and init_size, side by side: where it unpacks itself, and the memory that takes."""
 _LARGEST = 4 << 30
 """A vmlinux with full debugging information has about 1 GiB."""
 _LINUX_VERSION = re.compile(rb"Linux version (\S{3,64}) ")
@@ -60,6 +68,25 @@ def read_image(path: Path) -> Image:
     if architecture := other_architecture(data):
         raise WrongArchitecture(name=path, path=path, architecture=architecture)
     raise NotAKernel(name=path, path=path, found=what_it_is(data))
+
+
+def boot_image(path: Path) -> BootImage:
+    """What a machine must know of the kernel at `path`; only its headers are read.
+
+    Raises ImageUnreadable or ImageTruncated.
+    """
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            head = file.read(_PREFERRED_ADDRESS + _ADDRESS_AND_SIZE.size)
+            if head.startswith(ELF_MAGIC):
+                return BootImage(size=size, memory_end=memory_end(file))
+            address, memory = _ADDRESS_AND_SIZE.unpack_from(head, _PREFERRED_ADDRESS)
+            return BootImage(size=size, memory_end=address + memory)
+    except OSError as error:
+        raise ImageUnreadable(name=path, path=path, problem=error.strerror or error) from error
+    except (ELFError, ConstructError, struct.error) as error:
+        raise ImageTruncated(name=path, path=path, present=size, promised="whole headers") from error
 
 
 def _contents(path: Path) -> bytes:
@@ -100,8 +127,10 @@ def _bzimage(path: Path, data: bytes) -> Image:
     setup_bytes = ((data[0x1F1] or 4) + 1) * _SECTOR
     start = setup_bytes + _u32(data, 0x248)
     end = start + _u32(data, 0x24C)
-    if len(data) < end:
-        raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {end}")
+    # Field syssize, in paragraphs: all that is loaded behind the setup code, the payload with it.
+    needed = max(end, setup_bytes + _u32(data, 0x1F4) * 16)
+    if len(data) < needed:
+        raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {needed}")
     return Image(ImageKind.BZIMAGE, _release(path, data), data, data[start:end])
 
 

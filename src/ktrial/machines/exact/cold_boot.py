@@ -3,13 +3,14 @@
 import contextlib
 from collections.abc import Iterator
 
-from ktrial.machines.exact.launch import TooSmall, Unstarted, switched_on
+from ktrial.machines.exact.launch import switched_on
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import Contents
 from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import ending as outcome
 from ktrial.machines.qemu import migration
 from ktrial.machines.qemu.guest_report import Report, read_report
+from ktrial.machines.qemu.launch import TooSmall, Unstarted
 from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
 from ktrial.machines.qemu.watchdog import Ending, Limits, Stop, Watcher
 from ktrial.target.errors import GuestEnded

@@ -1,8 +1,7 @@
 """The command lines, QEMU's and the kernel's, that make a boot the same to the last instruction."""
 
-from datetime import UTC, datetime
-
 from ktrial.machines.errors import TooManyCpus
+from ktrial.machines.qemu.command_line import BOARD, DEVICES, HEADLESS, date_arguments, size_arguments
 from ktrial.machines.qemu.program import Qemu, cpu_flags
 from ktrial.model.boot import Boot
 
@@ -24,9 +23,6 @@ plugin, a memset would be one instruction on one QEMU and a loop on the other.""
 
 SEED = 1
 """Seeds RDRAND and what else QEMU draws; without it no two boots are alike."""
-
-CLOCK_BASE = datetime(2024, 1, 1, tzinfo=UTC)
-"""The guest's date when it is switched on."""
 
 OLDEST_FOR_CPUS = (10, 0)
 """7.2 hangs with `-icount` and more than one CPU; 10.0 gives the same numbers at 1, 2 and 4 CPUs."""
@@ -76,37 +72,16 @@ def cpu_model_for(qemu: Qemu, model: str) -> str:
 def machine_arguments(boot: Boot, cpu_model: str = CPU_MODEL) -> tuple[str, ...]:
     """QEMU's arguments that decide what the guest sees, without those that name files."""
     return (
-        "-nodefaults",
-        "-no-user-config",
-        "-display",
-        "none",
-        "-no-reboot",
-        "-accel",
-        "tcg",
-        "-machine",
-        "pc,hpet=off,memory-backend=ram",
-        "-cpu",
-        cpu_model,
-        "-smp",
-        str(boot.cpus),
-        "-m",
-        f"{boot.memory_mib}M",
-        "-seed",
-        str(SEED),
-        "-icount",
-        "shift=0,sleep=off",
-        "-rtc",
-        f"clock=vm,base={CLOCK_BASE:%Y-%m-%dT%H:%M:%S}",
-        "-device",
-        "pvpanic,ioport=0x505",
-        "-device",
-        "isa-debug-exit,iobase=0xf4,iosize=4",
+        *HEADLESS,
+        *("-accel", "tcg"),
+        *BOARD,
+        *("-cpu", cpu_model),
+        *size_arguments(boot),
+        *("-seed", str(SEED)),
+        *("-icount", "shift=0,sleep=off"),
+        *date_arguments("vm"),
+        *DEVICES,
     )
-
-
-def snapshot_point_arguments(*, stops: bool) -> tuple[str, ...]:
-    """Whether the guest stops where the agent is ready. A trial that was booted plainly goes right on."""
-    return ("-action", "panic=pause" if stops else "panic=none")
 
 
 def memory_arguments(boot: Boot, path: str, *, shared: bool) -> tuple[str, ...]:

@@ -5,41 +5,22 @@ import os
 import signal
 from collections.abc import Iterator
 
-from ktrial.machines.errors import CannotLoadState, QemuGone
-from ktrial.machines.exact.command_line import (
-    kernel_parameters,
-    machine_arguments,
-    memory_arguments,
-    snapshot_point_arguments,
-)
+from ktrial.machines.errors import CannotLoadState
+from ktrial.machines.exact.command_line import kernel_parameters, memory_arguments
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import OpenSnapshot
-from ktrial.machines.qemu import initramfs, kernel_image, migration
+from ktrial.machines.qemu import initramfs, migration
+from ktrial.machines.qemu.command_line import (
+    initrd_arguments,
+    kernel_arguments,
+    plan_arguments,
+    snapshot_point_arguments,
+)
+from ktrial.machines.qemu.launch import MOMENT, Unstarted, check_memory, negotiate
 from ktrial.machines.qemu.process import Children, QemuProcess, inherited_path, memory_file
-from ktrial.target.guest_plan import PLAN_FW_CFG_NAME
 
-_MOMENT = 2.0
-"""Seconds in which a QEMU whose monitor has closed is expected to be gone."""
 _FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
 """How a QEMU ends that somebody else has ended, such as the host's out-of-memory killer."""
-
-
-class Unstarted(Exception):
-    """QEMU ended before the guest's first instruction."""
-
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(said)
-        self.status = status
-        self.said = said
-
-
-class TooSmall(Exception):
-    """The guest's memory cannot hold kernel and initial RAM disk: QEMU would lay one over the other."""
-
-    def __init__(self, needed: int, memory: int) -> None:
-        super().__init__(f"{needed} of {memory} bytes")
-        self.needed = needed
-        self.memory = memory
 
 
 @contextlib.contextmanager
@@ -52,24 +33,21 @@ def switched_on(
 
     Raises Unstarted or TooSmall.
     """
-    memory = setup.boot.memory_mib << 20
     with contextlib.ExitStack() as kept:
         initrd = kept.enter_context(memory_file("ktrial-initrd"))
-        initramfs.write(setup.entries, initrd, setup.machine)
-        needed = kernel_image.memory_end(setup.kernel) + os.fstat(initrd).st_size
-        if needed > memory:
-            raise TooSmall(needed, memory)
-        os.ftruncate(ram, memory)
+        initramfs.write(setup.files.entries, initrd, setup.machine)
+        check_memory(setup.boot, initrd)
+        os.ftruncate(ram, setup.boot.memory_mib << 20)
         arguments = [
             *_common(setup, quiet=quiet),
             *memory_arguments(setup.boot, inherited_path(ram), shared=True),
-            *("-initrd", inherited_path(initrd)),
+            *initrd_arguments(initrd),
             *snapshot_point_arguments(stops=plan is None),
         ]
         inherited = [ram, initrd, *setup.inherited]
         _add_plan(arguments, inherited, plan, kept)
         process = kept.enter_context(QemuProcess(setup.qemu, tuple(arguments), tuple(inherited), children))
-        _negotiate(process)
+        negotiate(process)
         yield process
 
 
@@ -95,17 +73,18 @@ def restored(setup: Setup, children: Children, snapshot: OpenSnapshot, plan: byt
             )
         finally:
             stream.start()
-        _negotiate(process)
+        negotiate(process)
         _load(process, stream.reading, setup.machine)
         yield process
 
 
 def _common(setup: Setup, *, quiet: bool) -> list[str]:
-    parameters = kernel_parameters(setup.boot, quiet=quiet)
+    """The arguments that the setup has; a guest that is to say more boots with another command line."""
+    parameters = setup.identity.command_line if quiet else kernel_parameters(setup.boot, quiet=False)
     return [
-        *machine_arguments(setup.boot, setup.cpu_model),
+        *setup.identity.arguments,
         *setup.plugin,
-        *("-S", "-kernel", str(setup.kernel), "-append", parameters),
+        *kernel_arguments(setup.files.kernel, parameters),
     ]
 
 
@@ -114,19 +93,8 @@ def _add_plan(
 ) -> None:
     if plan is not None:
         file = kept.enter_context(memory_file("ktrial-plan", plan))
-        arguments += ["-fw_cfg", f"name={PLAN_FW_CFG_NAME},file={inherited_path(file)}"]
+        arguments += plan_arguments(file)
         inherited.append(file)
-
-
-def _negotiate(process: QemuProcess) -> None:
-    try:
-        process.negotiate()
-    except QemuGone:
-        process.check_stopped()
-        # The connection closes a little before the process ends: its own status tells more than our signal's.
-        process.ended_within(_MOMENT)
-        process.kill()
-        raise Unstarted(process.wait(), process.said()) from None
 
 
 def _load(process: QemuProcess, stream: int, machine: str) -> None:
@@ -134,7 +102,7 @@ def _load(process: QemuProcess, stream: int, machine: str) -> None:
     try:
         migration.load(process, stream, machine)
     except CannotLoadState:
-        status = process.ended_within(_MOMENT)
+        status = process.ended_within(MOMENT)
         if status in _FROM_OUTSIDE:
             raise Unstarted(status, process.said()) from None
         raise

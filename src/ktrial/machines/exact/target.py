@@ -4,11 +4,12 @@ import contextlib
 
 from ktrial.machines.errors import CannotLoadState
 from ktrial.machines.exact import cold_boot
-from ktrial.machines.exact.launch import Unstarted, restored
+from ktrial.machines.exact.launch import restored
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import SnapshotCache
 from ktrial.machines.qemu import ending as outcome
 from ktrial.machines.qemu.guest_report import Report, read_report
+from ktrial.machines.qemu.launch import Unstarted
 from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
 from ktrial.machines.qemu.watchdog import Ending, Stop, Watcher
 from ktrial.model.boot import MachineIdentity

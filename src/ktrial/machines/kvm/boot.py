@@ -1,25 +1,27 @@
 """One boot in real time: what QEMU is given, and the guest that comes of it."""
 
 import contextlib
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.machines.errors import QemuGone
-from ktrial.machines.exact.command_line import snapshot_point_arguments
-from ktrial.machines.exact.launch import TooSmall, Unstarted
-from ktrial.machines.exact.setup import prepare
 from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
 from ktrial.machines.host.target import cpu_model
 from ktrial.machines.kvm.command_line import kernel_parameters, machine_arguments
-from ktrial.machines.qemu import initramfs, kernel_image
-from ktrial.machines.qemu.process import Children, QemuProcess, inherited_path, memory_file
+from ktrial.machines.qemu import initramfs
+from ktrial.machines.qemu.boot_files import BootFiles, boot_files
+from ktrial.machines.qemu.command_line import (
+    initrd_arguments,
+    kernel_arguments,
+    plan_arguments,
+    snapshot_point_arguments,
+)
+from ktrial.machines.qemu.launch import check_memory, negotiate
+from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.watchdog import Limits
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.workload import Mode
-from ktrial.target.guest_plan import PLAN_FW_CFG_NAME
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,9 @@ class RealTimeSetup:
     machine: str
     boot: Boot
     qemu: Qemu
-    kernel: Path
-    entries: tuple[initramfs.Entry, ...]
-    """The initial RAM disk's files."""
+    files: BootFiles
+    arguments: tuple[str, ...]
+    """QEMU's, without those that name files."""
     identity: MachineIdentity
     accelerated: bool
     """By KVM; else emulated."""
@@ -44,19 +46,19 @@ class RealTimeSetup:
 
 def set_up(boot: Boot, qemu: Qemu, guest: Path, machine: str, *, accelerated: bool) -> RealTimeSetup:
     """Find and check everything. Raises MachineError, GuestProgramsMissing, or GuestEnded (not a kernel)."""
-    # Exact mode finds kernel and files; how many CPUs it could count on does not matter here.
-    found = prepare(boot.model_copy(update={"cpus": 1}), qemu, guest, machine)
+    files = boot_files(boot, guest, machine)
+    arguments = machine_arguments(boot, accelerated=accelerated)
     pinned = (f"pin={cpu_list(set(boot.pin))}",) if boot.pin else ()
     identity = MachineIdentity(
         machine=machine,
         mode=Mode.TIMED if accelerated else Mode.EMULATED_TIME,
         qemu=qemu.build,
         cpu_model=cpu_model() if accelerated else "max (emulated)",
-        arguments=(*machine_arguments(boot, accelerated=accelerated), *pinned),
+        arguments=(*arguments, *pinned),
         command_line=kernel_parameters(boot, accelerated=accelerated),
-        agent_digest=found.identity.agent_digest,
+        agent_digest=files.agent_digest,
     )
-    return RealTimeSetup(machine, boot, qemu, found.kernel, found.entries, identity, accelerated)
+    return RealTimeSetup(machine, boot, qemu, files, arguments, identity, accelerated)
 
 
 @contextlib.contextmanager
@@ -65,26 +67,17 @@ def switched_on(setup: RealTimeSetup, children: Children, plan: bytes) -> Iterat
 
     Raises Unstarted or TooSmall.
     """
-    memory = setup.boot.memory_mib << 20
     with memory_file("ktrial-initrd") as initrd, memory_file("ktrial-plan", plan) as planned:
-        initramfs.write(setup.entries, initrd, setup.machine)
-        needed = kernel_image.memory_end(setup.kernel) + os.fstat(initrd).st_size
-        if needed > memory:
-            raise TooSmall(needed, memory)
-        parameters = kernel_parameters(setup.boot, accelerated=setup.accelerated)
+        initramfs.write(setup.files.entries, initrd, setup.machine)
+        check_memory(setup.boot, initrd)
         arguments = (
-            *machine_arguments(setup.boot, accelerated=setup.accelerated),
-            *("-S", "-kernel", str(setup.kernel), "-append", parameters),
-            *("-initrd", inherited_path(initrd)),
-            *("-fw_cfg", f"name={PLAN_FW_CFG_NAME},file={inherited_path(planned)}"),
+            *setup.arguments,
+            *kernel_arguments(setup.files.kernel, setup.identity.command_line),
+            *initrd_arguments(initrd),
+            *plan_arguments(planned),
             *snapshot_point_arguments(stops=False),
         )
         files, cpus = (initrd, planned), setup.boot.pin
         with QemuProcess(setup.qemu, arguments, files, children, lockstep=False, cpus=cpus) as process:
-            try:
-                process.negotiate()
-            except QemuGone:
-                process.check_stopped()
-                process.kill()
-                raise Unstarted(process.wait(), process.said()) from None
+            negotiate(process)
             yield process

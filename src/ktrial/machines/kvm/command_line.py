@@ -1,6 +1,6 @@
 """The command lines, QEMU's and the kernel's, of a guest in real time."""
 
-from ktrial.machines.exact.command_line import CLOCK_BASE
+from ktrial.machines.qemu.command_line import BOARD, DEVICES, HEADLESS, date_arguments, size_arguments
 from ktrial.model.boot import Boot
 
 _ACCELERATED = ("-accel", "kvm", "-cpu", "host,migratable=off,+invtsc")
@@ -29,10 +29,11 @@ def machine_arguments(boot: Boot, *, accelerated: bool) -> tuple[str, ...]:
     """
     memory = f"memory-backend-ram,id=ram,size={boot.memory_mib}M,prealloc=on"
     return (
-        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *HEADLESS,
         *(_ACCELERATED if accelerated else _EMULATED),
-        *("-machine", "pc,hpet=off,memory-backend=ram", "-object", memory),
-        *("-smp", str(boot.cpus), "-m", f"{boot.memory_mib}M"),
-        *("-rtc", f"clock=host,base={CLOCK_BASE:%Y-%m-%dT%H:%M:%S}"),
-        *("-device", "pvpanic,ioport=0x505", "-device", "isa-debug-exit,iobase=0xf4,iosize=4"),
+        *BOARD,
+        *("-object", memory),
+        *size_arguments(boot),
+        *date_arguments("host"),
+        *DEVICES,
     )

@@ -1,9 +1,9 @@
 """The target that the machine `kvm` yields: each `perform` is one boot."""
 
-from ktrial.machines.exact.launch import TooSmall, Unstarted
 from ktrial.machines.kvm.boot import RealTimeSetup, switched_on
 from ktrial.machines.qemu import ending as outcome
 from ktrial.machines.qemu.guest_report import Report, read_report
+from ktrial.machines.qemu.launch import TooSmall, Unstarted
 from ktrial.machines.qemu.process import Children, QemuProcess
 from ktrial.machines.qemu.watchdog import Ending, Stop, Watcher
 from ktrial.model.boot import MachineIdentity

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import Enum
 
 from ktrial.machines.errors import QemuGone, QemuRefused
-from ktrial.machines.exact.command_line import CLOCK_BASE
+from ktrial.machines.qemu.command_line import CLOCK_BASE
 from ktrial.machines.qemu.process import QemuProcess
 
 FIRST_LOOK_SECONDS = 10.0
