@@ -17,9 +17,9 @@ from tests.support.tuning_function import GOAL, METRIC, SPACE, Formula, best, lo
 from bench.row import Row, seconds
 from ktrial.model.tuning import Budget, Purpose, Tuned
 from ktrial.optimize import tune
-from ktrial.optimize.encoding import Ground
-from ktrial.optimize.evaluation_log import Ledger, Wanted
-from ktrial.optimize.objective import Scores
+from ktrial.optimize.encoding import Encoding
+from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
+from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.optimize.samplers import Told, optimiser
 
 RUNS = 65
@@ -104,11 +104,11 @@ def judged(found: Tuned, *, idle: bool = False) -> Found:
 
 def alone(name: str, seed: int, noise: float) -> Found:
     """An optimiser by itself: it reports the best run that it saw."""
-    chosen, scores = optimiser(name, Ground(SPACE), 1, seed), Scores(GOAL)
-    ledger = Ledger(Formula(noise, seed), Budget(runs=RUNS), (), lambda _stage: None)
-    baseline = ledger.run([Wanted({})], Purpose.EXPLORE)[0].values[METRIC]
+    chosen, scores = optimiser(name, Encoding(SPACE), 1, seed), ObjectiveFunction(GOAL)
+    ledger = EvaluationLog(Formula(noise, seed), Budget(runs=RUNS), (), lambda _stage: None)
+    baseline = ledger.run([RunRequest({})], Purpose.EXPLORE)[0].values[METRIC]
     while ledger.left:
-        (seen,) = ledger.run([Wanted(chosen.ask(1)[0])], Purpose.EXPLORE)
+        (seen,) = ledger.run([RunRequest(chosen.ask(1)[0])], Purpose.EXPLORE)
         chosen.tell([Told(seen.configuration, scores.of(seen), 0.0)])
     top = max(ledger.observations[1:], key=lambda each: each.values[METRIC])
     return Found(log_gain(top.configuration), math.log(top.values[METRIC] / baseline), None, True)

@@ -249,7 +249,7 @@ def load_measurements(path: str | Path) -> Imported:
 
     Raises MeasurementsUnreadable, MeasurementsTooLarge, FormatUnknown, MeasurementsDamaged, NoMeasurements.
     """
-    _warn(importers.found()[1])
+    _warn(importers.installed()[1])
     return importers.read(importers.source_file(Path(path)))[1]
 
 

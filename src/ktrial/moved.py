@@ -35,7 +35,7 @@ MOVED = {
     "ktrial.stats.unblocked": "ktrial.stats.independent",
     "ktrial.target.plan": "ktrial.target.guest_plan",
     "ktrial.workloads.carrying": "ktrial.workloads.host_files",
-    "ktrial.workloads.extraction": "ktrial.workloads.metric_extraction",
+    "ktrial.workloads.extraction": "ktrial.workloads.command",
     "ktrial.workloads.finding": "ktrial.workloads.registry",
     "ktrial.workloads.installed": "ktrial.workloads.adapter",
     "ktrial.workloads.marked": "ktrial.workloads.marked_region",

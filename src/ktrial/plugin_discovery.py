@@ -1,13 +1,15 @@
 """Extensions: one file each in a package of ktrial's, or an entry point of another package.
 
-A module of ktrial's counts if it has the object that its package asks for. An entry point that is broken
+A module of ktrial's counts if it has the object that its package asks for (`MONITOR`), or a tuple of several
+(`MONITORS`). An entry point that is broken
 warns; it does not stop ktrial, and it never replaces what ktrial has itself.
 """
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
 from typing import TypeVar
 
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -18,34 +20,40 @@ _BROKEN = (ImportError, AttributeError, SyntaxError, NameError, TypeError, Value
 """What the import of another package's module, or a first look at its object, may raise."""
 
 
-def built_in(attribute: str, *packages: str) -> dict[str, object]:
-    """Module name → the object `attribute` of each module in these packages that has one."""
-    objects = {}
-    for package in packages:
-        path = importlib.import_module(package).__path__
-        for module in pkgutil.iter_modules(path):
-            imported = importlib.import_module(f"{package}.{module.name}")
-            objects[module.name] = getattr(imported, attribute, None)
-    return {name: value for name, value in objects.items() if value is not None}
-
-
-def outside(
-    group: str, kind: str, check: Callable[[str, object], tuple[str, T]], known: Mapping[str, T]
+def installed(
+    group: str,
+    kind: str,
+    attribute: str,
+    packages: Iterable[str],
+    check: Callable[[str, object], tuple[str, T]],
+    known: Mapping[str, T] = MappingProxyType({}),
 ) -> tuple[dict[str, T], tuple[DataWarning, ...]]:
-    """`known` and what the entry points of `group` add, sorted by name, with a warning for each broken one.
+    """Name → extension, sorted: `known`, those in modules of `packages`, and those that entry points add.
 
-    `check` is given an entry point's name and object, and returns the name and object to use; it raises
-    TypeError where the object is no `kind` ('workload').
+    And a warning for each entry point that is broken. `check` is given the name of a module or an entry point
+    and its object, and returns the name and object to use; it raises TypeError where the object is no `kind`
+    ('workload').
     """
-    everything = dict(known)
+    everything = dict(known) | dict(check(name, own) for name, own in _built_in(attribute, packages))
     warnings = []
     for entry in entry_points(group=group):
         try:
-            name, found = check(entry.name, entry.load())
-            everything.setdefault(name, found)
+            name, extension = check(entry.name, entry.load())
+            everything.setdefault(name, extension)
         except _BROKEN as error:
             warnings.append(_broken(kind, entry, error))
     return dict(sorted(everything.items())), tuple(warnings)
+
+
+def _built_in(attribute: str, packages: Iterable[str]) -> Iterator[tuple[str, object]]:
+    """Each module's name with its object `attribute`, or with each of those in the tuple `attribute` + S."""
+    for package in packages:
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+            imported = importlib.import_module(f"{package}.{module.name}")
+            if (one := getattr(imported, attribute, None)) is not None:
+                yield module.name, one
+            for one in getattr(imported, f"{attribute}S", ()):
+                yield module.name, one
 
 
 def _broken(kind: str, entry: EntryPoint, error: Exception) -> DataWarning:

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from ktrial.kernels.kconfig.config import parse_config
-from ktrial.kernels.kconfig.config_text import read
+from ktrial.kernels.kconfig.config import parse_config, read
 from ktrial.kernels.kconfig.evaluator import Rules
-from ktrial.kernels.kconfig.implied_options import Known
+from ktrial.kernels.kconfig.implied_options import ConfigSide
 from ktrial.kernels.kconfig.parser import rules_in
 
 KCONFIG = """\
@@ -167,5 +166,5 @@ def some_rules(directory: Path, extra: str = "") -> Rules:
     return rules_in(a_kconfig_tree(directory, extra))
 
 
-def known(text: str, rules: Rules | None = None) -> Known:
-    return Known(parse_config(text), read(text), rules)
+def known(text: str, rules: Rules | None = None) -> ConfigSide:
+    return ConfigSide(parse_config(text), read(text), rules)

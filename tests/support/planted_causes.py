@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ktrial.bisect.ddmin import Search
 from ktrial.bisect.decision import ExactJudge, Memory, Numbers, Target
-from ktrial.bisect.items import Items, Subset
-from ktrial.bisect.minimal_sets import Search
+from ktrial.bisect.plan import Items, Subset
 from ktrial.model.workload import Direction, Metric
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions", direction=Direction.LOWER)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ktrial.model.tuning import Dimension, Goal, Objective, Observation, Order, Range, Space
 from ktrial.model.workload import Direction, Mode
-from ktrial.optimize.evaluator import Ask
+from ktrial.optimize.evaluation_log import Ask
 
 METRIC = "rate"
 BASE = 1000.0
@@ -127,9 +127,9 @@ class Formula:
 
 def best() -> tuple[dict[str, str], float]:
     """The best configuration and its true log gain, by walking each knob in turn from many starts."""
-    from ktrial.optimize.encoding import Ground
+    from ktrial.optimize.encoding import Encoding
 
-    ground = Ground(SPACE)
+    ground = Encoding(SPACE)
     rng = np.random.default_rng(5)
     found: tuple[dict[str, str], float] = ({}, 0.0)
     for _ in range(20):

@@ -8,8 +8,14 @@ from ktrial.kernels.build.patches import paths_in, text_of
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.kconfig.evaluator import Rules
 from ktrial.kernels.kconfig.implied_options import changed_options
-from ktrial.kernels.kconfig.kernel_kconfig import rules_of_kernel, rules_of_source
-from ktrial.kernels.kernel_facts import changed_modules, known_of, modules_known, side_of
+from ktrial.kernels.kernel_facts import (
+    changed_modules,
+    known_of,
+    modules_known,
+    rules_of_kernel,
+    rules_of_source,
+    side_of,
+)
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_build import Patch
 from ktrial.model.kernel_diff import (

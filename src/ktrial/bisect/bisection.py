@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ktrial.bisect.confirmation import Confirmed, confirm
+from ktrial.bisect.ddmin import Cause, Search
 from ktrial.bisect.decision import Answer, ExactJudge, LimitReached, Memory, Target, way
-from ktrial.bisect.items import NOTHING, Items, Subset
-from ktrial.bisect.measurement import Laboratory, in_order_of_size, targets_of
-from ktrial.bisect.minimal_sets import Cause, Search
-from ktrial.bisect.oracles import Ground, TrialOracle
+from ktrial.bisect.measurement import Ground, Laboratory, TrialOracle, in_order_of_size, targets_of
+from ktrial.bisect.plan import NOTHING, Items, Subset
 from ktrial.bisect.result import (
     BisectResult,
     FoundCause,
@@ -20,7 +19,7 @@ from ktrial.bisect.result import (
     Shares,
     Unresolved,
 )
-from ktrial.bisect.settings import Terms
+from ktrial.bisect.sequential_decision import Terms
 from ktrial.experiment.single_kernel import Runs
 
 _MOST_MEMBERS_TAKEN_APART = 4

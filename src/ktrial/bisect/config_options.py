@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ktrial.bisect.errors import NothingDiffers, NotOneSource
-from ktrial.bisect.items import Items, Subset
 from ktrial.bisect.knobs import subset_label
+from ktrial.bisect.measurement import Setup
 from ktrial.bisect.option_groups import OFF, Config, Grouped, grouped
-from ktrial.bisect.oracles import Setup
+from ktrial.bisect.plan import Items, Subset
 from ktrial.bisect.result import FoundItem
 from ktrial.kernels import Progress, cache_directory, silent
 from ktrial.kernels.cache.atomic_write import write_atomically

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.stored_profiles import profile_of
 from ktrial.bisect.decision import Target
-from ktrial.bisect.measurement import targets_of
-from ktrial.bisect.oracles import Setup
-from ktrial.bisect.settings import Terms
+from ktrial.bisect.measurement import Setup, targets_of
+from ktrial.bisect.sequential_decision import Terms
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import FACTOR, Measurement, Runs, kernel_factor
 from ktrial.kernels import Progress

@@ -3,7 +3,11 @@ Transactions on Software Engineering 28(2), 2002: the algorithm ddmin.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+
+from ktrial.bisect.decision import Answer, Judge, LimitReached, Target
+from ktrial.bisect.plan import NOTHING, Items, Subset
 
 Shows = Callable[[frozenset[int]], bool]
 
@@ -39,3 +43,132 @@ def _split(items: tuple[int, ...], parts: int) -> list[tuple[int, ...]]:
 
 def _first_that_shows(parts: list[tuple[int, ...]], shows: Shows) -> tuple[int, ...]:
     return next((part for part in parts if part and shows(frozenset(part))), ())
+
+
+MOST_MEMBERS = 6
+"""Beyond that, prefixes one by one cost more than ddmin."""
+
+
+_MOST_CAUSES = 8
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A smallest set of items that shows a difference."""
+
+    members: Subset
+    """None of them can be left out."""
+    needed: Subset
+    """What the members require: it has to be as in B with them."""
+    base: Subset
+    """What was as in B already: the causes found before."""
+    target: Target
+    """What it was found for."""
+
+    @property
+    def items(self) -> Subset:
+        """Members, and what they need."""
+        return self.members | self.needed
+
+
+@dataclass
+class Search:
+    """What a search has found so far; all of it is right at any moment."""
+
+    items: Items
+    judges: Sequence[Judge[Subset]]
+    """One for each target, the most important first."""
+    causes: list[Cause] = field(default_factory=list)
+    alternatives: list[Cause] = field(default_factory=list)
+    """Sets that show the first cause's difference without it: either would do."""
+    unexplained: list[Target] = field(default_factory=list)
+    """Targets of which a part beyond the margin is left."""
+    undecided: list[Target] = field(default_factory=list)
+    """Targets of which it was not decided whether anything is left."""
+    stopped: str = ""
+    """Why it ended before its time; empty where it did not."""
+
+    @property
+    def found(self) -> Subset:
+        """All causes together."""
+        return NOTHING.union(*(cause.items for cause in self.causes))
+
+    def run(self) -> None:
+        """Search for all targets."""
+        try:
+            for judge in self.judges:
+                self._explain(judge)
+            self._look_for_others()
+        except LimitReached:
+            self.stopped = "as many candidates were measured as may be"
+            self._note_unexplained()
+
+    def _explain(self, judge: Judge[Subset]) -> None:
+        while (answer := judge.differ(self.found, self.items.everything)) is Answer.YES:
+            if len(self.causes) >= _MOST_CAUSES:
+                self.stopped = f"there are more than {_MOST_CAUSES} causes"
+                break
+            before = self.found
+            self._add(smallest(self.items, judge, before, self.items.everything), before, judge)
+        if answer is Answer.YES:
+            self.unexplained.append(judge.target)
+        elif answer is Answer.UNRESOLVED:
+            self.undecided.append(judge.target)
+
+    def _add(self, members: Subset, base: Subset, judge: Judge[Subset]) -> None:
+        needed = self.items.closed(members) - members - base
+        self.causes.append(Cause(members, needed, base, judge.target))
+
+    def _look_for_others(self) -> None:
+        """Whether B without the first cause shows its difference all the same."""
+        if not self.causes or self.unexplained:
+            return
+        first = self.causes[0]
+        judge = next(one for one in self.judges if one.target == first.target)
+        rest = self.items.without(self.items.everything, first.members)
+        if len(self.causes) > 1 or judge.shows(rest, NOTHING, self.items.everything) is not Answer.YES:
+            return
+        members = smallest(self.items, judge, NOTHING, self.items.everything, among=rest)
+        needed = self.items.closed(members) - members
+        self.alternatives.append(Cause(members, needed, NOTHING, judge.target))
+
+    def _note_unexplained(self) -> None:
+        explained = {cause.target for cause in self.causes}
+        for judge in self.judges:
+            # What is measured may be asked for again; what is not cannot be.
+            try:
+                open_ = judge.differ(self.found, self.items.everything) is not Answer.NO
+            except LimitReached:
+                open_ = judge.target not in explained
+            if open_ and judge.target not in self.unexplained:
+                self.unexplained.append(judge.target)
+
+
+def smallest(
+    items: Items, judge: Judge[Subset], base: Subset, full: Subset, among: Subset | None = None
+) -> Subset:
+    """A smallest set that, added to `base`, shows what differs between `base` and `full`.
+
+    `among`: the items that it may be taken from; as a whole they are known to show it. Else all.
+    """
+    order = [item for item in range(items.count) if item not in base and (among is None or item in among)]
+
+    def shows(extra: Subset) -> bool:
+        return judge.shows(items.closed(base | extra), base, full) is Answer.YES
+
+    known: list[int] = []
+    end = len(order)
+    while end and not (known and shows(frozenset(known))):
+        if len(known) == MOST_MEMBERS:
+            known, end = [*known, *order[:end]], 0
+            break
+        start = 0
+        while end - start > 1:
+            middle = (start + end) // 2
+            if shows(frozenset(known) | frozenset(order[:middle])):
+                end = middle
+            else:
+                start = middle
+        end -= 1
+        known.append(order[end])
+    return frozenset(ddmin(sorted(known), shows))

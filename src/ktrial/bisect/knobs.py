@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from ktrial.bisect.errors import BadKnobFile, BadKnobRange
-from ktrial.bisect.items import Items, Subset
-from ktrial.bisect.oracles import Setup
+from ktrial.bisect.measurement import Setup
+from ktrial.bisect.plan import Items, Subset
 from ktrial.bisect.result import FoundItem
 from ktrial.knobs import catalogue
 from ktrial.knobs.errors import UnknownKnob

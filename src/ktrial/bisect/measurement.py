@@ -3,16 +3,19 @@
 A study's question holds the kernel's digest, so that a kernel is known by its content, whatever its name.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeVar
 
 from ktrial.analysis.comparability import machine_difference
 from ktrial.analysis.missing_data import failures
 from ktrial.bisect.decision import Numbers, Target
-from ktrial.bisect.errors import CandidatesIncomparable, MetricNotMeasured
+from ktrial.bisect.errors import CandidatesIncomparable, EndUnresolved, MetricNotMeasured
+from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import Measurement, Runs, failed, kernel_factor
 from ktrial.kernels import Progress
+from ktrial.kernels.errors import KernelError
 from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
@@ -131,3 +134,73 @@ def targets_of(record: StudyRecord, metrics: Sequence[str] = ()) -> tuple[Target
 def in_order_of_size(targets: Sequence[Target], effects: Mapping[Target, float]) -> list[Target]:
     """The largest difference first: its cause often explains the others."""
     return sorted(targets, key=lambda target: -abs(effects.get(target, 0.0)))
+
+
+Candidate = TypeVar("Candidate", bound=Hashable)
+
+
+Chosen = TypeVar("Chosen", bound=Hashable, contravariant=True)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is booted for a candidate, and what is set there."""
+
+    kernel: Kernel
+    settings: Settings = field(default_factory=dict)
+
+
+class Ground(Protocol[Chosen]):
+    """What is searched: options, knobs, patches, releases."""
+
+    def setup(self, candidate: Chosen) -> Setup:
+        """The candidate's kernel, built or fetched where it is not there, and its settings.
+
+        Raises KernelError where the candidate cannot be had.
+        """
+
+    def label(self, candidate: Chosen) -> str:
+        """What the candidate is called in a line of progress."""
+
+
+Tell = Callable[[str], None]
+
+
+@dataclass
+class TrialOracle(Generic[Candidate]):
+    """Measures candidates in trials; remembers which could not be measured, and why."""
+
+    ground: Ground[Candidate]
+    laboratory: Laboratory
+    tell: Tell = lambda _text: None
+    problems: dict[Candidate, str] = field(default_factory=dict)
+    records: dict[Candidate, StudyRecord] = field(default_factory=dict)
+    setups: dict[Candidate, Setup] = field(default_factory=dict)
+
+    def measure(self, candidate: Candidate) -> Numbers | None:
+        """See Oracle. Raises what says nothing about the candidate: HOST_PROBLEMS, Interrupted…"""
+        count = len(self.records) + len(self.problems) + 1
+        self.tell(f"candidate {count}: {self.ground.label(candidate)}")
+        try:
+            setup = self.ground.setup(candidate)
+        except KernelError as error:
+            if isinstance(error, HOST_PROBLEMS):
+                raise
+            self._unresolved(candidate, error.message.rstrip("."))
+            return None
+        record = self.laboratory.measure(setup.kernel, setup.settings)
+        if problem := problem_of(record):
+            self._unresolved(candidate, problem)
+            return None
+        self.setups[candidate], self.records[candidate] = setup, record
+        return numbers_of(record)
+
+    def end(self, candidate: Candidate) -> StudyRecord:
+        """A or B, measured. Raises EndUnresolved."""
+        if candidate not in self.records:
+            raise EndUnresolved(name=self.ground.label(candidate), problem=self.problems.get(candidate, ""))
+        return self.records[candidate]
+
+    def _unresolved(self, candidate: Candidate, problem: str) -> None:
+        self.problems[candidate] = problem
+        self.tell(f"  unresolved: {problem}")

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from ktrial.bisect.items import Items
+from ktrial.bisect.plan import Items
 from ktrial.model.kconfig import MenuOption, Menus
 
 Config = Mapping[str, str]

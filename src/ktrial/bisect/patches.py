@@ -11,9 +11,9 @@ from pathlib import Path
 
 from ktrial.bisect.config_options import Builder, built
 from ktrial.bisect.errors import BadSeries
-from ktrial.bisect.items import NOTHING, Items, Subset
 from ktrial.bisect.knobs import subset_label
-from ktrial.bisect.oracles import Setup
+from ktrial.bisect.measurement import Setup
+from ktrial.bisect.plan import NOTHING, Items, Subset
 from ktrial.bisect.result import FoundItem
 from ktrial.kernels import Progress, silent
 from ktrial.kernels.build.errors import PatchNotApplied

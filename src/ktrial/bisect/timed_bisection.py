@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 from ktrial.analysis import interim
 from ktrial.bisect.bisection import SubsetGround
 from ktrial.bisect.confirmation import levels_of, study_of
+from ktrial.bisect.ddmin import Cause, Search
 from ktrial.bisect.decision import Answer, Target
 from ktrial.bisect.errors import EndUnresolved
-from ktrial.bisect.items import NOTHING, Subset
-from ktrial.bisect.measurement import targets_of
-from ktrial.bisect.minimal_sets import Cause, Search
-from ktrial.bisect.oracles import Setup
+from ktrial.bisect.measurement import Setup, targets_of
+from ktrial.bisect.plan import NOTHING, Subset
 from ktrial.bisect.result import BisectResult, FoundCause, FoundMember, FoundTarget, Unresolved
-from ktrial.bisect.sequential_decision import MOST_BLOCKS, Decisions, TimedJudge
-from ktrial.bisect.settings import Terms, most_for_two
+from ktrial.bisect.sequential_decision import MOST_BLOCKS, Decisions, Terms, TimedJudge, most_for_two
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import Runs

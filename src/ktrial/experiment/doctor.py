@@ -162,7 +162,7 @@ def _monitors(progress: Progress) -> Iterator[Check]:
     """What can watch programs of this system, beside the kernel's own files."""
     from ktrial import monitors
 
-    for name, monitor in monitors.beside().items():
+    for name, monitor in monitors.installed_tracers().items():
         progress(f"trying the monitor {name}")
         try:
             prepared = monitor.prepare()

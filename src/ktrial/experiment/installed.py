@@ -26,9 +26,9 @@ def installed() -> Installed:
             kernel=reference,
             check=workloads.check,
             build=_build,
-            monitors=monitors.beside().keys(),
+            monitors=monitors.installed_tracers().keys(),
         ),
-        (*machines.found()[1], *workloads.found()[1]),
+        (*machines.installed()[1], *workloads.installed()[1]),
     )
 
 

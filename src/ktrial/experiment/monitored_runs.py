@@ -70,7 +70,7 @@ class Watched:
 def check(study: Study) -> None:
     """Raise MonitorUnusable where one that the study asks for cannot watch anything here."""
     for name in study.machine.monitors:
-        monitors.beside()[name].prepare()
+        monitors.installed_tracers()[name].prepare()
 
 
 def watched(target: BootedTarget, mode: Mode, job: Job, steps: Sequence[Step]) -> tuple[Watched, ...]:
@@ -95,7 +95,7 @@ def _watched(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...]
 
 
 def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], name: str) -> Watched:
-    monitor = monitors.beside()[name]
+    monitor = monitors.installed_tracers()[name]
     prepared = monitor.prepare()
     writes = tuple(setting.step for setting in job.settings)
     runs = tuple(
@@ -117,7 +117,7 @@ def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], na
     )
 
 
-def _counters(monitor: monitors.BesideMonitor, results: tuple[StepResult, ...]) -> dict[str, float]:
+def _counters(monitor: monitors.Tracer, results: tuple[StepResult, ...]) -> dict[str, float]:
     """Summed over the rows of programs, each of which had the monitor started anew."""
     totals: dict[str, float] = {}
     for result in results:

@@ -10,7 +10,7 @@ _SHOWN_HUNKS = 3
 
 def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) -> tuple[DataWarning, ...]:
     """The warnings of a trial on this machine, with this kernel; None where the trial did not get so far."""
-    _, found = monitors.found()
+    _, found = monitors.installed()
     if identity and identity.plain_boot_reason:
         plain = DataWarning(
             kind=WarningKind.PLAIN_BOOT,

@@ -22,15 +22,14 @@ _LAST = "csv"
 
 
 @cache
-def found() -> tuple[dict[str, Importer], tuple[DataWarning, ...]]:
+def installed() -> tuple[dict[str, Importer], tuple[DataWarning, ...]]:
     """Every importer by its name, sorted, and a warning for each plugin that is broken."""
-    own = dict(_check(*item) for item in plugin_discovery.built_in("IMPORTER", __name__).items())
-    return plugin_discovery.outside(_GROUP, "importer", _check, own)
+    return plugin_discovery.installed(_GROUP, "importer", "IMPORTER", (__name__,), _check)
 
 
 def read(file: SourceFile) -> tuple[Importer, Imported]:
     """What is in a file, and who read it. Raises FormatUnknown, and what the importer raises."""
-    importers = sorted(found()[0].values(), key=lambda each: each.name == _LAST)
+    importers = sorted(installed()[0].values(), key=lambda each: each.name == _LAST)
     for importer in importers:
         if importer.recognises(file):
             return importer, importer.read(file)
@@ -153,10 +152,10 @@ def _with(one: Family | None, other: Family) -> Family:
     return one.model_copy(update={"groups": tuple(groups.values())})
 
 
-def _check(name: str, found: object) -> tuple[str, Importer]:
-    if not isinstance(found, Importer):
+def _check(name: str, extension: object) -> tuple[str, Importer]:
+    if not isinstance(extension, Importer):
         raise TypeError(f"{name} is no importer")
-    return found.name, found
+    return extension.name, extension
 
 
 __all__ = [
@@ -164,7 +163,7 @@ __all__ = [
     "Choices",
     "Importer",
     "SourceFile",
-    "found",
+    "installed",
     "read",
     "read_all",
     "source_file",

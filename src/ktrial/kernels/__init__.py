@@ -1,7 +1,7 @@
 """Obtain kernels: providers, cache, vmlinux, modules, symbols."""
 
 from ktrial.kernels.cache.cache import cache_directory
-from ktrial.kernels.cache.records import NameRecord
+from ktrial.kernels.cache.entry import NameRecord
 from ktrial.kernels.image.symbols import Symbol, Symbols, save_symbols, symbols
 from ktrial.kernels.kconfig.config import config_of, config_value
 from ktrial.kernels.modules.dependencies import builtin_names, module_names, resolve

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ktrial.kernels.cache.cache import Cache
 from ktrial.kernels.cache.disk_space import file_system_errors
-from ktrial.kernels.cache.records import NameRecord
+from ktrial.kernels.cache.entry import NameRecord
 from ktrial.kernels.errors import BadKernelName, CacheDamaged, KernelNameAmbiguous, KernelNotFound
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import Keeps, Request, TellsRelease, provider_named, provider_of

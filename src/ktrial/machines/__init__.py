@@ -8,7 +8,7 @@ from ktrial.machines.protocol import (
     Progress,
     SpeakingTarget,
 )
-from ktrial.machines.registry import find, found, names
+from ktrial.machines.registry import find, installed, names
 
 __all__ = [
     "BootedTarget",
@@ -18,6 +18,6 @@ __all__ = [
     "Progress",
     "SpeakingTarget",
     "find",
-    "found",
+    "installed",
     "names",
 ]

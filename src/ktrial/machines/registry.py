@@ -19,26 +19,25 @@ _GROUP = "ktrial.machines"
 
 
 @cache
-def found() -> tuple[dict[str, Maker], tuple[DataWarning, ...]]:
+def installed() -> tuple[dict[str, Maker], tuple[DataWarning, ...]]:
     """Name → what makes the machine, sorted, and a warning for each plugin that is broken."""
-    own = dict(_check(*item) for item in plugin_discovery.built_in("MACHINE", "ktrial.machines").items())
-    return plugin_discovery.outside(_GROUP, "machine", _check, own)
+    return plugin_discovery.installed(_GROUP, "machine", "MACHINE", ("ktrial.machines",), _check)
 
 
 def names() -> tuple[str, ...]:
     """All machines' names, sorted."""
-    return tuple(found()[0])
+    return tuple(installed()[0])
 
 
 def find(name: str) -> Machine:
     """Make the machine of this name. Raises UnknownMachine, which names those like it."""
-    makers, _ = found()
+    makers, _ = installed()
     if name in makers:
         return makers[name]()
     raise UnknownMachine(machine=name, similar=nearest(name, makers), known=", ".join(makers))
 
 
-def _check(name: str, found: object) -> tuple[str, Maker]:
-    if not callable(found):
+def _check(name: str, extension: object) -> tuple[str, Maker]:
+    if not callable(extension):
         raise TypeError("it cannot be called")
-    return name, found
+    return name, extension

@@ -87,7 +87,7 @@ class Prepared(NamedTuple):
 
 
 @runtime_checkable
-class BesideMonitor(Protocol):
+class Tracer(Protocol):
     """A program that watches others from outside while they run."""
 
     @property
@@ -111,22 +111,19 @@ class BesideMonitor(Protocol):
         ...
 
 
-AnyMonitor = Monitor | SampledMonitor | BesideMonitor
+AnyMonitor = Monitor | SampledMonitor | Tracer
 
 
 @cache
-def found() -> tuple[dict[str, AnyMonitor], tuple[DataWarning, ...]]:
+def installed() -> tuple[dict[str, AnyMonitor], tuple[DataWarning, ...]]:
     """Every monitor by its name, sorted, and a warning for each plugin that is broken."""
-    own = dict(
-        _check(*item)
-        for item in plugin_discovery.built_in("MONITOR", f"{__name__}.procfs", f"{__name__}.tracers").items()
-    )
-    return plugin_discovery.outside(_GROUP, "monitor", _check, own)
+    packages = (f"{__name__}.procfs", f"{__name__}.tracers")
+    return plugin_discovery.installed(_GROUP, "monitor", "MONITOR", packages, _check)
 
 
-def beside() -> dict[str, BesideMonitor]:
+def installed_tracers() -> dict[str, Tracer]:
     """The monitors that a study has to ask for, by name, sorted."""
-    return {name: monitor for name, monitor in found()[0].items() if isinstance(monitor, BesideMonitor)}
+    return {name: monitor for name, monitor in installed()[0].items() if isinstance(monitor, Tracer)}
 
 
 def watched_files() -> tuple[str, ...]:
@@ -167,14 +164,14 @@ def _readings(texts: Texts) -> Iterator[Reading]:
 
 
 def _counting() -> list[Monitor]:
-    return [monitor for monitor in found()[0].values() if isinstance(monitor, Monitor)]
+    return [monitor for monitor in installed()[0].values() if isinstance(monitor, Monitor)]
 
 
 def _sampling() -> list[SampledMonitor]:
-    return [monitor for monitor in found()[0].values() if isinstance(monitor, SampledMonitor)]
+    return [monitor for monitor in installed()[0].values() if isinstance(monitor, SampledMonitor)]
 
 
-def _check(_name: str, found: object) -> tuple[str, AnyMonitor]:
-    if not isinstance(found, AnyMonitor):
+def _check(_name: str, extension: object) -> tuple[str, AnyMonitor]:
+    if not isinstance(extension, AnyMonitor):
         raise TypeError("it is no monitor")
-    return found.name, found
+    return extension.name, extension

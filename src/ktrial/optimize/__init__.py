@@ -4,7 +4,7 @@ Nothing here knows a machine: `tune` asks for runs through `Measuring`, and give
 docs/tune.md says how it searches, and what stands behind each step.
 """
 
-from ktrial.optimize.evaluator import Ask, Measuring, Progress, Stage
+from ktrial.optimize.evaluation_log import Ask, Evaluator, Progress, Stage
 from ktrial.optimize.search import tune
 
-__all__ = ["Ask", "Measuring", "Progress", "Stage", "tune"]
+__all__ = ["Ask", "Evaluator", "Progress", "Stage", "tune"]

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ktrial.model.tuning import Configuration, Observation, Purpose
-from ktrial.optimize.evaluation_log import Ledger, Wanted
-from ktrial.optimize.surrogate.model import Belief
+from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
+from ktrial.optimize.surrogate.model import Surrogate
 
 KEEP = 0.3
 """What a knob must be expected to bring to stay, in margins."""
@@ -32,10 +32,10 @@ def without(configuration: Configuration, names: Sequence[str]) -> Configuration
     return {name: value for name, value in configuration.items() if name not in names}
 
 
-def removals(belief: Belief, configuration: Configuration) -> list[tuple[str, ...]]:
+def removals(surrogate: Surrogate, configuration: Configuration) -> list[tuple[str, ...]]:
     """What can be taken back and leave a configuration that meets all constraints: single knobs, and a knob
     with the one that only holds beside it."""
-    holds = belief.ground.space.holds
+    holds = surrogate.encoding.space.holds
     found: list[tuple[str, ...]] = []
     for name in configuration:
         if holds(without(configuration, [name])):
@@ -46,23 +46,23 @@ def removals(belief: Belief, configuration: Configuration) -> list[tuple[str, ..
     return found
 
 
-def losses(belief: Belief, configuration: Configuration) -> list[Loss]:
+def losses(surrogate: Surrogate, configuration: Configuration) -> list[Loss]:
     """What each removal is believed to cost, the least first."""
     found = []
-    for names in removals(belief, configuration):
+    for names in removals(surrogate, configuration):
         mean = deviation = 0.0
-        for surface in belief.surfaces:
+        for surface in surrogate.surfaces:
             one, doubt = surface.contrast([configuration, without(configuration, names)], [1.0, -1.0])
             mean, deviation = mean + one, float(np.hypot(deviation, doubt))
         found.append(Loss(names, mean, deviation))
     return sorted(found, key=lambda loss: loss.mean)
 
 
-def pruned(belief: Belief, configuration: Configuration) -> Configuration:
+def pruned(surrogate: Surrogate, configuration: Configuration) -> Configuration:
     """Without the knobs that are not expected to bring what they must, one after the other."""
-    least = KEEP * belief.scores.goal.margin
+    least = KEEP * surrogate.scores.goal.margin
     while configuration:
-        found = losses(belief, configuration)
+        found = losses(surrogate, configuration)
         if not found or found[0].mean >= least * len(found[0].names):
             break
         configuration = without(configuration, found[0].names)
@@ -70,29 +70,32 @@ def pruned(belief: Belief, configuration: Configuration) -> Configuration:
 
 
 def ablate(
-    belief: Belief, ledger: Ledger, candidate: Configuration, runs: int, rng: np.random.Generator
+    surrogate: Surrogate, log: EvaluationLog, candidate: Configuration, runs: int, rng: np.random.Generator
 ) -> Configuration:
     """The candidate without what does not carry its gain, after so many runs at most."""
-    candidate = pruned(belief, candidate)
-    least = KEEP * belief.scores.goal.margin
+    candidate = pruned(surrogate, candidate)
+    least = KEEP * surrogate.scores.goal.margin
     block = 0
     while candidate and runs >= 2:
-        doubtful = sorted(losses(belief, candidate), key=lambda loss: -_doubt(loss, least))
+        doubtful = sorted(losses(surrogate, candidate), key=lambda loss: -_doubt(loss, least))
         arms = doubtful[: min(_ARMS, runs - 1)]
-        wanted = [Wanted(candidate, block), *(Wanted(without(candidate, each.names), block) for each in arms)]
-        ledger.run([wanted[at] for at in rng.permutation(len(wanted))], Purpose.ABLATE)
-        belief.learn(ledger.observations)
-        candidate = pruned(belief, _safe(belief, candidate))
+        wanted = [
+            RunRequest(candidate, block),
+            *(RunRequest(without(candidate, each.names), block) for each in arms),
+        ]
+        log.run([wanted[at] for at in rng.permutation(len(wanted))], Purpose.ABLATE)
+        surrogate.learn(log.observations)
+        candidate = pruned(surrogate, _safe(surrogate, candidate))
         runs, block = runs - len(wanted), block + 1
-    return _safe(belief, candidate)
+    return _safe(surrogate, candidate)
 
 
-def _safe(belief: Belief, candidate: Configuration) -> Configuration:
+def _safe(surrogate: Surrogate, candidate: Configuration) -> Configuration:
     """The candidate; where a run of it failed or exceeded a guard, the best of those that did not."""
-    if not any(each.configuration == candidate and belief.unsafe(each) for each in belief.seen):
+    if not any(each.configuration == candidate and surrogate.unsafe(each) for each in surrogate.seen):
         return candidate
-    others = belief.distinct()
-    gains = belief.gains(others) if others else np.zeros(1)
+    others = surrogate.distinct()
+    gains = surrogate.gains(others) if others else np.zeros(1)
     return others[int(np.argmax(gains))] if gains.max() > 0 else {}
 
 
@@ -101,18 +104,20 @@ def _doubt(loss: Loss, least: float) -> float:
     return loss.deviation - abs(loss.mean - least)
 
 
-def ablate_exactly(belief: Belief, ledger: Ledger, candidate: Configuration, runs: int) -> Configuration:
+def ablate_exactly(
+    surrogate: Surrogate, log: EvaluationLog, candidate: Configuration, runs: int
+) -> Configuration:
     """Noise-free: take back what the model expects to be idle, together; then each knob by itself, drop what
     costs less than the margin, and check it together. So a few runs already leave no more than a few knobs.
     """
-    bench = _Exact(belief, ledger, runs)
+    bench = _Exact(surrogate, log, runs)
     candidate = bench.best(candidate)
-    belief.learn(ledger.observations)
-    expected = [(loss.names, loss.mean) for loss in losses(belief, candidate)]
-    candidate = without(candidate, bench.spared(candidate, _idle(expected, belief.scores.goal.margin)))
+    surrogate.learn(log.observations)
+    expected = [(loss.names, loss.mean) for loss in losses(surrogate, candidate)]
+    candidate = without(candidate, bench.spared(candidate, _idle(expected, surrogate.scores.goal.margin)))
     while candidate and bench.left >= len(candidate):
         costs = bench.costs(candidate)
-        idle = bench.spared(candidate, _idle(costs, belief.scores.goal.margin))
+        idle = bench.spared(candidate, _idle(costs, surrogate.scores.goal.margin))
         if not idle:
             break
         candidate = without(candidate, idle)
@@ -134,19 +139,19 @@ def _idle(costs: Sequence[tuple[tuple[str, ...], float]], margin: float) -> list
 class _Exact:
     """Runs without noise: each configuration once."""
 
-    def __init__(self, belief: Belief, ledger: Ledger, runs: int) -> None:
-        self._belief = belief
-        self._ledger = ledger
-        self._end = len(ledger.observations) + runs
+    def __init__(self, surrogate: Surrogate, log: EvaluationLog, runs: int) -> None:
+        self._belief = surrogate
+        self._log = log
+        self._end = len(log.observations) + runs
 
     @property
     def left(self) -> int:
-        return min(self._end - len(self._ledger.observations), self._ledger.left)
+        return min(self._end - len(self._log.observations), self._log.left)
 
     def best(self, candidate: Configuration) -> Configuration:
         """The candidate, measured, or the best that was: without noise the largest number is the best."""
         self._measure([candidate])
-        plain = [each for each in self._ledger.observations if not each.perturbation]
+        plain = [each for each in self._log.observations if not each.perturbation]
         good = [each for each in plain if not self._belief.unsafe(each)]
         return max(good, key=lambda each: sum(self._belief.scores.of(each))).configuration if good else {}
 
@@ -173,10 +178,10 @@ class _Exact:
 
     def _measure(self, configurations: Sequence[Configuration]) -> None:
         new = [each for each in configurations if not self._seen(each)]
-        self._ledger.run([Wanted(each) for each in new[: max(self.left, 0)]], Purpose.ABLATE)
+        self._log.run([RunRequest(each) for each in new[: max(self.left, 0)]], Purpose.ABLATE)
 
     def _seen(self, configuration: Configuration) -> Observation | None:
-        plain = (each for each in self._ledger.observations if not each.perturbation)
+        plain = (each for each in self._log.observations if not each.perturbation)
         return next((each for each in plain if each.configuration == configuration), None)
 
     def _score(self, configuration: Configuration) -> float | None:

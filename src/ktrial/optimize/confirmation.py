@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ktrial.format.number_format import tenths
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.tuning import Configuration, Goal, Guard, Observation, Purpose
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.model.workload import Metric, Mode
-from ktrial.optimize.evaluation_log import Ledger, Wanted
-from ktrial.optimize.objective import Scores
+from ktrial.model.workload import Direction, Metric, Mode
+from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
+from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.stats import deterministic
 from ktrial.stats.sequential import Measured, SequentialDesign, look
 
@@ -39,8 +40,8 @@ class Confirmation:
 
 
 def confirm(
-    ledger: Ledger,
-    scores: Scores,
+    log: EvaluationLog,
+    scores: ObjectiveFunction,
     candidate: Configuration,
     design: SequentialDesign,
     rng: np.random.Generator,
@@ -49,15 +50,15 @@ def confirm(
     fresh: list[Observation] = []
     ahead: int | None = design.looks[0]
     blocks = 0
-    while ahead is not None and ledger.left >= 2:
-        for _ in range(min(ahead - blocks, ledger.left // 2)):
-            pair = [Wanted({}, blocks), Wanted(candidate, blocks)]
-            fresh += ledger.run([pair[at] for at in rng.permutation(2)], Purpose.CONFIRM)
+    while ahead is not None and log.left >= 2:
+        for _ in range(min(ahead - blocks, log.left // 2)):
+            pair = [RunRequest({}, blocks), RunRequest(candidate, blocks)]
+            fresh += log.run([pair[at] for at in rng.permutation(2)], Purpose.CONFIRM)
             blocks += 1
         if len(_failed(scores, fresh, candidate)) >= _FAILURES:
             break
         measured = _measured(scores, fresh, blocks)
-        ahead = look(measured, design, final=ledger.left < 2).next_look
+        ahead = look(measured, design, final=log.left < 2).next_look
     judged = look(_measured(scores, fresh, blocks), design, final=True)
     told = tuple(_told(each) for each in judged.warnings)
     return Confirmation(judged.comparisons, _broken(scores, fresh, candidate), told)
@@ -71,7 +72,7 @@ def _told(warning: DataWarning) -> DataWarning:
     return warning.model_copy(update={"advice": advice})
 
 
-def _measured(scores: Scores, fresh: Sequence[Observation], blocks: int) -> list[Measured]:
+def _measured(scores: ObjectiveFunction, fresh: Sequence[Observation], blocks: int) -> list[Measured]:
     found = []
     for objective in scores.goal.objectives:
         values = {label: [math.nan] * blocks for label in (BASELINE, CANDIDATE)}
@@ -98,11 +99,15 @@ def _metric(goal: Goal, name: str) -> Metric:
     return Metric(name=name, unit=found.unit, direction=found.direction)
 
 
-def _failed(scores: Scores, fresh: Sequence[Observation], candidate: Configuration) -> list[Observation]:
+def _failed(
+    scores: ObjectiveFunction, fresh: Sequence[Observation], candidate: Configuration
+) -> list[Observation]:
     return [each for each in fresh if each.configuration == candidate and scores.failure(each)]
 
 
-def _broken(scores: Scores, fresh: Sequence[Observation], candidate: Configuration) -> tuple[str, ...]:
+def _broken(
+    scores: ObjectiveFunction, fresh: Sequence[Observation], candidate: Configuration
+) -> tuple[str, ...]:
     own = [each for each in fresh if each.configuration == candidate]
     problems = [scores.failure(each) for each in own if scores.failure(each)]
     found = [f"{len(problems)} of {len(own)} runs failed: {problems[0]}"] if problems else []
@@ -122,11 +127,13 @@ def _breach(guard: Guard, values: Sequence[float]) -> str:
     return "" if guard.keeps(middle) else f"{guard} was not kept: the median is {middle:g}"
 
 
-def confirm_exactly(ledger: Ledger, scores: Scores, candidate: Configuration, mode: Mode) -> Confirmation:
+def confirm_exactly(
+    log: EvaluationLog, scores: ObjectiveFunction, candidate: Configuration, mode: Mode
+) -> Confirmation:
     """In noise-free mode: both under every perturbation, and the verdict of exact studies."""
-    count = min(max(1, ledger.measuring.perturbations), max(1, ledger.left // 2))
-    wanted = [Wanted(each, at, at) for at in range(count) for each in ({}, candidate)]
-    fresh = ledger.run(wanted, Purpose.CONFIRM)
+    count = min(max(1, log.measuring.perturbations), max(1, log.left // 2))
+    wanted = [RunRequest(each, at, at) for at in range(count) for each in ({}, candidate)]
+    fresh = log.run(wanted, Purpose.CONFIRM)
     comparisons = []
     for objective in scores.goal.objectives:
         arms = [
@@ -139,7 +146,45 @@ def confirm_exactly(ledger: Ledger, scores: Scores, candidate: Configuration, mo
     return Confirmation(tuple(comparisons), _broken(scores, fresh, candidate))
 
 
-def _arm(scores: Scores, label: str, runs: Sequence[Observation], metric: str) -> deterministic.Arm:
+def _arm(
+    scores: ObjectiveFunction, label: str, runs: Sequence[Observation], metric: str
+) -> deterministic.Arm:
     good = {each.perturbation: each.values[metric] for each in runs if not scores.failure(each)}
     failed = next((scores.failure(each) for each in runs if scores.failure(each)), "")
     return deterministic.Arm(label, good, f"a run failed: {failed}" if failed else "")
+
+
+def sentence(candidate: Configuration, confirmation: Confirmation | None, goal: Goal, smallest: float) -> str:
+    """What was found, or that nothing was, with what the budget could have shown."""
+    percent = smallest * 100
+    beyond = f"a gain below {percent:{'.2g' if percent < 10 else '.0f'}} % may have escaped it"
+    if confirmation is None:
+        return f"No gain that this budget can show: no configuration promised one; {beyond}."
+    if confirmation.better:
+        return f"{_knobs(candidate)}: {_shown(confirmation, goal)}, confirmed on fresh runs."
+    if confirmation.broken:
+        return (
+            f"No gain: the best configuration did not hold when it was run again ({confirmation.broken[0]})."
+        )
+    if any(each.verdict is Verdict.WORSE for each in confirmation.comparisons):
+        return f"No gain: on fresh runs the best configuration is worse, {_shown(confirmation, goal)}."
+    return f"No gain that this budget can show: {_shown(confirmation, goal)} on fresh runs; {beyond}."
+
+
+def _knobs(candidate: Configuration) -> str:
+    if len(candidate) == 1:
+        ((name, value),) = candidate.items()
+        return f"{name}={value}"
+    return f"{len(candidate)} knobs together"
+
+
+def _shown(confirmation: Confirmation, goal: Goal) -> str:
+    return " and ".join(_change(each) for each in confirmation.comparisons[: len(goal.objectives)])
+
+
+def _change(one: Comparison) -> str:
+    if one.ratio is None:
+        return f"{one.metric} without a number"
+    better = "higher" if one.direction is Direction.HIGHER else "lower"
+    interval = f" ({tenths(one.low - 1)} … {tenths(one.high - 1)})" if one.low and one.high else ""
+    return f"{one.metric} {tenths(one.ratio - 1)} %{interval} ({better} is better)"

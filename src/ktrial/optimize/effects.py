@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ktrial.model.tuning import Configuration, Effect, Importance, Observation, Purpose, TunedInteraction
 from ktrial.optimize.ablation import Loss, losses, without
-from ktrial.optimize.surrogate.model import Belief
+from ktrial.optimize.surrogate.model import Surrogate
 
 Array = NDArray[np.float64]
 _SURE = 1.959964
@@ -17,29 +17,29 @@ _PLACES, _DRAWS = 32, 200
 _MOST_INTERACTIONS = 6
 
 
-def kept(belief: Belief, answer: Configuration) -> tuple[Effect, ...]:
+def kept(surrogate: Surrogate, answer: Configuration) -> tuple[Effect, ...]:
     """What each knob of the answer brings, the largest first: with it / without it, all else as there."""
-    found = sorted(losses(belief, answer), key=lambda loss: -loss.mean)
-    return tuple(_effect(belief, answer, each) for each in found)
+    found = sorted(losses(surrogate, answer), key=lambda loss: -loss.mean)
+    return tuple(_effect(surrogate, answer, each) for each in found)
 
 
-def dropped(belief: Belief, explored: Configuration, answer: Configuration) -> tuple[Effect, ...]:
+def dropped(surrogate: Surrogate, explored: Configuration, answer: Configuration) -> tuple[Effect, ...]:
     """What each knob that was taken back would add to the answer."""
     gone = {name: value for name, value in explored.items() if name not in answer}
     found = []
     for name, value in gone.items():
-        more = belief.ground.space.only_changes({**answer, name: value})
-        if not belief.ground.space.holds(more):
+        more = surrogate.encoding.space.only_changes({**answer, name: value})
+        if not surrogate.encoding.space.holds(more):
             continue
-        loss = next((each for each in losses(belief, more) if each.names == (name,)), None)
+        loss = next((each for each in losses(surrogate, more) if each.names == (name,)), None)
         if loss is not None:
-            found.append(_effect(belief, more, loss, "it does not carry the gain"))
+            found.append(_effect(surrogate, more, loss, "it does not carry the gain"))
     return tuple(found)
 
 
-def _effect(belief: Belief, configuration: Configuration, loss: Loss, reason: str = "") -> Effect:
-    sign = belief.scores.sign(0)
-    surface = belief.surfaces[0]
+def _effect(surrogate: Surrogate, configuration: Configuration, loss: Loss, reason: str = "") -> Effect:
+    sign = surrogate.scores.sign(0)
+    surface = surrogate.surfaces[0]
     fewer = without(configuration, loss.names)
     mean, deviation = surface.contrast([configuration, fewer], [1.0, -1.0])
     ends = sorted(sign * (mean + side * _SURE * deviation) for side in (-1, 1))
@@ -49,7 +49,7 @@ def _effect(belief: Belief, configuration: Configuration, loss: Loss, reason: st
         ratio=float(np.exp(sign * mean)),
         low=float(np.exp(ends[0])),
         high=float(np.exp(ends[1])),
-        runs=_runs(belief.seen, fewer),
+        runs=_runs(surrogate.seen, fewer),
         reason=reason,
     )
 
@@ -58,15 +58,15 @@ def _runs(seen: Sequence[Observation], configuration: Configuration) -> int:
     return sum(each.purpose is Purpose.ABLATE and each.configuration == configuration for each in seen)
 
 
-def importance(belief: Belief, seed: int) -> tuple[Importance, ...]:
+def importance(surrogate: Surrogate, seed: int) -> tuple[Importance, ...]:
     """Each dimension's total effect (Jansen, Computer Physics Communications 117, 1999), the largest first.
 
     Of configurations drawn at random over the space; the interval is over draws of the model's posterior, so
     that what the runs leave open shows.
     """
-    ground, surface = belief.ground, belief.surfaces[0]
+    encoding, surface = surrogate.encoding, surrogate.surfaces[0]
     rng = np.random.default_rng([seed, 5])
-    places = [ground.configuration(ground.random_point(rng)) for _ in range(2 * _PLACES)]
+    places = [encoding.configuration(encoding.random_point(rng)) for _ in range(2 * _PLACES)]
     rows = surface.frame.rows(places)
     some, other = rows[:_PLACES], rows[_PLACES:]
     tables = [some]
@@ -80,7 +80,7 @@ def importance(belief: Belief, seed: int) -> tuple[Importance, ...]:
     low, middle, high = np.quantile(np.clip(shares, 0.0, 1.0), [0.025, 0.5, 0.975], axis=0)
     found = [
         Importance(name=name, share=float(middle[at]), low=float(low[at]), high=float(high[at]))
-        for at, name in enumerate(ground.space.names)
+        for at, name in enumerate(encoding.space.names)
     ]
     return tuple(sorted(found, key=lambda each: -each.share))
 
@@ -92,22 +92,22 @@ def _draws(mean: Array, covariance: Array, rng: np.random.Generator) -> Array:
     return np.asarray(mean + rng.standard_normal((_DRAWS, len(mean))) @ root.T)
 
 
-def interactions(belief: Belief, answer: Configuration) -> tuple[TunedInteraction, ...]:
+def interactions(surrogate: Surrogate, answer: Configuration) -> tuple[TunedInteraction, ...]:
     """Of every two knobs of the answer, all else as there; the clearest first."""
-    holds = belief.ground.space.holds
+    holds = surrogate.encoding.space.holds
     found: list[tuple[float, TunedInteraction]] = []
     for first, second in combinations(answer, 2):
         corners = [without(answer, names) for names in ((first, second), (second,), (first,), ())]
         if all(map(holds, corners)):
-            found.append(_interaction(belief, answer, (first, second), corners))
+            found.append(_interaction(surrogate, answer, (first, second), corners))
     found.sort(key=lambda each: -each[0])
     return tuple(each for _, each in found[:_MOST_INTERACTIONS])
 
 
 def _interaction(
-    belief: Belief, answer: Configuration, names: tuple[str, str], corners: Sequence[Configuration]
+    surrogate: Surrogate, answer: Configuration, names: tuple[str, str], corners: Sequence[Configuration]
 ) -> tuple[float, TunedInteraction]:
-    surface, sign, space = belief.surfaces[0], belief.scores.sign(0), belief.ground.space
+    surface, sign, space = surrogate.surfaces[0], surrogate.scores.sign(0), surrogate.encoding.space
     mean, deviation = surface.contrast(corners, [1.0, -1.0, -1.0, 1.0])
     ends = sorted(sign * (mean + side * _SURE * deviation) for side in (-1, 1))
     ratios = np.exp(sign * surface.mean(corners))

@@ -66,7 +66,7 @@ def _unscaled(span: Range, scaled: float) -> float:
 
 
 @dataclass(frozen=True)
-class Ground:
+class Encoding:
     """A space in which one can draw, walk and translate."""
 
     space: Space

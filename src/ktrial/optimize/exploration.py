@@ -14,11 +14,11 @@ import numpy as np
 
 from ktrial.model.tuning import Configuration, Goal, Observation, Purpose
 from ktrial.optimize.budget import EVERY
-from ktrial.optimize.encoding import Ground
-from ktrial.optimize.evaluation_log import Ledger, Wanted
-from ktrial.optimize.objective import Scores
+from ktrial.optimize.encoding import Encoding
+from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
+from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.optimize.samplers import Optimiser, Told
-from ktrial.optimize.surrogate.model import Belief
+from ktrial.optimize.surrogate.model import Surrogate
 from ktrial.studyfile.search_errors import GuardsNeverMet, NotPositive, ObjectiveMissing, TuneBaselineFailed
 
 _AT_DEFAULT = 0.35
@@ -42,11 +42,11 @@ _BOLDNESS = (0.5, 0.0)
 _Choose = Callable[[int], list[Configuration]]
 
 
-def calibrate(ledger: Ledger, scores: Scores, runs: int) -> None:
+def calibrate(log: EvaluationLog, scores: ObjectiveFunction, runs: int) -> None:
     """Runs of the baseline. Raises TuneBaselineFailed, ObjectiveMissing, NotPositive after the first."""
-    (first,) = ledger.run([Wanted({})], Purpose.CALIBRATE, "the baseline")
+    (first,) = log.run([RunRequest({})], Purpose.CALIBRATE, "the baseline")
     _usable(first, scores.goal)
-    rest = ledger.run([Wanted({})] * (runs - 1), Purpose.CALIBRATE)
+    rest = log.run([RunRequest({})] * (runs - 1), Purpose.CALIBRATE)
     problems = [problem for each in rest if (problem := scores.failure(each))]
     if len(problems) > runs // 2:
         raise TuneBaselineFailed(problem=problems[0])
@@ -68,10 +68,15 @@ class Explorer:
     """Spends runs, with the baseline among them."""
 
     def __init__(
-        self, ground: Ground, ledger: Ledger, scores: Scores, chosen: Optimiser, rng: np.random.Generator
+        self,
+        encoding: Encoding,
+        log: EvaluationLog,
+        scores: ObjectiveFunction,
+        chosen: Optimiser,
+        rng: np.random.Generator,
     ) -> None:
-        self._ground = ground
-        self._ledger = ledger
+        self._encoding = encoding
+        self._log = log
         self._scores = scores
         self._optimiser = chosen
         self._rng = rng
@@ -79,39 +84,39 @@ class Explorer:
 
     def explore(self, runs: int) -> None:
         """So many runs at most. Raises GuardsNeverMet."""
-        end = len(self._ledger.observations) + runs
+        end = len(self._log.observations) + runs
         spread = round(_SPREAD * runs)
-        size = max(self._ledger.measuring.at_once, _DEAR_BATCH if self._ground.costly else 1)
+        size = max(self._log.measuring.at_once, _DEAR_BATCH if self._encoding.costly else 1)
         self._in_batches(spread, Purpose.EXPLORE, self._spread, size)
-        self._in_batches(end - len(self._ledger.observations), Purpose.EXPLORE, self._asked, size)
+        self._in_batches(end - len(self._log.observations), Purpose.EXPLORE, self._asked, size)
         self._look_at_guards()
 
-    def contend(self, runs: int, belief: Belief) -> None:
+    def contend(self, runs: int, surrogate: Surrogate) -> None:
         """So many runs at most, each where the most is promised."""
         turn = 0
 
         def chosen(count: int) -> list[Configuration]:
             nonlocal turn
-            belief.learn(self._ledger.observations, quick=turn % _REFIT != 0)
+            surrogate.learn(self._log.observations, quick=turn % _REFIT != 0)
             found: list[Configuration] = []
             for _ in range(count):
-                best = belief.best(_BOLDNESS[turn % len(_BOLDNESS)])
+                best = surrogate.best(_BOLDNESS[turn % len(_BOLDNESS)])
                 # Where runs go on at once, or without noise, a second look at the same place tells little.
-                again = best in found or (self._ledger.measuring.noise_free and self._was_run(best))
+                again = best in found or (self._log.measuring.noise_free and self._was_run(best))
                 found.append(self._optimiser.ask(1)[0] if again or not best else best)
                 turn += 1
             return found
 
-        self._in_batches(runs, Purpose.CONTEND, chosen, self._ledger.measuring.at_once)
+        self._in_batches(runs, Purpose.CONTEND, chosen, self._log.measuring.at_once)
 
     def _spread(self, count: int) -> list[Configuration]:
         def drawn(some: int, fixed: Configuration) -> list[Configuration]:
-            return [self._ground.draw_with(self._rng, fixed, at_default=_AT_DEFAULT) for _ in range(some)]
+            return [self._encoding.draw_with(self._rng, fixed, at_default=_AT_DEFAULT) for _ in range(some)]
 
         return self._sharing(count, drawn)
 
     def _asked(self, count: int) -> list[Configuration]:
-        seen = self._ledger.observations
+        seen = self._log.observations
         self._optimiser.tell([self._told_of(each) for each in seen[self._told :] if each.configuration])
         self._told = len(seen)
         return self._sharing(count, self._optimiser.ask)
@@ -123,8 +128,8 @@ class Explorer:
         found: list[Configuration] = []
         while len(found) < count:
             found += choose(1, {})
-            if self._ground.costly and (more := min(_SHARING - 1, count - len(found))):
-                found += choose(more, self._ground.dear_values(found[-1]))
+            if self._encoding.costly and (more := min(_SHARING - 1, count - len(found))):
+                found += choose(more, self._encoding.dear_values(found[-1]))
         return found
 
     def _told_of(self, seen: Observation) -> Told:
@@ -132,21 +137,21 @@ class Explorer:
 
     def _in_batches(self, runs: int, purpose: Purpose, choose: _Choose, most: int) -> None:
         """Batches of as many as run at once, the baseline among them where it is due."""
-        end = min(len(self._ledger.observations) + runs, self._ledger.runs)
-        while (left := end - len(self._ledger.observations)) > 0:
+        end = min(len(self._log.observations) + runs, self._log.runs)
+        while (left := end - len(self._log.observations)) > 0:
             size = min(most, left)
-            due = not self._ledger.measuring.noise_free and self._baseline_due(size)
-            chosen = self._ground.in_order_of_cost(self._new(choose, size - due if size > 1 else size))
+            due = not self._log.measuring.noise_free and self._baseline_due(size)
+            chosen = self._encoding.in_order_of_cost(self._new(choose, size - due if size > 1 else size))
             if not chosen:
                 return
-            wanted = [Wanted(each) for each in chosen]
+            wanted = [RunRequest(each) for each in chosen]
             if due:
-                wanted.insert(int(self._rng.integers(len(wanted) + 1)), Wanted({}))
-            self._ledger.run(wanted[:left], purpose)
+                wanted.insert(int(self._rng.integers(len(wanted) + 1)), RunRequest({}))
+            self._log.run(wanted[:left], purpose)
 
     def _new(self, choose: _Choose, count: int) -> list[Configuration]:
         """As chosen; without noise nothing is run twice, so that a small space may be used up."""
-        if not self._ledger.measuring.noise_free:
+        if not self._log.measuring.noise_free:
             return self._takeable(choose(count))
         found: list[Configuration] = []
         for _ in range(_TRIES):
@@ -162,24 +167,24 @@ class Explorer:
         if not refused:
             return chosen
         rest = [{name: each[name] for name in each if name not in refused} for each in chosen]
-        return [each for each in rest if each and self._ground.space.holds(each)] or chosen
+        return [each for each in rest if each and self._encoding.space.holds(each)] or chosen
 
     def _never_taken(self) -> set[str]:
         """Dimensions whose values were refused more than once, and taken in no run."""
-        seen = self._ledger.observations
+        seen = self._log.observations
         taken = {name for each in seen if not each.refused for name in each.configuration}
         times = Counter(each.refused for each in seen if each.refused)
         return {name for name, count in times.items() if count >= _REFUSALS and name not in taken}
 
     def _was_run(self, configuration: Configuration) -> bool:
-        return any(each.configuration == configuration for each in self._ledger.observations)
+        return any(each.configuration == configuration for each in self._log.observations)
 
     def _baseline_due(self, size: int) -> bool:
-        own = [at for at, each in enumerate(self._ledger.observations) if not each.configuration]
-        return len(self._ledger.observations) + size - (own[-1] if own else -1) > EVERY
+        own = [at for at, each in enumerate(self._log.observations) if not each.configuration]
+        return len(self._log.observations) + size - (own[-1] if own else -1) > EVERY
 
     def _look_at_guards(self) -> None:
-        good = [each for each in self._ledger.observations if not self._scores.failure(each)]
+        good = [each for each in self._log.observations if not self._scores.failure(each)]
         tried = {tuple(sorted(each.configuration.items())) for each in good}
         if len(tried) < _ENOUGH or any(self._scores.excess(each) == 0 for each in good):
             return

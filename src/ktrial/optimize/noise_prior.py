@@ -18,7 +18,7 @@ _STUDIES = 20
 
 
 @dataclass(frozen=True)
-class Known:
+class NoisePrior:
     """Noise and length of one run; None where nobody has measured them yet."""
 
     noise: float | None = None
@@ -28,22 +28,22 @@ class Known:
     """Where the noise is from."""
 
 
-def known_noise(study: Study, store: Store) -> Known:
+def noise_prior(study: Study, store: Store) -> NoisePrior:
     """Of the study's workload and first objective, on its machine."""
     trials = tuple(_like(study, store))
     seconds = statistics.median(trial.seconds for trial in trials) if trials else None
     noise, source = _calibrated(study, store), "ktrial calibrate"
     if noise is None:
         noise, source = _of_baseline(study, trials), "earlier runs"
-    return Known(noise, seconds, source if noise is not None else "")
+    return NoisePrior(noise, seconds, source if noise is not None else "")
 
 
-def measured_noise(study: Study, trials: Sequence[Trial]) -> Known:
+def measured_noise(study: Study, trials: Sequence[Trial]) -> NoisePrior:
     """From the first runs of the search itself."""
     done = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
     seconds = statistics.median(trial.seconds for trial in done) if done else None
     noise = _of_baseline(study, done, fewest=2)
-    return Known(noise, seconds, "the baseline's first runs" if noise is not None else "")
+    return NoisePrior(noise, seconds, "the baseline's first runs" if noise is not None else "")
 
 
 def _like(study: Study, store: Store) -> Iterable[Trial]:

@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Scores:
+class ObjectiveFunction:
     """How well runs serve a goal."""
 
     goal: Goal

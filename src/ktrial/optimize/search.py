@@ -10,17 +10,14 @@ from ktrial.model.tuning import Budget, Configuration, Goal, Observation, Purpos
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.optimize import effects
 from ktrial.optimize.ablation import ablate, ablate_exactly
-from ktrial.optimize.answer_sentence import sentence
 from ktrial.optimize.budget import Shares, design_of, enough_blocks, shares, smallest_effect
-from ktrial.optimize.confirmation import Confirmation, confirm, confirm_exactly
-from ktrial.optimize.encoding import Ground
-from ktrial.optimize.evaluation_log import Ledger
-from ktrial.optimize.evaluator import Measuring, Progress, Stage
+from ktrial.optimize.confirmation import Confirmation, confirm, confirm_exactly, sentence
+from ktrial.optimize.encoding import Encoding
+from ktrial.optimize.evaluation_log import EvaluationLog, Evaluator, Progress, Stage
 from ktrial.optimize.exploration import Explorer, calibrate
-from ktrial.optimize.objective import Scores, robust_spread
-from ktrial.optimize.pareto_front import front
+from ktrial.optimize.objective import ObjectiveFunction, robust_spread
 from ktrial.optimize.samplers import optimiser
-from ktrial.optimize.surrogate.model import Belief
+from ktrial.optimize.surrogate.model import Surrogate, front
 
 QUIET = 0.001
 """What the model takes for noise where there is none: so much do irrelevant changes move an exact number."""
@@ -39,7 +36,7 @@ def tune(
     space: Space,
     goal: Goal,
     budget: Budget,
-    measuring: Measuring,
+    measuring: Evaluator,
     seed: int = 1,
     done: Sequence[Observation] = (),
     progress: Progress = _silent,
@@ -62,7 +59,7 @@ class _Search:
         space: Space,
         goal: Goal,
         budget: Budget,
-        measuring: Measuring,
+        measuring: Evaluator,
         seed: int,
         done: Sequence[Observation],
         progress: Progress,
@@ -70,52 +67,54 @@ class _Search:
     ) -> None:
         self.space, self.goal, self.budget, self.seed = space, goal, budget, seed
         self.measuring = measuring
-        self.ground = Ground(space)
-        self.scores = Scores(goal)
-        self.ledger = Ledger(measuring, budget, done, progress)
+        self.encoding = Encoding(space)
+        self.scores = ObjectiveFunction(goal)
+        self.log = EvaluationLog(measuring, budget, done, progress)
         self.rng = np.random.default_rng([seed, 3])
-        chosen = optimiser(optimiser_name, self.ground, len(goal.objectives), seed)
+        chosen = optimiser(optimiser_name, self.encoding, len(goal.objectives), seed)
         # A space without a valid configuration is told before anything is spent.
-        self.ground.draw(np.random.default_rng(seed))
-        self.explorer = Explorer(self.ground, self.ledger, self.scores, chosen, self.rng)
+        self.encoding.draw(np.random.default_rng(seed))
+        self.explorer = Explorer(self.encoding, self.log, self.scores, chosen, self.rng)
         if budget.runs is not None:
             self._shares(budget.runs)
 
     def whole(self) -> Tuned:
         """Every stage in turn."""
         shared, noise = self._calibrated()
-        belief = Belief(self.ground, self.scores, max(noise, _LEAST_NOISE) if noise else QUIET, shared.runs)
+        surrogate = Surrogate(
+            self.encoding, self.scores, max(noise, _LEAST_NOISE) if noise else QUIET, shared.runs
+        )
         spare = 2 * shared.blocks
-        self.explorer.explore(min(shared.explore, self.ledger.left - spare))
-        belief.noise = max(self._noise(), _LEAST_NOISE) if noise else QUIET
-        self.explorer.contend(min(shared.contend, self.ledger.left - spare), belief)
-        belief.learn(self.ledger.observations)
-        shared, spare = self._spared(belief, shared)
-        found = belief.best()
-        candidate = self._ablated(belief, found, min(shared.ablate, self.ledger.left - spare))
+        self.explorer.explore(min(shared.explore, self.log.left - spare))
+        surrogate.noise = max(self._noise(), _LEAST_NOISE) if noise else QUIET
+        self.explorer.contend(min(shared.contend, self.log.left - spare), surrogate)
+        surrogate.learn(self.log.observations)
+        shared, spare = self._spared(surrogate, shared)
+        found = surrogate.best()
+        candidate = self._ablated(surrogate, found, min(shared.ablate, self.log.left - spare))
         confirmation = self._confirmed(candidate, shared)
-        belief.learn(self.ledger.observations)
-        return self._tuned(belief, found, candidate, confirmation, shared)
+        surrogate.learn(self.log.observations)
+        return self._tuned(surrogate, found, candidate, confirmation, shared)
 
-    def _spared(self, belief: Belief, shared: Shares) -> tuple[Shares, int]:
+    def _spared(self, surrogate: Surrogate, shared: Shares) -> tuple[Shares, int]:
         """Where the gain is plain, confirmation needs fewer runs than were put by: contenders get them."""
         if self.measuring.noise_free:
             return shared, 2 * shared.blocks
-        expected = float(belief.gains([belief.best()])[0])
+        expected = float(surrogate.gains([surrogate.best()])[0])
         fewer = replace(shared, blocks=enough_blocks(shared, expected, self._noise()))
         if fewer.blocks < shared.blocks:
-            more = min(2 * (shared.blocks - fewer.blocks), self.ledger.left - 2 * fewer.blocks - fewer.ablate)
-            self.explorer.contend(more, belief)
-            belief.learn(self.ledger.observations)
+            more = min(2 * (shared.blocks - fewer.blocks), self.log.left - 2 * fewer.blocks - fewer.ablate)
+            self.explorer.contend(more, surrogate)
+            surrogate.learn(self.log.observations)
         return fewer, 2 * fewer.blocks
 
     def _calibrated(self) -> tuple[Shares, float]:
         """The shares, and the noise as the first runs show it; 0 in noise-free mode."""
         known = self.budget.runs
-        calibrate(self.ledger, self.scores, self._shares(known).calibrate if known else 1)
-        shared = self._shares(self.ledger.runs)
-        if (more := shared.calibrate - len(self.ledger.observations)) > 0:
-            calibrate(self.ledger, self.scores, more)
+        calibrate(self.log, self.scores, self._shares(known).calibrate if known else 1)
+        shared = self._shares(self.log.runs)
+        if (more := shared.calibrate - len(self.log.observations)) > 0:
+            calibrate(self.log, self.scores, more)
         return shared, self._noise()
 
     def _shares(self, runs: int) -> Shares:
@@ -126,30 +125,30 @@ class _Search:
     def _noise(self) -> float:
         if self.measuring.noise_free:
             return 0.0
-        scores = [self.scores.of(each) for each in self.ledger.observations if not each.configuration]
+        scores = [self.scores.of(each) for each in self.log.observations if not each.configuration]
         spreads = [robust_spread(np.array(column)) for column in zip(*filter(None, scores), strict=True)]
         return max(*spreads, _LEAST_NOISE)
 
-    def _ablated(self, belief: Belief, found: Configuration, runs: int) -> Configuration:
+    def _ablated(self, surrogate: Surrogate, found: Configuration, runs: int) -> Configuration:
         if not found:
             return {}
-        self.ledger.say(Purpose.ABLATE, f"taking back {_knobs(found)}")
+        self.log.say(Purpose.ABLATE, f"taking back {_knobs(found)}")
         if self.measuring.noise_free:
-            return ablate_exactly(belief, self.ledger, found, runs)
-        return ablate(belief, self.ledger, found, runs, self.rng)
+            return ablate_exactly(surrogate, self.log, found, runs)
+        return ablate(surrogate, self.log, found, runs, self.rng)
 
     def _confirmed(self, candidate: Configuration, shared: Shares) -> Confirmation | None:
         if not candidate:
             return None
-        self.ledger.say(Purpose.CONFIRM, f"confirming {_knobs(candidate)} on fresh runs")
+        self.log.say(Purpose.CONFIRM, f"confirming {_knobs(candidate)} on fresh runs")
         if self.measuring.noise_free:
-            return confirm_exactly(self.ledger, self.scores, candidate, self.measuring.mode)
+            return confirm_exactly(self.log, self.scores, candidate, self.measuring.mode)
         design = design_of(shared, self.goal.margin)
-        return confirm(self.ledger, self.scores, candidate, design, self.rng)
+        return confirm(self.log, self.scores, candidate, design, self.rng)
 
     def _tuned(
         self,
-        belief: Belief,
+        surrogate: Surrogate,
         found: Configuration,
         candidate: Configuration,
         confirmation: Confirmation | None,
@@ -166,26 +165,26 @@ class _Search:
             seed=self.seed,
             mode=self.measuring.mode,
             baseline=self._baseline(),
-            observations=tuple(self.ledger.observations),
-            drift=self._drift(belief),
+            observations=tuple(self.log.observations),
+            drift=self._drift(surrogate),
             candidate=candidate,
             confirmed=candidate if good else None,
             comparisons=comparisons,
-            kept=effects.kept(belief, candidate),
-            dropped=effects.dropped(belief, found, candidate),
-            importance=effects.importance(belief, self.seed),
-            interactions=effects.interactions(belief, candidate),
-            front=front(belief, candidate if good else None, comparisons),
+            kept=effects.kept(surrogate, candidate),
+            dropped=effects.dropped(surrogate, found, candidate),
+            importance=effects.importance(surrogate, self.seed),
+            interactions=effects.interactions(surrogate, candidate),
+            front=front(surrogate, candidate if good else None, comparisons),
             noise=noise,
             smallest_effect=smallest,
             seen=self._seen(),
-            seconds=self.ledger.seconds,
+            seconds=self.log.seconds,
             answer=sentence(candidate, confirmation, self.goal, smallest),
             warnings=self._warnings(confirmation),
         )
 
     def _baseline(self) -> dict[str, float]:
-        runs = [each for each in self.ledger.observations if not each.configuration and each.values]
+        runs = [each for each in self.log.observations if not each.configuration and each.values]
         objectives = {each.metric for each in self.goal.objectives}
         found = {}
         for name in runs[0].values:
@@ -194,14 +193,14 @@ class _Search:
             found[name] = statistics.geometric_mean(values) if positive else statistics.median(values)
         return found
 
-    def _drift(self, belief: Belief) -> tuple[float, ...]:
+    def _drift(self, surrogate: Surrogate) -> tuple[float, ...]:
         """A factor for each observation; that of a failed one is its neighbour's."""
         if self.measuring.noise_free:
             return ()
-        drifted = belief.surfaces[0].drifted()
+        drifted = surrogate.surfaces[0].drifted()
         factors = iter(np.exp(self.scores.sign(0) * (drifted - drifted.mean())))
         last, found = 1.0, []
-        for each in belief.seen:
+        for each in surrogate.seen:
             last = last if self.scores.failure(each) else float(next(factors))
             found.append(last)
         return tuple(found)
@@ -209,7 +208,7 @@ class _Search:
     def _seen(self) -> float | None:
         """The best single run of the search, in the objective's own direction."""
         searched = (Purpose.EXPLORE, Purpose.CONTEND)
-        runs = [each for each in self.ledger.observations if each.configuration and each.purpose in searched]
+        runs = [each for each in self.log.observations if each.configuration and each.purpose in searched]
         good = [each for each in runs if self.scores.of(each) and not self.scores.excess(each)]
         if not good:
             return None
@@ -219,7 +218,7 @@ class _Search:
 
     def _warnings(self, confirmation: Confirmation | None) -> tuple[DataWarning, ...]:
         found = list(confirmation.warnings) if confirmation else []
-        runs = self.ledger.observations
+        runs = self.log.observations
         failed = [each for each in runs if self.scores.failure(each)]
         if failed:
             reason = self.scores.failure(failed[0]).rstrip(".")

@@ -14,8 +14,7 @@ from ktrial.model.search_space import LeftOut, Search
 from ktrial.model.study import Study
 from ktrial.model.suggestions import nearest
 from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, Relation, Space
-from ktrial.optimize.candidate_values import dimension, why_unsafe
-from ktrial.optimize.kconfig_dimensions import Options
+from ktrial.optimize.candidate_values import Options, dimension, why_unsafe
 from ktrial.optimize.knob_discovery import Here, look
 from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION, Wanted, in_another_unit, stem, wanted_of
 from ktrial.studyfile.search_errors import KnobNotOnMachine, SpaceEmpty

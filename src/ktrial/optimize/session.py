@@ -16,7 +16,7 @@ from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.model.tuning import Observation, Tuned
 from ktrial.model.workload import Mode
-from ktrial.optimize.evaluator import Ask, Progress
+from ktrial.optimize.evaluation_log import Ask, Progress
 from ktrial.optimize.search_space import search_of
 from ktrial.optimize.treatments import observation
 from ktrial.optimize.trial_evaluator import TrialMeasuring

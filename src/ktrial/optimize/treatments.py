@@ -13,7 +13,7 @@ from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION
 
 
 class Asked(Protocol):
-    """One run that a search wants (ktrial.optimize.evaluator.Ask)."""
+    """One run that a search wants (ktrial.optimize.evaluation_log.Ask)."""
 
     @property
     def configuration(self) -> Configuration:

@@ -1,9 +1,17 @@
 """What trials run: built-in operations and the user's own commands."""
 
-from ktrial.workloads.parameter_checks import check
 from ktrial.workloads.protocol import CountsOperations, RunsPrograms, Workload
-from ktrial.workloads.registry import catalogue, descriptions, find, found
-from ktrial.workloads.sets import DEFAULT, DISK, QUICK, WHOLE_BENCHMARKS
+from ktrial.workloads.registry import (
+    DEFAULT,
+    DISK,
+    QUICK,
+    WHOLE_BENCHMARKS,
+    catalogue,
+    check,
+    descriptions,
+    find,
+    installed,
+)
 
 __all__ = [
     "DEFAULT",
@@ -17,5 +25,5 @@ __all__ = [
     "check",
     "descriptions",
     "find",
-    "found",
+    "installed",
 ]

@@ -15,7 +15,10 @@ from ktrial.model.design import Perturbation
 from ktrial.model.workload import Direction, Metric, Mode, Parameter, Sample, WorkloadDescription, WorkloadUse
 from ktrial.target import Run, Step, StepResult
 from ktrial.workloads.command import ENVIRONMENT
-from ktrial.workloads.errors import BadOutput, ProgramNotInstalled
+from ktrial.workloads.errors import (
+    BadOutput,
+    ProgramNotInstalled,
+)
 from ktrial.workloads.host_files import with_all_they_need
 from ktrial.workloads.program_runs import ended_well, last_words, run_step
 
@@ -190,3 +193,15 @@ def number(pattern: str, text: str) -> float:
     if not match:
         raise ValueError(f"nothing in it matches {pattern!r}")
     return float(match[1])
+
+
+SHELL = Program("sh", "dash", ("-c", ":"), r"$^(.)")
+
+
+PROLOGUE = """set -eu
+scratch=$(mktemp -d /tmp/ktrial-server-XXXXXX)
+trap 'stop_server; rm -rf "$scratch"' EXIT
+stop_server() { :; }
+fail() { echo "$1" >&2; exit 1; }
+"""
+"""A directory that is removed at the end, whatever happens; `stop_server` is the script's own to define."""

@@ -5,12 +5,19 @@ Nothing is executed to find out (`ldd` runs the program's loader): the files are
 
 import shlex
 import shutil
+import subprocess
 from collections import deque
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
+from elftools.elf.segments import InterpSegment
+
 from ktrial.model.boot import CarriedFile
-from ktrial.workloads.errors import FileNotCarried, ProgramNotFound
-from ktrial.workloads.shared_libraries import needed_by
+from ktrial.workloads.errors import FileNotCarried, LibraryNotFound, ProgramNotFound
 
 _LOADER_CACHE = "/etc/ld.so.cache"
 
@@ -75,4 +82,125 @@ def _interpreters(workload: str, start: bytes) -> list[str]:
     if Path(words[0]).name == "env":
         names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
         found += [program_path(workload, name) for name in names[:1]]
+    return found
+
+
+_DEFAULT_DIRECTORIES = tuple(
+    Path(directory)
+    for directory in (
+        "/lib/x86_64-linux-gnu",
+        "/usr/lib/x86_64-linux-gnu",
+        "/lib64",
+        "/usr/lib64",
+        "/lib",
+        "/usr/lib",
+    )
+)
+"""Where the loader looks without its cache: Debian's and Ubuntu's, then everybody's."""
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What one ELF file needs."""
+
+    files: tuple[str, ...]
+    """The loader and the libraries that the file names, not those that they need in turn."""
+    by_cache_only: bool
+    """Whether one of them is where the loader finds it by /etc/ld.so.cache only."""
+    search: tuple[Path, ...]
+    """Where those libraries look as well, for their own: DT_RPATH is inherited, DT_RUNPATH is not."""
+
+
+@dataclass(frozen=True)
+class _Dynamic:
+    loader: tuple[str, ...]
+    names: tuple[str, ...]
+    search: tuple[Path, ...]
+    inherited: tuple[Path, ...]
+
+
+def needed_by(workload: str, path: Path, inherited: tuple[Path, ...] = ()) -> Needed:
+    """What the program or library at `path` needs; nothing where it is static.
+
+    `inherited` is the `search` of what needs this library.
+
+    Raises LibraryNotFound, FileNotCarried (no ELF for x86-64).
+    """
+    dynamic = _read(workload, path)
+    search = (*dynamic.search, *inherited, *_DEFAULT_DIRECTORIES)
+    found, by_cache_only = list(dynamic.loader), False
+    for name in dynamic.names:
+        library = _first(name, search)
+        if library is None:
+            library, by_cache_only = _cached().get(name), True
+        if library is None:
+            raise LibraryNotFound(workload=workload, path=path, library=name)
+        found.append(library)
+    return Needed(tuple(found), by_cache_only, search=(*dynamic.inherited, *inherited))
+
+
+def _read(workload: str, path: Path) -> _Dynamic:
+    try:
+        with path.open("rb") as opened:
+            elf = ELFFile(opened)
+            if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
+                problem = f"it is a program for {elf.get_machine_arch()}, {elf.elfclass} bits, not for x86-64"
+                raise FileNotCarried(workload=workload, path=path, problem=problem)
+            return _dynamic(elf, path)
+    except (ELFError, OSError, ValueError) as error:
+        raise FileNotCarried(
+            workload=workload, path=path, problem=f"it is a damaged program ({error})"
+        ) from None
+
+
+def _dynamic(elf: ELFFile, path: Path) -> _Dynamic:
+    loader: list[str] = []
+    tags: dict[str, list[str]] = {"DT_NEEDED": [], "DT_RPATH": [], "DT_RUNPATH": []}
+    for segment in elf.iter_segments():
+        if isinstance(segment, InterpSegment):
+            loader.append(segment.get_interp_name())
+        elif isinstance(segment, DynamicSegment):
+            for tag in segment.iter_tags():
+                if tag.entry.d_tag in tags:
+                    tags[tag.entry.d_tag].append(getattr(tag, tag.entry.d_tag[3:].lower()))
+    runpath, rpath = (_directories(tags[tag], path) for tag in ("DT_RUNPATH", "DT_RPATH"))
+    return _Dynamic(
+        loader=tuple(loader),
+        names=tuple(tags["DT_NEEDED"]),
+        search=runpath or rpath,
+        inherited=() if runpath else rpath,
+    )
+
+
+def _directories(lists: list[str], path: Path) -> tuple[Path, ...]:
+    return tuple(_expanded(part, path) for each in lists for part in each.split(":") if part)
+
+
+def _expanded(part: str, path: Path) -> Path:
+    """ld.so(8), dynamic string tokens. $ORIGIN is the directory of the file itself, not of a link to it."""
+    origin = str(path.resolve().parent)
+    for token, value in (("ORIGIN", origin), ("LIB", "lib/x86_64-linux-gnu"), ("PLATFORM", "x86_64")):
+        part = part.replace(f"${{{token}}}", value).replace(f"${token}", value)
+    return Path(part)
+
+
+def _first(name: str, directories: tuple[Path, ...]) -> str | None:
+    """The name is a path where it holds a slash."""
+    candidates = (Path(name),) if "/" in name else tuple(directory / name for directory in directories)
+    return next((str(each) for each in candidates if each.is_file()), None)
+
+
+@cache
+def _cached() -> dict[str, str]:
+    """The loader's cache, as ldconfig prints it: `libz.so.1 (libc6,x86-64) => /opt/lib/libz.so.1`."""
+    ldconfig = shutil.which("ldconfig", path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if ldconfig is None:
+        return {}
+    told = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
+    found: dict[str, str] = {}
+    for line in told.stdout.splitlines():
+        name, _, rest = line.strip().partition(" (")
+        kind, _, path = rest.partition(") => ")
+        if path and kind == "libc6,x86-64":
+            found.setdefault(name, path)
     return found

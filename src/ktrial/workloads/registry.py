@@ -5,31 +5,27 @@ from functools import cache
 from ktrial import plugin_discovery
 from ktrial.model.suggestions import nearest
 from ktrial.model.warnings import DataWarning
-from ktrial.model.workload import WorkloadDescription, WorkloadUse
+from ktrial.model.workload import Parameter, WorkloadDescription, WorkloadUse
 from ktrial.workloads.builtin import built_ins
 from ktrial.workloads.command import NAME as COMMAND
-from ktrial.workloads.errors import UnknownWorkload
+from ktrial.workloads.command import check_command
+from ktrial.workloads.errors import BadParameter, UnknownParameter, UnknownWorkload
 from ktrial.workloads.protocol import Workload
 
 _GROUP = "ktrial.workloads"
 
 
 @cache
-def found() -> tuple[dict[str, Workload], tuple[DataWarning, ...]]:
+def installed() -> tuple[dict[str, Workload], tuple[DataWarning, ...]]:
     """Name → workload, sorted, and a warning for each plugin that is broken. Raises GuestProgramsMissing."""
     own: dict[str, Workload] = {each.description.name: each for each in built_ins()}
-    own |= dict(
-        _check(*item)
-        for item in plugin_discovery.built_in(
-            "WORKLOAD", "ktrial.workloads", "ktrial.workloads.adapters"
-        ).items()
-    )
-    return plugin_discovery.outside(_GROUP, "workload", _check, own)
+    packages = ("ktrial.workloads", "ktrial.workloads.adapters")
+    return plugin_discovery.installed(_GROUP, "workload", "WORKLOAD", packages, _check, own)
 
 
 def catalogue() -> dict[str, Workload]:
     """Every workload by its name; `command` runs the command of a use. Raises GuestProgramsMissing."""
-    workloads, _ = found()
+    workloads, _ = installed()
     return workloads
 
 
@@ -48,7 +44,102 @@ def find(use: WorkloadUse) -> Workload:
     return workloads[use.name]
 
 
-def _check(_name: str, found: object) -> tuple[str, Workload]:
-    if not isinstance(found, Workload):
+def _check(_name: str, extension: object) -> tuple[str, Workload]:
+    if not isinstance(extension, Workload):
         raise TypeError("it is no workload")
-    return found.description.name, found
+    return extension.description.name, extension
+
+
+QUICK = ("syscall", "pipe", "context-switch", "fork", "open", "mmap")
+"""Six that touch system call entry, pipes, scheduler, processes, paths and memory: seconds for a kernel."""
+
+
+DEFAULT = (
+    *QUICK,
+    "stat",
+    "copy-256",
+    "copy-1024",
+    "copy-4096",
+    "vfork",
+    "clone3",
+    "exec",
+    "thread",
+    "futex",
+    "epoll",
+    "socketpair",
+    "tcp",
+    "timer",
+    "hackbench",
+    "nqueens",
+)
+"""Every single operation: seconds to minutes for a kernel."""
+
+
+DISK = ("seq-read", "random-read", "stream-write", "metadata", "oltp", "fileio", "file-server")
+"""Input and output: many steps are one operation. Without a disk (`path`) they work on memory."""
+
+
+WHOLE_BENCHMARKS = ("aio-stress", "unixbench")
+"""Those that do what a benchmark of that name does. They take long, or want a disk: give them `path`."""
+
+
+def check(use: WorkloadUse) -> WorkloadUse:
+    """The use, with its parameters in the types that the workload declares.
+
+    Raises UnknownWorkload, UnknownParameter, BadParameter, BadCommand.
+    """
+    workload = find(use)
+    if use.command:
+        check_command(use)
+    known = {parameter.name: parameter for parameter in workload.description.parameters}
+    return use.model_copy(
+        update={"parameters": {name: _checked(use, known, name) for name in use.parameters}}
+    )
+
+
+def _checked(use: WorkloadUse, known: dict[str, Parameter], name: str) -> int | float | str:
+    if name not in known:
+        names = ", ".join(known) or "none"
+        raise UnknownParameter(workload=use.name, parameter=name, similar=nearest(name, known), known=names)
+    parameter, value = known[name], use.parameters[name]
+    converted = _converted(parameter, value)
+    if converted is None or not _allowed(parameter, converted):
+        raise BadParameter(
+            workload=use.name, parameter=name, value=value, allowed=_what_is_allowed(parameter)
+        )
+    return converted
+
+
+def _converted(parameter: Parameter, value: int | float | str) -> int | float | str | None:
+    """In the type of the default; None where it cannot be."""
+    match parameter.default, value:
+        case str(), str():
+            return value
+        case str(), _:
+            return None
+        case int(), float() if not value.is_integer():
+            return None
+        case int(), int() | float():
+            return int(value)
+        case float(), int() | float():
+            return float(value)
+        case _:
+            return None
+
+
+def _allowed(parameter: Parameter, value: int | float | str) -> bool:
+    if isinstance(value, str):
+        return not parameter.choices or value in parameter.choices
+    low = parameter.minimum is None or value >= parameter.minimum
+    return low and (parameter.maximum is None or value <= parameter.maximum)
+
+
+def _what_is_allowed(parameter: Parameter) -> str:
+    if parameter.choices:
+        return " or ".join(parameter.choices)
+    if isinstance(parameter.default, str):
+        return "a text"
+    number = "a whole number" if isinstance(parameter.default, int) else "a number"
+    low = "" if parameter.minimum is None else f" from {parameter.minimum:g}"
+    high = "" if parameter.maximum is None else f" to {parameter.maximum:g}"
+    return f"{number}{low}{high}"

@@ -85,7 +85,7 @@ def counters(script: str, text: str) -> dict[str, float]:
     """As the monitor counts whose script it is, without its own name."""
     (monitor,) = (
         each
-        for each in monitors.beside().values()
+        for each in monitors.installed_tracers().values()
         if f"{script}.bt" in {path.name for path in getattr(each, "scripts", ())}
     )
     return {name.removeprefix(f"{monitor.name}."): value for name, value in monitor.counted(text).items()}

@@ -89,8 +89,8 @@ def test_entry_points_have_the_groups_that_they_had(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("ktrial.plugin_discovery.entry_points", groups)
     for room in (workloads, machines, monitors, importers, catalogue):
-        room.found.cache_clear()
-        room.found()
+        room.installed.cache_clear()
+        room.installed()
     kernel_providers.all_providers()
     exports.exports()
     assert sorted(asked) == sorted(

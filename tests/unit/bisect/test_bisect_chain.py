@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.planted_causes import FORK, MARGIN
 
-from ktrial.bisect.binary_search import ChainSearch
 from ktrial.bisect.decision import ExactJudge, Memory, Numbers
+from ktrial.bisect.versions import ChainSearch
 
 
 @dataclass

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.planted_causes import FORK, MARGIN, PIPE, Planted, fork_only, searched
 
-from ktrial.bisect.ddmin import ddmin
-from ktrial.bisect.items import Items, Subset
-from ktrial.bisect.minimal_sets import MOST_MEMBERS
+from ktrial.bisect.ddmin import MOST_MEMBERS, ddmin
+from ktrial.bisect.plan import Items, Subset
 
 
 def _sets(search: object) -> list[set[int]]:

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from scipy import stats
 from tests.support.planted_causes import FORK, MARGIN
 
+from ktrial.bisect.ddmin import Search
 from ktrial.bisect.decision import Answer, LimitReached, Target
-from ktrial.bisect.items import Items, Subset
-from ktrial.bisect.minimal_sets import Search
-from ktrial.bisect.sequential_decision import Decisions, TimedJudge
-from ktrial.bisect.settings import most_for_two
+from ktrial.bisect.plan import Items, Subset
+from ktrial.bisect.sequential_decision import Decisions, TimedJudge, most_for_two
 
 Array = NDArray[np.float64]
 SEARCHES = 200

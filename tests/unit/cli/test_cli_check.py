@@ -14,7 +14,7 @@ from ktrial.errors import KtrialError
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
-from ktrial.kernels.build import Wanted, name_of
+from ktrial.kernels.build import BuildRequest, name_of
 from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, OptionNotTaken
 from ktrial.kernels.errors import CacheFull, FetchFailed, ImageTruncated, KernelError, NotAKernel
 from ktrial.machines.errors import QemuUnusable
@@ -49,7 +49,7 @@ class Here:
     def builds(self, outcome: KtrialError | str) -> None:
         """What comes of building: an error, or the content of a kernel."""
 
-        def add(wanted: Wanted, progress: Progress) -> Kernel:
+        def add(wanted: BuildRequest, progress: Progress) -> Kernel:
             progress("building: 50 files")
             if isinstance(outcome, KtrialError):
                 raise outcome

@@ -11,7 +11,7 @@ from tests.support.knob_tree import Tree, made
 
 from ktrial.cli.options.completion import knob_names, knob_settings, subsystem_names
 from ktrial.knobs import Journal, changing
-from ktrial.knobs.journal import systemd_unit
+from ktrial.knobs.journal import location
 from ktrial.knobs.journal.location import VARIABLE
 
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_set_says_why(
 
 
 def test_the_unit_runs_this_ktrial_on_this_journal(cli: CommandLine, tree: Tree) -> None:
-    path = tree.root / systemd_unit.NAME
+    path = tree.root / location.NAME
     said = cli("restore", "--install-unit", "--unit-path", path)
     assert said.output == f"{path}\n"
     assert "systemctl enable ktrial-restore.service" in said.messages
@@ -171,7 +171,7 @@ def test_the_unit_runs_this_ktrial_on_this_journal(cli: CommandLine, tree: Tree)
 def test_systemd_takes_the_unit(tmp_path: Path, directory: str) -> None:
     program = shutil.which("true")
     assert program
-    path = systemd_unit.install(Path(program), tmp_path / directory, tmp_path / systemd_unit.NAME)
+    path = location.install(Path(program), tmp_path / directory, tmp_path / location.NAME)
     checked = subprocess.run(
         ["systemd-analyze", "verify", str(path)], capture_output=True, text=True, check=False
     )

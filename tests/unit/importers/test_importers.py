@@ -52,7 +52,7 @@ def only_family(imported: Imported) -> Family:
 
 
 def test_every_format_has_its_importer() -> None:
-    found, warnings = importers.found()
+    found, warnings = importers.installed()
     assert list(found) == ["csv", "google-benchmark", "hyperfine", "phoronix", "pyperf", "unixbench"]
     assert all(importer.summary for importer in found.values())
     assert not warnings
@@ -541,9 +541,9 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[EntryPoint]]:
     """What is installed in the group ktrial.importers."""
     installed: list[EntryPoint] = []
     monkeypatch.setattr("ktrial.plugin_discovery.entry_points", lambda group: installed)
-    importers.found.cache_clear()
+    importers.installed.cache_clear()
     yield installed
-    importers.found.cache_clear()
+    importers.installed.cache_clear()
 
 
 def test_another_package_s_importer_is_one_like_any(plugins: list[EntryPoint], tmp_path: Path) -> None:
@@ -554,7 +554,7 @@ def test_another_package_s_importer_is_one_like_any(plugins: list[EntryPoint], t
 @pytest.mark.parametrize("value", ["no.such.module:importer", "tests.unit.importers.test_importers:FOREIGN"])
 def test_a_broken_importer_warns_and_stops_nothing(plugins: list[EntryPoint], value: str) -> None:
     plugins.append(EntryPoint("broken", value, "ktrial.importers"))
-    known, (warning,) = importers.found()
+    known, (warning,) = importers.installed()
     assert len(known) == 6
     assert warning.kind is WarningKind.PLUGIN_BROKEN
     assert "the importer broken (" in warning.text

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.kernels.build import time_estimate
-from ktrial.kernels.build.incremental import files_compiled, files_touched
+from ktrial.kernels.build.build_trees import files_compiled, files_touched
 from ktrial.kernels.build.time_estimate import Teller, build_seconds, expected_files, remember_build
 
 CONFIG = "CONFIG_SMP=y\nCONFIG_SLUB=y\nCONFIG_HZ=250\n"

@@ -97,15 +97,15 @@ def test_a_source_that_kconfiglib_cannot_read_says_less(source: Path) -> None:
 
 
 def test_slots_bound_the_builds_of_all_processes(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ktrial.kernels.build import concurrency
+    from ktrial.kernels.build import make
 
-    monkeypatch.setattr(concurrency, "_cores", lambda: 2)
-    assert concurrency.slots() == 1
-    monkeypatch.setattr(concurrency, "_cores", lambda: 64)
-    monkeypatch.setattr(concurrency, "_memory", lambda: 16 << 30)
-    assert concurrency.slots() == 4
-    monkeypatch.setattr(concurrency, "_cores", lambda: 2)
-    monkeypatch.setattr(concurrency, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(make, "_cores", lambda: 2)
+    assert make.slots() == 1
+    monkeypatch.setattr(make, "_cores", lambda: 64)
+    monkeypatch.setattr(make, "_memory", lambda: 16 << 30)
+    assert make.slots() == 4
+    monkeypatch.setattr(make, "_cores", lambda: 2)
+    monkeypatch.setattr(make, "_POLL_SECONDS", 0.01)
     said: list[str] = []
 
     class Told(Exception):
@@ -115,8 +115,8 @@ def test_slots_bound_the_builds_of_all_processes(source: Path, monkeypatch: pyte
         said.append(what)
         raise Told
 
-    with concurrency.slot(progress) as jobs:
+    with make.slot(progress) as jobs:
         assert jobs == 2
-        with pytest.raises(Told), concurrency.slot(progress):
+        with pytest.raises(Told), make.slot(progress):
             pass
     assert said == ["waiting for another build to end"]

@@ -11,9 +11,9 @@ from tests.support.budgets import examples
 from tests.support.kconfig_trees import SLAB, SLUB, a_kconfig_tree, known, some_rules
 
 from ktrial.kernels.build.errors import SourceUnusable
-from ktrial.kernels.kconfig.config_text import read
+from ktrial.kernels.kconfig.config import read
 from ktrial.kernels.kconfig.evaluator import Rules
-from ktrial.kernels.kconfig.implied_options import Known, changed_options, is_of_tools
+from ktrial.kernels.kconfig.implied_options import ConfigSide, changed_options, is_of_tools
 from ktrial.kernels.kconfig.parser import rules_in
 from ktrial.model.kernel_diff import Cause, OptionChange
 
@@ -23,7 +23,7 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Rules:
     return some_rules(tmp_path_factory.mktemp("linux"))
 
 
-def found(before: Known, after: Known, *, same_source: bool = True) -> dict[str, OptionChange]:
+def found(before: ConfigSide, after: ConfigSide, *, same_source: bool = True) -> dict[str, OptionChange]:
     changes = changed_options(before, after, same_source=same_source)
     return {one.option.removeprefix("CONFIG_"): one for one in changes}
 

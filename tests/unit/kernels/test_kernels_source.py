@@ -10,7 +10,7 @@ from tests.support.source_trees import a_source_tree
 
 from ktrial import kernels
 from ktrial.errors import KtrialError
-from ktrial.kernels.build import add, build_directory, make, name_of, option_of, source_debian, wanted
+from ktrial.kernels.build import add, build_directory, build_request, make, name_of, option_of, source_debian
 from ktrial.kernels.build.directory_build import built
 from ktrial.kernels.build.errors import (
     BadBuildOption,
@@ -41,12 +41,12 @@ def source(tmp_path: Path) -> Path:
 
 def failure(kind: type[KtrialError], source: Path, config: str = "guest", *options: str) -> KtrialError:
     with pytest.raises(kind) as caught:
-        add(wanted(source, config, options))
+        add(build_request(source, config, options))
     return caught.value
 
 
 def test_a_built_kernel_is_in_the_cache_under_the_name_of_its_source(source: Path) -> None:
-    kernel = add(wanted(source, options=("HZ_1000=y",)))
+    kernel = add(build_request(source, options=("HZ_1000=y",)))
     assert kernel.name == name_of(source) == f"source:{source}"
     assert kernels.get(kernel.name) == kernel
     assert kernel.vmlinux is not None
@@ -57,18 +57,18 @@ def test_a_built_kernel_is_in_the_cache_under_the_name_of_its_source(source: Pat
 
 def test_nothing_is_written_into_the_source(source: Path) -> None:
     before = sorted(source.rglob("*"))
-    add(wanted(source))
+    add(build_request(source))
     assert sorted(source.rglob("*")) == before
 
 
 def test_the_build_directory_is_kept_and_the_same_source_gives_the_same_kernel(source: Path) -> None:
-    first = add(wanted(source))
+    first = add(build_request(source))
     mark = build_directory(source) / "build" / "kernel.o"
     mark.write_text("compiled before")
-    assert add(wanted(source)).digest == first.digest
+    assert add(build_request(source)).digest == first.digest
     assert mark.exists()
     a_source_tree(source, extra=b"another")
-    assert add(wanted(source)).digest != first.digest
+    assert add(build_request(source)).digest != first.digest
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_configuration_is_ktrials_own_the_architectures_or_a_file(
     config: str, there: str, absent: str, source: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "config").write_text(CONFIG)
-    kernel = add(wanted(source, str(tmp_path / "config") if config == "file" else config, ("SMP=y",)))
+    kernel = add(build_request(source, str(tmp_path / "config") if config == "file" else config, ("SMP=y",)))
     options = kernels.config_of(kernel)
     assert there in options
     assert absent not in options
@@ -94,7 +94,7 @@ def test_what_the_caller_has_set_for_other_builds_does_not_reach_make(
 ) -> None:
     for name in ("MAKEFLAGS", "KBUILD_OUTPUT", "KCFLAGS", "ARCH", "LOCALVERSION"):
         monkeypatch.setenv(name, "mine")
-    add(wanted(source))
+    add(build_request(source))
     build = build_directory(source) / "build"
     set_for_make = dict(line.split("=", 1) for line in (build / "environment").read_text().splitlines())
     assert set_for_make["KBUILD_BUILD_USER"] == set_for_make["KBUILD_BUILD_HOST"] == "ktrial"
@@ -111,7 +111,7 @@ def test_a_failed_build_shows_the_first_real_error_and_where_the_log_is(source: 
     log = Path(error.advice.removeprefix("the whole log: "))
     assert "and another" in log.read_text()
     (source / "broken").unlink()
-    assert add(wanted(source)).release == "6.1.7"
+    assert add(build_request(source)).release == "6.1.7"
     assert "naem" not in log.read_text(), "the log is that of the last build"
 
 
@@ -245,18 +245,18 @@ def test_a_source_is_a_kernels_name_like_any_other(source: Path, monkeypatch: py
 
 
 def test_a_removed_kernel_takes_its_build_directory_along(source: Path) -> None:
-    kernel = add(wanted(source))
+    kernel = add(build_request(source))
     home = build_directory(source)
     assert (home / "build" / "vmlinux").exists()
     name, freed = kernels.remove(kernel.name)
     assert name == kernel.name
     assert freed > 1000
     assert [path.name for path in home.iterdir()] == ["lock"]
-    assert add(wanted(source)).digest == kernel.digest
+    assert add(build_request(source)).digest == kernel.digest
 
 
 def test_a_build_under_way_keeps_its_directory(source: Path) -> None:
-    kernel = add(wanted(source))
+    kernel = add(build_request(source))
     home = build_directory(source)
     with FileLock(home / "lock"):
         kernels.remove(kernel.name)
@@ -275,6 +275,6 @@ def test_two_builds_of_one_source_wait_for_each_other(source: Path, tmp_path: Pa
             with pytest.raises(Timeout), FileLock(build_directory(source) / "lock", timeout=0):
                 said.append("another ktrial builds at the same time")
 
-    assert built(wanted(source), first, progress).image == first / "vmlinux"
+    assert built(build_request(source), first, progress).image == first / "vmlinux"
     assert said == ["nested"]
-    built(wanted(source), second, progress)
+    built(build_request(source), second, progress)

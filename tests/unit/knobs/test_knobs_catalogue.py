@@ -23,7 +23,7 @@ PAPERS = ("sched_latency_ns", "swappiness", "sched_rt_runtime_us", "dirty_ratio"
 def test_there_are_at_least_eighty_in_every_subsystem_that_was_asked_for() -> None:
     assert len(KNOBS) >= 80
     assert set(catalogue.subsystems()) >= SUBSYSTEMS
-    assert not catalogue.found()[1]
+    assert not catalogue.installed()[1]
 
 
 @pytest.mark.parametrize("name", PAPERS)
@@ -155,11 +155,11 @@ def test_a_broken_plugin_warns_and_another_packages_knobs_are_added(monkeypatch:
         EntryPoint("other", "tests.unit.knobs.test_knobs_catalogue:OTHER", "ktrial.knobs"),
     ]
     monkeypatch.setattr(plugin_discovery, "entry_points", lambda group: entries)
-    catalogue.found.cache_clear()
+    catalogue.installed.cache_clear()
     try:
-        knobs, warnings = catalogue.found()
+        knobs, warnings = catalogue.installed()
     finally:
-        catalogue.found.cache_clear()
+        catalogue.installed.cache_clear()
     assert knobs["other.knob"].subsystem == "other"
     assert len(knobs) == len(KNOBS) + 1
     assert [warning.text.split(" is broken")[0] for warning in warnings] == [

@@ -28,7 +28,7 @@ from ktrial.knobs.errors import (
     KnobRounded,
     UnknownKnob,
 )
-from ktrial.knobs.journal.deferred_signals import uninterrupted
+from ktrial.knobs.journal.journal import uninterrupted
 
 
 @pytest.fixture

@@ -98,9 +98,9 @@ def test_an_unknown_machine_names_those_like_it() -> None:
 
 @pytest.fixture
 def _fresh_catalogue() -> Iterator[None]:
-    registry.found.cache_clear()
+    registry.installed.cache_clear()
     yield
-    registry.found.cache_clear()
+    registry.installed.cache_clear()
 
 
 @pytest.mark.usefixtures("_fresh_catalogue")
@@ -112,7 +112,7 @@ def test_outsiders_are_found_and_a_broken_one_only_warns(monkeypatch: pytest.Mon
     ]
     monkeypatch.setattr(plugin_discovery, "entry_points", lambda group: entries)
     assert isinstance(machines.find("theirs"), FakeMachine)
-    _, warnings = machines.found()
+    _, warnings = machines.installed()
     assert [warning.text.split(" (")[0] for warning in warnings] == [
         "the machine broken",
         "the machine odd",

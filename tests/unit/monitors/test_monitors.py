@@ -40,10 +40,10 @@ BESIDE = ["off-cpu", "page-cache", "perf-stat", "read-ahead"]
 
 
 def test_every_monitor_is_found_by_its_name() -> None:
-    known, warnings = monitors.found()
+    known, warnings = monitors.installed()
     files = [*SAMPLED[:3], "rusage", "schedstat", *SAMPLED[3:], "stat", "vmstat"]
     assert list(known) == sorted((*files, *BESIDE))
-    assert list(monitors.beside()) == BESIDE
+    assert list(monitors.installed_tracers()) == BESIDE
     assert all(monitor.summary for monitor in known.values())
     assert warnings == ()
 
@@ -93,7 +93,7 @@ def plugins(monkeypatch: pytest.MonkeyPatch) -> list[EntryPoint]:
     """What is installed in the group ktrial.monitors."""
     installed: list[EntryPoint] = []
     monkeypatch.setattr("ktrial.plugin_discovery.entry_points", lambda group: installed)
-    monitors.found.cache_clear()
+    monitors.installed.cache_clear()
     return installed
 
 
@@ -102,19 +102,19 @@ def test_a_plugin_adds_a_monitor(plugins: list[EntryPoint]) -> None:
     try:
         assert "extra.answer" in monitors.counters(WATCHED, RUSAGE)
     finally:
-        monitors.found.cache_clear()
+        monitors.installed.cache_clear()
 
 
 @pytest.mark.parametrize("value", ["no.such.module:monitor", "tests.unit.monitors.test_monitors:WATCHED"])
 def test_a_broken_plugin_warns_and_stops_nothing(plugins: list[EntryPoint], value: str) -> None:
     plugins.append(EntryPoint("broken", value, "ktrial.monitors"))
     try:
-        known, (warning,) = monitors.found()
+        known, (warning,) = monitors.installed()
         assert len(known) == 4 + len(SAMPLED) + len(BESIDE)
         assert warning.kind is WarningKind.PLUGIN_BROKEN
         assert "the monitor broken (" in warning.text
     finally:
-        monitors.found.cache_clear()
+        monitors.installed.cache_clear()
 
 
 class _Extra:

@@ -11,13 +11,12 @@ from tests.support.places import PROGRAM_OUTPUTS as OUTPUTS
 
 from ktrial import monitors
 from ktrial.monitors.tracers import bpftrace, perf_stat
-from ktrial.monitors.tracers.bpftrace import SCRIPTS, BpftraceMonitor, requirements
-from ktrial.monitors.tracers.bpftrace.requirements import missing
+from ktrial.monitors.tracers.bpftrace import SCRIPTS, BpftraceMonitor, missing
 from ktrial.target.monitor_errors import MonitorUnusable
 
 ATTACHED = '{"type": "attached_probes", "data": {"probes": 5}}\n'
 WATCHING = f'{ATTACHED}{{"type": "printf", "data": "watching\\n"}}\n'
-SHIPPED = [each for each in monitors.beside().values() if isinstance(each, BpftraceMonitor)]
+SHIPPED = [each for each in monitors.installed_tracers().values() if isinstance(each, BpftraceMonitor)]
 
 
 @pytest.fixture(autouse=True)
@@ -74,8 +73,8 @@ def test_a_perf_that_prints_something_else_is_refused(text: str) -> None:
         perf_stat.MONITOR.counted(text)
 
 
-def monitor(name: str) -> monitors.BesideMonitor:
-    return monitors.beside()[name]
+def monitor(name: str) -> monitors.Tracer:
+    return monitors.installed_tracers()[name]
 
 
 def test_bpftrace_s_maps_become_counters_and_hits() -> None:
@@ -151,7 +150,7 @@ def test_a_system_without_perf_or_bpftrace_says_what_to_install(monkeypatch: pyt
 
 # What bpftrace lacks on a system, from its files.
 
-CONFIG = "".join(f"CONFIG_{option}=y\n" for option in requirements.OPTIONS)
+CONFIG = "".join(f"CONFIG_{option}=y\n" for option in bpftrace.OPTIONS)
 
 
 def a_system(root: Path, config: str = CONFIG, *, btf: bool = True, tracefs: bool = True) -> Path:
@@ -208,7 +207,7 @@ def test_a_kernel_that_takes_no_script_says_what_it_lacks_and_what_bpftrace_said
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_bpftrace(tmp_path, monkeypatch, "echo tracepoint not found >&2\nexit 1\n")
-    no_btf = requirements.Lack("no BTF", "another kernel")
+    no_btf = bpftrace.Lack("no BTF", "another kernel")
     for lacks, said_so in (((), "tracepoint not found"), ((no_btf,), "no BTF")):
         monkeypatch.setattr(bpftrace, "missing", lambda lacks=lacks: lacks)
         with pytest.raises(MonitorUnusable, match=said_so):

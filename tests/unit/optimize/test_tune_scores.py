@@ -7,7 +7,7 @@ import pytest
 
 from ktrial.model.tuning import Goal, Guard, Objective, Observation, Purpose
 from ktrial.model.workload import Direction
-from ktrial.optimize.objective import Scores, exceeded, robust_spread
+from ktrial.optimize.objective import ObjectiveFunction, exceeded, robust_spread
 
 GOAL = Goal(
     objectives=(Objective(metric="time", direction=Direction.LOWER),),
@@ -20,7 +20,7 @@ def seen(failure: str = "", **values: float) -> Observation:
 
 
 def test_less_time_is_a_higher_score() -> None:
-    scores = Scores(GOAL)
+    scores = ObjectiveFunction(GOAL)
     assert scores.of(seen(time=2.0, p99=1, errors=0)) == (-math.log(2.0),)
     assert scores.excess(seen(time=2.0, p99=30, errors=0)) == pytest.approx(0.5)
     assert scores.excess(seen(time=2.0, p99=10, errors=3)) == 3
@@ -39,8 +39,8 @@ def test_less_time_is_a_higher_score() -> None:
     ],
 )
 def test_a_run_without_its_numbers_has_failed(run: Observation, why: str) -> None:
-    assert why in Scores(GOAL).failure(run)
-    assert Scores(GOAL).of(run) == ()
+    assert why in ObjectiveFunction(GOAL).failure(run)
+    assert ObjectiveFunction(GOAL).of(run) == ()
 
 
 @pytest.mark.parametrize("count", [4, 5, 6, 8, 12, 20])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ktrial.model.tuning import Cost, Dimension, OnlyOneOf, Order, Range, Space
-from ktrial.optimize.encoding import Ground, coordinate, is_log, value_at
+from ktrial.optimize.encoding import Encoding, coordinate, is_log, value_at
 from ktrial.studyfile.search_errors import NoValidConfiguration, SpaceEmpty
 
 EDGES = st.integers(-1000, 100_000)
@@ -59,27 +59,27 @@ def test_there_and_back_again_is_the_same_value(span: Range, place: float) -> No
 
 @given(spaces(), st.integers(0, 2**32))
 def test_what_is_drawn_holds_and_comes_back_from_its_point(space: Space, seed: int) -> None:
-    ground = Ground(space)
-    drawn = ground.draw(np.random.default_rng(seed))
+    encoding = Encoding(space)
+    drawn = encoding.draw(np.random.default_rng(seed))
     assert drawn
     assert space.holds(drawn)
     assert all(value != space[name].default for name, value in drawn.items())
-    assert ground.draw(np.random.default_rng(seed)) == drawn
+    assert encoding.draw(np.random.default_rng(seed)) == drawn
     inside = {
         name: value
         for name, value in drawn.items()
         if not (span := space[name].range) or span.low <= float(value) <= span.high
     }
-    assert ground.configuration(ground.point(inside)).items() >= inside.items()
+    assert encoding.configuration(encoding.point(inside)).items() >= inside.items()
 
 
 @given(spaces(), st.integers(0, 2**32))
 def test_a_neighbour_differs_in_one_dimension_and_holds(space: Space, seed: int) -> None:
-    ground = Ground(space)
-    here = ground.draw(np.random.default_rng(seed))
+    encoding = Encoding(space)
+    here = encoding.draw(np.random.default_rng(seed))
     for name in space.names:
-        rivals = {other for names in ground.groups.values() if name in names for other in names}
-        for near in ground.neighbours(here, name):
+        rivals = {other for names in encoding.groups.values() if name in names for other in names}
+        for near in encoding.neighbours(here, name):
             assert space.holds(near)
             assert near != here
             different = {each for each in space.names if near.get(each) != here.get(each)}
@@ -90,10 +90,10 @@ def test_a_neighbour_differs_in_one_dimension_and_holds(space: Space, seed: int)
 def test_a_batch_in_order_of_cost_changes_what_is_dearest_as_seldom_as_can_be(
     space: Space, seed: int
 ) -> None:
-    ground = Ground(space)
+    encoding = Encoding(space)
     rng = np.random.default_rng(seed)
-    batch = ground.in_order_of_cost([ground.draw(rng) for _ in range(8)])
-    dear = [tuple(space.value(each, name) for name in ground.costly[:1]) for each in batch]
+    batch = encoding.in_order_of_cost([encoding.draw(rng) for _ in range(8)])
+    dear = [tuple(space.value(each, name) for name in encoding.costly[:1]) for each in batch]
     changes = sum(one != other for one, other in pairwise(dear))
     assert changes == len(set(dear)) - 1
 
@@ -135,22 +135,22 @@ def test_of_coupled_knobs_one_is_changed() -> None:
         ),
         constraints=(OnlyOneOf(names=("vm.dirty_ratio", "vm.dirty_bytes")),),
     )
-    ground, rng = Ground(space), np.random.default_rng(1)
-    drawn = [ground.draw(rng) for _ in range(100)]
+    encoding, rng = Encoding(space), np.random.default_rng(1)
+    drawn = [encoding.draw(rng) for _ in range(100)]
     assert {tuple(each) for each in drawn} == {("vm.dirty_ratio",), ("vm.dirty_bytes",)}
     assert not space.holds({"vm.dirty_ratio": "5", "vm.dirty_bytes": "8192"})
-    near = ground.neighbours({"vm.dirty_ratio": "5"}, "vm.dirty_bytes")
+    near = encoding.neighbours({"vm.dirty_ratio": "5"}, "vm.dirty_bytes")
     assert near
     assert all(list(each) == ["vm.dirty_bytes"] for each in near)
 
 
 def test_a_space_that_cannot_be_searched_is_refused() -> None:
     with pytest.raises(SpaceEmpty):
-        Ground(Space(dimensions=()))
+        Encoding(Space(dimensions=()))
     knob = Dimension(name="a", range=Range(low=1, high=9), default="5")
     never = Space(dimensions=(knob,), constraints=(Order(left="a", relation=">", right="10"),))
     with pytest.raises(NoValidConfiguration, match="a > 10"):
-        Ground(never).draw(np.random.default_rng(1))
+        Encoding(never).draw(np.random.default_rng(1))
     with pytest.raises(ValidationError, match="lower to a higher"):
         Range(low=5, high=5)
     with pytest.raises(ValidationError, match="either a range or choices"):

@@ -79,7 +79,7 @@ def test_a_broken_plugin_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     warning = DataWarning(
         kind=WarningKind.PLUGIN_BROKEN, text="the machine xen is broken", advice="update it"
     )
-    monkeypatch.setattr("ktrial.machines.found", lambda: ({}, (warning,)))
+    monkeypatch.setattr("ktrial.machines.installed", lambda: ({}, (warning,)))
     registry()
     assert capsys.readouterr().err == "ktrial: warning: the machine xen is broken\nhint: update it\n"
 

@@ -11,7 +11,7 @@ from ktrial.model.workload import Direction, WorkloadDescription, WorkloadUse
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.builtin import built_ins
 from ktrial.workloads.errors import UnknownWorkload
-from ktrial.workloads.registry import found
+from ktrial.workloads.registry import installed
 
 OPERATIONS = {
     *("syscall", "pipe", "context-switch", "futex", "epoll", "socketpair", "tcp", "timer", "hackbench"),
@@ -93,7 +93,7 @@ def found_with(monkeypatch: pytest.MonkeyPatch, site: Path, value: str) -> tuple
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: outsider\nVersion: 1.0\n")
     (information / "entry_points.txt").write_text(f"[ktrial.workloads]\noutsider = {value}\n")
     monkeypatch.syspath_prepend(str(site))
-    workloads_found, warnings = found.__wrapped__()
+    workloads_found, warnings = installed.__wrapped__()
     assert all(warning.kind is WarningKind.PLUGIN_BROKEN for warning in warnings)
     return set(workloads_found), [warning.text for warning in warnings]
 

@@ -46,7 +46,7 @@ def analyze(
     from ktrial.cli.render.imported_analysis import print_analysis
     from ktrial.model.workload import Direction
 
-    for warning in importers.found()[1]:
+    for warning in importers.installed()[1]:
         tell(warning.text, warning.advice, kind="warning")
     columns = tuple(name.strip() for name in (group_by or "").split(",") if name.strip())
     choices = Choices(

@@ -43,7 +43,7 @@ def list_knobs(
     from ktrial.knobs.errors import UnknownSubsystem
     from ktrial.model.suggestions import nearest
 
-    tell_broken(catalogue.found()[1])
+    tell_broken(catalogue.installed()[1])
     known = catalogue.subsystems()
     if subsystem and subsystem not in known:
         facts = {"similar": nearest(subsystem, known), "known": ", ".join(known)}

@@ -74,7 +74,7 @@ def _tell(steps: "tuple[Step, ...]", json: bool) -> None:
 def _undo(dry_run: bool, wait: bool, json: bool) -> None:
     from ktrial.experiment.quiesce import PURPOSE
     from ktrial.knobs import LEFT, Journal, restore
-    from ktrial.knobs.journal.deferred_signals import uninterrupted
+    from ktrial.knobs.journal.journal import uninterrupted
     from ktrial.target import LocalTarget
 
     journal = Journal()

@@ -51,7 +51,7 @@ def restore(
 def _restore(json: bool, wait: bool, dry_run: bool, force: bool, forget: bool) -> None:
     from ktrial.knobs import LEFT, Journal
     from ktrial.knobs import restore as put_back
-    from ktrial.knobs.journal.deferred_signals import uninterrupted
+    from ktrial.knobs.journal.journal import uninterrupted
     from ktrial.target import LocalTarget
 
     journal = Journal()
@@ -99,17 +99,17 @@ def _list(json: bool) -> None:
 
 def _install(unit_path: Path | None) -> None:
     from ktrial.knobs import journal_directory
-    from ktrial.knobs.journal import systemd_unit
+    from ktrial.knobs.journal import location
 
     program = (
         Path(sys.argv[0]) if sys.argv[0].endswith("ktrial") else Path(shutil.which("ktrial") or "ktrial")
     )
     try:
-        path = systemd_unit.install(program.resolve(), journal_directory(), unit_path)
+        path = location.install(program.resolve(), journal_directory(), unit_path)
     except OSError as error:
         raise UnitNotWritten(path=error.filename, problem=error.strerror) from error
     print(path)
-    say(f"to have it run at boot: systemctl daemon-reload && systemctl enable {systemd_unit.NAME}")
+    say(f"to have it run at boot: systemctl daemon-reload && systemctl enable {location.NAME}")
 
 
 def _data(one: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ktrial.cli.options.completion import kernel_names
 
 if TYPE_CHECKING:
     from ktrial.experiment.single_kernel import Runs
-    from ktrial.kernels.build import Wanted
+    from ktrial.kernels.build import BuildRequest
     from ktrial.model.kernel import Kernel
 
 KernelName = Annotated[
@@ -38,7 +38,7 @@ class KernelSelection:
     """A kernel's name, or what to build."""
 
     kernel: str = ""
-    source: "Wanted | None" = None
+    source: "BuildRequest | None" = None
 
     @classmethod
     def of(
@@ -47,12 +47,12 @@ class KernelSelection:
         """From a command's options. Raises BadOption, BadBuildOption, BadKernelName."""
         from ktrial.cli.command_line import BadOption
         from ktrial.cli.installed import registry
-        from ktrial.kernels.build import GUEST, wanted
+        from ktrial.kernels.build import GUEST, build_request
 
         if kernel is not None and source is not None:
             raise BadOption(option="--kernel and --source", problem="give one of the two")
         if source is not None:
-            return cls(source=wanted(Path(source), config or GUEST, tuple(options or ())))
+            return cls(source=build_request(Path(source), config or GUEST, tuple(options or ())))
         if config is not None or options:
             raise BadOption(option="--config and --option", problem="they go with --source")
         if kernel is None:

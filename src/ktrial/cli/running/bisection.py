@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ktrial.bisect.plan import SearchPlan
     from ktrial.bisect.result import BisectResult
-    from ktrial.bisect.settings import Terms
+    from ktrial.bisect.sequential_decision import Terms
     from ktrial.experiment.single_kernel import Measurement, Runs
     from ktrial.model.study import Study
 
@@ -81,7 +81,7 @@ class BisectOptions:
 
     def terms(self, kind: str, before: str, after: str) -> "Terms":
         """How the bisection is done. Raises BadOption."""
-        from ktrial.bisect.settings import DEFAULT_MARGIN, Terms
+        from ktrial.bisect.sequential_decision import DEFAULT_MARGIN, Terms
 
         margin = self.study.margin if self.study else DEFAULT_MARGIN
         return Terms(
@@ -184,7 +184,7 @@ class StepLines(Silent):
 
 if TYPE_CHECKING:
     from ktrial.bisect.bisection import SubsetGround
-    from ktrial.bisect.settings import Terms
+    from ktrial.bisect.sequential_decision import Terms
     from ktrial.experiment.single_kernel import Runs
     from ktrial.kernels import Progress
 

@@ -24,7 +24,7 @@ from ktrial.machines.errors import HostChangeForbidden
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.model.tuning import Purpose, Tuned
-from ktrial.optimize.noise_prior import Known, known_noise, measured_noise
+from ktrial.optimize.noise_prior import NoisePrior, measured_noise, noise_prior
 from ktrial.optimize.search_space import search_of, with_space
 from ktrial.store import Store, StoredStudy, default_location, open_store
 from ktrial.studyfile.knob_patterns import wanted_of
@@ -33,7 +33,7 @@ from ktrial.studyfile.search_errors import NothingToResume, TuningError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ktrial.optimize.evaluator import Stage
+    from ktrial.optimize.evaluation_log import Stage
 
 HOST = "host"
 
@@ -127,7 +127,7 @@ def _searched(
     """The answer; None after a dry run."""
     from ktrial.optimize.session import run_search
 
-    known = known_noise(study, store)
+    known = noise_prior(study, store)
     shown = output() if options.dry_run and not options.json else messages()
     plan = _plan(study, machine, known)
     if options.dry_run and options.json:
@@ -155,7 +155,7 @@ def _stored(study: Study, store: Store) -> tuple[Trial, ...]:
     return store.trials(store.study(study), counted=False)
 
 
-def _plan(study: Study, machine: Machine, known: Known) -> dict[str, object]:
+def _plan(study: Study, machine: Machine, known: NoisePrior) -> dict[str, object]:
     """What is known before the first run."""
     from ktrial.optimize.budget import outlook
     from ktrial.workloads.program_runs import EXACT_MODES

@@ -1,24 +1,32 @@
 """Build kernels from source: by content (`build`), or in a directory that is kept for its source (`add`)."""
 
-from ktrial.kernels.build.build_request import DEFCONFIG, GUEST, Wanted, option_of, wanted
-from ktrial.kernels.build.build_spec import MAKE_VARIABLES, requested, variable_of
+from ktrial.kernels.build.build_spec import (
+    MAKE_VARIABLES,
+    BuildRequest,
+    build_request,
+    option_of,
+    requested,
+    variable_of,
+)
 from ktrial.kernels.build.build_trees import KeptTree, kept_trees
 from ktrial.kernels.build.builds import build, cached, configured, menu_of
 from ktrial.kernels.build.directory_build import add, build_directory, name_of
 from ktrial.kernels.build.recipes import aliases, check_alias, give_alias, recipe_of
 from ktrial.kernels.build.source_debian import debian_config, debian_source
 from ktrial.kernels.build.time_estimate import build_seconds
+from ktrial.model.kernel_build import DEFCONFIG, GUEST
 
 __all__ = [
     "DEFCONFIG",
     "GUEST",
     "MAKE_VARIABLES",
+    "BuildRequest",
     "KeptTree",
-    "Wanted",
     "add",
     "aliases",
     "build",
     "build_directory",
+    "build_request",
     "build_seconds",
     "cached",
     "check_alias",
@@ -33,5 +41,4 @@ __all__ = [
     "recipe_of",
     "requested",
     "variable_of",
-    "wanted",
 ]

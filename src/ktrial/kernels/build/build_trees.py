@@ -15,7 +15,7 @@ next kernel: files that differ are written anew, with a new time stamp also wher
 import json
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,8 +23,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ktrial.kernels.build.manifest import Manifest, keep_manifest, kept_manifest
 from ktrial.kernels.build.patched_source import Source
+from ktrial.kernels.build.recipes import Manifest, keep_manifest, kept_manifest
 from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.cache import cache_directory, disk_usage
 from ktrial.kernels.cache.disk_space import require_space
@@ -247,3 +247,33 @@ def _lock(tree: BuildTree) -> Path:
 
 def _directory() -> Path:
     return cache_directory() / "trees"
+
+
+_OBJECTS = ".*.o.cmd"
+
+
+def files_compiled(build: Path) -> int:
+    """How many objects the build directory holds."""
+    return sum(1 for _ in build.rglob(_OBJECTS))
+
+
+def files_touched(build: Path, before: str, after: str, paths: Collection[str] = ()) -> int:
+    """How many lines make prints after a change, about: objects, and the archives that hold them.
+
+    `before`, `after`: the texts of the two configurations; `paths`: files of the source that changed. What
+    an option adds that was never compiled here is not known before make has looked.
+    """
+    wanted = _marks(before, after, paths)
+    if not wanted:
+        return 0
+    found = [path for path in build.rglob(_OBJECTS) if not wanted.isdisjoint(path.read_bytes().split())]
+    archives = {above for path in found for above in path.relative_to(build).parents}
+    return len(found) + len(archives)
+
+
+def _marks(before: str, after: str, paths: Collection[str]) -> set[bytes]:
+    changed = {name for name, _ in set(parse_config(before).items()) ^ set(parse_config(after).items())}
+    names = [name.removeprefix("CONFIG_") for name in changed]
+    marks = {f"include/config/{name})" for name in names}
+    marks |= {f"include/config/{name.lower().replace('_', '/')}.h)" for name in names}
+    return {mark.encode() for mark in marks | {f"../{path}" for path in paths}}

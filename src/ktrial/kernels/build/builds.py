@@ -8,14 +8,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.kernels.build import resolved_config as resolving
-from ktrial.kernels.build.build_trees import BuildTree, Need, taken
+from ktrial.kernels.build import configuration as resolving
+from ktrial.kernels.build.build_trees import BuildTree, Need, files_compiled, files_touched, taken
 from ktrial.kernels.build.compiler import Compiler, compiler_of
-from ktrial.kernels.build.concurrency import slot
 from ktrial.kernels.build.configuration import shipped_text
 from ktrial.kernels.build.errors import BuildFailed, NoRecipe
-from ktrial.kernels.build.incremental import files_compiled, files_touched
-from ktrial.kernels.build.make import Make, check_tools, jobs
+from ktrial.kernels.build.make import Make, check_tools, jobs, slot
 from ktrial.kernels.build.patched_source import Source, source_of
 from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, recipe_of, recipes
 from ktrial.kernels.build.source_tree import tree_in
@@ -23,8 +21,8 @@ from ktrial.kernels.build.sources import Snapshot, snapshot_of
 from ktrial.kernels.build.time_estimate import expected_files, remember_build, remember_files
 from ktrial.kernels.cache.cache import Cache, cache_directory
 from ktrial.kernels.cache.disk_space import file_system_errors
+from ktrial.kernels.cache.entry import SYSTEM_MAP
 from ktrial.kernels.cache.locks import held
-from ktrial.kernels.cache.records import SYSTEM_MAP
 from ktrial.kernels.errors import CacheDamaged, KernelNotFound
 from ktrial.kernels.kconfig.config import parse_config
 from ktrial.kernels.progress import Progress, silent

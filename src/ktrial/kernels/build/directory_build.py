@@ -11,7 +11,7 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from ktrial.kernels.build.build_request import Wanted
+from ktrial.kernels.build.build_spec import BuildRequest
 from ktrial.kernels.build.configuration import configure
 from ktrial.kernels.build.make import Make, check_tools
 from ktrial.kernels.build.source_tree import Tree, check_clean, tree_in
@@ -31,7 +31,7 @@ _BYTES_OF_A_BUILD = 500 << 20
 _SIGNING = ("CONFIG_MODULE_SIG", "CONFIG_SYSTEM_TRUSTED_KEYRING")
 
 
-def add(wanted: Wanted, progress: Progress = silent) -> Kernel:
+def add(wanted: BuildRequest, progress: Progress = silent) -> Kernel:
     """Build the kernel that is wanted, and return it as it is kept in the cache.
 
     Only what changed since the last build of the same directory is compiled. The same source, configuration
@@ -44,7 +44,7 @@ def add(wanted: Wanted, progress: Progress = silent) -> Kernel:
         return cache.store(name, built(wanted, workspace, progress), workspace, progress)
 
 
-def built(wanted: Wanted, workspace: Path, progress: Progress) -> Parts:
+def built(wanted: BuildRequest, workspace: Path, progress: Progress) -> Parts:
     """Build the kernel that is wanted, and copy its parts into the directory `workspace`. Raises as `add`."""
     tree = tree_in(wanted.source)
     check_clean(tree)
@@ -90,7 +90,7 @@ def name_of(source: Path) -> str:
     return f"{PREFIX}:{source.expanduser().absolute().resolve()}"
 
 
-def _build(make: Make, wanted: Wanted) -> None:
+def _build(make: Make, wanted: BuildRequest) -> None:
     make.beside(make.log.name, "")
     make.build.mkdir(exist_ok=True)
     if not (make.build / _TARGET).exists():
@@ -101,14 +101,14 @@ def _build(make: Make, wanted: Wanted) -> None:
     make.run("building", _TARGET)
 
 
-def _parts(make: Make, wanted: Wanted, workspace: Path) -> Parts:
+def _parts(make: Make, wanted: BuildRequest, workspace: Path) -> Parts:
     image, config, system_map = (
         Path(shutil.copy(make.build / name, workspace / name)) for name in (_TARGET, ".config", "System.map")
     )
     return Parts(image=image, config=config, system_map=system_map, origin=_origin(make.tree, wanted))
 
 
-def _origin(tree: Tree, wanted: Wanted) -> Origin:
+def _origin(tree: Tree, wanted: BuildRequest) -> Origin:
     how = " ".join([wanted.config, *(f"{name}={value}" for name, value in wanted.options)])
     commit = tree.commit() or tree.version
     return Origin(provider=PREFIX, source=str(tree.directory), version=f"{commit} ({how})")

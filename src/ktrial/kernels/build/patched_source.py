@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from ktrial.kernels.build.errors import NotASource
-from ktrial.kernels.build.manifest import Manifest
 from ktrial.kernels.build.patches import Overlay, patched
+from ktrial.kernels.build.recipes import Manifest
 from ktrial.kernels.build.source_tree import EXPECTED, version_in
 from ktrial.kernels.build.sources import GIT_PREFIX, Snapshot, snapshot_of, write_file
 from ktrial.kernels.progress import Progress

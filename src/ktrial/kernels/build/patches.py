@@ -12,8 +12,7 @@ from pathlib import Path, PurePosixPath
 from unidiff import PatchSet, UnidiffParseError
 
 from ktrial.kernels.build.errors import BadPatch, PatchNotApplied
-from ktrial.kernels.build.manifest import EXECUTABLE, LINK, PLAIN, object_of
-from ktrial.kernels.build.recipes import content_kept
+from ktrial.kernels.build.recipes import EXECUTABLE, LINK, PLAIN, content_kept, object_of
 from ktrial.kernels.build.sources import Reader, Snapshot
 from ktrial.kernels.errors import ToolMissing
 from ktrial.model.kernel_build import Patch

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ktrial.kernels.build.manifest import EXECUTABLE, LINK, PLAIN, Manifest, object_of
+from ktrial.kernels.build.recipes import EXECUTABLE, LINK, PLAIN, Manifest, object_of
 from ktrial.kernels.cache.atomic_write import write_atomically
 
 _PRODUCT = re.compile(

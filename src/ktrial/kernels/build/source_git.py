@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from ktrial.kernels.build.errors import SourceUnusable
-from ktrial.kernels.build.manifest import Manifest
+from ktrial.kernels.build.recipes import Manifest
 from ktrial.kernels.errors import ToolMissing
 
 

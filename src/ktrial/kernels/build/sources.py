@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ktrial.kernels.build import source_git, source_tarball
 from ktrial.kernels.build.errors import NotASource, SourceChanged, SourceUnusable
-from ktrial.kernels.build.manifest import EXECUTABLE, LINK, Manifest, keep_manifest, kept_manifest, object_of
+from ktrial.kernels.build.recipes import EXECUTABLE, LINK, Manifest, keep_manifest, kept_manifest, object_of
 from ktrial.kernels.build.source_debian import debian_source
 from ktrial.kernels.build.source_directory import content_of, manifest_of
 from ktrial.kernels.build.source_tree import tree_in

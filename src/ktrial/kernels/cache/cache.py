@@ -25,9 +25,8 @@ from filelock import FileLock
 from pydantic import ValidationError
 
 from ktrial.kernels.cache.atomic_write import sync_directory, write_atomically
-from ktrial.kernels.cache.entry import build_entry
+from ktrial.kernels.cache.entry import ENTRY_FILE, IMAGE, EntryRecord, NameRecord, build_entry, kernel_of
 from ktrial.kernels.cache.locks import held, held_if_free
-from ktrial.kernels.cache.records import ENTRY_FILE, IMAGE, EntryRecord, NameRecord, kernel_of
 from ktrial.kernels.errors import CacheDamaged, ImageError, KernelNotFound
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import Parts

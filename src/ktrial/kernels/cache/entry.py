@@ -4,11 +4,11 @@ import hashlib
 import re
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 from ktrial.kernels.cache.atomic_write import sync_tree
 from ktrial.kernels.cache.disk_space import require_space
-from ktrial.kernels.cache.records import CONFIG, ENTRY_FILE, IMAGE, SYSTEM_MAP, VMLINUX, EntryRecord
 from ktrial.kernels.errors import ConfigUnusable
 from ktrial.kernels.image.extract_vmlinux import extract_vmlinux
 from ktrial.kernels.image.image import Image, boot_image, read_image
@@ -16,6 +16,62 @@ from ktrial.kernels.kconfig.config import embedded_config, parse_config
 from ktrial.kernels.modules.depmod import GENERATED, module_files, place_modules, run_depmod
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.protocol import Parts
+from ktrial.model.base import Model
+from ktrial.model.kernel import BootImage, Kernel, Origin
+
+ENTRY_FILE = "kernel.json"
+
+
+class EntryRecord(Model):
+    """`kernel.json`: one content, whatever it is called."""
+
+    format: int = 1
+    release: str
+    architecture: str = "x86_64"
+    digest: str
+    config_digest: str = ""
+    size: int
+    vmlinux_reason: str = ""
+    module_count: int = 0
+    boot_image: BootImage | None = None
+    """None in entries from before it was noted: then the file's headers are read."""
+
+
+class NameRecord(Model):
+    """One name, and the content that it leads to."""
+
+    format: int = 1
+    name: str
+    digest: str
+    flavour: str = ""
+    origin: Origin
+    added: datetime
+
+
+def kernel_of(name: NameRecord, entry: EntryRecord, directory: Path) -> Kernel:
+    """Put a name and its content together. `directory` is the entry's. Raises ImageError."""
+
+    def part(*parts: str) -> Path | None:
+        path = directory.joinpath(*parts)
+        return path if path.exists() else None
+
+    return Kernel(
+        name=name.name,
+        release=entry.release,
+        flavour=name.flavour,
+        architecture=entry.architecture,
+        origin=name.origin,
+        digest=entry.digest,
+        config_digest=entry.config_digest,
+        size=entry.size,
+        image=directory / IMAGE,
+        vmlinux=part(VMLINUX),
+        vmlinux_reason=entry.vmlinux_reason,
+        boot_image=entry.boot_image or boot_image(part(VMLINUX) or directory / IMAGE),
+        config=part(CONFIG),
+        modules=part("lib", "modules", entry.release),
+    )
+
 
 _SMALLEST_SYSTEM_MAP = 100_000
 """Debian ships a System.map of one line that says where the real one is; real ones have megabytes."""
@@ -113,3 +169,6 @@ def _take(source: Path, target: Path, workspace: Path) -> None:
     else:
         shutil.copyfile(source, target)
     target.chmod(0o644)
+
+
+IMAGE, VMLINUX, CONFIG, SYSTEM_MAP, KALLSYMS = "vmlinuz", "vmlinux", "config", "System.map", "kallsyms"

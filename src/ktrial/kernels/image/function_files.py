@@ -26,7 +26,7 @@ from elftools.elf.elffile import ELFFile
 from pydantic import ValidationError
 
 from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.records import KALLSYMS, SYSTEM_MAP
+from ktrial.kernels.cache.entry import KALLSYMS, SYSTEM_MAP
 from ktrial.kernels.errors import SymbolsUnknown
 from ktrial.kernels.image.symbols import Symbol, symbols
 from ktrial.model.base import Model, digest

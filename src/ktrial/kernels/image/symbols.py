@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.disk_space import file_system_errors
-from ktrial.kernels.cache.records import KALLSYMS, SYSTEM_MAP
+from ktrial.kernels.cache.entry import KALLSYMS, SYSTEM_MAP
 from ktrial.kernels.errors import SymbolsUnknown
 from ktrial.kernels.image.elf import symbols_of
 from ktrial.model.kernel import Kernel

@@ -2,6 +2,7 @@
 
 import re
 import zlib
+from dataclasses import dataclass, field
 
 from ktrial.kernels.errors import UnknownOption
 from ktrial.model.kernel import Kernel
@@ -38,3 +39,46 @@ def embedded_config(vmlinux: bytes) -> bytes:
     """Return the configuration that CONFIG_IKCONFIG builds in (kernel/configs.c); empty where it does not."""
     start = vmlinux.find(b"IKCFG_ST\x1f\x8b")
     return zlib.decompressobj(wbits=31).decompress(vmlinux[start + 8 :]) if start >= 0 else b""
+
+
+_END = re.compile(r"^# end of (?P<title>\S.*)$", re.MULTILINE)
+
+
+_LINE = re.compile(
+    r"^#\n# (?P<header>\S.*)\n#$|^# end of (?P<end>\S.*)$|^(?:# )?(?P<option>CONFIG_\w+)(?:=.*| is not set)$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class ConfigText:
+    """The options that a configuration mentions."""
+
+    menus: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Option, set or said not to be set → titles of its menus, the outermost first."""
+
+    def mentions(self, option: str) -> bool:
+        """Whether Kconfig offered the option: one whose dependencies are not met is left out."""
+        return option in self.menus
+
+
+def read(text: str) -> ConfigText:
+    """What kconfig wrote (scripts/kconfig/confdata.c): `# end of …` closes a menu since Linux 5.3.
+
+    A header that nothing closes is a comment in its menu; where there are none of those lines, a header is
+    taken for the whole path.
+    """
+    closed = {match["title"] for match in _END.finditer(text)}
+    menus: dict[str, tuple[str, ...]] = {}
+    here: list[str] = []
+    for match in _LINE.finditer(text):
+        if option := match["option"]:
+            menus.setdefault(option, tuple(here))
+        elif title := match["header"]:
+            if title in closed:
+                here.append(title)
+            elif not closed:
+                here = [title]
+        elif (title := match["end"]) in here:
+            del here[len(here) - 1 - here[::-1].index(title) :]
+    return ConfigText(menus)

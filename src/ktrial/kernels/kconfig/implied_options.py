@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ktrial.kernels.kconfig.config_text import ConfigText
+from ktrial.kernels.kconfig.config import ConfigText
 from ktrial.kernels.kconfig.evaluator import Config, Place, Rules
 from ktrial.model.kernel_diff import Cause, OptionChange
 
@@ -24,7 +24,7 @@ _TOOLS = re.compile(
 
 
 @dataclass(frozen=True)
-class Known:
+class ConfigSide:
     """One of two configurations, and what is known about it."""
 
     config: Config
@@ -33,7 +33,7 @@ class Known:
     """What its source's Kconfig asks for; None where no source is at hand."""
 
 
-def changed_options(before: Known, after: Known, *, same_source: bool) -> tuple[OptionChange, ...]:
+def changed_options(before: ConfigSide, after: ConfigSide, *, same_source: bool) -> tuple[OptionChange, ...]:
     """Every option that is not the same, by name, with why it is not.
 
     Without rules for both of them nothing is folded, apart from what names alone tell. `same_source`: both
@@ -57,7 +57,7 @@ def is_of_tools(option: str) -> bool:
     return bool(_TOOLS.fullmatch(option))
 
 
-def _placed(one: OptionChange, before: Known, after: Known) -> OptionChange:
+def _placed(one: OptionChange, before: ConfigSide, after: ConfigSide) -> OptionChange:
     """With its menu, prompt and choice: of the two, those that say the most."""
     places = [
         side.rules.place(one.option) if side.rules else Place(side.text.menus.get(one.option, ()))
@@ -67,7 +67,7 @@ def _placed(one: OptionChange, before: Known, after: Known) -> OptionChange:
     return one.model_copy(update={"menu": best.menu, "prompt": best.prompt, "choice": best.choice})
 
 
-def _by_name(one: OptionChange, before: Known, after: Known, *, same_source: bool) -> OptionChange:
+def _by_name(one: OptionChange, before: ConfigSide, after: ConfigSide, *, same_source: bool) -> OptionChange:
     if is_of_tools(one.option):
         return one.model_copy(update={"cause": Cause.COMPILER})
     offered = all(side.text.mentions(one.option) for side in (before, after) if side.text.menus)
@@ -84,8 +84,8 @@ class _Root:
 @dataclass
 class _Folding:
     changes: Mapping[str, OptionChange]
-    before: Known
-    after: Known
+    before: ConfigSide
+    after: ConfigSide
     old: Rules
     new: Rules
     same_source: bool

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ktrial.kernels.build.errors import OptionNotTaken
-from ktrial.kernels.kconfig.definitions import Definition
-from ktrial.kernels.kconfig.menus import read
+from ktrial.kernels.kconfig.menus import Definition, read
 from ktrial.model.suggestions import nearest
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ _AT_MOST = 6
 _VALUES = {"bool": "y and n", "tristate": "y, m and n"}
 
 
-def not_taken(
+def unmet_dependencies(
     make: "Make", name: str, wanted: str, final: Mapping[str, str], known: Mapping[str, Definition]
 ) -> OptionNotTaken:
     """The error for one option. `final`: the configuration; `known`: what the source defines."""

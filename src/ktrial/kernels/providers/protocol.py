@@ -90,17 +90,17 @@ class TellsRelease(Protocol):
 
 def all_providers() -> dict[str, KernelProvider]:
     """All providers by prefix: the built-in ones and those of other packages. A broken one only warns."""
-    own = dict(_check(*item) for item in plugin_discovery.built_in("PROVIDER", providers.__name__).items())
-    known, broken = plugin_discovery.outside(ENTRY_POINTS, "kernel provider", _check, own)
+    packages = (providers.__name__,)
+    known, broken = plugin_discovery.installed(ENTRY_POINTS, "kernel provider", "PROVIDER", packages, _check)
     for warning in broken:
         warnings.warn(warning.text, stacklevel=2)
     return known
 
 
-def _check(_name: str, found: object) -> tuple[str, KernelProvider]:
-    if not isinstance(found, KernelProvider):
+def _check(_name: str, extension: object) -> tuple[str, KernelProvider]:
+    if not isinstance(extension, KernelProvider):
         raise TypeError("it is no kernel provider")
-    return found.prefix, found
+    return extension.prefix, extension
 
 
 def provider_named(prefix: str) -> KernelProvider:

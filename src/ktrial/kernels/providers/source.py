@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ktrial.kernels.build.build_request import Wanted
+from ktrial.kernels.build.build_spec import BuildRequest
 from ktrial.kernels.build.directory_build import built, forget, name_of
 from ktrial.kernels.errors import BadKernelName
 from ktrial.kernels.providers.protocol import Parts, Request
@@ -24,7 +24,7 @@ class FromSource:
 
     def fetch(self, request: Request) -> Parts:
         """Build what changed since the last time. Raises NotASource, BuildFailed and other BuildErrors."""
-        return built(Wanted(Path(request.wanted)), request.workspace, request.progress)
+        return built(BuildRequest(Path(request.wanted)), request.workspace, request.progress)
 
     def forget(self, wanted: str) -> int:
         """Delete the directory of its builds."""

@@ -18,10 +18,9 @@ _GROUP = "ktrial.knobs"
 
 
 @cache
-def found() -> tuple[dict[str, Knob], tuple[DataWarning, ...]]:
+def installed() -> tuple[dict[str, Knob], tuple[DataWarning, ...]]:
     """Name → knob, by subsystem and in the order of their files, and a warning for each broken plugin."""
-    own = dict(_check(*item) for item in plugin_discovery.built_in("KNOBS", __name__).items())
-    subsystems, warnings = plugin_discovery.outside(_GROUP, "knobs", _check, own)
+    subsystems, warnings = plugin_discovery.installed(_GROUP, "knobs", "KNOBS", (__name__,), _check)
     knobs: dict[str, Knob] = {}
     for group in subsystems.values():
         for knob in group:
@@ -31,7 +30,7 @@ def found() -> tuple[dict[str, Knob], tuple[DataWarning, ...]]:
 
 def all_knobs() -> tuple[Knob, ...]:
     """Every knob."""
-    return tuple(found()[0].values())
+    return tuple(installed()[0].values())
 
 
 def subsystems() -> tuple[str, ...]:
@@ -63,8 +62,8 @@ def at(path: str) -> Knob | None:
 
 def instance_at(template: str, path: str) -> str:
     """The instance that is at the path: `vda`, `eth0/rx-0`; empty where there is none."""
-    found = _pattern(template).fullmatch(path)
-    return "/".join(found.groups()) if found else ""
+    match = _pattern(template).fullmatch(path)
+    return "/".join(match.groups()) if match else ""
 
 
 @cache
@@ -105,9 +104,9 @@ def _unambiguous(names: Iterable[tuple[str, Knob]]) -> dict[str, Knob]:
     return {name: last[name] for name, several in knobs.items() if name and len(several) == 1}
 
 
-def _check(subsystem: str, found: object) -> tuple[str, tuple[Knob, ...]]:
-    if not isinstance(found, tuple) or not all(isinstance(each, Knob) for each in found):
+def _check(subsystem: str, extension: object) -> tuple[str, tuple[Knob, ...]]:
+    if not isinstance(extension, tuple) or not all(isinstance(each, Knob) for each in extension):
         raise TypeError("it is no tuple of knobs")
     return subsystem, tuple(
-        knob if knob.subsystem else knob.model_copy(update={"subsystem": subsystem}) for knob in found
+        knob if knob.subsystem else knob.model_copy(update={"subsystem": subsystem}) for knob in extension
     )

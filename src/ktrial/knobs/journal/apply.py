@@ -10,8 +10,7 @@ from ktrial.faults import fault_point
 from ktrial.knobs import errno_diagnosis, values
 from ktrial.knobs.errors import KnobForbidden, KnobNotTaken, KnobRounded
 from ktrial.knobs.journal import mounts_modules, restore
-from ktrial.knobs.journal.deferred_signals import uninterrupted
-from ktrial.knobs.journal.journal import Entry, Journal, Say, Stage, own_identity
+from ktrial.knobs.journal.journal import Entry, Journal, Say, Stage, own_identity, uninterrupted
 from ktrial.knobs.journal.mounts_modules import Kind
 from ktrial.knobs.journal.restore import Undone, texts
 from ktrial.knobs.lookup import Found, beside, find

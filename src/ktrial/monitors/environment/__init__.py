@@ -3,8 +3,7 @@
 A module here has a tuple `READERS`: one more row of it, or one more module, is one more reading.
 """
 
-from ktrial.monitors.environment.audit import audit, readers
-from ktrial.monitors.environment.comparison import changes, concerns, confounds
+from ktrial.monitors.environment.comparison import audit, changes, concerns, confounds, readers
 from ktrial.monitors.environment.reader import Found, Reader
 
 __all__ = ["Found", "Reader", "audit", "changes", "concerns", "confounds", "readers"]

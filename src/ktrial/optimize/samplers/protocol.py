@@ -6,7 +6,7 @@ from pkgutil import iter_modules
 from typing import NamedTuple, Protocol
 
 from ktrial.model.tuning import Configuration
-from ktrial.optimize.encoding import Ground
+from ktrial.optimize.encoding import Encoding
 from ktrial.studyfile.search_errors import UnknownOptimiser
 
 
@@ -33,12 +33,12 @@ class Optimiser(Protocol):
         """What was measured; asked for or not."""
 
 
-def optimiser(name: str, ground: Ground, objectives: int, seed: int) -> Optimiser:
+def optimiser(name: str, encoding: Encoding, objectives: int, seed: int) -> Optimiser:
     """The optimiser in the module of this name (`tpe`, `random`). Raises UnknownOptimiser."""
     package = __name__.rpartition(".")[0]
     here = import_module(package)
     known = sorted({each.name for each in iter_modules(here.__path__)} - {"protocol"})
     if name not in known:
         raise UnknownOptimiser(name=name, known=", ".join(known))
-    made: Optimiser = import_module(f"{package}.{name}").make(ground, objectives, seed)
+    made: Optimiser = import_module(f"{package}.{name}").make(encoding, objectives, seed)
     return made

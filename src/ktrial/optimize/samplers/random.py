@@ -5,25 +5,25 @@ from collections.abc import Sequence
 import numpy as np
 
 from ktrial.model.tuning import Configuration
-from ktrial.optimize.encoding import Ground
+from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.samplers.protocol import Told
 
 
 class Random:
     """Configurations drawn uniformly, whatever was measured."""
 
-    def __init__(self, ground: Ground, seed: int) -> None:
-        self._ground = ground
+    def __init__(self, encoding: Encoding, seed: int) -> None:
+        self._encoding = encoding
         self._rng = np.random.default_rng([seed, 1])
 
     def ask(self, count: int, fixed: Configuration | None = None) -> list[Configuration]:
         """See Optimiser."""
-        return [self._ground.draw_with(self._rng, fixed or {}) for _ in range(count)]
+        return [self._encoding.draw_with(self._rng, fixed or {}) for _ in range(count)]
 
     def tell(self, told: Sequence[Told]) -> None:
         """Nothing is learnt."""
 
 
-def make(ground: Ground, objectives: int, seed: int) -> Random:
+def make(encoding: Encoding, objectives: int, seed: int) -> Random:
     """See `optimiser`."""
-    return Random(ground, seed)
+    return Random(encoding, seed)

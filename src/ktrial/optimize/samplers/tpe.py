@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ktrial.model.tuning import Configuration, Order
-from ktrial.optimize.encoding import NONE_OF_THEM, Ground, Point, choices_of
+from ktrial.optimize.encoding import NONE_OF_THEM, Encoding, Point, choices_of
 from ktrial.optimize.samplers.protocol import Told
 from ktrial.studyfile.search_errors import NoValidConfiguration
 
@@ -24,13 +24,13 @@ _TRIES = 200
 class Tpe:
     """See Optimiser."""
 
-    def __init__(self, ground: Ground, objectives: int, seed: int, startup: int = _STARTUP) -> None:
+    def __init__(self, encoding: Encoding, objectives: int, seed: int, startup: int = _STARTUP) -> None:
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._optuna = optuna
-        self._ground = ground
-        self._distributions = _distributions(ground)
+        self._encoding = encoding
+        self._distributions = _distributions(encoding)
         with warnings.catch_warnings():
             # Of options that are experimental in Optuna's words.
             warnings.simplefilter("ignore")
@@ -47,7 +47,7 @@ class Tpe:
         """See Optimiser."""
         for each in told:
             waiting = self._asked.get(_key(each.configuration), [])
-            trial = waiting.pop(0) if waiting else self._trial_at(self._ground.point(each.configuration))
+            trial = waiting.pop(0) if waiting else self._trial_at(self._encoding.point(each.configuration))
             if each.scores:
                 trial.set_constraint("guards", each.excess)
                 self._study.tell(trial, list(each.scores))
@@ -59,15 +59,15 @@ class Tpe:
     def _one(self, fixed: Mapping[str, str]) -> Configuration:
         for _ in range(_TRIES):
             if fixed:
-                at = self._ground.point(fixed)
+                at = self._encoding.point(fixed)
                 self._study.enqueue_trial({name: at[name] for name in fixed})
             trial = self._study.ask(self._distributions)
-            configuration = self._ground.configuration(trial.params)
-            if configuration and self._ground.space.holds(configuration):
+            configuration = self._encoding.configuration(trial.params)
+            if configuration and self._encoding.space.holds(configuration):
                 self._asked.setdefault(_key(configuration), []).append(trial)
                 return configuration
             self._study.tell(trial, state=self._optuna.trial.TrialState.FAIL)
-        orders = [str(each) for each in self._ground.space.constraints if isinstance(each, Order)]
+        orders = [str(each) for each in self._encoding.space.constraints if isinstance(each, Order)]
         raise NoValidConfiguration(constraints="; ".join(orders))
 
     def _trial_at(self, point: Point) -> "optuna.Trial":
@@ -79,19 +79,19 @@ class Tpe:
         return min(seen, default=0.0)
 
 
-def make(ground: Ground, objectives: int, seed: int) -> Tpe:
+def make(encoding: Encoding, objectives: int, seed: int) -> Tpe:
     """See `optimiser`."""
-    return Tpe(ground, objectives, seed)
+    return Tpe(encoding, objectives, seed)
 
 
-def _distributions(ground: Ground) -> dict[str, Any]:
+def _distributions(encoding: Encoding) -> dict[str, Any]:
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     found: dict[str, Any] = {
         each.name: FloatDistribution(0.0, 1.0) if each.range else CategoricalDistribution(choices_of(each))
-        for each in ground.space.dimensions
+        for each in encoding.space.dimensions
     }
-    for choice, names in ground.groups.items():
+    for choice, names in encoding.groups.items():
         found[choice] = CategoricalDistribution((*names, NONE_OF_THEM))
     return found
 

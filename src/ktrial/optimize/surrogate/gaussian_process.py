@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.optimize.encoding import Ground, place_of
+from ktrial.optimize.encoding import Encoding, place_of
 
 Array = NDArray[np.float64]
 
@@ -45,11 +45,11 @@ class Data:
 class Frame:
     """How configurations become rows of numbers."""
 
-    def __init__(self, ground: Ground) -> None:
-        self.ground = ground
-        self._places: list[dict[str, float]] = [{} for _ in ground.space.dimensions]
-        defaults = [each.default for each in ground.space.dimensions]
-        self._chosen = np.array([each.range is None for each in ground.space.dimensions])
+    def __init__(self, encoding: Encoding) -> None:
+        self.encoding = encoding
+        self._places: list[dict[str, float]] = [{} for _ in encoding.space.dimensions]
+        defaults = [each.default for each in encoding.space.dimensions]
+        self._chosen = np.array([each.range is None for each in encoding.space.dimensions])
         self._origin = np.array([self._place(at, value) for at, value in enumerate(defaults)])
 
     def rows(self, configurations: Sequence[Mapping[str, str]]) -> Array:
@@ -57,7 +57,7 @@ class Frame:
         found = np.tile(self._origin, (len(configurations), 1))
         for row, configuration in enumerate(configurations):
             for name, value in configuration.items():
-                at = self.ground.index[name]
+                at = self.encoding.index[name]
                 found[row, at] = self._place(at, value)
         return found
 
@@ -75,8 +75,8 @@ class Frame:
     def _place(self, at: int, value: str) -> float:
         known = self._places[at]
         if value not in known:
-            dimension = self.ground.space.dimensions[at]
-            codes = self.ground.codes.get(dimension.name, {})
+            dimension = self.encoding.space.dimensions[at]
+            codes = self.encoding.codes.get(dimension.name, {})
             known[value] = place_of(dimension, value) if dimension.range else float(codes[value])
         return known[value]
 
@@ -191,7 +191,7 @@ class Surface:
         known = self._alone.get((name, value))
         if known is None:
             known = self._alone[name, value] = len(self._parts)
-            at, rows = self.frame.ground.index[name], self.frame.rows([{name: value}])
+            at, rows = self.frame.encoding.index[name], self.frame.rows([{name: value}])
             kernel = self.frame.kernels(rows, np.concatenate([self.data.places, rows]))[at, 0]
             self._parts.append(kernel * self.strengths.amplitudes[at] ** 2)
         return known

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.model.tuning import Configuration, Observation
-from ktrial.optimize.encoding import Ground
-from ktrial.optimize.objective import Scores
+from ktrial.model.comparison import Comparison
+from ktrial.model.tuning import Configuration, FrontPoint, Observation
+from ktrial.optimize.encoding import Encoding
+from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.optimize.surrogate.gaussian_process import Data, Frame, Surface
 from ktrial.optimize.surrogate.hyperparameters import fit
 
@@ -20,14 +21,14 @@ _SWEEPS = 4
 _RISKY, _FAILING = 0.3, 0.1
 
 
-class Belief:
+class Surrogate:
     """A surface for each objective, and for each guard and for failure where there is something to learn."""
 
-    def __init__(self, ground: Ground, scores: Scores, noise: float, horizon: int) -> None:
-        self.ground = ground
+    def __init__(self, encoding: Encoding, scores: ObjectiveFunction, noise: float, horizon: int) -> None:
+        self.encoding = encoding
         self.scores = scores
         self.noise = noise
-        self._frame = Frame(ground)
+        self._frame = Frame(encoding)
         self._horizon = max(horizon, 1)
         self.surfaces: list[Surface] = []
         self._risk: Surface | None = None
@@ -96,7 +97,7 @@ class Belief:
         run = self.distinct()
         order = np.argsort(-value(run), kind="stable")[:starts].tolist() if run else []
         ends = [self.walk(start, value) for start in ({}, *(run[at] for at in order))]
-        return self.ground.space.only_changes(ends[int(np.argmax(value(ends)))])
+        return self.encoding.space.only_changes(ends[int(np.argmax(value(ends)))])
 
     def distinct(self) -> list[Configuration]:
         """Every configuration that was run, and is not known to be unsafe."""
@@ -112,8 +113,8 @@ class Belief:
         here, worth = start, float(value([start])[0])
         for _ in range(_SWEEPS):
             before = worth
-            for name in names or self.ground.space.names:
-                near = self.ground.neighbours(here, name)
+            for name in names or self.encoding.space.names:
+                near = self.encoding.neighbours(here, name)
                 if not near:
                     continue
                 values = value(near)
@@ -122,3 +123,42 @@ class Belief:
             if worth <= before + 1e-9:
                 break
         return here
+
+
+_MOST = 12
+
+
+def front(
+    surrogate: Surrogate, answer: Configuration | None, comparisons: tuple[Comparison, ...]
+) -> tuple[FrontPoint, ...]:
+    """Among what was run and kept all guards, by the model's estimates (not by single lucky runs)."""
+    if len(surrogate.surfaces) < 2:
+        return ()
+    tried: list[Configuration] = [{}, *surrogate.distinct()]
+    if answer and answer not in tried:
+        tried.append(answer)
+    gains = np.stack([surface.mean(tried) for surface in surrogate.surfaces], axis=1)
+    margin = surrogate.scores.goal.margin
+    best = [at for at in range(len(tried)) if not _beaten(gains, at, margin)]
+    best.sort(key=lambda at: -gains[at, 0])
+    return tuple(
+        FrontPoint(
+            configuration=tried[at],
+            ratios=_ratios(surrogate, gains[at]),
+            runs=sum(each.configuration == tried[at] for each in surrogate.seen),
+            comparisons=comparisons if answer and tried[at] == answer else (),
+        )
+        for at in best[:_MOST]
+    )
+
+
+def _ratios(surrogate: Surrogate, gains: np.ndarray) -> tuple[float, float]:
+    first, second = (float(np.exp(surrogate.scores.sign(at) * gain)) for at, gain in enumerate(gains))
+    return first, second
+
+
+def _beaten(gains: np.ndarray, at: int, margin: float) -> bool:
+    """Whether another one is at least as good in both, and better by half a margin in one."""
+    others = np.delete(gains, at, axis=0)
+    as_good = (others >= gains[at]).all(axis=1)
+    return bool((as_good & (others > gains[at] + 0.5 * margin).any(axis=1)).any())

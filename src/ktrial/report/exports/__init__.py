@@ -29,11 +29,10 @@ class ProfileExport(Protocol):
 
 def exports() -> tuple[dict[str, ProfileExport], tuple[DataWarning, ...]]:
     """All formats by name, with a warning for each of another package's that is broken."""
-    found = (_checked(name, export) for name, export in plugin_discovery.built_in("EXPORT", __name__).items())
-    return plugin_discovery.outside(GROUP, "profile export", _checked, dict(found))
+    return plugin_discovery.installed(GROUP, "profile export", "EXPORT", (__name__,), _checked)
 
 
-def _checked(name: str, found: object) -> tuple[str, ProfileExport]:
-    if not isinstance(found, ProfileExport):
+def _checked(name: str, extension: object) -> tuple[str, ProfileExport]:
+    if not isinstance(extension, ProfileExport):
         raise TypeError(f"{name} is no profile export: it lacks name, summary or text")
-    return found.name, found
+    return extension.name, extension

@@ -1,6 +1,8 @@
 """Building a kernel: compilers, many short processes, the page cache."""
 
 from ktrial.workloads.adapter import (
+    PROLOGUE,
+    SHELL,
     InstalledProgram,
     Program,
     Settings,
@@ -11,7 +13,6 @@ from ktrial.workloads.adapter import (
     whole,
     word,
 )
-from ktrial.workloads.adapters.server_script import PROLOGUE, SHELL
 
 _SCRIPT = (
     PROLOGUE

@@ -2,8 +2,18 @@
 
 import re
 
-from ktrial.workloads.adapter import InstalledProgram, Program, Settings, described, less, more, number, whole
-from ktrial.workloads.adapters.server_script import PROLOGUE, SHELL
+from ktrial.workloads.adapter import (
+    PROLOGUE,
+    SHELL,
+    InstalledProgram,
+    Program,
+    Settings,
+    described,
+    less,
+    more,
+    number,
+    whole,
+)
 
 _SCRIPT = (
     PROLOGUE

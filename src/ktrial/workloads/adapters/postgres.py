@@ -1,8 +1,17 @@
 """A PostgreSQL server of the workload's own, for pgbench and sysbench's oltp tests."""
 
 from ktrial.model.workload import Metric, Parameter
-from ktrial.workloads.adapter import InstalledProgram, Program, Reading, Settings, choice, described, word
-from ktrial.workloads.adapters.server_script import PROLOGUE, SHELL
+from ktrial.workloads.adapter import (
+    PROLOGUE,
+    SHELL,
+    InstalledProgram,
+    Program,
+    Reading,
+    Settings,
+    choice,
+    described,
+    word,
+)
 
 _SCRIPT = (
     PROLOGUE

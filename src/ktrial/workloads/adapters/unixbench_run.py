@@ -9,8 +9,17 @@ import statistics
 from collections.abc import Iterator
 
 from ktrial.model.workload import Metric
-from ktrial.workloads.adapter import InstalledProgram, Settings, choice, described, more, whole, word
-from ktrial.workloads.adapters.server_script import PROLOGUE, SHELL
+from ktrial.workloads.adapter import (
+    PROLOGUE,
+    SHELL,
+    InstalledProgram,
+    Settings,
+    choice,
+    described,
+    more,
+    whole,
+    word,
+)
 
 _TESTS = {
     "dhry2reg": ("Dhrystone 2 using register variables", 116700.0, "lps"),
