@@ -29,11 +29,13 @@ demo: setup
 test: PURPOSE := test
 test: setup
 	@$(SIDE_BY_SIDE) check-python check-rust
-	$(PYTEST) tests/docs tests/unit
-	$(BIN)/pytest -n $(JOBS) tests/guest
+	$(PYTEST) tests/docs tests/recorded tests/unit
+	$(GUESTS)
 
 # A worker that has nothing left takes from the others; what takes longest comes first.
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
+# A module's guests are started once: all its tests run in one worker.
+GUESTS := $(BIN)/pytest -n $(JOBS) --dist loadfile tests/guest
 # mypy keeps one core busy, and cargo the other.
 SIDE_BY_SIDE := $(MAKE) --no-print-directory --jobs=2 --output-sync=target
 
@@ -60,10 +62,10 @@ check-rust: lint-rust
 	@$(MAKE) --no-print-directory test-rust
 
 unit-test: setup test-rust
-	$(PYTEST) tests/docs tests/unit
+	$(PYTEST) tests/docs tests/recorded tests/unit
 
 guest-test: setup
-	$(BIN)/pytest -n $(JOBS) tests/guest
+	$(GUESTS)
 
 # Everything, for hours. Interrupted, or after a failure, it says what is left; the same command goes on there.
 # What builds kernels comes last and alone: it needs 4 GB in the cache, and all cores for itself.
@@ -71,7 +73,7 @@ test-nightly: PURPOSE := slow
 test-nightly: setup
 	@$(SIDE_BY_SIDE) check-python check-rust
 	@status=0; \
-	$(PYTEST) --nightly --resume tests/docs tests/unit tests/guest || status=$$?; \
+	$(PYTEST) --nightly --resume tests/docs tests/recorded tests/unit tests/guest || status=$$?; \
 	[ $$status -eq 2 ] || $(BIN)/pytest --nightly --resume -s tests/slow || status=$$?; \
 	exit $$status
 

@@ -14,12 +14,19 @@ from ktrial import kernels
 KTRIAL = str(Path(sys.executable).with_name("ktrial"))
 
 
+SHARED = ("kernels", "sources", "configs", "trees", "builds", "recipes", "bisect")
+"""What of a cache is no snapshot: fetched or built, with no regard to how guests are started."""
+
+
 def cache_without_snapshots(directory: Path, *names: str) -> Path:
     """A new cache directory: the kernels are those of the usual one, to which missing ones are added."""
     for name in names:
         kernels.add(name)
     directory.mkdir()
-    (directory / "kernels").symlink_to(kernels.cache_directory() / "kernels")
+    for name in SHARED:
+        usual = kernels.cache_directory() / name
+        usual.mkdir(parents=True, exist_ok=True)
+        (directory / name).symlink_to(usual)
     return directory
 
 

@@ -1,4 +1,7 @@
-"""What the plugin tells by way into the kernel, by CPU mode and by task: what the workload is known to do."""
+"""What the plugin tells by way into the kernel, by CPU mode and by task: what the workload is known to do.
+
+For each change tests/recorded asks the same of a recorded guest.
+"""
 
 import pytest
 
@@ -8,7 +11,7 @@ from ktrial.model.kernel_profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
 
-pytestmark = pytest.mark.guest
+pytestmark = [pytest.mark.guest, pytest.mark.nightly]
 
 KERNELS = ("debian:5.10", "debian:6.12", "debian:7.2")
 OUTSIDE = 0.02

@@ -1,10 +1,10 @@
 """Explanations of real kernels: of a stored study, the same twice; settings read in the guests."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.support.exact_guests import boot_of
+from tests.support.kernel_versions import ALL, versions
 from tests.support.making import a_study
 
 from ktrial import kernels
@@ -21,7 +21,6 @@ from ktrial.target import Walk
 
 pytestmark = pytest.mark.guest
 
-KERNELS = ["debian:5.10", "debian:6.1", "debian:6.12", "debian:6.18", "debian:7.2"]
 NOTHING_RUNS = Guests(run=False)
 WHY_LEFT_OUT = {"changing", "long", "unreadable", "ENOENT", "EIO", "EPERM", "EINVAL", "EACCES", "ENODEV"}
 
@@ -54,6 +53,7 @@ def measured(record: StudyRecord, workload: str, kernel: str) -> float:
     return found
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("workload", ["fork", "pipe"])
 def test_the_functions_of_a_stored_study_sum_to_the_measured_difference(
     stored: tuple[Store, StudyRecord], workload: str
@@ -66,6 +66,7 @@ def test_the_functions_of_a_stored_study_sum_to_the_measured_difference(
     assert explanation == explained(stored, workload).explanation
 
 
+@pytest.mark.nightly
 def test_what_differs_around_a_stored_study_is_told(stored: tuple[Store, StudyRecord]) -> None:
     found = explained(stored, "fork").differences
     assert [(one.before, one.after) for one in found.levels] == [("debian:5.10", "debian:6.12")]
@@ -75,13 +76,14 @@ def test_what_differs_around_a_stored_study_is_told(stored: tuple[Store, StudyRe
     assert {"vmstat.numa_hit", "vmstat.pgactivate"} <= {one.counter for one in found.counters}
 
 
+@pytest.mark.nightly
 def test_functions_are_matched_by_the_tree_of_a_trial(stored: tuple[Store, StudyRecord]) -> None:
     rows = {row.name: row for row in explained(stored, "pipe").explanation.rows}
     assert rows["vfs_read + new_sync_read → vfs_read"].match is Match.MERGED
     assert rows["do_syscall_64"].subsystem == "entry and exit"
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", versions(*ALL))
 def test_settings_are_the_same_when_they_are_read_again(name: str) -> None:
     walk = Walk(roots=ROOTS, skip=SKIPPED)
     with ExactMachine().start(boot_of(kernels.add(name))) as target:
@@ -94,6 +96,7 @@ def test_settings_are_the_same_when_they_are_read_again(name: str) -> None:
     assert set(first.left_out.values()) <= WHY_LEFT_OUT
 
 
+@pytest.mark.nightly
 def test_the_read_ahead_of_rotating_disks_differs_between_6_12_and_7_2() -> None:
     machine = ExactMachine()
     old, new = (default_values(machine, boot_of(kernels.add(name))) for name in ("debian:6.12", "debian:7.2"))
@@ -103,8 +106,8 @@ def test_the_read_ahead_of_rotating_disks_differs_between_6_12_and_7_2() -> None
     assert default_values(machine, boot_of(kernels.add("debian:7.2"))) == new
 
 
-def test_a_boot_parameter_that_sets_a_setting_is_seen_there(tmp_path: Path) -> None:
-    kernel, machine = kernels.add("debian:6.12"), ExactMachine(cache=tmp_path)
+def test_a_boot_parameter_that_sets_a_setting_is_seen_there() -> None:
+    kernel, machine = kernels.add("debian:6.12"), ExactMachine()
     plain, changed = (
         default_values(machine, boot_of(kernel, parameters=parameters))
         for parameters in ((), ("sysctl.vm.swappiness=10",))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.exact_guests import boot_of, work
-from tests.support.real_runs import KTRIAL, cache_without_snapshots, environment
+from tests.support.real_runs import KTRIAL, environment
 
 from ktrial import kernels
 from ktrial.machines.exact import ExactMachine, plugin
@@ -90,21 +90,16 @@ class User:
         return User(self.cache, self.place, program)
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return cache_without_snapshots(tmp_path_factory.mktemp("user") / "cache", KERNEL)
-
-
 @pytest.fixture
-def user(cache: Path, tmp_path: Path) -> User:
-    return User(cache, tmp_path)
+def user(run_cache: Path, tmp_path: Path) -> User:
+    return User(run_cache, tmp_path)
 
 
 def a_study(place: Path, machine: str = "", workload: str = '"syscall"') -> Path:
     path = place / "study.toml"
     path.write_text(
         f'perturbations = 1\nworkloads = [{workload}]\n[machine]\nkernel = "{KERNEL}"\n{machine}\n'
-        '[factors.psi]\nkind = "boot"\nlevels = ["0", "1"]\n'
+        '[factors.swappiness]\nkind = "setting"\ntarget = "vm.swappiness"\nlevels = [60, 10]\n'
     )
     return path
 
@@ -161,7 +156,7 @@ def test_counts_that_cannot_be_written_are_no_counts(user: User) -> None:
     assert "cannot write out=/dev/full" in re.sub(r"\s+", " ", said.output + said.errors)
 
 
-def test_a_disk_that_becomes_full_ends_the_guest(cache: Path, tmp_path: Path) -> None:
+def test_a_disk_that_becomes_full_ends_the_guest(tmp_path: Path) -> None:
     """Better nothing than a part of the counts."""
     out = tmp_path / "counts"
     os.mkfifo(out)
@@ -171,7 +166,7 @@ def test_a_disk_that_becomes_full_ends_the_guest(cache: Path, tmp_path: Path) ->
             assert counts.readline().startswith('{"insn"')
 
     reader = threading.Thread(target=read_the_first_line_only)
-    with ExactMachine(cache=cache).profiled(boot_of(kernels.add(KERNEL))) as target:
+    with ExactMachine().profiled(boot_of(kernels.add(KERNEL))) as target:
         reader.start()
         with pytest.raises(GuestEnded, match="the disk is full, or the file is gone") as caught:
             target.counted_into(out, (work("syscall"),), None)
@@ -205,19 +200,22 @@ def hidden(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def table(cache: Path) -> str:
+def table() -> str:
     """/proc/kallsyms of the kernel."""
-    with ExactMachine(cache=cache).profiled(boot_of(kernels.add(KERNEL))) as target:
+    with ExactMachine().profiled(boot_of(kernels.add(KERNEL))) as target:
         return target.kallsyms()
 
 
 @pytest.fixture
 def told_otherwise(
-    user: User, table: str, monkeypatch: pytest.MonkeyPatch
+    user: User, table: str, snapshots: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Callable[[str], str]], str]:
     """The same kernel's image, of which another table is known. Returns its name."""
     image = kernels.add(KERNEL).image
-    monkeypatch.setenv("KTRIAL_CACHE", str(user.place / "cache"))
+    own_cache = user.place / "cache"
+    own_cache.mkdir()
+    (own_cache / "snapshots").symlink_to(snapshots)
+    monkeypatch.setenv("KTRIAL_CACHE", str(own_cache))
 
     def other(change: Callable[[str], str]) -> str:
         own: Kernel = kernels.add(f"path:{image}")
@@ -262,12 +260,31 @@ def test_wrong_names_are_not_given(
 MARKING = """\
 #define MARK(number) __asm__ volatile (".byte 0x0f,0x1f,0x80; .long " #number)
 static void work(void) { for (volatile int n = 0; n < 1000000; n++); }
-int main(void) { %s return 0; }
+int main(int count, char **words) {
+    for (char *does = words[1]; *does; does++)
+        switch (*does) {
+            case 'b': MARK(0x4b540001); break;
+            case 'e': MARK(0x4b540002); break;
+            case 'n': MARK(0x4b540001); MARK(0x4b540002); break;
+            case 'w': work(); break;
+        }
+    return 0;
+}
 """
-BEGIN, END, WORK = "MARK(0x4b540001);", "MARK(0x4b540002);", "work();"
+BEGIN, END, NOTHING, WORK = "b", "e", "n", "w"
 """crates/wire/src/marks.rs"""
 ONE_WORK = 6_000_000
 """Instructions in the loop."""
+
+
+@pytest.fixture(scope="module")
+def marking(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that works and marks as the letters of its argument say: one file, and one boot for all."""
+    place = tmp_path_factory.mktemp("marking")
+    source, program = place / "marking.c", place / "marking"
+    source.write_text(MARKING)
+    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
+    return program
 
 
 @pytest.mark.parametrize(
@@ -281,12 +298,11 @@ ONE_WORK = 6_000_000
     ],
     ids=["no mark", "no end", "no begin", "both", "twice"],
 )
-def test_a_command_is_counted_by_its_marks_or_from_start_to_end(user: User, does: str, works: int) -> None:
+def test_a_command_is_counted_by_its_marks_or_from_start_to_end(
+    user: User, marking: Path, does: str, works: int
+) -> None:
     """The agent marks the start and the end of each program; what is not closed ends with the program."""
-    source, program = user.place / "marking.c", user.place / "marking"
-    source.write_text(MARKING % does)
-    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
-    command = f'{{ name = "marking", command = "{program}", repeats = 1 }}'
+    command = f'{{ name = "marking", command = "{marking} {does}", repeats = 1 }}'
     study = a_study(user.place, workload=command)
     told = json.loads(user("run", study, "--no-html", "--json").output)
     assert [trial["reason"] for trial in told["trials"]] == ["", ""]
@@ -303,11 +319,9 @@ def test_a_command_is_counted_by_its_marks_or_from_start_to_end(user: User, does
     assert why["unexplained"] == 0
 
 
-def test_a_region_with_nothing_in_it_shifts_no_counts(user: User) -> None:
-    source, program = user.place / "marking.c", user.place / "marking"
-    source.write_text(MARKING % (BEGIN + END + WORK))
-    subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
-    study = a_study(user.place, workload=f'{{ name = "marking", command = "{program}" }}')
+def test_a_region_with_nothing_in_it_shifts_no_counts(user: User, marking: Path) -> None:
+    does = NOTHING + WORK
+    study = a_study(user.place, workload=f'{{ name = "marking", command = "{marking} {does}" }}')
     told = json.loads(user("run", study, "--no-html", "--json").output)
     assert all("a region with nothing in it" in trial["reason"] for trial in told["trials"])
 

@@ -19,7 +19,7 @@ from ktrial.target.errors import DiskNotMade
 pytestmark = pytest.mark.guest
 
 
-def a_study(kernel: str, disk: Disk, ratios: tuple[int, int] = (20, 4)) -> Study:
+def a_study(kernel: str, disk: Disk, ratios: tuple[int, int] = (20, 4), size: int = 48) -> Study:
     factor = Factor(
         name="vm.dirty_ratio",
         kind=FactorKind.SETTING,
@@ -31,7 +31,7 @@ def a_study(kernel: str, disk: Disk, ratios: tuple[int, int] = (20, 4)) -> Study
         name="disk",
         machine=MachineSettings(kernel=kernel, disk=disk),
         factors=(factor,),
-        workloads=(WorkloadUse(name="aio-stress", parameters={"size": 48, "passes": 1, "path": "/mnt"}),),
+        workloads=(WorkloadUse(name="aio-stress", parameters={"size": size, "passes": 1, "path": "/mnt"}),),
         perturbations=1,
     )
 
@@ -41,6 +41,7 @@ def run_in(directory: Path, study: Study) -> StudyRecord:
         return run(study, store=store)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kernel", ["debian:5.10", "debian:6.12"])
 def test_dirty_ratio_is_a_positive_control(tmp_path: Path, kernel: str) -> None:
     """Fewer dirty pages allowed: the writer waits for the disk, which has 80 MiB a second."""
@@ -57,7 +58,7 @@ def test_dirty_ratio_is_a_positive_control(tmp_path: Path, kernel: str) -> None:
 
 
 def test_a_disk_as_fast_as_memory_gives_the_same_numbers_twice(tmp_path: Path) -> None:
-    study = a_study("debian:6.12", Disk(), ratios=(20, 21))
+    study = a_study("debian:6.12", Disk(), ratios=(20, 21), size=12)
     once, again = (run_in(tmp_path / name, study) for name in ("once", "again"))
     assert once.result == again.result
     assert [trial.samples for trial in once.trials] == [trial.samples for trial in again.trials]

@@ -57,7 +57,7 @@ def values(trial: Trial, workload: str) -> dict[str, float]:
     return {sample.metric: sample.value for sample in trial.samples if sample.workload.startswith(workload)}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kernel", ["debian:5.10", "debian:7.2"])
 def test_every_workload_runs_and_repeats_to_the_last_digit(tmp_path: Path, kernel: str) -> None:
     assert set(SMALL) == set(workloads.DISK)
@@ -83,7 +83,7 @@ def test_every_workload_runs_and_repeats_to_the_last_digit(tmp_path: Path, kerne
             assert served["read"] == sum(served[f"read for {size} files"] for size in SIZES)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_with_less_memory_than_files_pages_are_evicted_and_read_again(tmp_path: Path) -> None:
     parameters = {"path": "/mnt", "requests": 300, "passes": 1}
     uses = [WorkloadUse(name="file-server", parameters={**parameters, "memory": limit}) for limit in (0, 24)]
@@ -108,7 +108,7 @@ def test_with_less_memory_than_files_pages_are_evicted_and_read_again(tmp_path: 
     assert evicted == pytest.approx(little["evictions"], rel=0.05), "all pages are some file's"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_limit_inside_a_limited_group_is_refused_in_words(tmp_path: Path) -> None:
     use = a_use("seq-read", memory=16)
     study = a_study(use, kernels=("debian:6.12",), cgroup=CgroupLimits(memory_mib=64))
@@ -119,7 +119,7 @@ def test_a_limit_inside_a_limited_group_is_refused_in_words(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", [DiskKind.BRD, DiskKind.PMEM])
-@pytest.mark.parametrize("kernel", [pytest.param("debian:5.10", marks=pytest.mark.slow), "debian:6.12"])
+@pytest.mark.parametrize("kernel", [pytest.param("debian:5.10", marks=pytest.mark.nightly), "debian:6.12"])
 def test_other_disks_hold_what_is_written(tmp_path: Path, kernel: str, kind: DiskKind) -> None:
     study = a_study(
         a_use("stream-write"), a_use("seq-read"), kernels=(kernel,), disk=Disk(kind=kind, size_mib=64)
@@ -130,7 +130,7 @@ def test_other_disks_hold_what_is_written(tmp_path: Path, kernel: str, kind: Dis
     assert trial.settings[f"/sys/block/{guest_disk.name(Disk(kind=kind))}/queue/read_ahead_kb"] == "128"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", [DiskKind.BRD, DiskKind.PMEM])
 @pytest.mark.parametrize("kernel", ["debian:5.10", "debian:7.2"])
 def test_on_other_disks_too_numbers_repeat_to_the_last_digit(
@@ -142,7 +142,7 @@ def test_on_other_disks_too_numbers_repeat_to_the_last_digit(
     assert [trial.samples for trial in once] == [trial.samples for trial in again]
 
 
-@pytest.mark.parametrize("filesystem", ["xfs", "btrfs"])
+@pytest.mark.parametrize("filesystem", ["xfs", pytest.param("btrfs", marks=pytest.mark.nightly)])
 def test_other_file_systems_hold_what_is_written(tmp_path: Path, filesystem: str) -> None:
     disk = SLOW_DISK.model_copy(update={"filesystem": filesystem, "size_mib": 320})
     study = a_study(a_use("stream-write"), a_use("metadata"), kernels=("debian:6.1",), disk=disk)
@@ -159,6 +159,7 @@ def test_without_the_program_that_makes_the_file_system_the_package_is_named(
     assert "xfsprogs" in f"{caught.value} {caught.value.advice}"
 
 
+@pytest.mark.nightly
 def test_another_default_of_read_ahead_is_named_as_the_cause_without_being_told(tmp_path: Path) -> None:
     """This disk says that it turns, as virtual disks do: 7.2 then reads 8 MiB ahead, and 6.12 128 KiB."""
     disk = Disk(latency_us=100, bandwidth_mib=400, rotational=True)

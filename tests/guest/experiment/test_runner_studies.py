@@ -1,4 +1,7 @@
-"""Whole studies on real kernels: settings taken and refused, failing kernels, the same numbers twice."""
+"""Whole studies on real kernels: settings taken and refused, failing kernels, the same numbers twice.
+
+For each change tests/recorded asks of recorded guests what is nightly here.
+"""
 
 from pathlib import Path
 
@@ -39,6 +42,7 @@ def of_level(record: StudyRecord, level: LevelValue) -> Trial:
     return trial
 
 
+@pytest.mark.nightly
 def test_a_setting_is_made_read_back_and_refused_with_the_kernels_answer(tmp_path: Path) -> None:
     record = ran(tmp_path, study(FactorKind.SETTING, "vm.swappiness", 60, 10, 500))
     assert of_level(record, 60).settings == {"vm.swappiness": "60"}
@@ -52,6 +56,7 @@ def test_a_setting_is_made_read_back_and_refused_with_the_kernels_answer(tmp_pat
     assert "EINVAL" in by_treatment["it=500"].reason
 
 
+@pytest.mark.nightly
 def test_a_kernel_without_its_init_is_an_outcome_with_its_console(tmp_path: Path) -> None:
     record = ran(tmp_path, study(FactorKind.BOOT, "rdinit", "", "/none"))
     assert of_level(record, "").outcome is Outcome.COMPLETED
@@ -61,6 +66,7 @@ def test_a_kernel_without_its_init_is_an_outcome_with_its_console(tmp_path: Path
     assert failed.provenance.kernel_digest
 
 
+@pytest.mark.nightly
 def test_a_workloads_parameter_is_a_factor_and_counters_are_kept(tmp_path: Path) -> None:
     record = ran(tmp_path, study(FactorKind.PARAMETER, "mmap.pages", 1, 64, workload="mmap"))
     # 64 times the pages: more instructions, and more bytes that are cleared.

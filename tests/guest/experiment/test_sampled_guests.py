@@ -44,8 +44,8 @@ def _found(data: Any, key: str) -> Any:
     return next(filter(None, (_found(one, key) for one in data))) if isinstance(data, list) else None
 
 
-def test_a_sampled_guest_says_the_same_twice_and_what_it_cost(boot: Boot, tmp_path: Path) -> None:
-    machine = ExactMachine(cache=tmp_path)
+def test_a_sampled_guest_says_the_same_twice_and_what_it_cost(boot: Boot) -> None:
+    machine = ExactMachine()
     (first,), (second,), (plain,) = (
         perform(machine, boot, fork(sample)) for sample in (SAMPLING, SAMPLING, None)
     )
@@ -67,9 +67,9 @@ def test_a_sampled_guest_says_the_same_twice_and_what_it_cost(boot: Boot, tmp_pa
     assert median_of(first) == pytest.approx(median_of(plain), rel=0.01)
 
 
-def test_a_program_shorter_than_the_interval_is_not_disturbed(boot: Boot, tmp_path: Path) -> None:
+def test_a_program_shorter_than_the_interval_is_not_disturbed(boot: Boot) -> None:
     rarely = SAMPLING.model_copy(update={"every_ns": 600_000_000_000})
-    (found,) = perform(ExactMachine(cache=tmp_path), boot, fork(rarely, operations=10))
+    (found,) = perform(ExactMachine(), boot, fork(rarely, operations=10))
     assert found.sampled is not None
     assert (len(found.sampled.at_ns), found.sampled.readings, found.sampled.cost_ns) == (2, 0, 0)
 
@@ -103,9 +103,8 @@ levels = ["once", "again"]
 
 def test_a_study_in_exact_mode_has_series(tmp_path: Path) -> None:
     (tmp_path / "inside.toml").write_text(STUDY)
-    cache = real_runs.cache_without_snapshots(tmp_path / "cache", KERNEL)
     store = tmp_path / "s.db"
-    found = real_runs.result("run", tmp_path / "inside.toml", "--store", store, "--no-html", cache=cache)
+    found = real_runs.result("run", tmp_path / "inside.toml", "--store", store, "--no-html")
     one, again = found["series"]
     assert one["sampled"] == again["sampled"]
     assert one["sampled"]["workload"] == "fork"

@@ -5,10 +5,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.support.kernel_versions import versions
 from tests.support.places import SUPPORT
 
 from ktrial.experiment.session import run
-from ktrial.model.design import Design, Factor, FactorKind, LevelValue
+from ktrial.model.design import Factor, FactorKind, LevelValue
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
@@ -48,18 +49,20 @@ def by_level(record: StudyRecord, name: str) -> dict[LevelValue, Trial]:
 
 
 # Each kernel's own model, one that it takes, and one that it does not; all of them are in docs/schedulers.md.
-MODELS = [
-    ("debian:5.10", "voluntary", "voluntary", "full"),  # built so: it cannot choose
-    ("debian:6.1", "voluntary", "none", "lazy"),
-    ("debian:6.18", "lazy", "voluntary", "rt"),
-    ("debian:7.2", "lazy", "full", "none"),
-]
+MODELS = {
+    "debian:5.10": ("voluntary", "voluntary", "full"),  # built so: it cannot choose
+    "debian:6.1": ("voluntary", "none", "lazy"),
+    "debian:6.18": ("lazy", "voluntary", "rt"),
+    "debian:7.2": ("lazy", "full", "none"),
+}
 
 
-@pytest.mark.parametrize(("kernel", "own", "taken", "refused"), MODELS)
+@pytest.mark.nightly
+@pytest.mark.parametrize("kernel", MODELS)
 def test_a_preemption_model_that_the_kernel_did_not_take_makes_the_trial_invalid(
-    kernel: str, own: str, taken: str, refused: str, tmp_path: Path
+    kernel: str, tmp_path: Path
 ) -> None:
+    own, taken, refused = MODELS[kernel]
     models = factor(FactorKind.BOOT, "preempt", "", taken, refused)
     trials = by_level(ran(tmp_path, models, machine=MachineSettings(kernel=kernel)), "preempt")
     assert trials[""].settings == {"preempt": own}
@@ -71,7 +74,7 @@ def test_a_preemption_model_that_the_kernel_did_not_take_makes_the_trial_invalid
     assert own in trials[refused].reason
 
 
-@pytest.mark.parametrize("kernel", ["debian:6.18", "debian:7.2"])
+@pytest.mark.parametrize("kernel", versions("debian:6.18", "debian:7.2"))
 def test_a_scheduler_is_loaded_counted_and_the_same_twice(kernel: str, scx_fifo: str, tmp_path: Path) -> None:
     schedulers = factor(FactorKind.SCHEDULER, "scheduler", "default", scx_fifo)
     once, again = (
@@ -104,6 +107,7 @@ def test_a_scheduler_is_loaded_counted_and_the_same_twice(kernel: str, scx_fifo:
     assert abs(none - 1) < 0.01, "and none where nothing is switched"
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_fails_exits_or_is_thrown_out_is_an_outcome_with_its_words(
     scx_fifo: str, tmp_path: Path
 ) -> None:
@@ -128,14 +132,8 @@ def test_a_scheduler_that_fails_exits_or_is_thrown_out_is_an_outcome_with_its_wo
 
 def test_a_kernel_without_sched_ext_refuses_and_says_so(scx_fifo: str, tmp_path: Path) -> None:
     schedulers = factor(FactorKind.SCHEDULER, "scheduler", "default", scx_fifo)
-    kernels = factor(FactorKind.KERNEL, "kernel", "debian:6.18", "debian:6.12")
-    record = ran(
-        tmp_path,
-        kernels,
-        schedulers,
-        design=Design.LISTED,
-        listed=({"kernel": "debian:6.12", "scheduler": scx_fifo},),
-    )
-    (trial,) = [each for each in record.trials if each.planned.treatment.levels["kernel"] == "debian:6.12"]
+    trial = by_level(ran(tmp_path, schedulers, machine=MachineSettings(kernel="debian:6.12")), "scheduler")[
+        scx_fifo
+    ]
     assert trial.outcome is Outcome.REFUSED
     assert "this kernel has no sched_ext" in trial.reason

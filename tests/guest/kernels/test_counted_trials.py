@@ -21,6 +21,7 @@ KERNEL = "debian:6.12"
 LISTING = WorkloadUse(name="listing", command=Command(argv=("/bin/ls", "-l", "/dev"), repeats=3))
 
 
+@pytest.mark.nightly
 def test_a_study_keeps_what_each_function_had(tmp_path: Path) -> None:
     study = Study(
         name="counted",

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.kernel_versions import ALL, versions
 
 from ktrial import kernels
 from ktrial.kernels.errors import FetchFailed, ListsOutOfDate, NoSuchRelease
@@ -22,11 +23,10 @@ from ktrial.kernels.providers.debian import debian_archives
 from ktrial.model.kernel import Kernel
 
 pytestmark = pytest.mark.guest
-NAMES = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:6.18", "debian:7.2")
 MODULES = ("xfs", "btrfs", "virtio-net", "nf_tables", "null_blk", "dm-crypt")
 
 
-@pytest.fixture(params=NAMES, scope="module")
+@pytest.fixture(params=versions(*ALL), scope="module")
 def kernel(request: pytest.FixtureRequest) -> Kernel:
     """From the user's own cache: downloaded on first use only."""
     return kernels.add(str(request.param))
@@ -96,7 +96,7 @@ def test_qemu_starts_the_extracted_vmlinux(kernel: Kernel) -> None:
         "-append",
         "console=ttyS0 panic=-1 nokaslr cryptomgr.notests tsc_early_khz=1000000 lpj=4000000",
     ]
-    printed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     assert f"Linux version {kernel.release} " in printed
     assert "Kernel panic - not syncing: VFS: Unable to mount root fs" in printed
 
@@ -133,7 +133,7 @@ def test_nothing_of_the_system_is_touched_and_two_processes_fetch_once(empty_cac
     before = system_state()
     command = [sys.executable, "-c", ADD, "debian:6.1"]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    printed = [process.communicate(timeout=300)[0].strip() for process in running]
+    printed = [process.communicate()[0].strip() for process in running]
     assert [process.returncode for process in running] == [0, 0]
     assert printed[0] == printed[1]
     assert system_state() == before
@@ -145,7 +145,7 @@ def test_nothing_of_the_system_is_touched_and_two_processes_fetch_once(empty_cac
 def test_a_download_killed_in_the_middle_is_no_kernel(empty_cache: Path, tmp_path: Path) -> None:
     slowly = tmp_path / "apt.conf"
     slowly.write_text('Acquire::http::Dl-Limit "4000"; Acquire::https::Dl-Limit "4000";')
-    command = [sys.executable, "-c", STAGED, "debian:5.10"]
+    command = [sys.executable, "-c", STAGED, "debian:6.12"]
     environment = {**os.environ, "APT_CONFIG": str(slowly)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -156,8 +156,8 @@ def test_a_download_killed_in_the_middle_is_no_kernel(empty_cache: Path, tmp_pat
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     assert 0 < done < total
-    assert "debian:5.10" not in [kernel.name for kernel in kernels.all_kernels()]
-    kernel = kernels.add("debian:5.10")
+    assert "debian:6.12" not in [kernel.name for kernel in kernels.all_kernels()]
+    kernel = kernels.add("debian:6.12")
     assert kernel.vmlinux is not None
     assert list((empty_cache / "kernels" / "work").iterdir()) == []
 

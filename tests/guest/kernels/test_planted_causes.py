@@ -1,14 +1,14 @@
 """Causes that were planted are found: the first row of the table is the planted one."""
 
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.support.kernel_versions import versions
 from tests.support.module_building import Headers, headers
 from tests.support.places import SUPPORT
+from tests.support.planted_parameters import OPTIONS, PLANTED, SAME_MEAN, SAME_MEDIAN, WITHOUT_EFFECT, Planted
 
 from ktrial import kernels
 from ktrial.analysis.attribution.decomposition import explain
@@ -27,94 +27,40 @@ PER_LOOP = 2
 AROUND_IT = 20
 """At most so many instructions of the handler are not in the loop."""
 
-SAME_MEDIAN, SAME_MEAN = 1e-3, 5e-3
-"""A parameter without effect makes the command line longer: all lies elsewhere, and the kernel's own work in
-the background falls into other operations. Medians hardly move by that, means a little.
-"""
+EACH_CHANGE = {"debian:6.1": "psi=1-context-switch", "debian:6.12": "slub_debug=FZ-fork"}
+"""One of each kernel is booted for each change; of the others tests/recorded has profiles."""
+CAUSES = [
+    pytest.param(kernel, planted, marks=() if EACH_CHANGE[kernel] == str(planted) else pytest.mark.nightly)
+    for kernel in EACH_CHANGE
+    for planted in PLANTED
+]
 
 
-@dataclass(frozen=True)
-class Planted:
-    """A boot parameter, and the functions that do what it asks for."""
-
-    parameter: str
-    instead_of: str
-    workload: str
-    functions: frozenset[str]
-    given: Mapping[str, int | str] = field(default_factory=dict)
-    """The workload's parameters."""
-
-    def __str__(self) -> str:
-        return f"{self.parameter}-{self.workload}"
+def counted(kernel: str, use: WorkloadUse, *boot: str) -> Profile:
+    return profile(MachineSettings(kernel=kernel, boot=boot), use)
 
 
-PLANTED = (
-    # kernel/auditsc.c: what the first function that is met on the way into a system call writes down.
-    Planted("audit=1", "", "syscall", frozenset({"__audit_syscall_entry"})),
-    # mm/memcontrol.c: each page is charged to the program's control group, and counted there.
-    Planted("cgroup_disable=memory", "", "mmap", frozenset({"__mod_memcg_lruvec_state"})),
-    # mm/page_alloc.c: a page of the page cache is written wholly, and cleared before that all the same.
-    Planted(
-        "init_on_alloc=1",
-        "init_on_alloc=0",
-        "aio-stress",
-        frozenset({"clear_page_erms", "clear_page_rep"}),
-        {"size": 4, "stage": "write"},
-    ),
-    # kernel/sched/psi.c
-    Planted("psi=1", "psi=0", "context-switch", frozenset({"psi_group_change"})),
-    # arch/x86/entry: another page table on the way in, and again on the way out.
-    Planted("pti=on", "pti=off", "syscall", frozenset({"entry_SYSCALL_64", "syscall_return_via_sysret"})),
-    # security/selinux/hooks.c: asked for each directory on the way to the file.
-    Planted("security=selinux", "", "open", frozenset({"selinux_inode_permission"})),
-    # mm/slub.c: is an object that is freed among those that are free already?
-    Planted("slub_debug=FZ", "", "fork", frozenset({"on_freelist"})),
-    # arch/x86/lib/retpoline.S: calls through pointers go through it.
-    Planted("spectre_v2=retpoline", "spectre_v2=off", "pipe", frozenset({"__x86_indirect_thunk_rax"})),
-)
-KERNELS = ("debian:6.1", "debian:6.12")
-
-WITHOUT_EFFECT = {
-    "debug_pagealloc=on": "CONFIG_DEBUG_PAGEALLOC",
-    "page_owner=on": "CONFIG_PAGE_OWNER",
-    "page_poison=1": "CONFIG_PAGE_POISONING",
-}
-"""Parameters that do nothing here, and the option without which Debian builds."""
-
-
-@cache
-def counted(
-    kernel: str, workload: str, boot: str = "", given: frozenset[tuple[str, int | str]] = frozenset()
-) -> Profile:
-    settings = MachineSettings(kernel=kernel, boot=tuple(boot.split()))
-    return profile(settings, WorkloadUse(name=workload, parameters=dict(given)))
-
-
-@pytest.mark.parametrize("planted", PLANTED, ids=str)
-@pytest.mark.parametrize("kernel_name", KERNELS)
+@pytest.mark.parametrize(("kernel_name", "planted"), CAUSES, ids=str)
 def test_what_a_boot_parameter_does_is_found(kernel_name: str, planted: Planted) -> None:
-    given = frozenset(planted.given.items())
-    before = counted(kernel_name, planted.workload, planted.instead_of, given)
-    after = counted(kernel_name, planted.workload, planted.parameter, given)
-    explanation = explain(before, after)
+    explanation = explain(*planted.profiles(partial(counted, kernel_name)))
     assert explanation.rows[0].function in planted.functions
     assert explanation.unexplained == 0
 
 
-@pytest.mark.parametrize("parameter", WITHOUT_EFFECT)
-@pytest.mark.parametrize("kernel_name", KERNELS)
-def test_a_parameter_that_does_nothing_explains_nothing(kernel_name: str, parameter: str) -> None:
-    """`mmap` allocates and frees pages."""
-    option = WITHOUT_EFFECT[parameter]
+@pytest.mark.nightly
+@pytest.mark.parametrize("planted", WITHOUT_EFFECT, ids=str)
+@pytest.mark.parametrize("kernel_name", EACH_CHANGE)
+def test_a_parameter_that_does_nothing_explains_nothing(kernel_name: str, planted: Planted) -> None:
+    option = OPTIONS[planted.parameter]
     assert kernels.config_value(kernels.add(kernel_name), option) in (None, "n"), "it has an effect by now"
-    explanation = explain(counted(kernel_name, "mmap"), counted(kernel_name, "mmap", parameter))
+    explanation = explain(*planted.profiles(partial(counted, kernel_name)))
     largest = max(abs(explanation.difference(row)) for row in explanation.rows)
     assert explanation.after.median == pytest.approx(explanation.before.median, rel=SAME_MEDIAN)
     assert abs(explanation.total) < SAME_MEAN * explanation.before.mean
     assert largest < SAME_MEAN * explanation.before.mean
 
 
-@pytest.fixture(scope="module", params=["debian:5.10", "debian:6.1"])
+@pytest.fixture(scope="module", params=versions("debian:5.10", "debian:6.1"))
 def kernel(request: pytest.FixtureRequest) -> Kernel:
     return kernels.add(request.param)
 
@@ -125,7 +71,10 @@ def built_against(kernel: Kernel, request: pytest.FixtureRequest) -> Headers:
     return headers(kernel, request.config.cache.mkdir("kernel-headers"))
 
 
-@pytest.mark.parametrize(("workload", "function"), [("fork", "kernel_clone"), ("pipe", "vfs_write")])
+@pytest.mark.parametrize(
+    ("workload", "function"),
+    [("fork", "kernel_clone"), pytest.param("pipe", "vfs_write", marks=pytest.mark.nightly)],
+)
 def test_a_module_that_hooks_a_function_is_found(
     kernel: Kernel,
     built_against: Headers,

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from tests.support.exact_guests import SETTLE_NS, host_program
+from tests.support.kernel_versions import ALL, versions
 
 from ktrial import kernels
 from ktrial.errors import KtrialError
@@ -23,7 +25,6 @@ from ktrial.target import Failure, Read, Run, Step, StepResult, Write
 
 pytestmark = pytest.mark.guest
 
-KERNELS = ["debian:5.10", "debian:6.1", "debian:6.12", "debian:6.18", "debian:7.2"]
 GROUP = "trial"
 HERE = {**INSTANCES, "group": (GROUP,)}
 MAKE_GROUP = (
@@ -126,8 +127,8 @@ def choices(knob: Knob, version: Version) -> list[tuple[str, bool]]:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> ExactMachine:
-    return ExactMachine(cache=tmp_path_factory.mktemp("snapshots"))
+def machine(snapshots: Path) -> ExactMachine:
+    return ExactMachine(cache=snapshots)
 
 
 def guest(name: str) -> Boot:
@@ -137,7 +138,7 @@ def guest(name: str) -> Boot:
     return boot.model_copy(update={"files": files_by_name, "settle_ns": SETTLE_NS})
 
 
-@pytest.fixture(scope="module", params=KERNELS)
+@pytest.fixture(scope="module", params=versions(*ALL))
 def tried(request: pytest.FixtureRequest, machine: ExactMachine) -> Tried:
     boot = guest(request.param)
     make = Run(argv=(host_program("sh")[1], "-c", MAKE_GROUP), environment={"PATH": "/usr/bin:/bin"})
@@ -260,7 +261,7 @@ SAID: dict[str, dict[str, type[KtrialError]]] = {
 }
 
 
-@pytest.mark.parametrize("kernel", SAID)
+@pytest.mark.parametrize("kernel", versions(*SAID))
 def test_what_moved_and_what_is_gone_are_told_apart(kernel: str, machine: ExactMachine) -> None:
     boot = guest(kernel)
     with machine.start(boot) as target:

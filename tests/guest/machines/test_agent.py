@@ -1,9 +1,11 @@
 """The agent's steps on real kernels: what they change, what they refuse, what a run leaves behind."""
 
+from pathlib import Path
 from typing import cast
 
 import pytest
 from tests.support.exact_guests import boot_of, ending, host_program, perform
+from tests.support.kernel_versions import ALL, versions
 
 from ktrial import kernels
 from ktrial.machines.exact import ExactMachine
@@ -12,7 +14,6 @@ from ktrial.target import LoadModule, Mount, Push, Read, Run, Start, StepResult,
 
 pytestmark = pytest.mark.guest
 
-KERNELS = ["debian:5.10", "debian:6.1", "debian:6.12", "debian:6.18", "debian:7.2"]
 RANDOMIZE = "/proc/sys/kernel/randomize_va_space"
 REGIONS = ("[stack]", "[heap]", "libc.so", "[vdso]")
 MEMORY_EATER = "a=aaaaaaaaaaaaaaaa; while :; do a=$a$a; done"
@@ -20,8 +21,8 @@ MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> ExactMachine:
-    return ExactMachine(cache=tmp_path_factory.mktemp("snapshots"))
+def machine(snapshots: Path) -> ExactMachine:
+    return ExactMachine(cache=snapshots)
 
 
 def boot(kernel: str = "debian:6.1") -> Boot:
@@ -46,7 +47,7 @@ def regions(result: StepResult) -> dict[str, str]:
     return {name: line[0].split("-")[0] for line in lines for name in REGIONS if name in line[-1]}
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", versions(*ALL))
 def test_a_seed_gives_one_layout_another_seed_another_and_no_seed_the_fixed_one(
     kernel: str, machine: ExactMachine
 ) -> None:
@@ -62,7 +63,7 @@ def test_a_seed_gives_one_layout_another_seed_another_and_no_seed_the_fixed_one(
     assert {results[1].content for results in (fixed, *drawn.values())} == {"0\n"}
 
 
-@pytest.mark.parametrize("kernel", ["debian:5.10", "debian:6.1", "debian:7.2"])
+@pytest.mark.parametrize("kernel", versions("debian:5.10", "debian:6.1", "debian:7.2"))
 def test_when_memory_runs_out_the_program_is_killed_and_the_steps_go_on(
     kernel: str, machine: ExactMachine
 ) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.exact_guests import COUNTERS, UPTIME, boot_of, busy_cores, host_program, perform, work
+from tests.support.kernel_versions import versions
 
 from ktrial import kernels
 from ktrial.machines.errors import CannotSaveState, NoSpaceForSnapshot, TooManyCpus
@@ -36,8 +37,8 @@ def kernel() -> Kernel:
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> ExactMachine:
-    return ExactMachine(cache=tmp_path_factory.mktemp("snapshots"))
+def machine(snapshots: Path) -> ExactMachine:
+    return ExactMachine(cache=snapshots)
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,7 @@ def test_another_snapshot_made_and_used_with_all_cores_busy_gives_the_same(
         assert perform(ExactMachine(cache=tmp_path), boot_of(kernel), *STEPS) == reference
 
 
-@pytest.mark.parametrize("name", ["debian:5.10", "debian:6.12", "debian:7.2"])
+@pytest.mark.parametrize("name", versions("debian:5.10", "debian:6.12", "debian:7.2"))
 def test_other_kernels_repeat_themselves_too(name: str, machine: ExactMachine, tmp_path: Path) -> None:
     boot = boot_of(kernels.add(name))
     first = perform(machine, boot, *STEPS)

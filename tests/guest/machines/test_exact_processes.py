@@ -25,7 +25,8 @@ from ktrial.model.trial import Outcome
 from ktrial.target.errors import GuestEnded
 
 pytestmark = pytest.mark.guest
-
+PATIENCE = 300.0
+"""Seconds; others may want the CPU, too."""
 
 PROGRAM = """
 import sys
@@ -40,20 +41,15 @@ with ExactMachine(cache=Path(sys.argv[1])).start(boot_of(kernels.add("debian:6.1
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("snapshots")
-
-
-@pytest.fixture(scope="module")
 def kernel() -> Kernel:
     return kernels.add("debian:6.1")
 
 
 @pytest.fixture
-def running(cache: Path) -> Iterator[subprocess.Popen[str]]:
+def running(snapshots: Path) -> Iterator[subprocess.Popen[str]]:
     """A ktrial of its own, in a process group of its own, whose guest runs for ever."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = (sys.executable, "-c", PROGRAM, str(cache))
+    command = (sys.executable, "-c", PROGRAM, str(snapshots))
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -69,7 +65,7 @@ def running(cache: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def wait_for(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_for(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until, "it did not happen"
@@ -87,7 +83,7 @@ def is_alive(pid: int) -> bool:
 def test_qemu_dies_with_ktrial(running: subprocess.Popen[str], number: signal.Signals) -> None:
     (qemu,) = qemu_children(running.pid)
     running.send_signal(number)
-    assert running.wait(20) != 0
+    assert running.wait(PATIENCE) != 0
     wait_for(lambda: not is_alive(qemu))
 
 
@@ -95,13 +91,13 @@ def test_a_terminals_signals_reach_ktrial_only(running: subprocess.Popen[str]) -
     (qemu,) = qemu_children(running.pid)
     assert os.getpgid(qemu) != os.getpgid(running.pid)
     os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=20)
+    _, said = running.communicate(timeout=PATIENCE)
     assert "KeyboardInterrupt" in said
     wait_for(lambda: not is_alive(qemu))
 
 
-def test_a_machine_is_stopped_from_another_thread(kernel: Kernel, cache: Path) -> None:
-    machine = ExactMachine(cache=cache)
+def test_a_machine_is_stopped_from_another_thread(kernel: Kernel, snapshots: Path) -> None:
+    machine = ExactMachine(cache=snapshots)
     boot = boot_of(kernel)
     machine.prepare(boot, print)
 
@@ -119,7 +115,7 @@ def test_a_machine_is_stopped_from_another_thread(kernel: Kernel, cache: Path) -
         machine.prepare(boot, print)
 
 
-def test_qemu_killed_from_outside_is_a_failure_of_the_machine(kernel: Kernel, cache: Path) -> None:
+def test_qemu_killed_from_outside_is_a_failure_of_the_machine(kernel: Kernel, snapshots: Path) -> None:
     """As the host's out-of-memory killer does."""
 
     def kill() -> None:
@@ -127,7 +123,7 @@ def test_qemu_killed_from_outside_is_a_failure_of_the_machine(kernel: Kernel, ca
         os.kill(qemu_children(os.getpid())[0], signal.SIGKILL)
 
     thread = threading.Thread(target=kill)
-    with ExactMachine(cache=cache).start(boot_of(kernel)) as target:
+    with ExactMachine(cache=snapshots).start(boot_of(kernel)) as target:
         thread.start()
         with pytest.raises(GuestEnded, match="QEMU was ended by SIGKILL") as caught:
             target.perform((ENDLESS,))
@@ -164,9 +160,9 @@ def just_before(
 
 
 def test_a_machine_is_stopped_at_any_moment(
-    kernel: Kernel, cache: Path, just_before: Callable[[Callable[[], None]], None]
+    kernel: Kernel, snapshots: Path, just_before: Callable[[Callable[[], None]], None]
 ) -> None:
-    machine = ExactMachine(cache=cache)
+    machine = ExactMachine(cache=snapshots)
     with machine.start(boot_of(kernel)) as target:
         just_before(machine.stop)
         with pytest.raises(MachineStopped):
@@ -175,7 +171,7 @@ def test_a_machine_is_stopped_at_any_moment(
 
 
 def test_qemu_is_killed_at_any_moment(
-    kernel: Kernel, cache: Path, just_before: Callable[[Callable[[], None]], None]
+    kernel: Kernel, snapshots: Path, just_before: Callable[[Callable[[], None]], None]
 ) -> None:
     """Above all, no second guest is started where the first was killed."""
 
@@ -183,7 +179,7 @@ def test_qemu_is_killed_at_any_moment(
         wait_for(lambda: len(qemu_children(os.getpid())) == 1)
         os.kill(qemu_children(os.getpid())[0], signal.SIGKILL)
 
-    with ExactMachine(cache=cache).start(boot_of(kernel)) as target:
+    with ExactMachine(cache=snapshots).start(boot_of(kernel)) as target:
         just_before(kill)
         with pytest.raises(GuestEnded, match="QEMU was ended by SIGKILL") as caught:
             target.perform((ENDLESS,))

@@ -4,7 +4,6 @@ They are those of "Our Troubles with Linux Kernel Upgrades and Why You Should Ca
 pages that are not marked as accessed, small files that are evicted, read-ahead that is switched off.
 """
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,14 +61,12 @@ def planted(
     known = kernels.add(RELEASE)
     kept = request.config.cache.mkdir("kernel-headers")
     place = tmp_path_factory.mktemp("planted")
-    os.environ["KTRIAL_CACHE"] = str(place / "cache")
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KTRIAL_CACHE", str(place / "cache"))
         yield {
             limit: _kernel(known, kept, place / f"up-to-{limit}", limit)
             for limit in (NOTHING, EVERYTHING, SMALL_ONLY)
         }
-    finally:
-        del os.environ["KTRIAL_CACHE"]
 
 
 def _kernel(known: Kernel, kept: Path, place: Path, limit: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.support.exact_guests import boot_of, work
+from tests.support.kernel_versions import versions
 
 from ktrial import kernels
 from ktrial.machines import guest_programs
@@ -23,7 +24,7 @@ from ktrial.target import Collect, StepResult
 
 pytestmark = pytest.mark.guest
 
-KERNELS = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:7.2")
+KERNELS = versions("debian:5.10", "debian:6.1", "debian:6.12", "debian:7.2")
 CLOSE = 1e-4
 """How far the sum may be from the guest's own clock, relatively."""
 ENDS = 40
@@ -69,9 +70,11 @@ def build(installed: Qemu) -> PluginBuild:
 
 
 @pytest.fixture(scope="module", params=KERNELS)
-def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, snapshots: Path
+) -> Iterator[Bench]:
     place = tmp_path_factory.mktemp("counts")
-    machine = ExactMachine(cache=tmp_path_factory.mktemp("snapshots"))
+    machine = ExactMachine(cache=snapshots)
     with machine.profiled(boot_of(kernels.add(request.param))) as target:
         (told,) = target.perform((Collect(path="/proc/kallsyms"),))
         symbols = place / "kallsyms"

@@ -40,6 +40,7 @@ def forks() -> tuple[Profile, Profile]:
     return counted("debian:5.10", "fork"), counted("debian:6.12", "fork")
 
 
+@pytest.mark.nightly
 def test_a_fork_is_three_system_calls(forks: tuple[Profile, Profile]) -> None:
     for each in forks:
         entered = {one.name: one.entered for one in entries(each.region)}
@@ -48,18 +49,21 @@ def test_a_fork_is_three_system_calls(forks: tuple[Profile, Profile]) -> None:
         assert entered["exception page_fault"] >= each.operations
 
 
+@pytest.mark.nightly
 def test_the_ways_into_the_kernel_are_nearly_all_that_it_does(forks: tuple[Profile, Profile]) -> None:
     for each in forks:
         ways = sum(one.inclusive or 0 for one in entries(each.region) if not one.system_call)
         assert 0.95 * each.region.kernel < ways <= each.region.kernel * (1 + AS_COUNTED)
 
 
+@pytest.mark.nightly
 def test_the_tree_that_is_drawn_is_what_was_counted(forks: tuple[Profile, Profile]) -> None:
     for each in forks:
         drawn = float(sum(stacks(each).values()))
         assert drawn == pytest.approx(each.region.instructions / each.operations, rel=AS_COUNTED)
 
 
+@pytest.mark.nightly
 def test_what_both_kernels_run_is_one_frame_however_it_is_called(forks: tuple[Profile, Profile]) -> None:
     before, after = stacks_of_both(*forks, explain(*forks))
     drawn = frames(aligned(before, after), after).frames
@@ -82,6 +86,7 @@ def path(drawn: tuple[Frame, ...], frame: Frame) -> list[str]:
     return names
 
 
+@pytest.mark.nightly
 def test_every_export_has_the_whole_profile(forks: tuple[Profile, Profile]) -> None:
     known, _ = exports()
     each = forks[1]
@@ -108,6 +113,7 @@ def test_smaller_caches_miss_more_and_change_no_count() -> None:
     assert all(one.caches is None for one in plain.region.functions)
 
 
+@pytest.mark.nightly
 def test_the_report_says_why_with_what_the_trials_kept(tmp_path: Path) -> None:
     kernels = ("debian:5.10", "debian:6.12")
     study = Study(

@@ -32,6 +32,7 @@ eighth less in 6.1 than in 6.12."""
 BEST = {"boot:slub_debug": "-", "kernel": "debian:6.1"}
 
 
+@pytest.mark.nightly
 def test_what_matters_of_kernel_boot_parameter_and_knob_is_found(tmp_path: Path) -> None:
     for name in ("debian:6.1", "debian:6.12"):
         kernels.add(name)

@@ -2,9 +2,11 @@
 
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.support.kernel_versions import ALL, EACH_CHANGE, versions
 
 from ktrial import kernels, workloads
 from ktrial.machines import CountingTarget
@@ -16,7 +18,6 @@ from ktrial.target import Step, StepResult
 
 pytestmark = pytest.mark.guest
 
-KERNELS = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:6.18", "debian:7.2")
 AS_IT_IS = Perturbation(number=0)
 
 AT_A_TIME = 5
@@ -30,9 +31,9 @@ CHAOTIC = {"hackbench": 0.5}
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> ExactMachine:
+def machine(snapshots: Path) -> ExactMachine:
     """Counts by the plugin, as studies do."""
-    return ExactMachine(cache=tmp_path_factory.mktemp("snapshots"), count=CountedBy.PLUGIN)
+    return ExactMachine(cache=snapshots, count=CountedBy.PLUGIN)
 
 
 def boot_of(kernel: str, **changes: object) -> Boot:
@@ -52,28 +53,33 @@ def samples(
     }
 
 
+@cache
+def as_it_is(machine: ExactMachine, kernel: str) -> dict[str, tuple[Sample, ...]]:
+    """With nothing perturbed."""
+    return samples(machine, boot_of(kernel))
+
+
 def counted(machine: ExactMachine, boot: Boot, *steps: Step) -> tuple[StepResult, ...]:
     """Start, do the steps, end; without symbols, which nothing here asks for."""
     with machine.start(boot) as target:
         return target.counted(steps) if isinstance(target, CountingTarget) else target.perform(steps)
 
 
-def test_by_the_clock_every_workload_runs_and_repeats_too(tmp_path: Path) -> None:
-    machine = ExactMachine(cache=tmp_path, count=CountedBy.CLOCK)
+def test_by_the_clock_every_workload_runs_and_repeats_too(snapshots: Path) -> None:
+    machine = ExactMachine(cache=snapshots, count=CountedBy.CLOCK)
     found = samples(machine, boot_of("debian:6.12"))
     assert set(found) == set(workloads.DEFAULT)
     assert samples(machine, boot_of("debian:6.12")) == found
     assert {sample.mode for each in found.values() for sample in each} == {Mode.EXACT_CLOCK}
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", versions(*ALL))
 def test_every_workload_runs_on_every_kernel_and_repeats_to_the_last_digit(
     machine: ExactMachine, kernel: str
 ) -> None:
-    boot = boot_of(kernel)
-    first = samples(machine, boot)
+    first = as_it_is(machine, kernel)
     assert set(first) == set(workloads.DEFAULT)
-    assert samples(machine, boot) == first
+    assert samples(machine, boot_of(kernel)) == first
     for instructions, *others in first.values():
         assert instructions.unit == "instructions"
         assert instructions.mode is Mode.EXACT_PLUGIN
@@ -82,36 +88,52 @@ def test_every_workload_runs_on_every_kernel_and_repeats_to_the_last_digit(
         assert [other.metric for other in others] == ["string-bytes"]
 
 
-@pytest.mark.parametrize("kernel", ["debian:6.1", "debian:6.12"])
-def test_what_does_not_matter_does_not_move_a_median(machine: ExactMachine, kernel: str) -> None:
-    plain = samples(machine, boot_of(kernel))
-    perturbed = {
-        "a larger initial RAM disk": samples(machine, boot_of(kernel, initrd_padding=5_000_000)),
-        "half the memory": samples(machine, boot_of(kernel, memory_mib=256)),
-        "twice the memory": samples(machine, boot_of(kernel, memory_mib=1024)),
-        "a longer command line": samples(machine, boot_of(kernel, parameters=("padding=" + "x" * 500,))),
-        "another log level": samples(machine, boot_of(kernel, parameters=("loglevel=3",))),
-        "a random layout": samples(machine, boot_of(kernel), Perturbation(number=1, layout_seed=12345)),
-        "more environment": samples(machine, boot_of(kernel), Perturbation(number=2, environment_bytes=4000)),
-        "a later start": samples(machine, boot_of(kernel), Perturbation(number=3, start_offset=3_456_789)),
-    }
+WITHOUT_WEIGHT: dict[str, tuple[dict[str, object], Perturbation]] = {
+    "a larger initial RAM disk": ({"initrd_padding": 5_000_000}, AS_IT_IS),
+    "half the memory": ({"memory_mib": 256}, AS_IT_IS),
+    "twice the memory": ({"memory_mib": 1024}, AS_IT_IS),
+    "a longer command line": ({"parameters": ("padding=" + "x" * 500,)}, AS_IT_IS),
+    "another log level": ({"parameters": ("loglevel=3",)}, AS_IT_IS),
+    "a random layout": ({}, Perturbation(number=1, layout_seed=12345)),
+    "more environment": ({}, Perturbation(number=2, environment_bytes=4000)),
+    "a later start": ({}, Perturbation(number=3, start_offset=3_456_789)),
+}
+"""What does not matter: the boot's changes, and the trial's."""
+EACH_CHANGE_ON = {"debian:6.1": "a longer command line", "debian:6.12": "a random layout"}
+"""One of a boot and one of a trial for each change, and all of them nightly."""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "what"),
+    [
+        pytest.param(kernel, what, marks=() if EACH_CHANGE_ON[kernel] == what else pytest.mark.nightly)
+        for kernel in EACH_CHANGE
+        for what in WITHOUT_WEIGHT
+    ],
+)
+def test_what_does_not_matter_does_not_move_a_median(machine: ExactMachine, kernel: str, what: str) -> None:
+    plain = as_it_is(machine, kernel)
+    changes, perturbation = WITHOUT_WEIGHT[what]
+    perturbed = samples(machine, boot_of(kernel, **changes), perturbation)
     moved = [
-        f"{what} moves {name} from {before.value} to {after.value}"
-        for what, found in perturbed.items()
+        f"{name} from {before.value} to {after.value}"
         for name in plain
-        for before, after in zip(plain[name], found[name], strict=True)
+        for before, after in zip(plain[name], perturbed[name], strict=True)
         if abs(after.value - before.value) >= CHAOTIC.get(name, ALLOWED) * before.value + (before.value == 0)
     ]
     assert moved == []
 
 
-def test_the_null_control_is_the_same_on_every_kernel(machine: ExactMachine) -> None:
+@pytest.mark.parametrize(
+    "names", [EACH_CHANGE, pytest.param(ALL, marks=pytest.mark.nightly)], ids=["two", "all"]
+)
+def test_the_null_control_is_the_same_on_every_kernel(names: tuple[str, ...], machine: ExactMachine) -> None:
     use = WorkloadUse(name="nqueens")
     workload = workloads.find(use)
     steps = workload.steps(use, machine.mode, AS_IT_IS)
     values = {
         workload.samples(use, machine.mode, counted(machine, boot_of(kernel), *steps))[0].value
-        for kernel in KERNELS
+        for kernel in names
     }
     assert len(values) == 1
 

@@ -1,0 +1,59 @@
+"""Profiles of recorded guests: how a workload enters the kernel."""
+
+import pytest
+from tests.support.golden_guests import played
+
+from ktrial.analysis.attribution.kernel_entry_points import Entry, entries
+from ktrial.model.kernel_profile import Profile
+
+OUTSIDE = 0.02
+"""How much of the kernel's part no entry has, at the most: tasks that went on where they had slept."""
+
+
+@pytest.fixture(scope="module")
+def ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Profile, dict[str, Entry]]]:
+    profiles: dict[str, Profile] = played("ways", tmp_path_factory.mktemp("ways"))
+    return {
+        name: (each, {entry.name: entry for entry in entries(each.region)}) for name, each in profiles.items()
+    }
+
+
+Ways = dict[str, tuple[Profile, dict[str, Entry]]]
+
+
+def test_system_calls_are_told_by_name(ways: Ways) -> None:
+    profile, by_name = ways["pipe"]
+    assert by_name["system call"].entered == pytest.approx(2 * profile.operations, abs=10)
+    for name in ("read", "write"):
+        assert by_name[name].entered == pytest.approx(profile.operations, abs=10)
+    inclusive = {name: by_name[name].inclusive or 0 for name in ("system call", "read", "write")}
+    assert inclusive["read"] + inclusive["write"] < inclusive["system call"]
+    assert inclusive["system call"] == pytest.approx(profile.region.kernel, rel=OUTSIDE)
+
+
+def test_faults_are_told_from_system_calls(ways: Ways) -> None:
+    """Each page is touched once; mapping and unmapping are system calls."""
+    profile, by_name = ways["mmap"]
+    assert by_name["exception page_fault"].entered == pytest.approx(16 * profile.operations, abs=10)
+    assert by_name["mmap"].entered == pytest.approx(profile.operations, abs=2)
+    assert by_name["munmap"].entered == pytest.approx(profile.operations, abs=2)
+    together = (by_name["exception page_fault"].inclusive or 0) + (by_name["system call"].inclusive or 0)
+    assert together == pytest.approx(profile.region.kernel, rel=OUTSIDE)
+
+
+def test_interrupts_are_told_from_what_they_interrupt(ways: Ways) -> None:
+    """A program that only computes enters the kernel at the timer's ticks."""
+    profile, by_name = ways["nqueens"]
+    ticks = [entry for name, entry in by_name.items() if name.startswith("interrupt")]
+    assert sum(entry.entered for entry in ticks) >= 1
+    assert sum(entry.inclusive or 0 for entry in ticks) > 0.5 * profile.region.kernel
+    assert profile.region.program > 0.9 * profile.region.instructions
+
+
+def test_cpu_modes_and_tasks_add_up(ways: Ways) -> None:
+    region = ways["context-switch"][0].region
+    assert region.kernel + region.program == region.instructions
+    assert sum(task.program for task in region.tasks) == pytest.approx(region.program, rel=0.001)
+    assert sum(task.kernel for task in region.tasks) == pytest.approx(region.kernel, rel=0.001)
+    partners = [task for task in region.tasks if task.program > 0.2 * region.program]
+    assert len(partners) == 2, "two processes hand a byte back and forth"
