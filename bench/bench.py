@@ -2,8 +2,9 @@
 
 Each module in bench/subjects has a function `rows`, which measures and yields rows; one may have a function
 `tables` too, which yields tables of other findings.
-Exit status 0, whatever was measured: on a machine that does other work too, a slow run says little about
-ktrial. With --strict it is 1 where something does not hold that was measured.
+Exit status 0, however slow it was: on a machine that does other work too, a slow run says little about
+ktrial. It is 1 where something grows faster than its work (the subject `growth`); with --strict, where any
+limit that was measured does not hold.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import subjects
-from bench.row import Row
+from bench.row import Row, told
 
 
 def main() -> int:
@@ -35,7 +36,8 @@ def main() -> int:
     console.print(f"{load()} after; limits in seconds are meant for idle cores")
     for note in dict.fromkeys(row.note for row in measured if row.note):
         console.print(note, highlight=False)
-    return int(chosen.strict and any(row.holds is False for row in measured))
+    failed = [row for row in measured if row.holds is False and (chosen.strict or row.grows_too_fast)]
+    return int(bool(failed))
 
 
 def arguments() -> argparse.Namespace:
@@ -72,7 +74,7 @@ def table(rows: list[Row]) -> Table:
         drawn.add_row(
             row.what,
             told(row.seconds),
-            f"{row.against}: {other}" if row.against else "",
+            f"{row.against}: {other}" if row.against else _exponent(row),
             f"{row.ratio:.2g}" if row.ratio is not None else "",
             wanted(row),
             {True: "yes", False: "NO", None: ""}[row.holds],
@@ -80,12 +82,8 @@ def table(rows: list[Row]) -> Table:
     return drawn
 
 
-def told(seconds: float) -> str:
-    """`2.31 s`, `2.31 ms`, `23.1 µs`."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
+def _exponent(row: Row) -> str:
+    return "" if row.exponent is None else f"grows with exponent {row.exponent:.2f}"
 
 
 def wanted(row: Row) -> str:
@@ -94,7 +92,8 @@ def wanted(row: Row) -> str:
     if row.most_slowdown is not None:
         ratio = f"≤ {row.most_slowdown:g} times slower"
     limit = f"< {told(row.most_seconds)}" if row.most_seconds is not None else ""
-    return ", ".join(text for text in (ratio, limit) if text)
+    grows = f"exponent ≤ {row.most_exponent:g}" if row.most_exponent is not None else ""
+    return ", ".join(text for text in (ratio, limit, grows) if text)
 
 
 def load() -> str:
