@@ -1,10 +1,10 @@
-"""Does the kernels' difference go beyond what a study's factors declare? What does is a confound, and named.
+"""Which differences between kernels a study's factors account for. What they do not is a confound, and named.
 
-- A factor of kind `kconfig` declares its options, and what follows from them by Kconfig; `patch` its patches
-  and the options that they bring; `compiler-flags` the flags; `source` the source, and with it what cannot
-  stay the same between sources.
-- A factor of kind `kernel` declares the one respect in which its kernels differ. Where builds of the study's
-  differ in several, the effect cannot be told to be any one of them's.
+- A factor of kind `kconfig` accounts for its options and what follows from them by Kconfig; `patch` for its
+  patches and the options that they bring; `compiler-flags` for the flags; `source` for the source, and so
+  for what cannot stay the same between sources.
+- A factor of kind `kernel` accounts for the one respect in which its kernels differ. Where the builds of
+  a study differ in several, the effect cannot be told to be any one of them's.
 - Kernels of different versions that the study does not build differ in options and compiler by necessity:
   what is measured is the whole step, which is said in words.
 """
@@ -35,7 +35,7 @@ _COMPILERS = frozenset({"CC", "LLVM", "LD", "PAHOLE"})
 
 
 @dataclass(frozen=True)
-class Step:
+class KernelStep:
     """From the baseline's kernel to a treatment's."""
 
     baseline: Treatment
@@ -47,40 +47,40 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Judged:
+class Confounding:
     """What is to be said about a step."""
 
     confound: str = ""
-    """What goes beyond the declared, in one sentence; empty where nothing does."""
+    """What no factor accounts for, in one sentence; empty where there is nothing."""
     advice: str = ""
     note: str = ""
 
 
-def judged(study: Study, step: Step) -> Judged:
-    """Compare what differs with what the factors declare that differ between the two treatments."""
+def confounding_of(study: Study, step: KernelStep) -> Confounding:
+    """Compare what differs with what the factors account for, of those that differ in level."""
     changed = [
         factor
         for factor in study.factors
         if step.baseline.levels[factor.name] != step.treatment.levels[factor.name]
     ]
     if step.difference.same_content or step.difference.nothing:
-        return Judged()
+        return Confounding()
     if step.before is None or step.after is None:
         return _of_others(step.difference)
     return _of_builds(study, step, changed)
 
 
-def warnings_of(step: Step, found: Judged) -> Iterator[DataWarning]:
-    """The judgement as warnings. A note is about two kernels, whatever else the treatments differ in."""
+def warnings_of(step: KernelStep, confounding: Confounding) -> Iterator[DataWarning]:
+    """The confounding as warnings. A note is about two kernels, whatever else the treatments differ in."""
     name = told_apart(step.treatment.label, step.baseline.label)
-    if found.confound:
-        text = f"{name}: {found.confound}"
-        yield DataWarning(kind=WarningKind.CONFOUND, text=text, advice=found.advice)
-    if found.note:
+    if confounding.confound:
+        text = f"{name}: {confounding.confound}"
+        yield DataWarning(kind=WarningKind.CONFOUND, text=text, advice=confounding.advice)
+    if confounding.note:
         advice = (
             f"what exactly: ktrial kernel diff {step.difference.before.name} {step.difference.after.name}"
         )
-        yield DataWarning(kind=WarningKind.WHOLE_STEP, text=found.note, advice=advice)
+        yield DataWarning(kind=WarningKind.WHOLE_STEP, text=confounding.note, advice=advice)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -89,42 +89,42 @@ def listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _of_others(found: KernelDifference) -> Judged:
+def _of_others(difference: KernelDifference) -> Confounding:
     """Kernels that the study does not build."""
-    words = [_in_words(one, found) for one in found.respects]
+    words = [_in_words(one, difference) for one in difference.respects]
     if len(words) < 2:
-        return Judged()
-    text = f"these kernels differ in {listed(words)} at once: {_whole(found)}"
-    if _OF_SOURCES & set(found.respects):
-        return Judged(note=text)
-    return Judged(confound=text, advice=_ONE_AT_A_TIME)
+        return Confounding()
+    text = f"these kernels differ in {listed(words)} at once: {_whole(difference)}"
+    if _OF_SOURCES & set(difference.respects):
+        return Confounding(note=text)
+    return Confounding(confound=text, advice=_ONE_AT_A_TIME)
 
 
-def _whole(found: KernelDifference) -> str:
-    before, after = found.before.name, found.after.name
+def _whole(difference: KernelDifference) -> str:
+    before, after = difference.before.name, difference.after.name
     return f"what is measured is the whole step from {before} to {after}, not one of them"
 
 
-def _of_builds(study: Study, step: Step, changed: Sequence[Factor]) -> Judged:
+def _of_builds(study: Study, step: KernelStep, changed: Sequence[Factor]) -> Confounding:
     """Kernels that the study builds."""
-    declared = _Declared.by(study, step, changed)
-    beyond = list(declared.beyond(step.difference))
-    if len(declared.of_kernels) > 1:
-        words = [_in_words(one, step.difference) for one in declared.of_kernels] + beyond
+    accounted = _AccountedFor.by(study, step, changed)
+    beyond = list(accounted.beyond(step.difference))
+    if len(accounted.of_kernels) > 1:
+        words = [_in_words(one, step.difference) for one in accounted.of_kernels] + beyond
         text = f"the kernels differ in {listed(words)} at once, and no factor tells them apart"
-        return Judged(confound=text, advice=_ONE_AT_A_TIME)
+        return Confounding(confound=text, advice=_ONE_AT_A_TIME)
     if beyond:
         text = f"the kernels also differ in {listed(beyond)}, which no factor declares"
-        return Judged(confound=text, advice=_MAKE_SAME)
+        return Confounding(confound=text, advice=_MAKE_SAME)
     words = [_in_words(one, step.difference) for one in step.difference.respects]
-    if declared.respects & _OF_SOURCES and len(words) > 1:
+    if accounted.respects & _OF_SOURCES and len(words) > 1:
         text = f"these kernels differ in {listed(words)} at once, as different sources do: "
-        return Judged(note=text + _whole(step.difference))
-    return Judged()
+        return Confounding(note=text + _whole(step.difference))
+    return Confounding()
 
 
 @dataclass(frozen=True)
-class _Declared:
+class _AccountedFor:
     respects: frozenset[Respect]
     options: frozenset[str]
     """Options that factors set one by one."""
@@ -134,7 +134,7 @@ class _Declared:
     """Whether the compiler is chosen by a factor."""
 
     @classmethod
-    def by(cls, study: Study, step: Step, changed: Sequence[Factor]) -> "_Declared":
+    def by(cls, study: Study, step: KernelStep, changed: Sequence[Factor]) -> "_AccountedFor":
         respects: set[Respect] = set()
         options: set[str] = set()
         variables: set[str] = set()
@@ -153,31 +153,31 @@ class _Declared:
         own = frozenset(respects) | frozenset(of_kernels)
         return cls(own, frozenset(options), of_kernels, bool(variables & _COMPILERS))
 
-    def beyond(self, found: KernelDifference) -> Iterator[str]:
-        """Each respect that nobody declares, in words."""
+    def beyond(self, difference: KernelDifference) -> Iterator[str]:
+        """Each respect that no factor accounts for, in words."""
         sources = bool(self.respects & _OF_SOURCES)
-        for respect in found.respects:
+        for respect in difference.respects:
             if respect is Respect.OPTIONS:
-                options = () if sources or respect in self.respects else self._undeclared(found)
+                options = () if sources or respect in self.respects else self._unaccounted(difference)
                 if options:
                     yield f"{_counted(len(options), 'option')} ({_names(options)})"
             elif respect is Respect.COMMAND_LINE:
-                own = {one.option for one in found.options if one.of_command_line}
+                own = {one.option for one in difference.options if one.of_command_line}
                 if not (sources or Respect.OPTIONS in self.respects or own & self.options):
-                    yield _in_words(respect, found)
+                    yield _in_words(respect, difference)
             elif respect is Respect.COMPILER:
                 if not self.tools:
-                    yield f"compiler ({found.before.compiler} and {found.after.compiler})"
+                    yield f"compiler ({difference.before.compiler} and {difference.after.compiler})"
             elif respect not in self.respects and not (sources and respect in _OF_SOURCES):
-                yield _in_words(respect, found)
+                yield _in_words(respect, difference)
 
-    def _undeclared(self, found: KernelDifference) -> tuple[OptionChange, ...]:
-        """Options that are neither a factor's nor follow from one. A choice is declared by any of its own."""
-        declared = [one for one in found.options if one.option in self.options]
-        roots = {one.option for one in declared} | {
-            one.follows for one in declared if one.cause is Cause.OPTION and one.choice
+    def _unaccounted(self, difference: KernelDifference) -> tuple[OptionChange, ...]:
+        """Options that are neither a factor's nor follow from one. Of a choice any of its own will do."""
+        own = [one for one in difference.options if one.option in self.options]
+        roots = {one.option for one in own} | {
+            one.follows for one in own if one.cause is Cause.OPTION and one.choice
         }
-        return tuple(one for one in found.decided if one.option not in roots)
+        return tuple(one for one in difference.decided if one.option not in roots)
 
 
 _RESPECTS = {
@@ -204,11 +204,11 @@ def _differing(one: dict[str, str], other: dict[str, str]) -> set[str]:
     return {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)}
 
 
-def _in_words(respect: Respect, found: KernelDifference) -> str:
+def _in_words(respect: Respect, difference: KernelDifference) -> str:
     if respect is Respect.OPTIONS:
-        return _counted(len(found.decided), "option") if found.decided else "configuration"
-    if respect is Respect.PATCHES and found.patches:
-        count = len(found.patches)
+        return _counted(len(difference.decided), "option") if difference.decided else "configuration"
+    if respect is Respect.PATCHES and difference.patches:
+        count = len(difference.patches)
         return f"{count} {'patch' if count == 1 else 'patches'}"
     return _WORDS.get(respect, respect.value)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ktrial import kernels
 from ktrial.analysis.answer_sentence import answer
-from ktrial.analysis.confounding import Judged, Step, judged, warnings_of
+from ktrial.analysis.confounding import Confounding, KernelStep, confounding_of, warnings_of
 from ktrial.analysis.dispersion_sentence import variability_answer
 from ktrial.analysis.kernel_diff import difference_of
 from ktrial.kernels.errors import KernelError
@@ -46,11 +46,14 @@ def remember(store: Store, study_id: int, study: Study, had: Mapping[str, Kernel
 def with_kernels(
     study: Study, trials: Sequence[Trial], result: Result, differences: Sequence[KernelDifference]
 ) -> Result:
-    """The result, with what goes beyond the declared: its verdicts are inconclusive, and the reason says why.
+    """The result, with what no factor accounts for: those verdicts are inconclusive, and the reason says why.
 
     The ratios stay: they are the whole step's.
     """
-    found = {step.treatment.label: (step, judged(study, step)) for step in _steps(study, trials, differences)}
+    found = {
+        step.treatment.label: (step, confounding_of(study, step))
+        for step in _steps(study, trials, differences)
+    }
     if not found:
         return result
     warnings: list[DataWarning] = [
@@ -69,14 +72,14 @@ def with_kernels(
     )
 
 
-def _confounded(one: Comparison, found: tuple[Step, Judged] | None) -> Comparison:
+def _confounded(one: Comparison, found: tuple[KernelStep, Confounding] | None) -> Comparison:
     if found is None or not found[1].confound or one.ratio is None:
         return one
     reason = f"confounded: {found[1].confound}"
     return one.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
 
 
-def _of_confounded(one: Interaction, found: Mapping[str, tuple[Step, Judged]]) -> Interaction:
+def _of_confounded(one: Interaction, found: Mapping[str, tuple[KernelStep, Confounding]]) -> Interaction:
     """Where one of the four treatments is confounded, so is what they show together."""
     confounds = [found[label][1].confound for label in one.treatments if label in found]
     reason = next((f"confounded: {confound}" for confound in confounds if confound), "")
@@ -85,14 +88,16 @@ def _of_confounded(one: Interaction, found: Mapping[str, tuple[Step, Judged]]) -
     return one.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
 
 
-def _steps(study: Study, trials: Sequence[Trial], differences: Sequence[KernelDifference]) -> Iterator[Step]:
+def _steps(
+    study: Study, trials: Sequence[Trial], differences: Sequence[KernelDifference]
+) -> Iterator[KernelStep]:
     by_digests = {(one.before.digest, one.after.digest): one for one in differences}
     digests = _digests(study, trials) if differences else {}
     baseline, *others = treatments(study)
     before = digests.get(kernel_name(study, baseline), "")
     for one in others:
         if found := by_digests.get((before, digests.get(kernel_name(study, one), ""))):
-            yield Step(baseline, one, build_of(study, baseline), build_of(study, one), found)
+            yield KernelStep(baseline, one, build_of(study, baseline), build_of(study, one), found)
 
 
 def _digests(study: Study, trials: Sequence[Trial]) -> dict[str, str]:

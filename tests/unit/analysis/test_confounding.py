@@ -8,7 +8,7 @@ from tests.support.kconfig_trees import SLAB, SLUB, known, some_rules
 from tests.support.making import a_study, planned
 from tests.unit.analysis.test_kernel_difference import a_kernel, a_patch, built
 
-from ktrial.analysis.confounding import Judged, Step, judged
+from ktrial.analysis.confounding import Confounding, KernelStep, confounding_of
 from ktrial.analysis.kernel_confounds import with_kernels
 from ktrial.analysis.kernel_diff import difference_of
 from ktrial.analysis.result import record, result
@@ -36,7 +36,9 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Rules:
     return some_rules(tmp_path_factory.mktemp("linux"))
 
 
-def step(study: Study, one: Kernel, other: Kernel, rules: Rules | None = None, **levels: object) -> Step:
+def step(
+    study: Study, one: Kernel, other: Kernel, rules: Rules | None = None, **levels: object
+) -> KernelStep:
     """From the baseline to the treatment with these levels."""
     found = difference_of(one, other)
     if rules and one.config and other.config:
@@ -48,7 +50,7 @@ def step(study: Study, one: Kernel, other: Kernel, rules: Rules | None = None, *
         found = plain.model_copy(update={"respects": (*respects, *own)})
     baseline = Treatment(levels={factor.name: factor.baseline for factor in study.factors})
     treatment = Treatment(levels=baseline.levels | levels)
-    return Step(baseline, treatment, one.origin.build, other.origin.build, found)
+    return KernelStep(baseline, treatment, one.origin.build, other.origin.build, found)
 
 
 def a_build_study(*factors: Factor, **builds: Build) -> Study:
@@ -78,13 +80,13 @@ SLAB_FACTOR = Factor(
 def test_an_option_declares_itself_and_what_follows(tmp_path: Path, rules: Rules) -> None:
     study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
     one, other = built(tmp_path, "build:slub"), built(tmp_path, "build:slab", SLAB)
-    assert judged(study, step(study, one, other, rules, allocator="SLAB=y")) == Judged()
+    assert confounding_of(study, step(study, one, other, rules, allocator="SLAB=y")) == Confounding()
 
 
 def test_an_option_that_nobody_declared_is_a_confound_by_name(tmp_path: Path, rules: Rules) -> None:
     study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
     one, other = built(tmp_path, "build:slub"), built(tmp_path, "build:slab", SLAB + "CONFIG_SWAP=y\n")
-    found = judged(study, step(study, one, other, rules, allocator="SLAB=y"))
+    found = confounding_of(study, step(study, one, other, rules, allocator="SLAB=y"))
     assert found.confound == "the kernels also differ in 1 option (SWAP), which no factor declares"
     assert "a factor" in found.advice
 
@@ -93,7 +95,7 @@ def test_another_compiler_is_a_confound(tmp_path: Path, rules: Rules) -> None:
     study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
     one = built(tmp_path, "build:slub")
     other = built(tmp_path, "build:slab", SLAB.replace("gcc 12", "gcc 13"))
-    found = judged(study, step(study, one, other, rules, allocator="SLAB=y"))
+    found = confounding_of(study, step(study, one, other, rules, allocator="SLAB=y"))
     assert found.confound.startswith("the kernels also differ in compiler (gcc 12 and gcc 13)")
 
 
@@ -103,7 +105,7 @@ def test_a_compiler_that_a_factor_chooses_is_declared(tmp_path: Path, rules: Rul
     study = a_build_study(factor, base=Build(source="/linux"))
     one = built(tmp_path, "build:one")
     other = built(tmp_path, "build:other", SLUB.replace("gcc 12", "gcc 13"), make=make)
-    assert judged(study, step(study, one, other, rules, compiler="new")) == Judged()
+    assert confounding_of(study, step(study, one, other, rules, compiler="new")) == Confounding()
 
 
 def test_flags_and_patches_declare_themselves_only(tmp_path: Path, rules: Rules) -> None:
@@ -113,10 +115,10 @@ def test_flags_and_patches_declare_themselves_only(tmp_path: Path, rules: Rules)
     study = a_build_study(flags, patches, base=Build(source="/linux"))
     one = built(tmp_path, "build:one")
     both = built(tmp_path, "build:both", patches=[patch], make=make)
-    assert judged(study, step(study, one, both, rules, flags="O3", patch="p")) == Judged()
-    found = judged(study, step(study, one, both, rules, flags="O3"))
+    assert confounding_of(study, step(study, one, both, rules, flags="O3", patch="p")) == Confounding()
+    found = confounding_of(study, step(study, one, both, rules, flags="O3"))
     assert found.confound == "the kernels also differ in 1 patch, which no factor declares"
-    found = judged(study, step(study, one, both, rules, patch="p"))
+    found = confounding_of(study, step(study, one, both, rules, patch="p"))
     assert found.confound == "the kernels also differ in compiler flags, which no factor declares"
 
 
@@ -133,7 +135,7 @@ def four(tmp_path: Path) -> tuple[Study, Kernel, Kernel]:
 
 def test_the_papers_four_respects_are_all_named(tmp_path: Path) -> None:
     study, one, other = four(tmp_path)
-    found = judged(study, step(study, one, other, kernel="muqss"))
+    found = confounding_of(study, step(study, one, other, kernel="muqss"))
     assert found.confound == f"the kernels differ in {FOUR} at once, and no factor tells them apart"
     assert "one thing differs at a time" in found.advice
 
@@ -147,7 +149,7 @@ def test_kernels_that_differ_in_one_respect_declare_it(respect: str, tmp_path: P
     config = SLAB if respect == "options" else SLUB
     release = "6.2.0" if respect == "source" else "6.1.7"
     other = built(tmp_path, "build:b", config, release=release, **only.model_dump())
-    found = judged(study, step(study, built(tmp_path, "build:a"), other, rules, kernel="muqss"))
+    found = confounding_of(study, step(study, built(tmp_path, "build:a"), other, rules, kernel="muqss"))
     assert found.confound == ""
 
 
@@ -157,7 +159,7 @@ def test_distribution_kernels_of_two_versions_get_a_note_in_words(tmp_path: Path
         a_kernel(tmp_path, name, text, origin=Origin(provider="debian", source=name, version=version))
         for name, text, version in (("debian:6.1", SLUB, "6.1.7-1"), ("debian:6.12", SLAB, "6.12.1-1"))
     )
-    found = judged(study, step(study, one, other, kernel="debian:6.12"))
+    found = confounding_of(study, step(study, one, other, kernel="debian:6.12"))
     assert found.confound == ""
     assert found.note == (
         "these kernels differ in version and 3 options at once: what is measured is the whole step from "
@@ -168,7 +170,7 @@ def test_distribution_kernels_of_two_versions_get_a_note_in_words(tmp_path: Path
 def test_the_same_kernel_needs_no_word(tmp_path: Path) -> None:
     study = a_build_study(SLAB_FACTOR, base=Build(source="/linux"))
     one = built(tmp_path, "build:slub")
-    assert judged(study, step(study, one, one, allocator="SLAB=y")) == Judged()
+    assert confounding_of(study, step(study, one, one, allocator="SLAB=y")) == Confounding()
 
 
 def stored(store: Store, study: Study, one: Kernel, other: Kernel, found: KernelDifference) -> int:
