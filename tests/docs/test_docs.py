@@ -18,6 +18,9 @@ from tests.support.places import ROOT
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_VERSION = re.compile(r"\b[4-9]\.\d+\b")
+OF_EACH_CHANGE = {"6.1", "6.12"}
+"""Kernels that each change is tested on; pages that boot others are tested at night."""
 _EXIT = re.compile(r"\s+# exit (\d+)$")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
@@ -78,12 +81,26 @@ def environment(directory: Path) -> dict[str, str]:
     }
 
 
-def spoken_pages() -> list[Path]:
-    return [page for page in PAGES if page.exists() and blocks(page.read_text(), "console")]
+def spoken_pages() -> list[object]:
+    pages = [page for page in PAGES if page.exists() and blocks(page.read_text(), "console")]
+    return [
+        pytest.param(
+            page,
+            id=str(page.relative_to(ROOT)),
+            marks=[] if booted(page) <= OF_EACH_CHANGE else [pytest.mark.nightly],
+        )
+        for page in pages
+    ]
+
+
+def booted(page: Path) -> set[str]:
+    """Versions of kernels in the commands of a page that are not refused."""
+    commands = (spoken for block in blocks(page.read_text(), "console") for spoken in session(block))
+    return {version for each in commands if not each.status for version in _VERSION.findall(each.command)}
 
 
 @pytest.mark.guest
-@pytest.mark.parametrize("page", spoken_pages(), ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", spoken_pages())
 def test_every_command_of_a_page_works_and_prints_what_the_page_says(page: Path, tmp_path: Path) -> None:
     prepare(page, tmp_path)
     for block in blocks(page.read_text(), "console"):

@@ -1,10 +1,52 @@
-"""Quantities as people write them: memory sizes and margins."""
+"""Quantities as people write them: durations, sizes and shares, in the same way wherever they are written."""
 
 import re
 
-_MEBIBYTES = {"M": 1, "MiB": 1, "G": 1024, "GiB": 1024}
+DURATIONS = '"100 ms", "90 s", "10 min", "1.5h", "7 d"'
+"""Durations as examples, for messages."""
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(rf"([0-9]*\.?[0-9]+) ?({'|'.join(_SECONDS)})?")
+
+_BYTES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"([0-9]{1,15}) ?(?:([KMGT])(?:iB|B)?|(B))?")
+"""512M, 512 MiB and 512 MB are one size: a K is 1024 bytes, as memory and caches are counted."""
+
+_SHARE = re.compile(r"([+-]?[0-9]*\.?[0-9]+) ?(%?)")
+
 SMALLEST_MEMORY_MIB = 64
 LARGEST_MEMORY_MIB = 1024 * 1024
+_SHORTEST_INTERVAL, _LONGEST_INTERVAL = 0.01, 3600.0
+
+
+def seconds(text: str, *, bare: bool = False) -> float:
+    """Seconds in `90 s`, `10 min`, `10m`, `1.5h`, `100 ms` or `7 d`; with `bare`, in `90` too.
+
+    Raises ValueError, which says what is allowed.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if not match or not float(match[1]) or not (match[2] or bare):
+        raise ValueError(f"a time is a number above 0 with its unit: {DURATIONS}")
+    return float(match[1]) * _SECONDS[match[2] or "s"]
+
+
+def interval(text: str) -> float:
+    """Seconds in `100 ms` or `1 s`, from 10 ms to an hour. Raises ValueError, which says what is allowed."""
+    length = seconds(text)
+    if not _SHORTEST_INTERVAL <= length <= _LONGEST_INTERVAL:
+        raise ValueError("an interval lies between 10 ms and 60 min")
+    return length
+
+
+def size_bytes(text: str, *, bare: bool = False) -> int:
+    """Bytes in `32K`, `512M`, `512 MiB`, `1G` or `1 GiB`; with `bare`, in `4096` too.
+
+    Raises ValueError, which says what is allowed.
+    """
+    match = _SIZE.fullmatch(text)
+    if not match or not (match[2] or match[3] or bare):
+        plain = " in bytes, or" if bare else ""
+        raise ValueError(f"a size is a whole number{plain} with K, M, G or T: 32K, 512M, 1 GiB")
+    return int(match[1]) * _BYTES[match[2] or ""]
 
 
 def memory_mib(text: str, *, smallest: int = SMALLEST_MEMORY_MIB) -> int:
@@ -12,52 +54,29 @@ def memory_mib(text: str, *, smallest: int = SMALLEST_MEMORY_MIB) -> int:
 
     Raises ValueError, which says what is allowed.
     """
-    match = re.fullmatch(r"([0-9]{1,9}) ?([A-Za-z]*)", text)
-    if not match or match[2] not in _MEBIBYTES:
-        raise ValueError("a memory size is a whole number with M or G: 512M, 1G")
-    size = int(match[1]) * _MEBIBYTES[match[2]]
+    try:
+        size, rest = divmod(size_bytes(text), _BYTES["M"])
+    except ValueError:
+        raise ValueError("a memory size is a whole number with M or G: 512M, 1G") from None
+    if rest:
+        raise ValueError("a memory size is a whole number of MiB: 512M, 1G")
     if not smallest <= size <= LARGEST_MEMORY_MIB:
         largest = f"{LARGEST_MEMORY_MIB // 1024}G"
         raise ValueError(f"a memory size lies between {smallest}M and {largest}")
     return size
 
 
-def margin(value: str | float) -> float:
-    """The fraction that `1 %`, `1%` or `0.01` means. Raises ValueError, which says what is allowed."""
-    fraction = _fraction(value) if isinstance(value, str) else value
-    if not 0 < fraction < 1:
-        raise ValueError("a margin lies above 0 and below 100 % (below 1, as a fraction)")
-    return float(fraction)
-
-
-def _fraction(text: str) -> float:
-    match = re.fullmatch(r"([0-9]*\.?[0-9]+) ?(%?)", text.strip())
+def share(text: str, *, name: str = "share") -> float:
+    """The fraction that `1 %`, `1%`, `+1%` or `0.01` means. Raises ValueError, which says what is allowed."""
+    match = _SHARE.fullmatch(text.strip())
     if not match:
-        raise ValueError('a margin is a percentage or a fraction: "1 %" or 0.01')
+        raise ValueError(f'a {name} is a percentage or a fraction: "1 %" or 0.01')
     return float(match[1]) / (100 if match[2] else 1)
 
 
-_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
-
-
-def seconds(text: str) -> float:
-    """Seconds in `90 s`, `10 min` or `2 h`. Raises ValueError, which says what is allowed."""
-    return _seconds(text, r"s|min|h", '"90 s", "10 min", "2 h"')
-
-
-_SHORTEST, _LONGEST = 0.01, 3600.0
-
-
-def interval(text: str) -> float:
-    """Seconds in `100 ms` or `1 s`, from 10 ms to an hour. Raises ValueError, which says what is allowed."""
-    found = _seconds(text, r"ms|s|min", '"100 ms", "1 s"')
-    if not _SHORTEST <= found <= _LONGEST:
-        raise ValueError("an interval lies between 10 ms and 60 min")
-    return found
-
-
-def _seconds(text: str, units: str, examples: str) -> float:
-    match = re.fullmatch(rf"([0-9]*\.?[0-9]+) ?({units})", text.strip())
-    if not match or not float(match[1]):
-        raise ValueError(f"a time is a number above 0 with its unit: {examples}")
-    return float(match[1]) * _SECONDS[match[2]]
+def margin(value: str | float) -> float:
+    """The fraction that `1 %`, `1%` or `0.01` means. Raises ValueError, which says what is allowed."""
+    fraction = share(value, name="margin") if isinstance(value, str) else value
+    if not 0 < fraction < 1:
+        raise ValueError("a margin lies above 0 and below 100 % (below 1, as a fraction)")
+    return float(fraction)

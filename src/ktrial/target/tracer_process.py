@@ -89,7 +89,7 @@ class Watcher:
         try:
             # A session of its own: a terminal's Ctrl-C is for ktrial. setpriv: it does not outlive ktrial.
             child = subprocess.Popen(
-                [*_dies_with_us(), *argv],
+                [*_dies_with_us(), *_hears_us(), *argv],
                 stdin=subprocess.PIPE if say else subprocess.DEVNULL,
                 stdout=self._said,
                 stderr=self._complaints,
@@ -121,6 +121,12 @@ class Watcher:
 
 def _dies_with_us() -> tuple[str, ...]:
     return ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
+
+
+def _hears_us() -> tuple[str, ...]:
+    """A shell's background jobs ignore SIGINT, and so would what they start: it would never end."""
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    return ("env", "--default-signal=INT") if ignored else ()
 
 
 @contextlib.contextmanager

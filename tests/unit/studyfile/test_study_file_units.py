@@ -7,14 +7,23 @@ from ktrial.model import quantities
 
 @pytest.mark.parametrize(
     ("text", "mib"),
-    [("64M", 64), ("512M", 512), ("512 MiB", 512), ("1G", 1024), ("2GiB", 2048), ("1024G", 1 << 20)],
+    [
+        ("64M", 64),
+        ("512M", 512),
+        ("512 MiB", 512),
+        ("1G", 1024),
+        ("2GiB", 2048),
+        ("1024G", 1 << 20),
+        ("1T", 1 << 20),
+        ("1GB", 1024),
+    ],
 )
 def test_a_memory_size_is_read(text: str, mib: int) -> None:
     assert quantities.memory_mib(text) == mib
 
 
 @pytest.mark.parametrize(
-    "text", ["", "512", "M", "1.0G", "-1G", "512m", "1GB", "512 M ", "1e3M", "63M", "1025G", "9" * 40]
+    "text", ["", "512", "M", "1.0G", "-1G", "512m", "100K", "512 M ", "1e3M", "63M", "1025G", "9" * 40]
 )
 def test_a_memory_size_that_cannot_be_meant_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a memory size"):

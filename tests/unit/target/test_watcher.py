@@ -34,6 +34,17 @@ def test_a_watcher_is_told_whom_to_watch_and_asked_to_end() -> None:
         assert watcher.end() == "ready\nend 4711\n"
 
 
+def test_a_watcher_ends_where_ktrial_is_the_background_job_of_a_shell() -> None:
+    """Such a job ignores SIGINT, and hands that on to what it starts."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Watcher(shell(UNTIL_ASKED), 4711) as watcher:
+            watcher.wait_until_ready()
+            assert watcher.end() == "ready\nend 4711\n"
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_watcher_that_is_spoken_to_answers_when_it_watches() -> None:
     script = f"read word; [ $word = enable ] && {UNTIL_ASKED}"
     with Watcher(shell(script, say="enable\n"), 1) as watcher:

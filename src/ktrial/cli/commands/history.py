@@ -46,7 +46,7 @@ def history(
     from ktrial.analysis.stored_workloads import label_of
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import write_page
-    from ktrial.cli.options.measurement import margin_of
+    from ktrial.cli.options.quantities import margin_of
     from ktrial.cli.render.history import print_history
     from ktrial.experiment.kernel_ranges import chosen
     from ktrial.report.html.history import history_page

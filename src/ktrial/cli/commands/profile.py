@@ -67,21 +67,17 @@ def count(
     caches: "CacheShapes | None" = None,
 ) -> "tuple[Profile, ...]":
     """A profile of each kernel. Raises BadOption, and what `ktrial.experiment.profile.profile` raises."""
-    from ktrial.cli.command_line import BadOption
     from ktrial.cli.installed import registry
+    from ktrial.cli.options.quantities import memory_of
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.profile import profile
-    from ktrial.model import quantities
     from ktrial.model.study import MachineSettings
     from ktrial.model.workload import WorkloadUse
     from ktrial.workloads import check
 
     name_of = registry().kernel_name
     use = check(WorkloadUse(name=workload))
-    try:
-        common = MachineSettings(memory_mib=quantities.memory_mib(memory), boot=tuple(boot or ()))
-    except ValueError as error:
-        raise BadOption(option="--memory", problem=error) from None
+    common = MachineSettings(memory_mib=memory_of(memory), boot=tuple(boot or ()))
     settings = [common.model_copy(update={"kernel": name_of(name)}) for name in kernels]
     with progress() as observer:
         return tuple(profile(each, use, observer=observer, caches=caches) for each in settings)

@@ -31,7 +31,7 @@ def recommend(
     from ktrial.analysis.recommend import recommend as recommend_from
     from ktrial.cli.commands.matrix import in_sets, workload_names_of
     from ktrial.cli.console import output, print_json
-    from ktrial.cli.options.measurement import margin_of
+    from ktrial.cli.options.quantities import margin_of
     from ktrial.format.sanitize import one_line
     from ktrial.store import default_location, open_store
 

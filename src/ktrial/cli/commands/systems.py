@@ -39,7 +39,7 @@ def systems(
     from ktrial.analysis.stored_workloads import labels_of
     from ktrial.cli.commands.matrix import workload_names_of
     from ktrial.cli.console import output, print_json
-    from ktrial.cli.options.measurement import margin_of
+    from ktrial.cli.options.quantities import margin_of
     from ktrial.experiment.kernel_ranges import full_name
     from ktrial.kernels import canonical_name
     from ktrial.store import default_location, open_store

@@ -1,6 +1,5 @@
 """`ktrial watch`: follow kernels; what is new is fetched, run and compared."""
 
-import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,9 +13,6 @@ from ktrial.cli.options.measurement import Cpus, Limits, MemorySize, WorkloadSet
 if TYPE_CHECKING:
     from ktrial.experiment.single_kernel import Measurement
     from ktrial.experiment.watch import Look
-
-_UNITS = {"m": 60.0, "h": 3600.0, "d": 86400.0}
-_EVERY = re.compile(r"(\d+(?:\.\d+)?)([mhd])")
 
 
 def watch(
@@ -49,10 +45,11 @@ def watch(
     from ktrial.cli.commands.matrix import workload_names_of
     from ktrial.cli.git_bisect import Endings, code_of
     from ktrial.cli.options.measurement import MeasurementOptions, limits, measurement
+    from ktrial.cli.options.quantities import duration
     from ktrial.experiment.watch import worst_of
 
     with Endings():
-        seconds = _seconds(every)
+        seconds = duration("--every", every)
         names = workload_names_of(workloads or ["quick"])
         how = measurement(MeasurementOptions.of(names, memory, cpus, None, perturbations))
         edges = limits(maximum or [], how.workloads)
@@ -105,12 +102,3 @@ def _named(targets: list[str]) -> list[str]:
     named = registry().kernel_name
     names = (one if one.startswith("git:") else named(full_name(one)) for one in targets)
     return list(dict.fromkeys(names))
-
-
-def _seconds(text: str) -> float:
-    from ktrial.cli.command_line import BadOption
-
-    match = _EVERY.fullmatch(text)
-    if match is None or float(match[1]) <= 0:
-        raise BadOption(option="--every", problem=f"{text} is no time: 30m, 6h, 1d")
-    return float(match[1]) * _UNITS[match[2]]

@@ -10,7 +10,6 @@ from ktrial.cli.command_line import BadOption
 if TYPE_CHECKING:
     from ktrial.machines.exact.plugin import CacheShape, CacheShapes
 
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _LARGEST = 1 << 30
 _LINES = (8, 4096)
 
@@ -39,11 +38,17 @@ def shapes(caches: bool, l1i: str | None, l1d: str | None, llc: str | None) -> "
 
 def _shape(option: str, text: str) -> "CacheShape":
     from ktrial.machines.exact.plugin import CacheShape
+    from ktrial.model.quantities import size_bytes
 
-    match = re.fullmatch(r"(\d{1,10})([KMG]?):(\d{1,4})(?::(\d{1,4}))?", text)
+    match = re.fullmatch(r"([^:]+):(\d{1,4})(?::(\d{1,4}))?", text)
+    problem = f"'{text}' is not SIZE:WAYS or SIZE:WAYS:LINE, like 32K:8:64"
     if not match:
-        raise BadOption(option=option, problem=f"'{text}' is not SIZE:WAYS or SIZE:WAYS:LINE, like 32K:8:64")
-    size, ways, line = int(match[1]) * _UNITS[match[2]], int(match[3]), int(match[4] or 64)
+        raise BadOption(option=option, problem=problem)
+    try:
+        size = size_bytes(match[1], bare=True)
+    except ValueError as error:
+        raise BadOption(option=option, problem=f"{problem}: {error}") from None
+    ways, line = int(match[2]), int(match[3] or 64)
     if not _LINES[0] <= line <= _LINES[1] or line & (line - 1):
         problem = f"a line of {line} bytes: it has {_LINES[0]} to {_LINES[1]}, a power of two"
         raise BadOption(option=option, problem=problem)

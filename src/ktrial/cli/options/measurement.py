@@ -73,19 +73,15 @@ def measurement(given: MeasurementOptions) -> "Measurement":
 
 def _settings(given: MeasurementOptions) -> "MachineSettings":
     """The machine that was asked for. Raises BadOption."""
-    from ktrial.cli.command_line import BadOption
-    from ktrial.model import quantities
+    from ktrial.cli.options.quantities import memory_of
     from ktrial.model.study import MachineSettings
 
     settings = MachineSettings(boot=given.boot)
     if given.cpus is not None:
         settings = settings.model_copy(update={"cpus": given.cpus})
-    try:
-        if given.memory is None:
-            return settings
-        return settings.model_copy(update={"memory_mib": quantities.memory_mib(given.memory)})
-    except ValueError as error:
-        raise BadOption(option="--memory", problem=error) from None
+    if given.memory is None:
+        return settings
+    return settings.model_copy(update={"memory_mib": memory_of(given.memory)})
 
 
 def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measurement":
@@ -137,17 +133,6 @@ def limits(texts: list[str], uses: "tuple[WorkloadUse, ...]") -> dict[str, float
         else:
             raise BadLimit(text=text, problem=f"the workloads are {', '.join(labels)}")
     return {label: own.get(label, common) for label in labels}
-
-
-def margin_of(text: str | None) -> float | None:
-    """`1%` → 0.01; None where nothing was given. Raises BadOption."""
-    from ktrial.cli.command_line import BadOption
-    from ktrial.model import quantities
-
-    try:
-        return None if text is None else quantities.margin(text)
-    except ValueError as error:
-        raise BadOption(option="--margin", problem=error) from None
 
 
 def runs(store: "Store", observer: "Observer", jobs: int | None) -> "Runs":

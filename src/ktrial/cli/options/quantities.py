@@ -1,20 +1,17 @@
-"""Percentages and times on the command line."""
+"""Quantities on the command line: what cannot be read is told with the option that it stands behind."""
 
-import re
-
-from ktrial.importers.errors import BadAmount
-
-_PERCENTAGE = re.compile(r"([+-]?[0-9]*\.?[0-9]+) ?(%?)")
-_TIME = re.compile(r"([0-9]*\.?[0-9]+) ?(s|min|m|h)?")
-_SECONDS = {"s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, None: 1.0}
+from ktrial.cli.command_line import BadOption
+from ktrial.model import quantities
 
 
 def share(option: str, value: str, *, least: float, most: float) -> float:
     """The fraction that `1%`, `1 %` or `0.01` means, between the two. Raises BadAmount."""
-    match = _PERCENTAGE.fullmatch(value.strip())
-    if not match:
-        raise BadAmount(option=option, value=value, problem="not a percentage")
-    fraction = float(match[1]) / (100 if match[2] else 1)
+    from ktrial.importers.errors import BadAmount
+
+    try:
+        fraction = quantities.share(value)
+    except ValueError:
+        raise BadAmount(option=option, value=value, problem="not a percentage") from None
     if not least <= fraction <= most:
         problem = f"it has to lie between {least * 100:g} % and {most * 100:g} %"
         raise BadAmount(option=option, value=value, problem=problem)
@@ -22,9 +19,35 @@ def share(option: str, value: str, *, least: float, most: float) -> float:
 
 
 def seconds(option: str, value: str) -> float:
-    """Seconds in `90s`, `10min`, `1.5h`. Raises BadAmount."""
-    match = _TIME.fullmatch(value.strip())
-    if not match or not float(match[1]) > 0:
-        hint = "a time is a number with s, min or h: 90s, 10min, 1.5h"
-        raise BadAmount(option=option, value=value, problem="not a time", hint=hint)
-    return float(match[1]) * _SECONDS[match[2]]
+    """Seconds in `90s`, `10min`, `1.5h` or, without a unit, `90`. Raises BadAmount."""
+    from ktrial.importers.errors import BadAmount
+
+    try:
+        return quantities.seconds(value, bare=True)
+    except ValueError:
+        hint = f"a time is a number with its unit: {quantities.DURATIONS}"
+        raise BadAmount(option=option, value=value, problem="not a time", hint=hint) from None
+
+
+def duration(option: str, text: str) -> float:
+    """Seconds in `90s`, `10min`, `6h`. Raises BadOption."""
+    try:
+        return quantities.seconds(text)
+    except ValueError as error:
+        raise BadOption(option=option, problem=f"{text} is no time: {error}") from None
+
+
+def margin_of(text: str | None) -> float | None:
+    """`1%` → 0.01; None where nothing was given. Raises BadOption."""
+    try:
+        return None if text is None else quantities.margin(text)
+    except ValueError as error:
+        raise BadOption(option="--margin", problem=error) from None
+
+
+def memory_of(text: str) -> int:
+    """`1G` → 1024, in MiB. Raises BadOption."""
+    try:
+        return quantities.memory_mib(text)
+    except ValueError as error:
+        raise BadOption(option="--memory", problem=error) from None

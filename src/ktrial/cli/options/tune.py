@@ -7,7 +7,7 @@ from typing import Any
 
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.installed import registry
-from ktrial.model import quantities
+from ktrial.cli.options.quantities import duration
 from ktrial.model.study import Study
 from ktrial.model.workload import MetricRule
 from ktrial.studyfile import Source, bundled_studies, load, study_from
@@ -90,7 +90,7 @@ def _of_file(asked: TuneOptions) -> Study:
     changed: dict[str, Any] = {}
     budget = study.search.budget
     if asked.budget or asked.time:
-        seconds = _seconds("--time", asked.time) if asked.time else None
+        seconds = duration("--time", asked.time) if asked.time else None
         budget = budget.model_copy(update={"runs": asked.budget, "seconds": seconds})
     search = study.search.model_copy(
         update={"budget": budget, **_given({"optimiser": asked.optimiser, "at_once": asked.jobs})}
@@ -115,7 +115,7 @@ def _search(asked: TuneOptions) -> dict[str, Any]:
 
 def _machine(asked: TuneOptions) -> dict[str, Any]:
     kind = asked.machine or ("exact" if asked.kernel else "host")
-    limit = _seconds("--limit", asked.limit) if asked.limit else None
+    limit = duration("--limit", asked.limit) if asked.limit else None
     boot = list(asked.boot) or None
     return {
         "kind": kind,
@@ -160,13 +160,6 @@ def _rule(rule: MetricRule) -> dict[str, Any]:
         | ({"regex": rule.regex} if rule.regex else {})
         | ({"json": rule.json_path} if rule.json_path else {})
     )
-
-
-def _seconds(option: str, text: str) -> float:
-    try:
-        return quantities.seconds(text)
-    except ValueError as error:
-        raise BadOption(option=option, problem=error) from None
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

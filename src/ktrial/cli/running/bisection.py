@@ -10,6 +10,7 @@ import typer
 
 from ktrial.cli.console import messages, output, print_json, say
 from ktrial.cli.options.measurement import MeasurementOptions, measurement
+from ktrial.cli.options.quantities import margin_of
 from ktrial.errors import Interrupted
 from ktrial.experiment.observer import Silent
 from ktrial.model.boot import Boot
@@ -88,7 +89,7 @@ class BisectOptions:
             before=before,
             after=after,
             how=self.how(),
-            margin=_fraction(self.margin) if self.margin else margin,
+            margin=margin_of(self.margin) or margin,
             metrics=self.metrics,
             limit=self.limit,
             alpha=self.alpha,
@@ -146,16 +147,6 @@ def study_at(path: Path | None) -> "Study | None":
     from ktrial.studyfile import load
 
     return load(path, registry()) if path else None
-
-
-def _fraction(text: str) -> float:
-    from ktrial.cli.command_line import BadOption
-    from ktrial.model import quantities
-
-    try:
-        return quantities.margin(text)
-    except ValueError as error:
-        raise BadOption(option="--margin", problem=error) from None
 
 
 class StepLines(Silent):

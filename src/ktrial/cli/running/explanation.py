@@ -8,10 +8,10 @@ from ktrial.analysis.attribution.target import Question, check_differ, question
 from ktrial.analysis.result import record
 from ktrial.cli import installed
 from ktrial.cli.command_line import BadOption
+from ktrial.cli.options.quantities import memory_of
 from ktrial.cli.options.stored_study import NothingStored, find
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.explain import Guests, explain_question, explain_record
-from ktrial.model import quantities
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.study import MachineSettings, Study
@@ -78,10 +78,7 @@ def _of_kernels(given: ExplainOptions) -> Question:
     use = check(WorkloadUse(name=given.workload))
     name_of = installed.registry().kernel_name
     names = [name_of(name) for name in given.kernels]
-    try:
-        memory = quantities.memory_mib(given.memory or "512M")
-    except ValueError as error:
-        raise BadOption(option="--memory", problem=error) from None
+    memory = memory_of(given.memory or "512M")
     kernels = [_factor(_KERNEL, FactorKind.KERNEL, names)] if len(names) == 2 else []
     factors = (*kernels, *_boot_factors(given))
     only = names[0] if len(names) == 1 else ""
