@@ -1,13 +1,38 @@
-"""Profiles of recorded guests: how a workload enters the kernel."""
+"""Profiles of recorded guests: where planted causes are found, and how a workload enters the kernel."""
 
 import pytest
 from tests.support.golden_guests import played
+from tests.support.planted_parameters import PLANTED, SAME_MEAN, SAME_MEDIAN, WITHOUT_EFFECT, Planted
 
+from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.kernel_entry_points import Entry, entries
 from ktrial.model.kernel_profile import Profile
 
+Pairs = dict[str, tuple[Profile, Profile]]
 OUTSIDE = 0.02
 """How much of the kernel's part no entry has, at the most: tasks that went on where they had slept."""
+
+
+@pytest.fixture(scope="module", params=["6.1", "6.12"])
+def planted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pairs:
+    pairs: Pairs = played(f"planted-{request.param}", tmp_path_factory.mktemp("planted"))
+    return pairs
+
+
+@pytest.mark.parametrize("cause", PLANTED, ids=str)
+def test_what_a_boot_parameter_does_is_found(cause: Planted, planted: Pairs) -> None:
+    explanation = explain(*planted[str(cause)])
+    assert explanation.rows[0].function in cause.functions
+    assert explanation.unexplained == 0
+
+
+@pytest.mark.parametrize("cause", WITHOUT_EFFECT, ids=str)
+def test_a_parameter_that_does_nothing_explains_nothing(cause: Planted, planted: Pairs) -> None:
+    explanation = explain(*planted[str(cause)])
+    largest = max(abs(explanation.difference(row)) for row in explanation.rows)
+    assert explanation.after.median == pytest.approx(explanation.before.median, rel=SAME_MEDIAN)
+    assert abs(explanation.total) < SAME_MEAN * explanation.before.mean
+    assert largest < SAME_MEAN * explanation.before.mean
 
 
 @pytest.fixture(scope="module")
