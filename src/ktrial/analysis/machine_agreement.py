@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ktrial.analysis.history.series import EXACT, Measured, history
-from ktrial.model.history import Line, Point, System
+from ktrial.model.history import History, Line, Point, System
 from ktrial.model.machine_agreement import Across, Agreement, OnSystem
 from ktrial.stats.machine_interaction import exact_agreement, interaction_p, timed_agreement
 from ktrial.stats.paired_perturbations import interval
@@ -123,3 +123,34 @@ def _other_kernels(row: list[_Pair]) -> str:
             releases = " and ".join(sorted({point.release for point in points}))
             return f"{points[0].version} is another kernel on each machine: {releases}"
     return ""
+
+
+def on_several_machines(found: Sequence[Measured], past: Sequence[History]) -> tuple[Across, ...]:
+    """For each workload that several machines have measured: from the first version that two of them have to
+    the last. None is averaged over machines.
+    """
+    asked: dict[tuple[str, str], list[History]] = {}
+    for one in past:
+        shared = _shared(one.lines)
+        if len(shared) > 1:
+            asked.setdefault((shared[0], shared[-1]), []).append(one)
+    return tuple(
+        row
+        for (before, after), histories in asked.items()
+        for row in across(found, [one.workload for one in histories], before, after, histories[0].margin)
+    )
+
+
+def _shared(lines: Sequence[Line]) -> list[str]:
+    """Versions of the first line that another machine has too, in its order."""
+    if not lines:
+        return []
+    first, *others = lines
+    elsewhere = {
+        point.version
+        for line in others
+        if line.system != first.system and (line.metric, line.mode) == (first.metric, first.mode)
+        for point in line.points
+        if point.value is not None
+    }
+    return list(dict.fromkeys(point.version for point in first.points if point.version in elsewhere))

@@ -17,9 +17,8 @@ from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
-from ktrial.report.charts.call_stacks import stacks, stacks_of_both
+from ktrial.report.charts.call_stacks import aligned, stacks, stacks_of_both
 from ktrial.report.charts.flame_frames import Frame, frames
-from ktrial.report.charts.stack_alignment import aligned
 from ktrial.report.exports import exports
 from ktrial.store import open_store
 

@@ -12,10 +12,9 @@ from ktrial.analysis.attribution.decomposition import explain
 from ktrial.machines.exact import plugin
 from ktrial.model.kernel_profile import Profile
 from ktrial.report.charts import flame_graph
-from ktrial.report.charts.call_stacks import Stacks, folded, folded_pair, stacks, stacks_of_both
+from ktrial.report.charts.call_stacks import Stacks, aligned, folded, folded_pair, stacks, stacks_of_both
 from ktrial.report.charts.flame_frames import frames
 from ktrial.report.charts.flame_graph import Width
-from ktrial.report.charts.stack_alignment import aligned
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -82,8 +82,8 @@ def write_difference(
 ) -> None:
     """Write the files of a difference that were asked for. Raises FileNotWritten."""
     from ktrial.report.charts import call_stacks
+    from ktrial.report.charts.call_stacks import aligned
     from ktrial.report.charts.flame_graph import Width, of_difference
-    from ktrial.report.charts.stack_alignment import aligned
 
     if folded:
         old, new = call_stacks.stacks_of_both(before, after, explanation)

@@ -8,7 +8,7 @@ from ktrial.cli.render.attribution import whys_as_json
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.report.tables import comparisons as comparison_table
-from ktrial.report.text import comparisons, kernel_builds
+from ktrial.report.text import comparisons, provenance
 from ktrial.report.text.attribution import Why
 
 
@@ -23,7 +23,7 @@ def as_json(
         "comparisons": comparison_table.of_all(record).data(),
         "interactions": [one.model_dump(mode="json") for one in record.result.interactions],
         "variability": [one.model_dump(mode="json") for one in record.result.variability],
-        "builds": kernel_builds.as_json(record),
+        "builds": provenance.builds_as_json(record),
         "why": whys_as_json(whys),
         "warnings": [warning.model_dump(mode="json") for warning in comparisons.warnings(record)],
         "kernels": [one.model_dump(mode="json") for one in record.kernels],

@@ -18,7 +18,7 @@ from ktrial.model.tuning import Effect, Space, Tuned
 from ktrial.optimize.deployment_files import Answer
 from ktrial.optimize.search_space import search_of
 from ktrial.report.tables import tuning as tables
-from ktrial.report.tuning_labels import wanted
+from ktrial.report.text.tuning import wanted
 
 _MOST_LEFT_OUT = 40
 _MOST_FAILURES = 5

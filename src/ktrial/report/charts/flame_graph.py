@@ -17,9 +17,8 @@ from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.attribution import Explanation
 from ktrial.model.kernel_profile import Profile
-from ktrial.report.charts.call_stacks import stacks, stacks_of_both
+from ktrial.report.charts.call_stacks import aligned, stacks, stacks_of_both
 from ktrial.report.charts.flame_frames import Frame, Frames, frames
-from ktrial.report.charts.stack_alignment import aligned
 from ktrial.report.html.templating import environment, text_of
 
 SMALLEST = 0.0001

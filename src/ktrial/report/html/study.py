@@ -24,7 +24,7 @@ from ktrial.report.tables.comparisons import of_group
 from ktrial.report.text import comparisons, kernel_diff, reproduction
 from ktrial.report.text import provenance as surroundings
 from ktrial.report.text.attribution import Why
-from ktrial.report.text.kernel_builds import built_kernels
+from ktrial.report.text.provenance import built_kernels
 from ktrial.studyfile.writer import study_toml
 
 _CONSOLE_CHARACTERS = 6000

@@ -9,7 +9,7 @@ from ktrial.optimize.search_space import search_of
 from ktrial.report.charts.search import NARROW, picture
 from ktrial.report.html.templating import environment, text_of
 from ktrial.report.tables import tuning as tables
-from ktrial.report.tuning_labels import wanted
+from ktrial.report.text.tuning import wanted
 
 PURPOSES = {
     Purpose.CALIBRATE: "the baseline, for the noise",

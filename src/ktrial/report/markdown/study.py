@@ -13,8 +13,8 @@ from ktrial.report.tables import kernel_diff as kernel_tables
 from ktrial.report.tables.comparisons import of_group
 from ktrial.report.text import comparisons, dispersion, provenance, reproduction
 from ktrial.report.text.attribution import Why
-from ktrial.report.text.kernel_builds import built_kernels
 from ktrial.report.text.kernel_diff import OptionLine, shown
+from ktrial.report.text.provenance import built_kernels
 from ktrial.studyfile.writer import study_toml
 
 _CONSOLE_LINES = 12

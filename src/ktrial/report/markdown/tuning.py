@@ -9,7 +9,7 @@ from ktrial.optimize.deployment_files import Answer, texts
 from ktrial.optimize.search_space import search_of
 from ktrial.report.markdown.markup import block, code, folded, grid, prose
 from ktrial.report.tables import tuning as tables
-from ktrial.report.tuning_labels import configuration_text, wanted
+from ktrial.report.text.tuning import configuration_text, wanted
 
 _MOST_FAILURES = 10
 _NOT_SHOWN = ("answer.json", "undo.sh", "tuned/")

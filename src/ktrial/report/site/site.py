@@ -11,6 +11,7 @@ from jinja2 import Environment
 
 from ktrial.analysis.history.errors import NoMatrix, SiteInTheWay, SiteNotWritten
 from ktrial.analysis.history.series import Measured, history, measured
+from ktrial.analysis.machine_agreement import on_several_machines
 from ktrial.analysis.result import record_of
 from ktrial.format import number_format
 from ktrial.model.base import digest
@@ -18,13 +19,14 @@ from ktrial.model.history import Change, History
 from ktrial.model.machine_agreement import Across
 from ktrial.model.matrix import Matrix
 from ktrial.model.plan import treatments
+from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import short_labels
 from ktrial.report.html.history import history_page, site_environment, style
 from ktrial.report.html.matrix import matrix_page
-from ktrial.report.site.machine_agreement import on_several_machines
-from ktrial.report.site.page_cache import PageCache, ResultPage
-from ktrial.report.site.result_page import result_page
+from ktrial.report.html.study import console_end, facts
+from ktrial.report.site.page_cache import PageCache, Reason, ResultPage
 from ktrial.report.tables.matrix import matrix
+from ktrial.report.text.attribution import whys
 from ktrial.store import Store, StoredStudy
 
 MARK = "ktrial-site"
@@ -249,3 +251,23 @@ def _of_workload(past: History) -> _Workload:
     values = [point.value for point in line.points if point.value is not None]
     ratio = values[-1] / values[0] if values and values[0] > 0 else None
     return _Workload(past.workload, len(line.points), len(line.changes), ratio)
+
+
+def result_page(
+    store: Store, record: StudyRecord, made: Environment, sheet: str, *, reasons: bool
+) -> ResultPage:
+    """The page, rendered. Raises StoreError."""
+    every_why = whys(store, record, graphs=False) if reasons else ()
+    made.globals.update(console_end=console_end)
+    places = [Reason(why.workload, why.treatment, place) for place, why in enumerate(every_why, start=1)]
+    text = made.get_template("result.html.j2").render(
+        title=record.study.name,
+        eyebrow="ktrial result",
+        question=record.result.question or record.study.question,
+        crumbs=(("All results", "../index.html"), ("Matrix", "../matrix.html")),
+        sheet=sheet,
+        foot=f"Study {record.id}, digest {record.study_digest[:16]}",
+        **facts(record, every_why),
+        graphs=[None] * len(every_why),
+    )
+    return ResultPage(text=text, reasons=tuple(places), answer=record.result.answer)

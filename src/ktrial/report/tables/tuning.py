@@ -33,7 +33,7 @@ from ktrial.model.tuning import (
     Tuned,
     TunedInteraction,
 )
-from ktrial.report.tuning_labels import configuration_text, values_text
+from ktrial.report.text.tuning import configuration_text, values_text
 
 _VALUE_COLUMNS = 30
 _CHOICES_COLUMNS = 60

@@ -15,9 +15,8 @@ from ktrial.model.conditions_diff import Attribution
 from ktrial.model.kernel_profile import Profile
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Mode
-from ktrial.report.charts.call_stacks import stacks_of_both
+from ktrial.report.charts.call_stacks import aligned, stacks_of_both
 from ktrial.report.charts.flame_frames import Frames, frames
-from ktrial.report.charts.stack_alignment import aligned
 from ktrial.report.text import comparisons as summary
 from ktrial.report.text.conditions_diff import Section, causes, sections
 from ktrial.store import Store

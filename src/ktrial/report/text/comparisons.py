@@ -101,7 +101,7 @@ def _matrix_row(name: str, comparisons: tuple[Comparison | None, ...]) -> Matrix
     return MatrixRow(name, next((value for value in values if value is not None), None), comparisons)
 
 
-def treatments(record: StudyRecord) -> tuple[str, ...]:
+def treatment_labels(record: StudyRecord) -> tuple[str, ...]:
     """Every treatment: the baseline, then those compared with it, then those that were only run."""
     compared = groups(record)
     planned = (trial.planned.treatment.label for trial in record.trials)
@@ -218,7 +218,7 @@ def _only_measured(
     for key, sample in described.items():
         levels = tuple(
             Level(treatment, median(values), values, None)
-            for treatment in treatments(record)
+            for treatment in treatment_labels(record)
             if (values := samples.get((*key, treatment)))
         )
         # A workload without string instructions: nothing to see.

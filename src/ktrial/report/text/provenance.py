@@ -1,11 +1,15 @@
 """What the trials ran on: everything in their provenance, each distinct value once."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
+from ktrial.model.design import Treatment
+from ktrial.model.kernel_build import Build
+from ktrial.model.plan import treatments
 from ktrial.model.study_record import StudyRecord
+from ktrial.model.treatment_kernel import build_of
 from ktrial.model.trial import Provenance, Trial
-from ktrial.report.text.comparisons import treatments
+from ktrial.report.text.comparisons import treatment_labels
 
 
 class KernelFacts(NamedTuple):
@@ -59,7 +63,7 @@ def machine(record: StudyRecord) -> tuple[Fact, ...]:
 
 def _in_order(record: StudyRecord) -> list[Trial]:
     """The trials by treatment: the order in which they ran is random."""
-    places = {label: place for place, label in enumerate(treatments(record))}
+    places = {label: place for place, label in enumerate(treatment_labels(record))}
     return sorted(record.trials, key=lambda trial: places[trial.planned.treatment.label])
 
 
@@ -72,4 +76,73 @@ def _facts(name: str, read: Callable[[Provenance], str], trials: list[Trial]) ->
             held[value] = (*held[value], label)
     if len(held) == 1:
         return [Fact(name, value) for value in held]
-    return [Fact(name, value, treatments) for value, treatments in held.items()]
+    return [Fact(name, value, labels) for value, labels in held.items()]
+
+
+class BuiltKernel(NamedTuple):
+    """One kernel that ktrial built, or that it could not build."""
+
+    name: str
+    build: Build
+    package: str
+    """The source with its version; empty where no trial ran on the kernel."""
+    compiler: str
+    digest: str
+    """Of the kernel's content."""
+    treatments: tuple[str, ...]
+    """Labels of those that boot it."""
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """What it was made of, as names and values, without what there is not."""
+        return tuple(fact for fact in _build_facts(self) if fact[1])
+
+
+def built_kernels(record: StudyRecord) -> tuple[BuiltKernel, ...]:
+    """Every kernel that the study builds, in the order of the treatments."""
+    booted: dict[str, list[Treatment]] = {}
+    builds: dict[str, Build] = {}
+    for treatment in treatments(record.study):
+        if build := build_of(record.study, treatment):
+            builds[build.name] = build
+            booted.setdefault(build.name, []).append(treatment)
+    ran = {trial.provenance.kernel: trial.provenance for trial in record.trials if trial.samples}
+    return tuple(
+        BuiltKernel(
+            name=name,
+            build=build,
+            package=ran[name].kernel_package if name in ran else "",
+            compiler=ran[name].kernel_compiler if name in ran else "",
+            digest=ran[name].kernel_digest if name in ran else "",
+            treatments=tuple(treatment.label for treatment in booted[name]),
+        )
+        for name, build in builds.items()
+    )
+
+
+def builds_as_json(record: StudyRecord) -> list[dict[str, Any]]:
+    """The same for other programs; docs/commands.md names every field."""
+    return [
+        {
+            "name": one.name,
+            "treatments": list(one.treatments),
+            **one.build.model_dump(mode="json"),
+            "package": one.package,
+            "compiler": one.compiler,
+            "digest": one.digest,
+        }
+        for one in built_kernels(record)
+    ]
+
+
+def _build_facts(kernel: BuiltKernel) -> Iterator[tuple[str, str]]:
+    build = kernel.build
+    config = f"{build.config} (content {build.config_digest[:12]})" if build.config_digest else build.config
+    yield "Source", build.source
+    yield "Source's version", kernel.package
+    yield "Configuration", config
+    yield "Options set", " ".join(f"{name}={value}" for name, value in sorted(build.options.items()))
+    for patch in build.patches:
+        yield "Patch", f"{patch.path} (content {patch.digest[:12]})"
+    yield "Make", " ".join(f"{name}={value}" for name, value in sorted(build.make.items()))
+    yield "Compiler", kernel.compiler

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from ktrial.format.sanitize import one_line
 from ktrial.model.design import FactorKind
 from ktrial.model.study_record import StudyRecord
-from ktrial.report.text.kernel_builds import built_kernels
-from ktrial.report.text.provenance import kernels
+from ktrial.report.text.provenance import built_kernels, kernels
 
 
 class Recipe(NamedTuple):
