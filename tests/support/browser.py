@@ -31,7 +31,7 @@ function measured(frame) {
   const view = {left: 0, right: page.documentElement.clientWidth};
   for (const one of page.querySelectorAll('body *')) {
     const box = one.getBoundingClientRect();
-    const hidden = box.width === 0 || one.closest('.skip, thead') || one.matches('td.value');
+    const hidden = box.width === 0 || one.closest('.skip, thead');
     const scrolls = one.parentElement.closest('.scroll, pre');
     if (!hidden && !scrolls && !one.ownerSVGElement && outside(box, view)) wide.push(named(one));
   }
