@@ -53,11 +53,11 @@ def whys(store: "Store", record: StudyRecord, most: int | None = None) -> "tuple
     return whys_of(store, record, most)
 
 
-def kernel_difference_html(found: KernelDifference) -> str:
+def kernel_difference_html(difference: KernelDifference) -> str:
     """What differs between two kernels, as one self-contained HTML page."""
     from ktrial.report.html.kernel_diff import page
 
-    return page(found)
+    return page(difference)
 
 
 def comparisons_csv(record: StudyRecord) -> str:

@@ -59,15 +59,15 @@ def _what_is_shown(record: StudyRecord) -> Text:
 
 def _print_variability(record: StudyRecord, console: Console) -> None:
     several = len(comparisons.groups(record)) > 1
-    found = record.result.variability
-    for one in found[:_MOST_VARIABILITY]:
+    unsteady = record.result.variability
+    for one in unsteady[:_MOST_VARIABILITY]:
         treatment = f"{told_apart(one.treatment, one.baseline)}: " if several else ""
         what = f"{treatment}{one.workload}, {one.metric}"
         console.print(one_line(f"{SCATTER_MARK} {what}: {dispersion.beside(one)}"))
-    if len(found) > _MOST_VARIABILITY:
-        left = breakable(number_format.counted(len(found) - _MOST_VARIABILITY, "more treatment"))
+    if len(unsteady) > _MOST_VARIABILITY:
+        left = breakable(number_format.counted(len(unsteady) - _MOST_VARIABILITY, "more treatment"))
         console.print(f"{SCATTER_MARK} {left} that scatter otherwise than the baseline: in the report")
-    if found:
+    if unsteady:
         console.print()
 
 
@@ -86,13 +86,13 @@ def _print_interactions(record: StudyRecord, console: Console) -> None:
 def _print_reasons(record: StudyRecord, console: Console) -> None:
     """Each reason once, with the rows that it holds for."""
     several = len(comparisons.groups(record)) > 1
-    found: dict[tuple[str, str, str], list[str]] = {}
+    by_reason: dict[tuple[str, str, str], list[str]] = {}
     for row in record.result.comparisons:
         if row.reason:
             treatment = told_apart(row.treatment, row.baseline) if several else ""
             key = (VERDICTS[row.verdict].word, treatment, row.reason)
-            found.setdefault(key, []).append(row.workload)
-    for (verdict, treatment, reason), workloads in found.items():
+            by_reason.setdefault(key, []).append(row.workload)
+    for (verdict, treatment, reason), workloads in by_reason.items():
         names = ", ".join(dict.fromkeys(workloads))
         where = f"{treatment}: {names}" if treatment else names
         console.print(one_line(f"{verdict}: {where}: {reason}"))

@@ -28,15 +28,15 @@ _LIST = 6
 
 def print_differences(why: Attribution, console: Console, *, everything: bool = False) -> None:
     """Everything that differs; without `everything` the rest is counted."""
-    found = why.differences
+    differences = why.differences
     sections: list[tuple[str, Iterable[Table | Text | str]]] = [
-        (CAUSES[0].lower() + CAUSES[1:], map(breakable, causes(found))),
-        ("what the treatments differ in", _levels(found)),
-        ("configuration: options that plausibly own these functions", _options(found, everything)),
-        ("boot parameters", _boot(found)),
+        (CAUSES[0].lower() + CAUSES[1:], map(breakable, causes(differences))),
+        ("what the treatments differ in", _levels(differences)),
+        ("configuration: options that plausibly own these functions", _options(differences, everything)),
+        ("boot parameters", _boot(differences)),
         ("settings, as the kernels boot", _values(why, everything)),
         ("counters, an operation, with the pass that is not measured", _counters(why, everything)),
-        ("not compared", map(one_line, found.unknown)),
+        ("not compared", map(one_line, differences.unknown)),
     ]
     for title, parts in sections:
         shown = list(parts)
@@ -47,14 +47,14 @@ def print_differences(why: Attribution, console: Console, *, everything: bool = 
             console.print(part)
 
 
-def _levels(found: Differences) -> Iterable[str]:
-    for one in found.levels:
+def _levels(differences: Differences) -> Iterable[str]:
+    for one in differences.levels:
         yield one_line(f"{one.factor}: {one.before} → {one.after}")
 
 
-def _options(found: Differences, everything: bool) -> Iterable[Table | Text | str]:
-    owned = [one for one in found.options if one.owners]
-    others = [one for one in found.options if not one.owners]
+def _options(differences: Differences, everything: bool) -> Iterable[Table | Text | str]:
+    owned = [one for one in differences.options if one.owners]
+    others = [one for one in differences.options if not one.owners]
     grouped: dict[str, list[OptionDifference]] = {}
     for one in owned:
         grouped.setdefault(one.owners[0], []).append(one)
@@ -83,16 +83,16 @@ def _grouped(grouped: dict[str, list[OptionDifference]], everything: bool) -> Ta
     return table
 
 
-def _boot(found: Differences) -> Iterable[str]:
-    for side, parameters in (("first", found.boot_before), ("second", found.boot_after)):
+def _boot(differences: Differences) -> Iterable[str]:
+    for side, parameters in (("first", differences.boot_before), ("second", differences.boot_after)):
         if parameters:
             yield one_line(f"the {side} only: {' '.join(parameters)}")
 
 
 def _values(why: Attribution, everything: bool) -> Iterable[Table | str]:
-    found = why.differences
-    both = [one for one in found.values if None not in (one.before, one.after)]
-    single = [one for one in found.values if None in (one.before, one.after)]
+    differences = why.differences
+    both = [one for one in differences.values if None not in (one.before, one.after)]
+    single = [one for one in differences.values if None in (one.before, one.after)]
     groups = _alike(both)
     shown = groups if everything else groups[:_MOST_VALUES]
     if shown:
@@ -149,14 +149,14 @@ def _texts(one: ValueDifference) -> tuple[str, str]:
 
 
 def _counters(why: Attribution, everything: bool) -> Iterable[Table | str]:
-    found = why.differences
-    shown = found.counters if everything else found.counters[:_MOST_COUNTERS]
+    differences = why.differences
+    shown = differences.counters if everything else differences.counters[:_MOST_COUNTERS]
     if shown:
         table = _table("counter", *side_headings(why.explanation))
         for one in shown:
             table.add_row(one.counter, number_format.number(one.before), number_format.number(one.after))
         yield table
-    if left := len(found.counters) - len(shown):
+    if left := len(differences.counters) - len(shown):
         more = breakable(number_format.counted(left, "more counter"))
         yield f"{more} differ by 1 % or more; --all shows them."
 

@@ -17,16 +17,16 @@ _HAS_PARAMETERS = re.compile(r"\(.*\)$")
 _LEAST_TO_JUDGE = 16
 
 
-def print_history(found: History, console: Console) -> None:
+def print_history(history: History, console: Console) -> None:
     """Every line: its points with bars, then what changed, then what is missing."""
-    for line in found.lines:
-        _print_line(line, found, console)
-    if found.missing:
-        console.print(one_line(f"no number: {', '.join(found.missing)}"))
-        console.print(f"  measure: {_how_to_measure(found)}", soft_wrap=True)
+    for line in history.lines:
+        _print_line(line, history, console)
+    if history.missing:
+        console.print(one_line(f"no number: {', '.join(history.missing)}"))
+        console.print(f"  measure: {_how_to_measure(history)}", soft_wrap=True)
 
 
-def _print_line(line: Line, found: History, console: Console) -> None:
+def _print_line(line: Line, history: History, console: Console) -> None:
     unit = f" ({line.unit})" if line.unit not in ("", line.metric) else ""
     title = f"{line.workload}: {line.metric}{unit}, {DIRECTIONS[line.direction]}"
     console.print(Text(one_line(title), style="bold"))
@@ -38,7 +38,7 @@ def _print_line(line: Line, found: History, console: Console) -> None:
     console.print()
     console.print(rendered(versions(line)))
     console.print()
-    console.print(one_line(summary(line, found)))
+    console.print(one_line(summary(line, history)))
     for change in line.changes:
         console.print(one_line(f"  {sentence(change)}"))
         if change.why:
@@ -46,27 +46,27 @@ def _print_line(line: Line, found: History, console: Console) -> None:
     console.print()
 
 
-def _how_to_measure(found: History) -> str:
-    line = found.lines[0]
-    if is_plain(line.system.settings) and not _HAS_PARAMETERS.search(found.workload):
+def _how_to_measure(history: History) -> str:
+    line = history.lines[0]
+    if is_plain(line.system.settings) and not _HAS_PARAMETERS.search(history.workload):
         # A matrix is of two versions at least.
-        versions = dict.fromkeys((line.points[0].version, *found.missing))
-        return f"ktrial matrix --kernels {','.join(versions)} --workloads {found.workload}"
+        versions = dict.fromkeys((line.points[0].version, *history.missing))
+        return f"ktrial matrix --kernels {','.join(versions)} --workloads {history.workload}"
     study = max(line.points, key=lambda point: point.study_id).study
     return one_line(f"add them to the kernels of study {study}, and run it again")
 
 
-def summary(line: Line, found: History) -> str:
+def summary(line: Line, history: History) -> str:
     """How many changes there are, and by which rule."""
     if sum(point.value is not None for point in line.points) < 2:
         return "One version: there is nothing to compare it with yet."
     count = number_format.counted(len(line.changes), "change point")
     if line.mode.value.startswith("exact"):
-        return f"{count}: beyond the margin of {number_format.percentage(found.margin)} and the spread."
+        return f"{count}: beyond the margin of {number_format.percentage(history.margin)} and the spread."
     numbers = max(len(line.points), sum(len(point.values) for point in line.points))
     if numbers < _LEAST_TO_JUDGE:
         return f"Not judged: {numbers} numbers are too few for a test; {_LEAST_TO_JUDGE} are needed."
-    return f"{count}: by a test with a rate of false alarms of {number_format.percentage(found.alpha)}."
+    return f"{count}: by a test with a rate of false alarms of {number_format.percentage(history.alpha)}."
 
 
 def sentence(change: Change) -> str:

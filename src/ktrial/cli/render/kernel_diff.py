@@ -15,11 +15,11 @@ from ktrial.report.text.kernel_diff import KernelChange, Listing, OptionLine, sh
 _LEGEND = "+ set in the second only, − in the first only; indented: what follows from it"
 
 
-def print_kernel_difference(found: KernelDifference, console: Console, *, most: int | None) -> None:
+def print_kernel_difference(difference: KernelDifference, console: Console, *, most: int | None) -> None:
     """All that differs; at most so many options of a menu and names of a list, the rest counted."""
-    change = shown(found)
+    change = shown(difference)
     console.print(Text(breakable(change.sentence), style="bold"))
-    parts = [rendered(facts(change), heading_style="dim")] if not found.same_content else []
+    parts = [rendered(facts(change), heading_style="dim")] if not difference.same_content else []
     for part in (*parts, *_options(change, most), *_listings(change, most), *_notes(change)):
         console.print(part)
 

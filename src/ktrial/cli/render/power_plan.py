@@ -19,21 +19,21 @@ def print_plan(plan: Plan, console: Console) -> None:
         (f"find a change of {effect}", plan.find_the_effect),
         ("show that there is no change", plan.show_equivalence),
     )
-    for what, found in aims:
-        console.print(Text(_sentence(what, found, plan), style="bold"))
+    for what, power in aims:
+        console.print(Text(_sentence(what, power, plan), style="bold"))
     console.print()
-    console.print(rendered(_table([(what, found) for what, found in aims if found is not None])))
+    console.print(rendered(_table([(what, power) for what, power in aims if power is not None])))
 
 
-def _sentence(what: str, found: Power | None, plan: Plan) -> str:
+def _sentence(what: str, power: Power | None, plan: Plan) -> str:
     sure = f"{plan.power * 100:g} % of studies"
-    if found is None:
+    if power is None:
         return (
             f"To {what} in {sure}, more than {MOST_BLOCKS} blocks are needed: make the trials steadier first."
         )
     return (
-        f"To {what} in {sure}: up to {found.blocks} blocks{_time(found.blocks, plan)}, "
-        f"on average {found.average_blocks:.0f}{_time(found.average_blocks, plan)}."
+        f"To {what} in {sure}: up to {power.blocks} blocks{_time(power.blocks, plan)}, "
+        f"on average {power.average_blocks:.0f}{_time(power.average_blocks, plan)}."
     )
 
 
@@ -43,8 +43,8 @@ def _time(blocks: float, plan: Plan) -> str:
 
 def _table(aims: list[tuple[str, Power]]) -> Table:
     """Looks across, aims down: the share of studies that have their verdict by then."""
-    looks = sorted({look for _, found in aims for look in found.stopped_by})
-    rows = ((what, *(_share(found.stopped_by.get(look)) for look in looks)) for what, found in aims)
+    looks = sorted({look for _, power in aims for look in power.stopped_by})
+    rows = ((what, *(_share(power.stopped_by.get(look)) for look in looks)) for what, power in aims)
     return of_texts(("verdict by block", *map(str, looks)), rows)
 
 

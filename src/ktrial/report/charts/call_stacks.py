@@ -26,11 +26,11 @@ def shown_name(function: FunctionCount) -> str:
 
 def stacks(profile: Profile, name_of: Naming = shown_name) -> Stacks:
     """The profile's stacks. Where calls were not followed, every function is a stack of its own."""
-    found: Stacks = {}
+    counted: Stacks = {}
     for stack, instructions in _counted(profile, name_of):
         if instructions:
-            found[stack] = found.get(stack, Fraction(0)) + Fraction(instructions, profile.operations)
-    return found
+            counted[stack] = counted.get(stack, Fraction(0)) + Fraction(instructions, profile.operations)
+    return counted
 
 
 def stacks_of_both(before: Profile, after: Profile, explanation: Explanation) -> tuple[Stacks, Stacks]:
@@ -95,13 +95,13 @@ def _programs(profile: Profile, instructions: int) -> Iterator[tuple[Stack, int]
 
 def _names(explanation: Explanation, count_of: Callable[[Row], Count]) -> Mapping[tuple[str, str], str]:
     """Symbol and module → the name of its row; with an empty module, also where the module has changed."""
-    found: dict[tuple[str, str], str] = {}
+    names: dict[tuple[str, str], str] = {}
     # Two functions that stand beside one keep their names: one may have called the other.
     for row in (each for each in explanation.rows if each.match not in _JOINED):
         name = f"{row.function} [{row.module}]" if row.module else row.function
         for symbol in count_of(row).names:
-            found[symbol, row.module] = _name(name)
-    return found
+            names[symbol, row.module] = _name(name)
+    return names
 
 
 def _naming(names: Mapping[tuple[str, str], str]) -> Naming:
@@ -127,11 +127,11 @@ def aligned(before: Stacks, after: Stacks) -> Stacks:
     """
     common = _functions(before) & _functions(after)
     places = _places(after, common)
-    found: Stacks = {}
+    counted: Stacks = {}
     for stack, instructions in before.items():
         place = _place(stack, common, places)
-        found[place] = found.get(place, Fraction(0)) + instructions
-    return found
+        counted[place] = counted.get(place, Fraction(0)) + instructions
+    return counted
 
 
 def _functions(stacks: Stacks) -> set[str]:
@@ -154,8 +154,8 @@ def _places(after: Stacks, common: set[str]) -> dict[Stack, Stack]:
 
 def _place(stack: Stack, common: set[str], places: dict[Stack, Stack]) -> Stack:
     for end in range(len(stack), 0, -1):
-        if stack[end - 1] in common and (found := places.get(_without(stack[:end], common))):
-            return (*found, *stack[end:])
+        if stack[end - 1] in common and (outer := places.get(_without(stack[:end], common))):
+            return (*outer, *stack[end:])
     return stack
 
 

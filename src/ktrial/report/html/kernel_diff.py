@@ -7,8 +7,8 @@ from ktrial.report.html.templating import environment, text_of
 from ktrial.report.text.kernel_diff import shown
 
 
-def page(found: KernelDifference) -> str:
+def page(difference: KernelDifference) -> str:
     """The page as text."""
     made = environment()
     template = made.get_template("kernel_difference_page.html.j2")
-    return template.render(change=shown(found), style=Markup(text_of("page.css")))
+    return template.render(change=shown(difference), style=Markup(text_of("page.css")))

@@ -84,13 +84,13 @@ def _reasons(whys: Sequence[Why]) -> Iterator[str]:
 
 def _keep_in_mind(record: StudyRecord) -> Iterator[str]:
     groups = comparisons.warning_groups(record)
-    found = [one for group in groups for one in group.shown]
-    said = [_warning(one) for one in found if not one.is_note]
+    shown_warnings = [one for group in groups for one in group.shown]
+    said = [_warning(one) for one in shown_warnings if not one.is_note]
     if len(record.trials) < record.planned:
         ended = f"{len(record.trials)} of {number_format.counted(record.planned, 'trial')} ended"
         said.insert(0, f"The study is not complete: {ended}.")
     yield "\n".join(f"> ⚠ {warning}<br>" for warning in said)
-    yield "\n".join(f"> ℹ {_warning(one)}<br>" for one in found if one.is_note)
+    yield "\n".join(f"> ℹ {_warning(one)}<br>" for one in shown_warnings if one.is_note)
     for more in (group.more for group in groups if group.more):
         lines = "\n".join(f"- {prose(one.text)}" for one in more)
         yield folded(f"{len(more)} more warnings like these", lines)

@@ -103,6 +103,6 @@ def _searched(study: Study, tuned: Tuned) -> Iterator[str]:
 def _files(answer: Answer | None) -> Iterator[str]:
     """What is installed, as far as it is short."""
     if answer:
-        found = {name: text for name, text in texts(answer).items() if not name.startswith(_NOT_SHOWN)}
-        body = "\n\n".join(f"{code(name)}:\n\n{block(text)}" for name, text in found.items())
-        yield folded("To install it", body) if found else ""
+        files = {name: text for name, text in texts(answer).items() if not name.startswith(_NOT_SHOWN)}
+        body = "\n\n".join(f"{code(name)}:\n\n{block(text)}" for name, text in files.items())
+        yield folded("To install it", body) if files else ""

@@ -103,34 +103,36 @@ class _Building:
     cache: PageCache
 
     def all(self) -> Site:
-        found = [one for one in measured(self.store) if one.trials]
+        studies = [one for one in measured(self.store) if one.trials]
         made = site_environment()
         written: dict[str, str] = {MARK: "A site made by ktrial.\n", _SHEET: str(style())}
-        pages = {one.stored.id: f"results/{one.stored.id}.html" for one in found}
-        rendered, fresh = self._results(found, made)
+        pages = {one.stored.id: f"results/{one.stored.id}.html" for one in studies}
+        rendered, fresh = self._results(studies, made)
         written |= {pages[number]: page.text for number, page in rendered.items()}
-        histories = self._histories(found, pages, made)
+        histories = self._histories(studies, pages, made)
         written |= {place: text for place, (_, text) in histories.items()}
         places = {past.workload: place for place, (past, _) in histories.items()}
-        chosen = _matrix(self.store, found)
+        chosen = _matrix(self.store, studies)
         if chosen:
             written["matrix.html"] = _matrix_text(chosen, rendered, places, made)
         past = [one for one, _ in histories.values()]
-        results = [_Result(one.stored, pages[one.stored.id], rendered[one.stored.id].answer) for one in found]
-        machines = on_several_machines(found, past)
+        results = [
+            _Result(one.stored, pages[one.stored.id], rendered[one.stored.id].answer) for one in studies
+        ]
+        machines = on_several_machines(studies, past)
         front = _Front(self.store.name, results, past, places, machines, matrix=bool(chosen))
         written["index.html"] = _index(front, made)
         self._write(written)
         return Site(self.directory / "index.html", len(written) - 2, fresh)
 
-    def _results(self, found: Sequence[Measured], made: Environment) -> tuple[dict[int, ResultPage], int]:
+    def _results(self, studies: Sequence[Measured], made: Environment) -> tuple[dict[int, ResultPage], int]:
         pages: dict[int, ResultPage] = {}
         fresh = 0
-        for number, one in enumerate(found, start=1):
+        for number, one in enumerate(studies, start=1):
             key = self.cache.key(one.stored, one.trials, reasons=self.reasons)
             page = self.cache.get(key)
             if page is None:
-                self.tell(f"result {number} of {len(found)}: {one.stored.study.name}")
+                self.tell(f"result {number} of {len(studies)}: {one.stored.study.name}")
                 record = record_of(self.store, one.stored, one.trials)
                 page = result_page(self.store, record, made, f"../{_SHEET}", reasons=self.reasons)
                 self.cache.put(key, page)
@@ -139,12 +141,12 @@ class _Building:
         return pages, fresh
 
     def _histories(
-        self, found: Sequence[Measured], pages: Mapping[int, str], made: Environment
+        self, studies: Sequence[Measured], pages: Mapping[int, str], made: Environment
     ) -> dict[str, tuple[History, str]]:
         links = {number: f"../{page}" for number, page in pages.items()}
         written: dict[str, tuple[History, str]] = {}
         by_label: dict[str, dict[int, Measured]] = {}
-        for one in found:
+        for one in studies:
             for use in one.stored.study.workloads:
                 by_label.setdefault(use.label, {})[one.stored.id] = one
         for label, own in by_label.items():
@@ -177,9 +179,9 @@ def _file_name(label: str) -> str:
     return plain if plain == label else f"{plain}-{digest(label)[:8]}"
 
 
-def _matrix(store: Store, found: Sequence[Measured]) -> Matrix | None:
+def _matrix(store: Store, studies: Sequence[Measured]) -> Matrix | None:
     """Of the study with the most treatments and workloads; of several the newest."""
-    by_size = sorted(found, key=lambda one: (_cells(one.stored), one.stored.id), reverse=True)
+    by_size = sorted(studies, key=lambda one: (_cells(one.stored), one.stored.id), reverse=True)
     for one in by_size:
         with suppress(NoMatrix):
             return matrix(record_of(store, one.stored, one.trials))

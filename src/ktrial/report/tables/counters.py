@@ -72,7 +72,7 @@ def most_different(record: StudyRecord, most: int = 8) -> tuple[WorkloadCounters
         WorkloadCounters(workload, treatments, _ranked(counters)[:most])
         for workload, counters in by_workload.items()
     )
-    return tuple(found for found in ranked if found.counters)
+    return tuple(one for one in ranked if one.counters)
 
 
 def of_study(record: StudyRecord) -> tuple[CounterMeans, ...]:
@@ -142,15 +142,15 @@ _COMPARED: tuple[Field[CounterRow], ...] = (
 
 
 def _deltas(record: StudyRecord) -> dict[tuple[str, str, str], list[float]]:
-    found: dict[tuple[str, str, str], list[float]] = {}
+    deltas: dict[tuple[str, str, str], list[float]] = {}
     for trial in record.trials:
         if trial.outcome is not Outcome.COMPLETED:
             continue
         for counter in trial.counters:
             if math.isfinite(counter.delta):
                 key = (counter.workload, counter.name, trial.planned.treatment.label)
-                found.setdefault(key, []).append(counter.delta)
-    return found
+                deltas.setdefault(key, []).append(counter.delta)
+    return deltas
 
 
 def _mean(deltas: list[float] | None) -> float | None:

@@ -70,10 +70,10 @@ def matrix(record: StudyRecord, *, all_metrics: bool = False) -> Matrix:
 
 
 def _tells_something(comparisons: Sequence[Comparison | None]) -> bool:
-    found = [one for one in comparisons if one is not None]
-    if any(one.metric == STRING_BYTES.name for one in found):
+    there = [one for one in comparisons if one is not None]
+    if any(one.metric == STRING_BYTES.name for one in there):
         return False
-    numbers = [number for one in found for number in (one.baseline_value, one.value) if number is not None]
+    numbers = [number for one in there for number in (one.baseline_value, one.value) if number is not None]
     return any(numbers) or not numbers
 
 
@@ -108,13 +108,13 @@ def _problems(record: StudyRecord) -> list[str]:
     return list(dict.fromkeys(told))
 
 
-def answer_of(found: Matrix) -> list[str]:
+def answer_of(whole: Matrix) -> list[str]:
     """The study's answer; where nobody reads it through, how often each verdict came in each column."""
-    if len(found.answer) <= _LONGEST_ANSWER:
-        return [found.answer]
+    if len(whole.answer) <= _LONGEST_ANSWER:
+        return [whole.answer]
     return [
-        f"{told_apart(column, found.baseline)}: {_tally(row.cells[place].comparison for row in found.rows)}"
-        for place, column in enumerate(found.columns)
+        f"{told_apart(column, whole.baseline)}: {_tally(row.cells[place].comparison for row in whole.rows)}"
+        for place, column in enumerate(whole.columns)
     ]
 
 

@@ -94,9 +94,9 @@ def importance(shares: Iterable[Importance]) -> Table:
     return _stacked(_IMPORTANCE, shares)
 
 
-def interactions(found: Iterable[TunedInteraction]) -> Table:
+def interactions(pairs: Iterable[TunedInteraction]) -> Table:
     """What two knobs do together, beside what each does alone."""
-    return _stacked(_INTERACTIONS, found)
+    return _stacked(_INTERACTIONS, pairs)
 
 
 def space(dimensions: Iterable[Dimension]) -> Table:

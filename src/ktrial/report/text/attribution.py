@@ -92,13 +92,15 @@ def whys(
     wanted = list(_wanted(record, store.profiled(record.id)))
     fewest, enough = _FRAMES
     room = max(fewest, min(enough, _FRAMES_OF_A_PAGE // max(1, len(wanted)))) if graphs else 0
-    found = (_why(store, record, comparisons, room) for comparisons in wanted)
-    return tuple(islice((why for why in found if why), most))
+    every = (_why(store, record, comparisons, room) for comparisons in wanted)
+    return tuple(islice((why for why in every if why), most))
 
 
-def explained(comparisons: Sequence[Comparison], found: Attribution, most_frames: int = _FRAMES[1]) -> Why:
+def explained(
+    comparisons: Sequence[Comparison], attribution: Attribution, most_frames: int = _FRAMES[1]
+) -> Why:
     """What the comparisons of one workload are made of."""
-    explanation = found.explanation
+    explanation = attribution.explanation
     shown = [row for row in explanation.rows if explanation.weight(row)][:TOP]
     names = {(row.function, row.module, row.match) for row in shown}
     rest = [row for row in explanation.rows if (row.function, row.module, row.match) not in names]
@@ -113,9 +115,9 @@ def explained(comparisons: Sequence[Comparison], found: Attribution, most_frames
         whole=sum_of(explanation, explanation.rows, "the sum"),
         subsystems=tuple(_subsystems(explanation)),
         unexplained=float(explanation.unexplained),
-        frames=_frames(found.before, found.after, explanation, most_frames),
-        around=sections(found.differences),
-        causes=tuple(causes(found.differences)),
+        frames=_frames(attribution.before, attribution.after, explanation, most_frames),
+        around=sections(attribution.differences),
+        causes=tuple(causes(attribution.differences)),
     )
 
 
@@ -134,12 +136,14 @@ def _why(
 ) -> Why | None:
     one = comparisons[0]
     try:
-        found = explain_record(store, record, one.workload, one.baseline, one.treatment, Guests(run=False))
+        attribution = explain_record(
+            store, record, one.workload, one.baseline, one.treatment, Guests(run=False)
+        )
     except (ExplanationError, KernelError):
         # A report is about its verdicts, and never refused for a reason that cannot be told (a kernel in the
         # cache that is damaged by now): `ktrial explain` says what is missing.
         return None
-    return explained(comparisons, found, most_frames)
+    return explained(comparisons, attribution, most_frames)
 
 
 def part_of(explanation: Explanation, row: Row) -> Part:

@@ -76,10 +76,10 @@ def row_names(places: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 def groups(record: StudyRecord) -> tuple[Group, ...]:
     """The comparisons by treatment, both in the order in which they first appear."""
-    found: dict[tuple[str, str], list[Comparison]] = {}
+    by_pair: dict[tuple[str, str], list[Comparison]] = {}
     for comparison in record.result.comparisons:
-        found.setdefault((comparison.baseline, comparison.treatment), []).append(comparison)
-    return tuple(Group(*pair, tuple(comparisons)) for pair, comparisons in found.items())
+        by_pair.setdefault((comparison.baseline, comparison.treatment), []).append(comparison)
+    return tuple(Group(*pair, tuple(comparisons)) for pair, comparisons in by_pair.items())
 
 
 def matrix(record: StudyRecord) -> tuple[MatrixRow, ...]:
@@ -91,7 +91,7 @@ def matrix(record: StudyRecord) -> tuple[MatrixRow, ...]:
     places = dict.fromkeys((one.workload, one.metric, one.mode) for one in record.result.comparisons)
     names = row_names([place[:2] for place in places])
     return tuple(
-        _matrix_row(name, tuple(found.get(place) for found in by_place))
+        _matrix_row(name, tuple(comparisons_of.get(place) for comparisons_of in by_place))
         for name, place in zip(names, places, strict=True)
     )
 
@@ -137,12 +137,12 @@ def warning_groups(record: StudyRecord) -> tuple[WarningGroup, ...]:
     groups: dict[tuple[str, str], list[DataWarning]] = {}
     for warning in warnings(record):
         groups.setdefault((warning.kind, warning.advice), []).append(warning)
-    return tuple(_folded(found) for found in groups.values())
+    return tuple(_folded(alike) for alike in groups.values())
 
 
-def _folded(found: list[DataWarning]) -> WarningGroup:
-    shown = _SHOWN_OF_MANY if len(found) > _MOST_OF_A_KIND else len(found)
-    return WarningGroup(tuple(found[:shown]), tuple(found[shown:]))
+def _folded(alike: list[DataWarning]) -> WarningGroup:
+    shown = _SHOWN_OF_MANY if len(alike) > _MOST_OF_A_KIND else len(alike)
+    return WarningGroup(tuple(alike[:shown]), tuple(alike[shown:]))
 
 
 def warnings(record: StudyRecord) -> tuple[DataWarning, ...]:
@@ -165,16 +165,16 @@ def metric_levels(record: StudyRecord) -> tuple[MetricLevels, ...]:
     for comparison in record.result.comparisons:
         key = (comparison.workload, comparison.metric, comparison.mode)
         compared.setdefault(key, []).append(comparison)
-    found = [_compared(comparisons, samples) for comparisons in compared.values()]
-    return (*found, *_only_measured(record, samples, set(compared)))
+    every = [_compared(comparisons, samples) for comparisons in compared.values()]
+    return (*every, *_only_measured(record, samples, set(compared)))
 
 
 def by_workload(metrics: tuple[MetricLevels, ...]) -> dict[str, tuple[MetricLevels, ...]]:
     """The same, by workload."""
-    found: dict[str, tuple[MetricLevels, ...]] = {}
+    by_name: dict[str, tuple[MetricLevels, ...]] = {}
     for metric in metrics:
-        found[metric.workload] = (*found.get(metric.workload, ()), metric)
-    return found
+        by_name[metric.workload] = (*by_name.get(metric.workload, ()), metric)
+    return by_name
 
 
 _Samples = dict[tuple[str, str, Mode, str], tuple[float, ...]]
@@ -182,14 +182,14 @@ _Samples = dict[tuple[str, str, Mode, str], tuple[float, ...]]
 
 def _samples(record: StudyRecord) -> _Samples:
     """Values by workload, metric, mode and treatment. A trial whose setting was refused is invalid."""
-    found: _Samples = {}
+    samples: _Samples = {}
     for trial in record.trials:
         if trial.outcome is Outcome.REFUSED:
             continue
         for sample in trial.samples:
             key = (sample.workload, sample.metric, sample.mode, trial.planned.treatment.label)
-            found[key] = (*found.get(key, ()), sample.value)
-    return found
+            samples[key] = (*samples.get(key, ()), sample.value)
+    return samples
 
 
 def _compared(comparisons: list[Comparison], samples: _Samples) -> MetricLevels:
@@ -214,7 +214,7 @@ def _only_measured(
         for sample in trial.samples
         if (sample.workload, sample.metric, sample.mode) not in compared
     }
-    found = []
+    levels_of = []
     for key, sample in described.items():
         levels = tuple(
             Level(treatment, median(values), values, None)
@@ -224,5 +224,5 @@ def _only_measured(
         # A workload without string instructions: nothing to see.
         unused = key[1] == STRING_BYTES.name and not any(any(level.samples) for level in levels)
         if levels and not unused:
-            found.append(MetricLevels(*key[:2], sample.unit, sample.direction, sample.mode, levels))
-    return found
+            levels_of.append(MetricLevels(*key[:2], sample.unit, sample.direction, sample.mode, levels))
+    return levels_of

@@ -25,31 +25,31 @@ class Section(NamedTuple):
     """How many more there are."""
 
 
-def sections(found: Differences) -> tuple[Section, ...]:
+def sections(differences: Differences) -> tuple[Section, ...]:
     """The kinds in which something differs, and what could not be compared."""
-    owned = [_option(one) for one in found.options if one.owners]
-    changed = [one for one in found.values if None not in (one.before, one.after)]
+    owned = [_option(one) for one in differences.options if one.owners]
+    changed = [one for one in differences.values if None not in (one.before, one.after)]
     kinds = (
-        _section(CAUSES, causes(found)),
-        _section("Levels", [f"{one.factor}: {one.before} → {one.after}" for one in found.levels]),
-        _section("Boot parameters", list(_boot(found))),
+        _section(CAUSES, causes(differences)),
+        _section("Levels", [f"{one.factor}: {one.before} → {one.after}" for one in differences.levels]),
+        _section("Boot parameters", list(_boot(differences))),
         _section("Configuration: options that plausibly own these functions", owned),
         _section("Settings, as the kernels boot", [_value(one) for one in changed]),
         _section(
             "Counters, an operation",
             [
                 f"{one.counter}: {number_format.number(one.before)} → {number_format.number(one.after)}"
-                for one in found.counters
+                for one in differences.counters
             ],
         ),
-        _section("Not compared", list(found.unknown)),
+        _section("Not compared", list(differences.unknown)),
     )
     return tuple(kind for kind in kinds if kind.lines)
 
 
-def causes(found: Differences) -> list[str]:
+def causes(differences: Differences) -> list[str]:
     """`block/nullb1/queue/read_ahead_kb: 128 → 8192: average read size 128 → 2,340.6`: one line a setting."""
-    return [f"{_value(one)}: {_governed(one)}" for one in found.values if one.governs]
+    return [f"{_value(one)}: {_governed(one)}" for one in differences.values if one.governs]
 
 
 def _governed(one: ValueDifference) -> str:
@@ -63,9 +63,9 @@ def _section(title: str, lines: Sequence[str]) -> Section:
     return Section(title, tuple(map(one_line, lines[:_MOST])), max(0, len(lines) - _MOST))
 
 
-def _boot(found: Differences) -> Iterator[str]:
-    yield from (f"{number_format.MINUS}{one}" for one in found.boot_before)
-    yield from (f"+{one}" for one in found.boot_after)
+def _boot(differences: Differences) -> Iterator[str]:
+    yield from (f"{number_format.MINUS}{one}" for one in differences.boot_before)
+    yield from (f"+{one}" for one in differences.boot_after)
 
 
 def _option(one: OptionDifference) -> str:

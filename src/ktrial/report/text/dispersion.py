@@ -18,11 +18,11 @@ Place = tuple[str, str, str, str]
 
 def by_place(record: StudyRecord) -> dict[Place, str]:
     """What stands beside a verdict, in words; of two findings for one comparison both."""
-    found: dict[Place, str] = {}
+    remarks: dict[Place, str] = {}
     for one in record.result.variability:
         place = (one.workload, one.metric, one.treatment, one.baseline)
-        found[place] = "; ".join(filter(None, (found.get(place, ""), beside(one))))
-    return found
+        remarks[place] = "; ".join(filter(None, (remarks.get(place, ""), beside(one))))
+    return remarks
 
 
 def place_of(one: Comparison) -> Place:

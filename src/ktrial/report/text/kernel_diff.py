@@ -67,52 +67,52 @@ class KernelChange(NamedTuple):
     unknown: tuple[str, ...]
 
 
-def shown(found: KernelDifference) -> KernelChange:
+def shown(difference: KernelDifference) -> KernelChange:
     """All of it, in the order in which it is read."""
     return KernelChange(
-        before=found.before.name,
-        after=found.after.name,
-        sentence=sentence(found),
-        facts=tuple(_facts(found.before, found.after)),
-        groups=tuple(_groups(found)),
-        folded=tuple(_folded(found)),
-        patches=tuple(_patches(found)),
-        modules=tuple(_modules(found.modules)),
-        unknown=tuple(map(one_line, found.unknown)),
+        before=difference.before.name,
+        after=difference.after.name,
+        sentence=sentence(difference),
+        facts=tuple(_facts(difference.before, difference.after)),
+        groups=tuple(_groups(difference)),
+        folded=tuple(_folded(difference)),
+        patches=tuple(_patches(difference)),
+        modules=tuple(_modules(difference.modules)),
+        unknown=tuple(map(one_line, difference.unknown)),
     )
 
 
-def sentence(found: KernelDifference) -> str:
+def sentence(difference: KernelDifference) -> str:
     """`They differ in version, 82 options and compiler.`"""
-    if found.same_content:
+    if difference.same_content:
         return "No difference: image, modules and configuration are the same to the last bit."
-    if found.nothing:
-        known = "" if not found.unknown else ", as far as is known"
+    if difference.nothing:
+        known = "" if not difference.unknown else ", as far as is known"
         return f"No difference but in the image{known}."
-    if found.respects:
-        return f"They differ in {in_words(found)}."
+    if difference.respects:
+        return f"They differ in {in_words(difference)}."
     what = [
         number_format.counted(len(changes), word)
-        for word, changes in (("option", found.options), ("module", found.modules))
+        for word, changes in (("option", difference.options), ("module", difference.modules))
         if changes
     ]
     return f"They differ in {' and '.join(what)} that nobody decided on."
 
 
-def in_words(found: KernelDifference) -> str:
+def in_words(difference: KernelDifference) -> str:
     """`version, 82 options and compiler`."""
-    words = [_in_words(one, found) for one in found.respects]
+    words = [_in_words(one, difference) for one in difference.respects]
     *first, last = words or ["nothing that is known"]
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _in_words(respect: Respect, found: KernelDifference) -> str:
+def _in_words(respect: Respect, difference: KernelDifference) -> str:
     if respect is Respect.OPTIONS:
-        beside = len(found.set_beside)
+        beside = len(difference.set_beside)
         more = f" (and {beside} set against {'its' if beside == 1 else 'their'} default)" if beside else ""
-        return number_format.counted(len(found.decided), "option") + more
-    if respect is Respect.PATCHES and found.patches:
-        count = len(found.patches)
+        return number_format.counted(len(difference.decided), "option") + more
+    if respect is Respect.PATCHES and difference.patches:
+        count = len(difference.patches)
         return f"{count}{number_format.SPACE}{'patch' if count == 1 else 'patches'}"
     return {Respect.FLAGS: "compiler flags", Respect.PATCHES: "the order of patches"}.get(
         respect, respect.value
@@ -137,21 +137,21 @@ def _variables(side: Side) -> str:
     return " ".join(f"{name}={value}" for name, value in side.flags.items())
 
 
-def _groups(found: KernelDifference) -> Iterator[MenuGroup]:
+def _groups(difference: KernelDifference) -> Iterator[MenuGroup]:
     """By menu; last those whose menu is not known, under one title."""
     menus: dict[tuple[str, ...], list[OptionChange]] = {}
-    for one in (*found.decided, *found.set_beside):
+    for one in (*difference.decided, *difference.set_beside):
         menus.setdefault(one.menu, []).append(one)
     for menu in sorted(menus, key=lambda menu: (not menu, menu)):
         title = _BETWEEN.join(map(one_line, menu)) or ELSEWHERE
-        yield MenuGroup(title, tuple(_line(one, found) for one in menus[menu]))
+        yield MenuGroup(title, tuple(_line(one, difference) for one in menus[menu]))
 
 
-def _line(root: OptionChange, found: KernelDifference) -> OptionLine:
+def _line(root: OptionChange, difference: KernelDifference) -> OptionLine:
     if root.against_default:
         beside = f"set against its default, beside {root.follows.removeprefix('CONFIG_')}"
         return OptionLine(option_change(root), one_line(f"{root.prompt} ({beside})"), ())
-    followers = [one for one in found.following(root.option) if not one.against_default]
+    followers = [one for one in difference.following(root.option) if not one.against_default]
     alternatives = [one for one in followers if root.choice and one.choice == root.choice]
     others = tuple(option_change(one) for one in followers if one not in alternatives)
     if not alternatives:
@@ -167,27 +167,27 @@ def _name(one: OptionChange) -> str:
     return one.option.removeprefix("CONFIG_")
 
 
-def _folded(found: KernelDifference) -> Iterator[Listing]:
+def _folded(difference: KernelDifference) -> Iterator[Listing]:
     titles = {
         Cause.SOURCE: "one of the two does not offer: new, gone, or its dependencies are not met",
         Cause.COMPILER: "follow from the compiler and its kin",
     }
     for cause, title in titles.items():
-        if names := tuple(option_change(one) for one in found.options if one.cause is cause):
+        if names := tuple(option_change(one) for one in difference.options if one.cause is cause):
             yield Listing(title, names)
-    if names := tuple(option_change(one) for one in found.options if one.of_command_line):
+    if names := tuple(option_change(one) for one in difference.options if one.of_command_line):
         yield Listing("of the command line that is built in", names)
 
 
-def _patches(found: KernelDifference) -> Iterator[Listing]:
-    for one in found.patches:
-        yield Listing(_patch(one, found), one.files or ("which files it touches is not known any more",))
-    if found.reordered_patches:
+def _patches(difference: KernelDifference) -> Iterator[Listing]:
+    for one in difference.patches:
+        yield Listing(_patch(one, difference), one.files or ("which files it touches is not known any more",))
+    if difference.reordered_patches:
         yield Listing("the same patches, in another order", ())
 
 
-def _patch(one: PatchDifference, found: KernelDifference) -> str:
-    owner = found.before.name if one.in_first else found.after.name
+def _patch(one: PatchDifference, difference: KernelDifference) -> str:
+    owner = difference.before.name if one.in_first else difference.after.name
     name = one_line(one.patch.path.rpartition("/")[2])
     return f"{name} ({one.patch.digest[:_SHORT_DIGEST]}), in {one_line(owner)} only"
 

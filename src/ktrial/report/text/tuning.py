@@ -22,6 +22,6 @@ def values_text(dimension: Dimension) -> str:
     """`5 … 60 %`, `100000 … 1000000000 ns (logarithmic)`, `none, bfq`."""
     if dimension.range is None:
         return ", ".join(value or "(not given)" for value in dimension.choices)
-    found = dimension.range
+    limits = dimension.range
     unit = f" {dimension.unit}" if dimension.unit else ""
-    return f"{found.low:.12g} … {found.high:.12g}{unit}{' (logarithmic)' if found.log else ''}"
+    return f"{limits.low:.12g} … {limits.high:.12g}{unit}{' (logarithmic)' if limits.log else ''}"
