@@ -1,23 +1,30 @@
-"""Obtain kernels: providers, cache, vmlinux, modules, symbols."""
+"""Obtain kernels: providers, cache, vmlinux, modules, symbols.
 
-from ktrial.kernels.cache.cache import cache_directory
-from ktrial.kernels.cache.entry import NameRecord
-from ktrial.kernels.image.symbols import Symbol, Symbols, save_symbols, symbols
-from ktrial.kernels.kconfig.config import config_of, config_value
-from ktrial.kernels.modules.dependencies import builtin_names, module_names, resolve
-from ktrial.kernels.progress import Progress, silent
-from ktrial.kernels.registry import (
-    add,
-    all_kernels,
-    canonical_name,
-    get,
-    lenient_reference,
-    obtain,
-    record,
-    reference,
-    remove,
-)
-from ktrial.kernels.scheduler_model import Scheduling, scheduling
+Importing this package costs next to nothing: what a name needs is loaded when the name is used first.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ktrial.kernels.cache.entry import NameRecord
+    from ktrial.kernels.cache.location import cache_directory
+    from ktrial.kernels.image.symbols import Symbol, Symbols, save_symbols, symbols
+    from ktrial.kernels.kconfig.config import config_of, config_value
+    from ktrial.kernels.modules.dependencies import builtin_names, module_names, resolve
+    from ktrial.kernels.progress import Progress, silent
+    from ktrial.kernels.registry import (
+        add,
+        all_kernels,
+        canonical_name,
+        get,
+        lenient_reference,
+        obtain,
+        record,
+        reference,
+        remove,
+    )
+    from ktrial.kernels.scheduler_model import Scheduling, scheduling
 
 __all__ = [
     "NameRecord",
@@ -45,3 +52,39 @@ __all__ = [
     "silent",
     "symbols",
 ]
+
+_FROM = {
+    "NameRecord": "ktrial.kernels.cache.entry",
+    "Progress": "ktrial.kernels.progress",
+    "Scheduling": "ktrial.kernels.scheduler_model",
+    "Symbol": "ktrial.kernels.image.symbols",
+    "Symbols": "ktrial.kernels.image.symbols",
+    "add": "ktrial.kernels.registry",
+    "all_kernels": "ktrial.kernels.registry",
+    "builtin_names": "ktrial.kernels.modules.dependencies",
+    "cache_directory": "ktrial.kernels.cache.location",
+    "canonical_name": "ktrial.kernels.registry",
+    "config_of": "ktrial.kernels.kconfig.config",
+    "config_value": "ktrial.kernels.kconfig.config",
+    "get": "ktrial.kernels.registry",
+    "lenient_reference": "ktrial.kernels.registry",
+    "module_names": "ktrial.kernels.modules.dependencies",
+    "obtain": "ktrial.kernels.registry",
+    "record": "ktrial.kernels.registry",
+    "reference": "ktrial.kernels.registry",
+    "remove": "ktrial.kernels.registry",
+    "resolve": "ktrial.kernels.modules.dependencies",
+    "save_symbols": "ktrial.kernels.image.symbols",
+    "scheduling": "ktrial.kernels.scheduler_model",
+    "silent": "ktrial.kernels.progress",
+    "symbols": "ktrial.kernels.image.symbols",
+}
+"""Name → the module that has it."""
+
+
+if not TYPE_CHECKING:  # to mypy, a name that is not here is a mistake
+
+    def __getattr__(name: str) -> object:
+        if name not in _FROM:
+            raise AttributeError(f"module 'ktrial.kernels' has no attribute {name!r}")
+        return globals().setdefault(name, getattr(import_module(_FROM[name]), name))

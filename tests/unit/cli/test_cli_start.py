@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -77,6 +78,23 @@ def test_help_is_shown_without_any_heavy_package(arguments: tuple[str, ...]) -> 
 )
 def test_commands_and_options_are_completed_without_any_heavy_package(words: str) -> None:
     assert imported(**completion(f"ktrial {words}")) == ""
+
+
+def test_kernels_are_completed_without_any_heavy_package(tmp_path: Path) -> None:
+    names = tmp_path / "kernels" / "names"
+    names.mkdir(parents=True)
+    (names / "debian:6.1:cloud.json").write_text('{"name": "debian:6.1:cloud", "digest": "ab"}')
+    (names / "damaged.json").write_text('{"name": ')
+    asked = completion("ktrial compare --kernel deb")
+    assert imported(KTRIAL_CACHE=str(tmp_path), **asked) == ""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        env=os.environ | asked | {"KTRIAL_CACHE": str(tmp_path)},
+        check=True,
+    )
+    assert done.stdout == "debian:6.1:cloud\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

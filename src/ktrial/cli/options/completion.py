@@ -28,11 +28,9 @@ def workload_names(incomplete: str) -> list[tuple[str, str]]:
 
 def kernel_names(incomplete: str) -> list[str]:
     """Complete the kernels in the cache."""
-    from ktrial.kernels import all_kernels
+    from ktrial.kernels.cache.location import stored_names
 
-    with _in_silence():
-        return [kernel.name for kernel in all_kernels() if kernel.name.startswith(incomplete)]
-    return []
+    return [name for name in stored_names() if name.startswith(incomplete)]
 
 
 def knob_names(incomplete: str) -> list[tuple[str, str]]:

@@ -26,8 +26,9 @@ from pydantic import ValidationError
 from ktrial.kernels.build.patched_source import Source
 from ktrial.kernels.build.recipes import Manifest, keep_manifest, kept_manifest
 from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.cache import cache_directory, disk_usage
+from ktrial.kernels.cache.cache import disk_usage
 from ktrial.kernels.cache.disk_space import require_space
+from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held, held_if_free
 from ktrial.kernels.kconfig.config import parse_config
 from ktrial.kernels.progress import Progress

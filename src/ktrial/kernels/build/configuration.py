@@ -21,7 +21,7 @@ from ktrial.kernels.build.recipes import Manifest, content_kept
 from ktrial.kernels.build.source_debian import debian_config, series_of
 from ktrial.kernels.build.source_tree import tree_in
 from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.cache import cache_directory
+from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held, held_if_free
 from ktrial.kernels.kconfig.config import parse_config
 from ktrial.kernels.kconfig.menus import definitions, menus_in

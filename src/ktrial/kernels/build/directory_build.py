@@ -15,8 +15,9 @@ from ktrial.kernels.build.build_spec import BuildRequest
 from ktrial.kernels.build.configuration import configure
 from ktrial.kernels.build.make import Make, check_tools
 from ktrial.kernels.build.source_tree import Tree, check_clean, tree_in
-from ktrial.kernels.cache.cache import Cache, cache_directory, disk_usage
+from ktrial.kernels.cache.cache import Cache, disk_usage
 from ktrial.kernels.cache.disk_space import file_system_errors, require_space
+from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held, held_if_free
 from ktrial.kernels.kconfig.config import parse_config
 from ktrial.kernels.progress import Progress, silent

@@ -16,8 +16,8 @@ from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, Compiler
 from ktrial.kernels.build.failure_diagnosis import missing_tool, older_compiler, wanted_tool
 from ktrial.kernels.build.source_tree import Tree
 from ktrial.kernels.build.time_estimate import Teller
-from ktrial.kernels.cache.cache import cache_directory
 from ktrial.kernels.cache.disk_space import check_output
+from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held_if_free
 from ktrial.kernels.progress import Progress
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.cache import cache_directory
+from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.errors import BadKernelName, KernelNameAmbiguous
 from ktrial.model.base import Model
 from ktrial.model.kernel_build import Build

@@ -10,8 +10,9 @@ from debian.debian_support import Version
 
 from ktrial.kernels.build.errors import NoSuchSource
 from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.cache import Cache, cache_directory
+from ktrial.kernels.cache.cache import Cache
 from ktrial.kernels.cache.disk_space import check_output, file_system_errors, require_space
+from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held
 from ktrial.kernels.errors import ToolFailed
 from ktrial.kernels.packages.apt import Package, PrivateApt, require_tool

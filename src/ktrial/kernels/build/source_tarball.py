@@ -17,8 +17,9 @@ import lz4.frame
 import zstandard
 
 from ktrial.kernels.build.errors import SourceUnusable
-from ktrial.kernels.cache.cache import Cache, cache_directory
+from ktrial.kernels.cache.cache import Cache
 from ktrial.kernels.cache.disk_space import file_system_errors, require_space
+from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held
 from ktrial.kernels.errors import ToolMissing
 from ktrial.kernels.progress import Progress

@@ -16,7 +16,7 @@ from ktrial.kernels.build.recipes import EXECUTABLE, LINK, Manifest, keep_manife
 from ktrial.kernels.build.source_debian import debian_source
 from ktrial.kernels.build.source_directory import content_of, manifest_of
 from ktrial.kernels.build.source_tree import tree_in
-from ktrial.kernels.cache.cache import cache_directory
+from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.progress import Progress, silent
 
 DEBIAN_PREFIX, GIT_PREFIX = "debian:", "git:"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.cache import cache_directory
+from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.progress import Progress
 
 _COMPILED = re.compile(r"^  (?:CC|AS|HOSTCC|AR|LD)(?: \[M\])? ")

@@ -20,12 +20,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
 
-import platformdirs
 from filelock import FileLock
 from pydantic import ValidationError
 
 from ktrial.kernels.cache.atomic_write import sync_directory, write_atomically
 from ktrial.kernels.cache.entry import ENTRY_FILE, IMAGE, EntryRecord, NameRecord, build_entry, kernel_of
+from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held, held_if_free
 from ktrial.kernels.errors import CacheDamaged, ImageError, KernelNotFound
 from ktrial.kernels.progress import Progress, silent
@@ -35,11 +35,6 @@ from ktrial.model.suggestions import nearest
 
 _SHORTEST_DIGEST = 6
 _LONGEST_FILE_NAME = 180
-
-
-def cache_directory() -> Path:
-    """Where ktrial keeps what it can fetch again: KTRIAL_CACHE, else the user's cache directory."""
-    return Path(os.environ.get("KTRIAL_CACHE") or platformdirs.user_cache_dir("ktrial")).absolute()
 
 
 class Cache:

@@ -1,0 +1,23 @@
+"""Where kernels are kept, and what they are called: all that completing a kernel's name imports."""
+
+import json
+import os
+from pathlib import Path
+
+import platformdirs
+
+
+def cache_directory() -> Path:
+    """Where ktrial keeps what it can fetch again: KTRIAL_CACHE, else the user's cache directory."""
+    return Path(os.environ.get("KTRIAL_CACHE") or platformdirs.user_cache_dir("ktrial")).absolute()
+
+
+def stored_names() -> list[str]:
+    """The names of all kernels in the cache, sorted; without those whose record cannot be read."""
+    names = []
+    for path in (cache_directory() / "kernels" / "names").glob("*.json"):
+        try:
+            names.append(str(json.loads(path.read_bytes())["name"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # a shell cannot be told; `ktrial kernel list` tells it
+    return sorted(names)
