@@ -24,7 +24,7 @@ from ktrial.stats.independent import (
 )
 from ktrial.stats.sequential import Look, Measured, SequentialDesign, confirm, verdict_of
 from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS
-from ktrial.stats.sequential.test import Claim
+from ktrial.stats.verdict_rules import Claim
 
 _DESIGN_FLAWS = {WarningKind.ORDER_CONFOUNDED, WarningKind.REPEATS_DISAGREE, WarningKind.COPIED_VALUES}
 _UNKNOWN_DIRECTION = "the file does not tell which way is better"

@@ -24,8 +24,9 @@ import statistics
 from dataclasses import dataclass, field
 
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.workload import Direction, Metric, Mode
-from ktrial.stats.paired_perturbations import Values, exceeds, interval, within
+from ktrial.model.workload import Metric, Mode
+from ktrial.stats.paired_perturbations import Values, interval
+from ktrial.stats.verdict_rules import exact_verdict, same_numbers
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def compare(
     pair = None if incomparable else _ratio(baseline, treatment)
     verdict, reason = Verdict.INCONCLUSIVE, incomparable or baseline.missing or treatment.missing
     if not reason:
-        verdict, reason = _verdict(baseline, treatment, metric.direction, margin)
+        verdict, reason = exact_verdict(baseline.values, treatment.values, metric.direction, margin)
     return Comparison(
         workload=workload,
         metric=metric.name,
@@ -94,42 +95,11 @@ def _ratio(baseline: Arm, treatment: Arm) -> _Ratio | None:
     mean_below, mean_above = baseline.value, treatment.value
     if mean_below is None or mean_above is None:
         return None
-    if _same(baseline.values, treatment.values):
+    if same_numbers(baseline.values, treatment.values):
         return _Ratio(1.0, 1.0, 1.0)
     if min(*baseline.values.values(), *treatment.values.values()) <= 0:
         return None
     return _Ratio(mean_above / mean_below, *interval(baseline.values, treatment.values))
-
-
-def _verdict(baseline: Arm, treatment: Arm, direction: Direction, margin: float) -> tuple[Verdict, str]:
-    below, above = baseline.values, treatment.values
-    if not below or not above:
-        return Verdict.INCONCLUSIVE, "there are no numbers yet"
-    if _same(below, above):
-        return Verdict.EQUIVALENT, ""
-    if min(*below.values(), *above.values()) <= 0:
-        return _without_ratio(list(below.values()), list(above.values()), direction)
-    if within(below, above, margin):
-        return Verdict.EQUIVALENT, ""
-    if exceeds(below, above, margin):
-        return (Verdict.WORSE if direction is Direction.LOWER else Verdict.BETTER), ""
-    if exceeds(above, below, margin):
-        return (Verdict.BETTER if direction is Direction.LOWER else Verdict.WORSE), ""
-    return Verdict.INCONCLUSIVE, f"the interval reaches across the edge of the margin ({margin * 100:.3g} %)"
-
-
-def _same(below: Values, above: Values) -> bool:
-    """The same number under each perturbation, or one number under all of them."""
-    return below == above or len({*below.values(), *above.values()}) == 1
-
-
-def _without_ratio(below: list[float], above: list[float], direction: Direction) -> tuple[Verdict, str]:
-    """From nothing to something, or back: beyond every margin, though there is no ratio."""
-    if min(*below, *above) == 0 and max(below) == 0 < min(above):
-        return (Verdict.WORSE if direction is Direction.LOWER else Verdict.BETTER), ""
-    if min(*below, *above) == 0 and max(above) == 0 < min(below):
-        return (Verdict.BETTER if direction is Direction.LOWER else Verdict.WORSE), ""
-    return Verdict.INCONCLUSIVE, "a ratio needs values above zero"
 
 
 def _mean(values: list[float]) -> float:

@@ -30,15 +30,14 @@ from numpy.typing import NDArray
 
 from ktrial.model.comparison import Interaction, Verdict
 from ktrial.model.design import LevelValue
-from ktrial.model.workload import Direction, Metric, Mode
+from ktrial.model.workload import Metric, Mode
 from ktrial.stats.deterministic import Arm
 from ktrial.stats.sequential.blocks import Measured
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.familywise import Finding, judge
-from ktrial.stats.sequential.interim_analysis import verdict_of
 from ktrial.stats.sequential.multiplicity import benjamini_hochberg
 from ktrial.stats.sequential.repeated_p import repeated_p
-from ktrial.stats.sequential.test import Claim
+from ktrial.stats.verdict_rules import Claim, interval_verdict, verdict_of
 
 Array = NDArray[np.float64]
 
@@ -89,7 +88,7 @@ def exact_interaction(
     low, high = float(np.min(each)), float(np.max(each))
     verdict = Verdict.INCONCLUSIVE
     if not reason:
-        verdict = _exact_verdict(low, high, place.metric.direction, margin)
+        verdict = interval_verdict(low, high, place.metric.direction, margin)
         across = f"the interval reaches across the edge of the margin ({margin * 100:.3g} %)"
         reason = across if verdict is Verdict.INCONCLUSIVE else ""
     return _interaction(
@@ -150,17 +149,6 @@ def _logs(measured: Measured, four: Four) -> Array:
     table = np.array([measured.values[label] for label in four], dtype=np.float64)
     usable = np.all(np.isfinite(table) & (table > 0), axis=0)
     return np.asarray(np.log(table[:, usable]))
-
-
-def _exact_verdict(low: float, high: float, direction: Direction, margin: float) -> Verdict:
-    edge = 1 + margin
-    if low * edge >= 1 and high <= edge:
-        return Verdict.EQUIVALENT
-    if low > edge:
-        return Verdict.WORSE if direction is Direction.LOWER else Verdict.BETTER
-    if high * edge < 1:
-        return Verdict.BETTER if direction is Direction.LOWER else Verdict.WORSE
-    return Verdict.INCONCLUSIVE
 
 
 def _without_numbers(place: Place, reason: str) -> Interaction:

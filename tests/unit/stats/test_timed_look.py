@@ -32,7 +32,8 @@ from ktrial.stats.sequential import (
 )
 from ktrial.stats.sequential.familywise import judge
 from ktrial.stats.sequential.repeated_p import repeated_p
-from ktrial.stats.sequential.test import Claim, first_claims
+from ktrial.stats.sequential.test import first_claims
+from ktrial.stats.verdict_rules import Claim
 
 SECONDS = Metric(name="wall", unit="s", direction=Direction.LOWER)
 RATE = Metric(name="rate", unit="MB/s", direction=Direction.HIGHER)

@@ -16,8 +16,9 @@ from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held
 from ktrial.kernels.errors import ToolFailed
 from ktrial.kernels.packages.apt import Package, PrivateApt, require_tool
+from ktrial.kernels.packages.deb import unpack
 from ktrial.kernels.progress import Progress, silent
-from ktrial.kernels.providers.debian import debian_archives, system_sources, unpack
+from ktrial.kernels.providers.debian import debian_archives, system_sources
 
 _PACKAGES = r"linux-(source|config)-\d+\.\d+"
 _CONFIG = "config.amd64_none_amd64.xz"

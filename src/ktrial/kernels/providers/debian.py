@@ -8,16 +8,16 @@ the kernel.
 
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from debian.debian_support import Version
 
-from ktrial.kernels.cache.disk_space import check_output, require_space
-from ktrial.kernels.errors import BadKernelName, NoDebianSource, NoSuchRelease, ToolFailed
-from ktrial.kernels.packages.apt import Package, PrivateApt, fetch_failed, require_tool, run_tool
+from ktrial.kernels.cache.disk_space import require_space
+from ktrial.kernels.errors import BadKernelName, NoDebianSource, NoSuchRelease
+from ktrial.kernels.packages.apt import Package, PrivateApt, fetch_failed, run_tool
 from ktrial.kernels.packages.apt_sources import Archive, ConfiguredSource, configured_sources
+from ktrial.kernels.packages.deb import unpack
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.protocol import Parts, Request
 from ktrial.model.kernel import Origin
@@ -251,23 +251,6 @@ def system_sources(name: str) -> list[ConfiguredSource]:
     command = ["apt-get", "indextargets"]
     outputs = (run_tool(name, [*command, *more], "apt").stdout for more in ([], ["--no-release-info"]))
     return configured_sources("\n".join(outputs))
-
-
-def unpack(name: str, file: Path, root: Path) -> None:
-    """Unpack a package below `root`. Raises ToolMissing, ToolFailed."""
-    require_tool(name, "dpkg-deb", "dpkg")
-    done = subprocess.run(
-        ["dpkg-deb", "-x", str(file), str(root)],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    if done.returncode:
-        output = done.stderr.strip()
-        check_output(output, root)
-        advice = "the package may be damaged: try again"
-        raise ToolFailed(name=name, tool="dpkg-deb", status=done.returncode, output=output, advice=advice)
 
 
 def _parts(root: Path, chosen: _Candidate, packages: list[Package]) -> Parts:

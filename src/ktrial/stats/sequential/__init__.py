@@ -21,10 +21,11 @@ from ktrial.stats.sequential.blocks import Measured
 from ktrial.stats.sequential.confirmation import confirm
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.diagnostics import checks
-from ktrial.stats.sequential.interim_analysis import Look, look, verdict_of
+from ktrial.stats.sequential.interim_analysis import Look, look
 from ktrial.stats.sequential.multiplicity import benjamini_hochberg, holm, max_t_permutation
 from ktrial.stats.sequential.permutation import permutation_p
 from ktrial.stats.sequential.power import Power, blocks_needed, power, ratio_spread, smallest_detectable
+from ktrial.stats.verdict_rules import verdict_of
 
 __all__ = [
     "Look",

@@ -9,7 +9,8 @@ from ktrial.model.calibration import Calibration, MetricCalibration
 from ktrial.stats.sequential.blocks import Measured
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.power import blocks_needed, smallest_detectable
-from ktrial.stats.sequential.test import Claim, first_claims
+from ktrial.stats.sequential.test import first_claims
+from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.stats.sequential.blocks import Measured
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.familywise import Finding
-from ktrial.stats.sequential.test import Claim
 from ktrial.stats.theil_sen import median_slope
+from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
 

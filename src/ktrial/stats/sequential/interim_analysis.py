@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import DataWarning
-from ktrial.model.workload import Direction
 from ktrial.stats.sequential.blocks import Measured
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.diagnostics import checks, early_stopping
@@ -17,7 +16,7 @@ from ktrial.stats.sequential.familywise import Finding, judge
 from ktrial.stats.sequential.multiplicity import benjamini_hochberg
 from ktrial.stats.sequential.permutation import doubts
 from ktrial.stats.sequential.repeated_p import repeated_p
-from ktrial.stats.sequential.test import Claim
+from ktrial.stats.verdict_rules import Claim, verdict_of
 
 Array = NDArray[np.float64]
 
@@ -126,16 +125,6 @@ def _comparison(question: _Question, found: Finding, design: SequentialDesign, *
         mode=measured.mode,
         reason=question.unusable or _reason(found, design, over=over),
     )
-
-
-def verdict_of(claim: Claim, direction: Direction) -> Verdict:
-    """The verdict that a claim about treatment / baseline means for a metric."""
-    if claim is Claim.EQUIVALENT:
-        return Verdict.EQUIVALENT
-    if claim is Claim.NONE:
-        return Verdict.INCONCLUSIVE
-    better = (claim is Claim.ABOVE) == (direction is Direction.HIGHER)
-    return Verdict.BETTER if better else Verdict.WORSE
 
 
 def _reason(found: Finding, design: SequentialDesign, *, over: bool) -> str:

@@ -7,7 +7,8 @@ from statistics import NormalDist
 import numpy as np
 
 from ktrial.stats.sequential.design import SequentialDesign
-from ktrial.stats.sequential.test import Claim, first_claims
+from ktrial.stats.sequential.test import first_claims
+from ktrial.stats.verdict_rules import Claim
 
 STUDIES = 4000
 _SEED = 20261121

@@ -14,24 +14,15 @@ not bear out is withdrawn. A difference that lies within the margin for certain 
 
 import math
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int8]
-
-
-class Claim(IntEnum):
-    """What an interval of the ratio says."""
-
-    NONE = 0
-    ABOVE = 1
-    BELOW = -1
-    EQUIVALENT = 2
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,25 @@
+"""Debian's package format."""
+
+import subprocess
+from pathlib import Path
+
+from ktrial.kernels.cache.disk_space import check_output
+from ktrial.kernels.errors import ToolFailed
+from ktrial.kernels.packages.apt import require_tool
+
+
+def unpack(name: str, file: Path, root: Path) -> None:
+    """Unpack a package below `root`. Raises ToolMissing, ToolFailed."""
+    require_tool(name, "dpkg-deb", "dpkg")
+    done = subprocess.run(
+        ["dpkg-deb", "-x", str(file), str(root)],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode:
+        output = done.stderr.strip()
+        check_output(output, root)
+        advice = "the package may be damaged: try again"
+        raise ToolFailed(name=name, tool="dpkg-deb", status=done.returncode, output=output, advice=advice)
