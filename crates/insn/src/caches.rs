@@ -195,5 +195,4 @@ fn lines(address: u64, length: u64, bits: u32) -> impl Iterator<Item = u64> {
 }
 
 #[cfg(test)]
-#[path = "caches_tests.rs"]
 mod tests;

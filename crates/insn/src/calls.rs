@@ -308,5 +308,4 @@ impl Calls {
 }
 
 #[cfg(test)]
-#[path = "calls_tests.rs"]
 mod tests;

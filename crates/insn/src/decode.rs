@@ -341,5 +341,4 @@ fn mark(operands: &[u8], prefixes: &Prefixes) -> Option<Mark> {
 }
 
 #[cfg(test)]
-#[path = "decode_tests.rs"]
 mod tests;

@@ -34,6 +34,8 @@ mod host;
 #[cfg_attr(not(feature = "api1"), path = "inline_scoreboard.rs")]
 mod inline;
 #[cfg(not(test))]
+mod install;
+#[cfg(not(test))]
 mod plugin;
 #[cfg(not(test))]
 mod qemu;

@@ -298,5 +298,4 @@ fn quoted(text: &[u8]) -> String {
 }
 
 #[cfg(test)]
-#[path = "output_tests.rs"]
 mod tests;

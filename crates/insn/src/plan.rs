@@ -155,5 +155,4 @@ fn flush(pending: &mut Pending, index: usize, hook: &mut dyn FnMut(usize, Action
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! The plugin itself: what it knows, its start and its end.
+//! The plugin itself: what it knows, and its end.
 //!
 //! Everything runs in QEMU's one TCG thread: `-icount` knows no other.
 
@@ -7,19 +7,19 @@ use crate::caches::Caches;
 use crate::calls::Calls;
 use crate::counters::Counters;
 use crate::functions::Functions;
-use crate::host::{complain, give_up, read_file, File};
+use crate::host::{give_up, read_file, File};
 use crate::layout::{Used, ALL, MOST_FUNCTIONS, REPEATS};
 use crate::output::{self, Names};
 use crate::pages::Pages;
 use crate::plan::{Line, Pending};
-use crate::qemu::{self, Id, Info};
+use crate::qemu;
 use crate::region::{Closed, Regions};
 use crate::repeats::Repeats;
 use crate::symbols::Symbols;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
-use core::ffi::{c_char, c_int, CStr};
+use core::ffi::c_int;
 
 /// All that the hooks share.
 pub struct Plugin {
@@ -58,45 +58,13 @@ pub fn with_plugin(act: impl FnOnce(&mut Plugin)) {
     }
 }
 
-/// QEMU calls this once, as it loads the plugin. 0 is success; anything else ends QEMU.
+/// From here on the hooks do something.
 ///
 /// # Safety
-/// `info` and `argv` are QEMU's, `argv` has `argc` strings.
-#[no_mangle]
-pub unsafe extern "C" fn qemu_plugin_install(
-    id: Id,
-    info: *const Info,
-    argc: c_int,
-    argv: *const *const c_char,
-) -> c_int {
-    let count = usize::try_from(argc).unwrap_or(0);
-    let arguments = (0..count).map(|index| {
-        // SAFETY: as required of the caller; every argument is a C string.
-        let argument = unsafe { CStr::from_ptr(*argv.add(index)) };
-        argument.to_str().unwrap_or("[not UTF-8]")
-    });
-    // SAFETY: as required of the caller.
-    let info = unsafe { &*info };
-    // SAFETY: a C string.
-    let target = unsafe { CStr::from_ptr(info.target) };
-    let made = match (info.system, target.to_bytes()) {
-        (true, b"x86_64") => {
-            Arguments::read(arguments).and_then(|read| Plugin::new(read, info.cpus[1]))
-        }
-        _ => Err("only whole x86_64 machines (qemu-system-x86_64) can be counted".into()),
-    };
-    match made {
-        Ok(plugin) => {
-            // SAFETY: nothing of the guest runs yet.
-            unsafe { *INSTANCE.0.get() = Some(plugin) };
-            qemu::start(id);
-            0
-        }
-        Err(problem) => {
-            complain(&problem);
-            1
-        }
-    }
+/// Nothing of the guest runs yet.
+pub unsafe fn begin(plugin: Plugin) {
+    // SAFETY: as required of the caller, and no hook runs before the guest does.
+    unsafe { *INSTANCE.0.get() = Some(plugin) };
 }
 
 /// QEMU ends.
@@ -110,7 +78,8 @@ pub fn finish() {
 }
 
 impl Plugin {
-    fn new(arguments: Arguments, cpus: c_int) -> Result<Self, String> {
+    /// A plugin that has counted nothing yet. `cpus`: how many the guest may have. Says what cannot be counted.
+    pub fn new(arguments: Arguments, cpus: c_int) -> Result<Self, String> {
         if cpus > 1 && qemu::VERSION == 1 {
             let problem = "more than one CPU cannot be counted with this QEMU (plugin API 1)";
             return Err(problem.into());

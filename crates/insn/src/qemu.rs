@@ -207,19 +207,27 @@ pub fn physical(access: u32, address: u64) -> Option<u64> {
     }
 }
 
-extern "C" fn translated(_: Id, block: *mut RawBlock) {
-    crate::translate::translate(&Block(block));
+/// What the plugin does when QEMU calls it.
+pub trait Plugin {
+    /// A block is being translated.
+    fn translate(block: &Block);
+    /// QEMU ends.
+    fn finish();
 }
 
-extern "C" fn at_exit(_: Id, _: *mut c_void) {
-    crate::plugin::finish();
+extern "C" fn translated<P: Plugin>(_: Id, block: *mut RawBlock) {
+    P::translate(&Block(block));
 }
 
-/// From now on `translate` sees every block, and `plugin::finish` the end.
-pub fn start(id: Id) {
+extern "C" fn at_exit<P: Plugin>(_: Id, _: *mut c_void) {
+    P::finish();
+}
+
+/// From now on the plugin sees every block as it is translated, and the end.
+pub fn start<P: Plugin>(id: Id) {
     // SAFETY: `id` is what QEMU gave to qemu_plugin_install.
     unsafe {
-        qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
-        qemu_plugin_register_atexit_cb(id, at_exit, core::ptr::null_mut());
+        qemu_plugin_register_vcpu_tb_trans_cb(id, translated::<P>);
+        qemu_plugin_register_atexit_cb(id, at_exit::<P>, core::ptr::null_mut());
     }
 }

@@ -171,5 +171,4 @@ fn function(line: &[u8]) -> Option<(bool, Symbol<'_>)> {
 }
 
 #[cfg(test)]
-#[path = "symbols_tests.rs"]
 mod tests;

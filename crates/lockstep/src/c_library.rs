@@ -1,0 +1,134 @@
+//! The C library's own functions, and the kernel's futex. Nothing is linked: the names are resolved in QEMU's process.
+
+use crate::turns::{Condition, Mutex};
+use core::ffi::{c_char, c_int, c_long, c_void, CStr};
+use core::ptr::{null, null_mut};
+use core::sync::atomic::{AtomicPtr, Ordering::SeqCst};
+
+/// How long the main loop waits for a CPU that does not idle.
+const PATIENCE: Timespec = Timespec {
+    seconds: 1,
+    nanoseconds: 0,
+};
+
+#[repr(C)]
+struct Timespec {
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+extern "C" {
+    fn dlvsym(from: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
+    fn dlsym(from: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn syscall(number: c_long, ...) -> c_long;
+    fn getpid() -> c_int;
+    fn abort() -> !;
+}
+
+/// RTLD_NEXT: the next object that has the name, the C library's.
+const NEXT: *mut c_void = usize::MAX as *mut c_void;
+#[cfg(target_arch = "x86_64")]
+mod system {
+    pub const GETTID: super::c_long = 186;
+    pub const FUTEX: super::c_long = 202;
+    /// Since this version of glibc conditions have their present layout; dlsym would find the older one.
+    pub const CONDITIONS: &core::ffi::CStr = c"GLIBC_2.3.2";
+}
+#[cfg(target_arch = "aarch64")]
+mod system {
+    pub const GETTID: super::c_long = 178;
+    pub const FUTEX: super::c_long = 98;
+    pub const CONDITIONS: &core::ffi::CStr = c"GLIBC_2.17";
+}
+const FUTEX_WAIT_PRIVATE: c_int = 128;
+const FUTEX_WAKE_PRIVATE: c_int = 129;
+
+type Wait = unsafe extern "C" fn(*mut Condition, *mut Mutex) -> c_int;
+type Broadcast = unsafe extern "C" fn(*mut Condition) -> c_int;
+type Poll = unsafe extern "C" fn(*mut c_void, u64, *const c_void, *const c_void) -> c_int;
+
+/// `pthread_cond_wait`.
+pub fn wait() -> Wait {
+    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    let address = lookup(&FOUND, c"pthread_cond_wait", system::CONDITIONS);
+    // SAFETY: this is the function of that name, with this signature.
+    unsafe { core::mem::transmute::<*mut c_void, Wait>(address) }
+}
+
+/// `pthread_cond_broadcast`.
+pub fn broadcast() -> Broadcast {
+    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    let address = lookup(&FOUND, c"pthread_cond_broadcast", system::CONDITIONS);
+    // SAFETY: as above.
+    unsafe { core::mem::transmute::<*mut c_void, Broadcast>(address) }
+}
+
+/// `ppoll`.
+pub fn poll() -> Poll {
+    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    let address = lookup(&FOUND, c"ppoll", c"GLIBC_2.4");
+    // SAFETY: as above.
+    unsafe { core::mem::transmute::<*mut c_void, Poll>(address) }
+}
+
+/// The C library's function of this name, looked up once.
+fn lookup(kept: &AtomicPtr<c_void>, name: &CStr, version: &CStr) -> *mut c_void {
+    let known = kept.load(SeqCst);
+    if !known.is_null() {
+        return known;
+    }
+    // SAFETY: both strings end in NUL.
+    let mut address = unsafe { dlvsym(NEXT, name.as_ptr(), version.as_ptr()) };
+    if address.is_null() {
+        // SAFETY: the string ends in NUL.
+        address = unsafe { dlsym(NEXT, name.as_ptr()) };
+    }
+    if address.is_null() {
+        // SAFETY: ends the process; without the C library's own function nothing can go on.
+        unsafe { abort() }
+    }
+    kept.store(address, SeqCst);
+    address
+}
+
+/// Whether this is the process's first thread.
+pub fn in_main_thread() -> bool {
+    // SAFETY: neither call has preconditions.
+    unsafe { syscall(system::GETTID) == c_long::from(getpid()) }
+}
+
+/// Wake whoever sleeps on the word.
+///
+/// # Safety
+/// The word lives as long as the process.
+pub unsafe fn wake(word: *mut u32) {
+    // SAFETY: as required of the caller.
+    unsafe { syscall(system::FUTEX, word, FUTEX_WAKE_PRIVATE, c_int::MAX) };
+}
+
+/// Sleep until somebody wakes those who sleep on the word, if it is 0; false where it was not, or patience is at its
+/// end.
+///
+/// # Safety
+/// The word lives as long as the process.
+pub unsafe fn sleep_while_zero(word: *mut u32) -> bool {
+    // SAFETY: as required of the caller, and the time is a static.
+    let answer = unsafe {
+        syscall(
+            system::FUTEX,
+            word,
+            FUTEX_WAIT_PRIVATE,
+            0 as c_int,
+            &PATIENCE as *const Timespec,
+            null::<c_void>(),
+            0 as c_int,
+        )
+    };
+    answer == 0
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: ends the process.
+    unsafe { abort() }
+}

@@ -1,0 +1,153 @@
+//! Whose turn it is: the main loop's, or the guest's CPU's.
+//!
+//! What the two threads are about to do is told here, and which of them is which shows in the order of their calls:
+//! the main thread waits, on the big lock, for the CPU's thread to be made (`qemu_init_vcpu`), and the first other
+//! thread that waits on that lock is the CPU's.
+
+use core::ffi::c_void;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
+
+/// The C library's `pthread_cond_t`.
+pub type Condition = c_void;
+/// The C library's `pthread_mutex_t`.
+pub type Mutex = c_void;
+
+/// What is known of QEMU's two threads.
+pub struct Turns {
+    /// QEMU's big lock.
+    big_lock: AtomicPtr<Mutex>,
+    /// What the CPU's thread waits for; null until it has waited once.
+    halt: AtomicPtr<Condition>,
+    /// 1 while the CPU's thread waits, 0 from the moment when it is woken.
+    cpu_waits: AtomicU32,
+}
+
+impl Turns {
+    /// Nothing is known yet, and nobody is held up.
+    pub const fn new() -> Self {
+        Self {
+            big_lock: AtomicPtr::new(null_mut()),
+            halt: AtomicPtr::new(null_mut()),
+            cpu_waits: AtomicU32::new(1),
+        }
+    }
+
+    /// Whether the CPU's thread has waited once, which shows who it is.
+    pub fn cpu_is_known(&self) -> bool {
+        !self.halt.load(SeqCst).is_null()
+    }
+
+    /// The main thread is about to wait for a condition, with this lock.
+    pub fn main_thread_waits(&self, mutex: *mut Mutex) {
+        if !self.cpu_is_known() {
+            self.big_lock.store(mutex, SeqCst);
+        }
+    }
+
+    /// Another thread is about to wait for `condition` with this lock. Gives whether it is the CPU's thread.
+    pub fn other_thread_waits(&self, condition: *mut Condition, mutex: *mut Mutex) -> bool {
+        let is_cpu = mutex == self.big_lock.load(SeqCst);
+        if is_cpu {
+            let _ = (self.halt).compare_exchange(null_mut(), condition, SeqCst, SeqCst);
+            self.cpu_waits.store(1, SeqCst);
+        }
+        is_cpu
+    }
+
+    /// Whether this is what the CPU's thread waits for.
+    pub fn wakes_cpu(&self, condition: *mut Condition) -> bool {
+        condition == self.halt.load(SeqCst)
+    }
+
+    /// The CPU's thread has been woken, or is about to be.
+    pub fn cpu_starts(&self) {
+        self.cpu_waits.store(0, SeqCst);
+    }
+
+    /// Whether the CPU's thread runs.
+    pub fn cpu_runs(&self) -> bool {
+        self.cpu_waits.load(SeqCst) == 0
+    }
+
+    /// The word to sleep on until the CPU's thread waits: 0 while it runs.
+    pub fn word(&self) -> *mut u32 {
+        self.cpu_waits.as_ptr()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Something with an address.
+    fn at(address: usize) -> *mut c_void {
+        core::ptr::without_provenance_mut(address)
+    }
+
+    const BIG_LOCK: usize = 0x10;
+    const OTHER_LOCK: usize = 0x20;
+    const CREATED: usize = 0x30;
+    const HALT: usize = 0x40;
+
+    /// As QEMU starts: the main thread waits for the CPU's thread, which then waits to be let go.
+    fn started() -> Turns {
+        let turns = Turns::new();
+        turns.main_thread_waits(at(BIG_LOCK));
+        assert!(turns.other_thread_waits(at(HALT), at(BIG_LOCK)));
+        turns
+    }
+
+    #[test]
+    fn nobody_is_held_up_before_the_cpu_is_known() {
+        let turns = Turns::new();
+        assert!(!turns.cpu_is_known() && !turns.cpu_runs());
+        turns.main_thread_waits(at(BIG_LOCK));
+        assert!(!turns.cpu_is_known() && !turns.cpu_runs());
+    }
+
+    #[test]
+    fn the_first_other_thread_that_waits_on_the_main_threads_lock_is_the_cpus() {
+        let turns = Turns::new();
+        turns.main_thread_waits(at(OTHER_LOCK));
+        turns.main_thread_waits(at(BIG_LOCK));
+        assert!(!turns.other_thread_waits(at(CREATED), at(OTHER_LOCK)));
+        assert!(!turns.cpu_is_known());
+        assert!(turns.other_thread_waits(at(HALT), at(BIG_LOCK)));
+        assert!(turns.cpu_is_known() && turns.wakes_cpu(at(HALT)) && !turns.wakes_cpu(at(CREATED)));
+    }
+
+    #[test]
+    fn what_the_cpu_waits_for_and_with_which_lock_is_learned_once() {
+        let turns = started();
+        turns.main_thread_waits(at(OTHER_LOCK));
+        assert!(!turns.other_thread_waits(at(CREATED), at(OTHER_LOCK)));
+        assert!(turns.other_thread_waits(at(CREATED), at(BIG_LOCK)));
+        assert!(turns.wakes_cpu(at(HALT)) && !turns.wakes_cpu(at(CREATED)));
+    }
+
+    #[test]
+    fn the_cpu_runs_from_when_it_is_woken_until_it_waits_again() {
+        let turns = started();
+        assert!(!turns.cpu_runs());
+        turns.cpu_starts();
+        assert!(turns.cpu_runs());
+        turns.other_thread_waits(at(CREATED), at(OTHER_LOCK));
+        assert!(
+            turns.cpu_runs(),
+            "another thread's waiting is not the CPU's"
+        );
+        turns.other_thread_waits(at(HALT), at(BIG_LOCK));
+        assert!(!turns.cpu_runs());
+    }
+
+    #[test]
+    fn the_word_to_sleep_on_is_zero_while_the_cpu_runs() {
+        let turns = started();
+        // SAFETY: the word is the turns' own, and there is one thread.
+        assert_eq!(unsafe { *turns.word() }, 1);
+        turns.cpu_starts();
+        // SAFETY: as above.
+        assert_eq!(unsafe { *turns.word() }, 0);
+    }
+}
