@@ -10,7 +10,7 @@ JOBS ?= $(shell nproc)
 # Which system packages: `build` for building and running, `test` for the tests as well.
 PURPOSE := build
 
-.PHONY: help demo test test-nightly test-slow bench lint unit-test guest-test guest setup system wheel clean \
+.PHONY: help demo test test-nightly test-mutation test-slow bench lint unit-test guest-test guest setup system wheel clean \
     checks check-python lint-rust test-rust check-rust
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo 'make test    set everything up and run the tests of each change'
 	@echo 'make test-nightly   every test, for hours: all kernels, all seeds, kernels that are built; resumes'
 	@echo 'make test-slow      the part of it that builds kernels'
+	@echo 'make test-mutation  the share of changes in the code that the tests notice; an hour'
 	@echo 'make bench   speeds, as ratios measured side by side'
 	@echo 'make guest   build the guest programs'
 	@echo 'make wheel   build dist/ktrial-*.whl'
@@ -76,6 +77,11 @@ test-nightly: setup
 	$(PYTEST) --nightly --resume tests/docs tests/recorded tests/unit tests/guest || status=$$?; \
 	[ $$status -eq 2 ] || $(BIN)/pytest --nightly --resume -s tests/slow || status=$$?; \
 	exit $$status
+
+# What the tests notice of changes in the code that verdicts and settings rest on: tests/mutation/README.md.
+test-mutation: setup
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,mutation]'
+	nice $(BIN)/python -m tests.mutation $(MUTATION)
 
 # The part of it that builds kernels.
 test-slow: PURPOSE := slow

@@ -3,8 +3,8 @@
 A perturbation is the same seeded change on both sides. What it does to both alike is not part of their
 difference; what it does to one of them is. With b and t for the numbers of the two sides:
 
-- where both sides have the same perturbations, and the ratios t/b of equal perturbations lie at most half as
-  far apart (the logarithm of largest / smallest) as the numbers of either side do, each perturbation's two
+- where both sides have the same perturbations, and the ratios t/b of equal perturbations lie less than half
+  as far apart (the logarithm of largest / smallest) as the numbers of either side do, each perturbation's two
   numbers are held against each other: blocking (Fisher, The Design of Experiments, 1935);
 - otherwise the smallest t against the largest b, and the largest t against the smallest b: whichever of its
   perturbations each side had met, the ratio lies between the two.

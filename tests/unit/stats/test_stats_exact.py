@@ -59,6 +59,42 @@ def test_the_verdict_follows_from_the_whole_interval(
     assert compared(baseline, treatment).verdict is verdict
 
 
+ACROSS = "the interval reaches across the edge of the margin"
+
+
+@pytest.mark.parametrize(
+    ("baseline", "treatment", "margin", "reason"),
+    [
+        ((0.0, 4096.0), (4096.0, 4096.0), 0.01, "a ratio needs values above zero"),
+        ((0.0, 0.0), (0.0, 3.0), 0.01, "a ratio needs values above zero"),
+        ((100.0, 100.0), (100.5, 101.5), 0.01, f"{ACROSS} (1 %)"),
+        ((100.0, 100.0), (100.0, 130.0), 0.125, f"{ACROSS} (12.5 %)"),
+        ((100.0,), (), 0.01, "there are no numbers yet"),
+        ((100.0,), (150.0,), 0.01, ""),
+    ],
+)
+def test_what_is_inconclusive_says_why(
+    baseline: tuple[float, ...], treatment: tuple[float, ...], margin: float, reason: str
+) -> None:
+    assert compared(baseline, treatment, margin).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("baseline", "treatment", "lower", "higher"),
+    [
+        ((0.0, 0.0), (3.0, 4.0), Verdict.WORSE, Verdict.BETTER),
+        ((3.0, 4.0), (0.0, 0.0), Verdict.BETTER, Verdict.WORSE),
+        ((3.0, 4.0), (0.0, 1.0), Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE),
+    ],
+)
+def test_from_nothing_to_something_and_back_is_judged_by_the_direction(
+    baseline: tuple[float, ...], treatment: tuple[float, ...], lower: Verdict, higher: Verdict
+) -> None:
+    assert compared(baseline, treatment, metric=LOWER).verdict is lower
+    assert compared(baseline, treatment, metric=HIGHER).verdict is higher
+    assert compared(baseline, treatment).ratio is None
+
+
 MOVED = (100.0, 105.0, 103.0)
 """What two perturbations do to a baseline."""
 
@@ -81,6 +117,8 @@ MOVED = (100.0, 105.0, 103.0)
         (MOVED, (112.0, 108.0, 106.5), 106.5 / 105, 112 / 100, Verdict.WORSE),
         # Every pair is above the margin, yet the pairs are further apart than the arms: no pairs.
         ((100.0, 104.0, 100.0), (107.0, 105.5, 103.0), 103 / 104, 107 / 100, Verdict.INCONCLUSIVE),
+        # The ratios (1 and 2) are half as far apart as the baseline's numbers, which is not closer: no pairs.
+        ((100.0, 400.0), (100.0, 800.0), 100 / 400, 800 / 100, Verdict.INCONCLUSIVE),
         # Other perturbations, or not all of them: nothing to pair.
         (MOVED, (103.0, 108.2), 103 / 105, 108.2 / 100, Verdict.INCONCLUSIVE),
     ],
