@@ -1,4 +1,4 @@
-//! The golden vectors that both languages read; `tests/wire` is the other side.
+//! The golden vectors that both languages read; `tests/unit/target` is the other side.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
