@@ -56,9 +56,7 @@ def _environment_table(environment: "Environment") -> "Table":
 
     table = Table(box=None, pad_edge=False, show_header=False)
     for reading in environment.readings:
-        mark, style = (
-            ("!", "yellow") if reading.concern else ("–", "dim") if reading.absent else ("✓", "green")
-        )
+        mark, style = _mark(reading)
         shown = reading.value or f"not known: {reading.absent}"
         concern = f"\n{reading.concern}" if reading.concern else ""
         advice = f"\n→ {reading.advice}" if reading.advice else ""
