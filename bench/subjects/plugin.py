@@ -28,7 +28,7 @@ PROGRAMS = {
 def rows() -> Iterator[Row]:
     """By function, and with the tree of calls, each against the same run without the plugin."""
     boot = Boot(kernel=kernels.add(KERNEL))
-    with ExactMachine().profiled(boot) as target:
+    with ExactMachine().instrumented(boot) as target:
         symbols = KernelSymbols().of(target, boot).text
         for name, arguments in PROGRAMS.items():
             steps = (Run(argv=("/ktrial/work", *arguments, "--clock", "tsc")),)

@@ -17,7 +17,7 @@ from tests.support.recorded_guests import Recording, ReplayedMachine, replayed_s
 
 from ktrial import monitors
 from ktrial.experiment.profile import profile
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.resources import Resources
 from ktrial.experiment.session import run
 from ktrial.kernels import silent
 from ktrial.kernels.registry import reference
@@ -43,7 +43,7 @@ class Guests:
     """Where golden guests run, or are played again."""
 
     machine: ExactMachine
-    sources: Sources
+    sources: Resources
     directory: Path
     """For a store, and for whatever else is written."""
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, Self
 from unittest import mock
 
-from ktrial.experiment.resources import Sources, default_resources
+from ktrial.experiment.resources import Resources, default_resources
 from ktrial.kernels import Progress as Fetching
 from ktrial.machines import Progress, guest_programs
 from ktrial.machines.exact import ExactMachine, cold_boot, launch, target
-from ktrial.machines.exact.counting_target import ProfiledTarget
+from ktrial.machines.exact.counting_target import InstrumentedTarget
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import About, OpenSnapshot, SnapshotCache
@@ -224,7 +224,7 @@ class ReplayedMachine(ExactMachine):
     @contextlib.contextmanager
     def start(self, boot: Boot) -> Iterator[ExactTarget]:
         if self.mode is Mode.EXACT_PLUGIN:
-            with self.profiled(boot) as started:
+            with self.instrumented(boot) as started:
                 yield started
             return
         self.prepare(boot, print)
@@ -232,11 +232,13 @@ class ReplayedMachine(ExactMachine):
             yield ExactTarget(self._replayed(boot), Children(self.name), _Present(self.name), "")
 
     @contextlib.contextmanager
-    def profiled(self, boot: Boot) -> Iterator[ProfiledTarget]:
+    def instrumented(self, boot: Boot) -> Iterator[InstrumentedTarget]:
         self.prepare(boot, print)
         build = PluginBuild(Path("insn.so"), 1)
         with _replaying(self._recording):
-            yield ProfiledTarget(self._replayed(boot), Children(self.name), _Present(self.name), "", build)
+            yield InstrumentedTarget(
+                self._replayed(boot), Children(self.name), _Present(self.name), "", build
+            )
 
     def _replayed(self, boot: Boot) -> Setup:
         build = Qemu(Path("qemu"), (7, 2, 0), "recorded", digest="", firmware="")
@@ -314,7 +316,7 @@ def _replaying(recording: Recording) -> Iterator[None]:
         yield
 
 
-def replayed_sources(recording: Recording, directory: Path) -> Sources:
+def replayed_sources(recording: Recording, directory: Path) -> Resources:
     """The kernels of the recording, with symbols that are never looked at; all else is the usual."""
     known = {kernel.name: kernel for kernel in recording.kernels}
 
@@ -331,4 +333,4 @@ def replayed_sources(recording: Recording, directory: Path) -> Sources:
         return tuple(Path(f"/modules/{name}.ko") for name in names)
 
     usual = default_resources()
-    return Sources(obtain=obtain, modules=modules, workload=usual.workload, files=usual.files)
+    return Resources(obtain=obtain, modules=modules, workload=usual.workload, files=usual.files)

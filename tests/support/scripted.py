@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ktrial.experiment.kernel_builds import Builder, default_builder
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.resources import Resources
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError, KernelNotFound
 from ktrial.machines import Progress as Telling
@@ -184,7 +184,7 @@ def sources(
     workloads: dict[str, ScriptedWorkload] | None = None,
     missing: dict[str, KernelError] | None = None,
     builder: Builder | None = None,
-) -> Sources:
+) -> Resources:
     """Every kernel is there but those in `missing`; every workload is a scripted one."""
 
     def obtain(kernel: KernelRef, progress: Progress) -> Kernel:
@@ -199,7 +199,7 @@ def sources(
     def workload(use: WorkloadUse) -> ScriptedWorkload:
         return (workloads or {}).get(use.name) or ScriptedWorkload(use.name)
 
-    return Sources(
+    return Resources(
         obtain=obtain,
         modules=modules,
         workload=workload,

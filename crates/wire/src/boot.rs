@@ -37,7 +37,7 @@ impl From<BootModule> for LoadModule {
     }
 }
 
-/// `opt/ktrial/plan`: what this trial does. Python: `ktrial.target.guest_plan.Plan`.
+/// `opt/ktrial/plan`: what this trial does. Python: `ktrial.target.guest_plan.GuestPlan`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {

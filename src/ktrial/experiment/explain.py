@@ -14,7 +14,7 @@ from ktrial.errors import KtrialError
 from ktrial.experiment.default_settings import default_values, kept_values
 from ktrial.experiment.jobs import Job, jobs_of, obtained
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources, default_resources
+from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.trial import run_trial
 from ktrial.kernels.image.function_files import function_files
 from ktrial.machines import CountingMachine, Machine
@@ -44,7 +44,7 @@ class Guests:
 
     machine: Machine | None = None
     """None: the machine `exact`, where one is needed."""
-    sources: Sources | None = None
+    sources: Resources | None = None
     observer: Observer | None = None
     run: bool = True
     """False: nothing is booted and nothing is fetched. Profiles have to be in the store; settings that were
@@ -174,7 +174,7 @@ def _tell(observer: Observer, name: str, what: str, done: int = 0, total: int = 
     observer.kernel_progress(name, what, done, total)
 
 
-def _job(asked: Question, treatment: Treatment, kernel: Kernel, sources: Sources) -> Job:
+def _job(asked: Question, treatment: Treatment, kernel: Kernel, sources: Resources) -> Job:
     only = asked.study.model_copy(update={"workloads": (asked.use,)})
     (job,) = jobs_of(only, treatment, kernel, sources)
     return job

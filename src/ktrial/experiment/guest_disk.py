@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.resources import Resources
 from ktrial.machines.errors import MachineToolMissing
 from ktrial.model.boot import CarriedFile
 from ktrial.model.kernel import Kernel
@@ -67,7 +67,7 @@ def modules(disk: Disk) -> tuple[str, ...]:
     return (*_MODULES[disk.kind], disk.filesystem)
 
 
-def files(disk: Disk, kernel: Kernel, sources: Sources) -> tuple[CarriedFile, ...]:
+def files(disk: Disk, kernel: Kernel, sources: Resources) -> tuple[CarriedFile, ...]:
     """What the guest is given for it. Raises MachineToolMissing, UnknownModule."""
     carried = sources.files("the study", (program(disk),))
     if disk.kind is DiskKind.BRD and (found := sources.modules(kernel, ("brd",))):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from ktrial.experiment import guest_disk, guest_memory_limit, sched_ext
 from ktrial.experiment.guest_disk_settings import DiskSettings
-from ktrial.experiment.manipulation_check import InForce, in_force
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.manipulation_check import ManipulationCheck, manipulation_checks
+from ktrial.experiment.resources import Resources
 from ktrial.experiment.settings import Setting, settings_of
 from ktrial.kernels import Progress
 from ktrial.model import quantities
@@ -38,7 +38,7 @@ class Job:
     """Made before the settings: one of them may be the disk's."""
     limits: CgroupLimits | None = None
     """For the workload in the guest, and set after the disk is made."""
-    in_force: tuple[InForce, ...] = ()
+    checks: tuple[ManipulationCheck, ...] = ()
     """What is loaded or looked at around all that, and verified."""
     monitors: tuple[str, ...] = ()
     """What watches the workload, each in a run of its own."""
@@ -46,19 +46,19 @@ class Job:
     @property
     def before(self) -> tuple[Step, ...]:
         """What is done before the preparation."""
-        return tuple(step for each in self.in_force for step in each.before)
+        return tuple(step for each in self.checks for step in each.before)
 
     @property
     def after(self) -> tuple[Step, ...]:
         """What is done after the workload."""
-        return tuple(step for each in self.in_force for step in each.after)
+        return tuple(step for each in self.checks for step in each.after)
 
-    def was_in_force(
+    def checked(
         self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
     ) -> dict[str, str]:
         """What was, by name, from the results of those steps. Raises SettingRefused."""
         found: dict[str, str] = {}
-        for each in self.in_force:
+        for each in self.checks:
             first, last = len(each.before), len(each.after)
             found |= each.read_back(before[:first], after[:last], console)
             before, after = before[first:], after[last:]
@@ -82,7 +82,7 @@ class Job:
         guest_memory_limit.check(results[made:])
 
 
-def obtained(study: Study, treatment: Treatment, sources: Sources, progress: Progress) -> Kernel:
+def obtained(study: Study, treatment: Treatment, sources: Resources, progress: Progress) -> Kernel:
     """The treatment's kernel: from the cache, fetched, or built. Raises KernelError."""
     kernel = kernel_of(study, treatment)
     if kernel.build:
@@ -90,7 +90,7 @@ def obtained(study: Study, treatment: Treatment, sources: Sources, progress: Pro
     return sources.obtain(kernel, progress)
 
 
-def check_workloads(study: Study, sources: Sources) -> None:
+def check_workloads(study: Study, sources: Resources) -> None:
     """Raise WorkloadError for an unknown workload or a missing host file, before anything is fetched."""
     for use in study.workloads:
         sources.workload(use).files(use)
@@ -98,7 +98,7 @@ def check_workloads(study: Study, sources: Sources) -> None:
     sources.files("the scheduler", _schedulers(study))
 
 
-def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) -> tuple[Job, ...]:
+def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources) -> tuple[Job, ...]:
     """What a trial of the treatment does, one job a workload, in the study's order.
 
     A workload that brings files gets a system of its own to boot: then no number depends on which other
@@ -116,7 +116,7 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources
         machine = study.machine
         limits = None if machine.kind == _THIS_SYSTEM else machine.cgroup
         watchers = machine.monitors
-        around = in_force(study, treatment, kernel, boot.parameters)
+        around = manipulation_checks(study, treatment, kernel, boot.parameters)
         if machine.disk:
             around += (DiskSettings(machine.disk),)
         made.append(
@@ -125,7 +125,7 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources
     return tuple(made)
 
 
-def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Sources) -> Boot:
+def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources) -> Boot:
     """The system that the treatment boots, apart from what single workloads bring."""
     machine = study.machine
     disk = machine.disk

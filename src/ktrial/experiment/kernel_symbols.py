@@ -15,7 +15,7 @@ _FUNCTION = re.compile(r"^[89a-f][0-9a-f]{15} [tTwW] .*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Known:
+class KernelFunctions:
     """The symbols of one boot, or why there are none."""
 
     text: str
@@ -29,13 +29,13 @@ class KernelSymbols:
     def __init__(self, *, wanted: bool = True) -> None:
         """`wanted`: tell which function did what; without, a trial has its numbers alone, and sooner."""
         self.wanted = wanted
-        self._known: dict[object, Known] = {}
+        self._known: dict[object, KernelFunctions] = {}
         self._lock = threading.Lock()
 
-    def of(self, target: CountingTarget, boot: Boot) -> Known:
+    def of(self, target: CountingTarget, boot: Boot) -> KernelFunctions:
         """The symbols of the system that `target` is. Raises MachineError."""
         if not self.wanted:
-            return Known("")
+            return KernelFunctions("")
         # Modules lie elsewhere in each boot; the image, without KASLR, is where it is.
         key = boot if boot.modules else boot.kernel.image
         with self._lock:
@@ -44,17 +44,17 @@ class KernelSymbols:
             return self._known[key]
 
 
-def _look_up(target: CountingTarget, boot: Boot) -> Known:
+def _look_up(target: CountingTarget, boot: Boot) -> KernelFunctions:
     try:
         text = target.kallsyms() if boot.modules else _of_image(target, boot.kernel)
     except NoSymbolsInGuest as error:
-        return Known("", str(error.facts["problem"]))
+        return KernelFunctions("", str(error.facts["problem"]))
     except GuestEnded as error:
-        return Known("", f"the guest ended while it was asked: {error.facts['reason']}")
+        return KernelFunctions("", f"the guest ended while it was asked: {error.facts['reason']}")
     functions = "".join(_FUNCTION.findall(text))
     if not functions:
-        return Known("", "/proc/kallsyms names no function with an address")
-    return Known(functions)
+        return KernelFunctions("", "/proc/kallsyms names no function with an address")
+    return KernelFunctions(functions)
 
 
 def _of_image(target: CountingTarget, kernel: Kernel) -> str:

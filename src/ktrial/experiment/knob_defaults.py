@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources, default_resources
+from ktrial.experiment.resources import Resources, default_resources
 from ktrial.knobs import Found
 from ktrial.knobs.catalogue import all_knobs
 from ktrial.machines.exact import ExactMachine
@@ -44,7 +44,7 @@ def values(
     *,
     machine: Machine | None = None,
     observer: Observer | None = None,
-    sources: Sources | None = None,
+    sources: Resources | None = None,
 ) -> dict[str, str]:
     """Knob → value, for those of the catalogue that the kernel has in a guest of one CPU and 1 GiB.
 
@@ -63,7 +63,7 @@ def values(
         return {found.knob.name: found.value for found in read(target) if found.knob}
 
 
-def boot_of(kernel: Kernel, sources: Sources) -> Boot:
+def boot_of(kernel: Kernel, sources: Resources) -> Boot:
     """What is booted to read a kernel's settings."""
     modules = sources.modules(kernel, MODULES) if kernel.modules else ()
     return Boot(kernel=kernel, memory_mib=MEMORY_MIB, modules=modules)

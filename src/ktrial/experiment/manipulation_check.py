@@ -11,7 +11,7 @@ from ktrial.model.study import Study
 from ktrial.target import Step, StepResult
 
 
-class InForce(Protocol):
+class ManipulationCheck(Protocol):
     """Steps before and after the workload, and what their results say."""
 
     @property
@@ -31,14 +31,14 @@ class InForce(Protocol):
         ...
 
 
-def in_force(
+def manipulation_checks(
     study: Study, treatment: Treatment, kernel: Kernel, parameters: Sequence[str]
-) -> tuple[InForce, ...]:
+) -> tuple[ManipulationCheck, ...]:
     """The treatment's scheduler and preemption model; nothing where the study does not speak of them.
 
     `parameters`: the kernel's, as it is booted.
     """
-    found: list[InForce] = []
+    found: list[ManipulationCheck] = []
     if model := preemption_of(study, kernel, parameters):
         found.append(model)
     for factor in study.factors:

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from ktrial.experiment.jobs import Job, jobs_of, obtained
-from ktrial.experiment.kernel_symbols import KernelSymbols, Known
+from ktrial.experiment.kernel_symbols import KernelFunctions, KernelSymbols
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources, default_resources
+from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.settings import SettingRefused
 from ktrial.machines import guest_programs
 from ktrial.machines.exact import ExactMachine
@@ -39,7 +39,7 @@ def profile(
     *,
     machine: ExactMachine | None = None,
     observer: Observer | None = None,
-    sources: Sources | None = None,
+    sources: Resources | None = None,
     caches: CacheShapes | None = None,
 ) -> Profile:
     """Profile the kernel of `settings`, on a machine as they say, in the workload.
@@ -70,7 +70,7 @@ def profile_job(machine: ExactMachine, job: Job, caches: CacheShapes | None = No
     settings = tuple(setting.step for setting in job.settings)
     before = (*job.before, *job.preparation, *settings)
     steps = job.workload.steps(job.use, Mode.EXACT_PLUGIN, _AS_IT_IS)
-    with machine.profiled(job.boot) as target:
+    with machine.instrumented(job.boot) as target:
         symbols = KernelSymbols().of(target, job.boot)
         if symbols.problem:
             raise NoSymbolsInGuest(name=job.boot.kernel.name, problem=symbols.problem)
@@ -78,18 +78,18 @@ def profile_job(machine: ExactMachine, job: Job, caches: CacheShapes | None = No
         everything = (*before, *steps, *job.after)
         done = target.counted(everything, symbols.text, calls=calls, caches=caches)
         after = len(before) + len(steps)
-        if job.in_force:
-            _check_in_force(job, done[: len(job.before)], done[after:], target.console)
+        if job.checks:
+            _check_manipulation(job, done[: len(job.before)], done[after:], target.console)
         results = own_results(done[:after], len(before))
         job.workload.samples(job.use, Mode.EXACT_PLUGIN, results)
         return counted_profile(job, target.identity, results, symbols)
 
 
-def _check_in_force(
+def _check_manipulation(
     job: Job, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
 ) -> None:
     try:
-        job.was_in_force(before, after, console)
+        job.checked(before, after, console)
     except SettingRefused as refused:
         raise NotInForce(problem=str(refused)) from None
 
@@ -101,7 +101,7 @@ def own_results(results: tuple[StepResult, ...], before: int) -> tuple[StepResul
 
 
 def counted_profile(
-    job: Job, identity: MachineIdentity, results: tuple[StepResult, ...], symbols: Known
+    job: Job, identity: MachineIdentity, results: tuple[StepResult, ...], symbols: KernelFunctions
 ) -> Profile:
     """What the plugin counted by function while the job was done; `results` are those of its own steps.
 

@@ -39,7 +39,7 @@ _WISHES = (
 """The governor comes before the preference, which some drivers take only with another governor."""
 
 
-class Step(Model):
+class QuietingStep(Model):
     """One setting, or why it is not made."""
 
     name: str
@@ -53,13 +53,15 @@ class Step(Model):
     """Where it was tried, and refused: what to do about that."""
 
 
-def plan(target: Target, root: Path = Path("/")) -> tuple[Step, ...]:
+def plan(target: Target, root: Path = Path("/")) -> tuple[QuietingStep, ...]:
     """What `quiesce` does here. Nothing is changed."""
     system = System(target)
     return tuple(step for wish in (*_WISHES, *_deep_idle_states(root)) for step in _steps(system, wish))
 
 
-def apply(changes: Changes, steps: tuple[Step, ...], say: Callable[[Step], None]) -> tuple[Step, ...]:
+def apply(
+    changes: Changes, steps: tuple[QuietingStep, ...], say: Callable[[QuietingStep], None]
+) -> tuple[QuietingStep, ...]:
     """Make the settings that are to be made, one after another; one that is refused does not stop the others.
 
     Returns what was done, and tells each to `say`.
@@ -71,7 +73,7 @@ def apply(changes: Changes, steps: tuple[Step, ...], say: Callable[[Step], None]
     return tuple(done)
 
 
-def _made(changes: Changes, step: Step) -> Step:
+def _made(changes: Changes, step: QuietingStep) -> QuietingStep:
     try:
         changes.apply((step.name, step.value), exactly=False)
     except KnobError as error:
@@ -79,8 +81,8 @@ def _made(changes: Changes, step: Step) -> Step:
     return step
 
 
-def _steps(system: System, wish: _Wish) -> Iterator[Step]:
-    step = Step(name=wish.knob, value=wish.value, why=wish.why)
+def _steps(system: System, wish: _Wish) -> Iterator[QuietingStep]:
+    step = QuietingStep(name=wish.knob, value=wish.value, why=wish.why)
     try:
         found = find(system, wish.knob)
     except KnobError as error:

@@ -16,7 +16,7 @@ from ktrial.workloads.host_files import with_all_they_need
 
 
 @dataclass(frozen=True)
-class Sources:
+class Resources:
     """Kernels by name, modules by name, workloads by their use, files by their paths."""
 
     obtain: Callable[[KernelRef, Progress], Kernel]
@@ -35,8 +35,8 @@ class Sources:
         return self.obtain(kernels.lenient_reference(name), progress)
 
 
-def default_resources() -> Sources:
+def default_resources() -> Resources:
     """The kernels' cache and the catalogue of workloads."""
-    return Sources(
+    return Resources(
         obtain=kernels.obtain, modules=kernels.resolve, workload=workloads.find, files=with_all_they_need
     )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.resources import Resources
 from ktrial.machines import Machine
 from ktrial.model.kernel import Kernel
 
@@ -17,7 +17,7 @@ class RunsAlready(Protocol):
         ...
 
 
-def sources_for(machine: Machine, sources: Sources) -> Sources:
+def sources_for(machine: Machine, sources: Resources) -> Resources:
     """The sources, with the machine's own kernel for every name where it boots none."""
     if not isinstance(machine, RunsAlready):
         return sources

@@ -13,7 +13,7 @@ from ktrial.experiment.interruption import Interruption
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.kernel_builds import misconfigured, numbered
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources, default_resources
+from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.running_kernel import sources_for
 from ktrial.experiment.trial_recorder import without_running
 from ktrial.experiment.workers import (
@@ -55,7 +55,7 @@ def run(
     observer: Observer | None = None,
     jobs: int | None = None,
     retry_failed: bool = False,
-    sources: Sources | None = None,
+    sources: Resources | None = None,
     until: int | None = None,
 ) -> StudyRecord:
     """Run all trials of the study that are not in the store yet, and return the study with its result.
@@ -97,7 +97,7 @@ class _Session:
     store: Store
     machine: Machine
     observer: Observer
-    sources: Sources
+    sources: Resources
     retry_failed: bool
     study_id: int = 0
     plan: Plan = field(init=False)

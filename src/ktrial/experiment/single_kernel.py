@@ -8,7 +8,7 @@ measured once, and found again under `git bisect`.
 from dataclasses import dataclass, field, replace
 
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources, default_resources
+from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.session import run
 from ktrial.kernels import Progress
 from ktrial.machines import Machine
@@ -43,7 +43,7 @@ class Runs:
     jobs: int | None = None
     machine: Machine | None = None
     """Instead of the one that the settings name."""
-    sources: Sources = field(default_factory=default_resources)
+    sources: Resources = field(default_factory=default_resources)
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of that name, fetched or read anew. Raises KernelError."""

@@ -125,7 +125,7 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: Notes) -> None:
             notes.settings |= read_back(job.settings, own_results(before, first))
         raise
     after = first + len(writes) + len(steps)
-    notes.settings |= _in_force(target, job, results[:prepared], results[after:], notes)
+    notes.settings |= _checked_manipulation(target, job, results[:prepared], results[after:], notes)
     job.check_preparation(results[prepared:first])
     notes.settings |= read_back(job.settings, own_results(results, first))
     own = own_results(results[:after], first + len(writes))
@@ -140,7 +140,7 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: Notes) -> None:
         _keep_profile(target, job, own, notes)
 
 
-def _in_force(
+def _checked_manipulation(
     target: BootedTarget,
     job: Job,
     before: tuple[StepResult, ...],
@@ -149,7 +149,7 @@ def _in_force(
 ) -> dict[str, str]:
     console = target.console if isinstance(target, SpeakingTarget) else ""
     try:
-        return job.was_in_force(before, after, console)
+        return job.checked(before, after, console)
     except SettingRefused:
         notes.console = console[-LONGEST_CONSOLE:]
         raise

@@ -15,7 +15,7 @@ from ktrial.model.time_series import Series
 from ktrial.model.warnings import DataWarning
 from ktrial.monitors import time_series as sampled
 from ktrial.monitors.time_series import Reading, Texts
-from ktrial.target import Beside
+from ktrial.target import TracerProgram
 
 Watched = Mapping[str, Mapping[str, tuple[float, ...]]]
 """File → line's first word → by how much each number on that line rose (StepResult.watched)."""
@@ -79,7 +79,7 @@ class SampledMonitor(Protocol):
 class Prepared(NamedTuple):
     """How a program is run that watches others, as it was found to work here."""
 
-    beside: Beside
+    beside: TracerProgram
     program: str
     """Its version and what it was asked for: a trial keeps that."""
     warnings: tuple[DataWarning, ...] = ()

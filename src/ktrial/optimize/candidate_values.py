@@ -8,7 +8,7 @@ from ktrial.knobs import Found, values
 from ktrial.model.kernel_build import Build, Change
 from ktrial.model.knob import Knob, KnobKind, Safety, Version
 from ktrial.model.tuning import Cost, Dimension, Range
-from ktrial.studyfile.knob_patterns import OPTION, Wanted
+from ktrial.studyfile.knob_patterns import OPTION, SearchedKnob
 from ktrial.studyfile.search_errors import BadKnobSpace
 
 AROUND = 16
@@ -28,7 +28,7 @@ def why_unsafe(knob: Knob | None) -> str:
     return f"{reason}: name it by itself to search it" if reason else ""
 
 
-def dimension(wanted: Wanted, found: Found, version: Version) -> Dimension | str:
+def dimension(wanted: SearchedKnob, found: Found, version: Version) -> Dimension | str:
     """What is searched of the knob that was found, or why nothing is.
 
     Raises BadKnobValue and BadKnobSpace, where values were given that it cannot have.
@@ -51,11 +51,11 @@ def dimension(wanted: Wanted, found: Found, version: Version) -> Dimension | str
     )
 
 
-def _is_given(wanted: Wanted) -> bool:
+def _is_given(wanted: SearchedKnob) -> bool:
     return bool(wanted.values) or wanted.low is not None
 
 
-def _given(wanted: Wanted, found: Found, version: Version) -> Range | tuple[str, ...]:
+def _given(wanted: SearchedKnob, found: Found, version: Version) -> Range | tuple[str, ...]:
     edges = (wanted.low, wanted.high)
     for value in wanted.values or (str(edge) for edge in edges):
         values.check(found.name, found.knob, value, version)
@@ -129,7 +129,7 @@ class Options:
     builder: Builder
     progress: Progress
 
-    def dimension(self, wanted: Wanted) -> Dimension | str:
+    def dimension(self, wanted: SearchedKnob) -> Dimension | str:
         """What is searched of the option, or why nothing is.
 
         Raises KernelError where the source does not take one of the values (OptionNotTaken).

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ktrial.experiment.jobs import jobs_of, obtained
 from ktrial.experiment.observer import Observer
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.resources import Resources
 from ktrial.experiment.running_kernel import RunsAlready
 from ktrial.knobs import System, catalogue, lenient_reference
 from ktrial.knobs.values import form_of
@@ -16,7 +16,7 @@ from ktrial.model.design import Treatment
 from ktrial.model.references import filled
 from ktrial.model.study import Study
 from ktrial.model.treatment_kernel import kernel_of
-from ktrial.studyfile.knob_patterns import Wanted, in_another_unit
+from ktrial.studyfile.knob_patterns import SearchedKnob, in_another_unit
 from ktrial.studyfile.resolve import resolved
 from ktrial.target import Failure, LocalTarget, Read, Step, StepResult, Target, Write
 
@@ -68,7 +68,7 @@ class Here:
 
 
 def look(
-    study: Study, wanted: Sequence[Wanted], machine: Machine, sources: Sources, observer: Observer
+    study: Study, wanted: Sequence[SearchedKnob], machine: Machine, sources: Resources, observer: Observer
 ) -> Here:
     """Read the knobs: on this system as it is, else in a guest that is booted as trials will be.
 
@@ -80,7 +80,7 @@ def look(
     return _in_a_guest(study, paths, machine, sources, observer)
 
 
-def _paths(wanted: Iterable[Wanted]) -> Iterable[str]:
+def _paths(wanted: Iterable[SearchedKnob]) -> Iterable[str]:
     for each in wanted:
         _, _, instance = each.name.partition("@")
         if each.knob is None:
@@ -92,7 +92,7 @@ def _paths(wanted: Iterable[Wanted]) -> Iterable[str]:
 
 
 def _in_a_guest(
-    study: Study, paths: Sequence[str], machine: Machine, sources: Sources, observer: Observer
+    study: Study, paths: Sequence[str], machine: Machine, sources: Resources, observer: Observer
 ) -> Here:
     """Read, and write back what was read: nobody minds in a guest, and a kernel says what it refuses."""
     study = resolved(study)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from ktrial.experiment.observer import Observer
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.resources import Resources
 from ktrial.knobs import Found, System, catalogue, find
 from ktrial.knobs.errors import KnobAbsent, KnobError, KnobNeedsInstance, UnknownKnob
 from ktrial.machines import Machine
@@ -16,7 +16,15 @@ from ktrial.model.suggestions import nearest
 from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, Relation, Space
 from ktrial.optimize.candidate_values import Options, dimension, why_unsafe
 from ktrial.optimize.knob_discovery import Here, look
-from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION, Wanted, in_another_unit, stem, wanted_of
+from ktrial.studyfile.knob_patterns import (
+    BOOT,
+    KERNEL,
+    OPTION,
+    SearchedKnob,
+    in_another_unit,
+    searched_knobs,
+    stem,
+)
 from ktrial.studyfile.search_errors import KnobNotOnMachine, SpaceEmpty
 
 _ORDERS: tuple[tuple[str, Relation, str], ...] = (
@@ -31,7 +39,7 @@ _ORDERS: tuple[tuple[str, Relation, str], ...] = (
 below the other; kernel/sched/rt.c refuses)."""
 
 
-def with_space(study: Study, machine: Machine, sources: Sources, observer: Observer) -> Study:
+def with_space(study: Study, machine: Machine, sources: Resources, observer: Observer) -> Study:
     """The study, its search with the space as the system is now.
 
     Raises SpaceEmpty, KnobError where a knob that was named by itself is not there, KnobNotOnMachine,
@@ -40,7 +48,7 @@ def with_space(study: Study, machine: Machine, sources: Sources, observer: Obser
     search = study.search
     if search is None:
         raise AssertionError("a study without a search has no space")
-    wanted = wanted_of(search.knobs)
+    wanted = searched_knobs(search.knobs)
     kernels = next((each.values for each in wanted if each.name == KERNEL), ())
     made = _Making(study, _options(study, sources, observer), kernels)
     at_run_time = tuple(each for each in wanted if made.at_run_time(each))
@@ -63,7 +71,7 @@ def search_of(study: Study) -> tuple[Search, Space]:
     return study.search, study.search.space
 
 
-def _options(study: Study, sources: Sources, observer: Observer) -> Options | None:
+def _options(study: Study, sources: Resources, observer: Observer) -> Options | None:
     name = study.machine.kernel
 
     def progress(what: str, done: int = 0, total: int = 0) -> None:
@@ -105,7 +113,7 @@ class _Making:
     def _boots(self) -> bool:
         return self.study.machine.kind != "host"
 
-    def at_run_time(self, wanted: Wanted) -> bool:
+    def at_run_time(self, wanted: SearchedKnob) -> bool:
         """Whether the knob is to be looked for on a running system; others are dealt with here."""
         if not wanted.by_itself and (reason := why_unsafe(wanted.knob)):
             self._leave_out(wanted.name, reason)
@@ -125,7 +133,7 @@ class _Making:
             return True
         return False
 
-    def read(self, wanted: Iterable[Wanted], here: Here) -> None:
+    def read(self, wanted: Iterable[SearchedKnob], here: Here) -> None:
         """Find the knobs on the system."""
         version = version_of(here.system.release)
         for each in wanted:
@@ -152,7 +160,7 @@ class _Making:
                 else:
                     self._leave_out(one.name, made)
 
-    def _parameter(self, wanted: Wanted) -> None:
+    def _parameter(self, wanted: SearchedKnob) -> None:
         """A boot parameter; by default it is not given."""
         if not self._boots and not wanted.by_itself:
             self._leave_out(wanted.name, "it is chosen at boot, and the machine host does not boot")
@@ -167,7 +175,7 @@ class _Making:
             return
         self._add(wanted, Cost.BOOT, "", ("", *choices))
 
-    def _option(self, wanted: Wanted) -> None:
+    def _option(self, wanted: SearchedKnob) -> None:
         """A configuration option; by default it is as the configuration has it."""
         if others := [name for name in self.kernels if name not in self.study.builds]:
             problem = f"the kernel {others[0]} is searched too, which the study does not build"
@@ -182,16 +190,16 @@ class _Making:
         else:
             self._leave_out(wanted.name, made)
 
-    def _require_boot(self, wanted: Wanted) -> None:
+    def _require_boot(self, wanted: SearchedKnob) -> None:
         if not self._boots:
             problem = "it needs a boot, and this machine is this system, as it runs"
             self._refuse(wanted, problem, "take --machine exact or kvm, or a knob that is set at run time")
 
-    def _refuse(self, wanted: Wanted, problem: str, advice: str) -> NoReturn:
+    def _refuse(self, wanted: SearchedKnob, problem: str, advice: str) -> NoReturn:
         facts = {"machine": self.study.machine.kind, "problem": problem, "advice": advice}
         raise KnobNotOnMachine(knob=wanted.name, **facts)
 
-    def _add(self, wanted: Wanted, cost: Cost, default: str, choices: tuple[str, ...]) -> None:
+    def _add(self, wanted: SearchedKnob, cost: Cost, default: str, choices: tuple[str, ...]) -> None:
         booted = "the kernel that is booted" if cost is Cost.KERNEL else ""
         summary = wanted.knob.summary if wanted.knob else booted
         self.dimensions.append(

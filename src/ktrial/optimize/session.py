@@ -9,7 +9,7 @@ from ktrial.errors import Interrupted
 from ktrial.experiment.interruption import Interruption
 from ktrial.experiment.jobs import check_workloads
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources, default_resources
+from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.running_kernel import sources_for
 from ktrial.machines import Machine
 from ktrial.model.study import Study
@@ -30,7 +30,7 @@ def run_search(
     store: Store,
     machine: Machine,
     observer: Observer | None = None,
-    sources: Sources | None = None,
+    sources: Resources | None = None,
     progress: Progress = lambda _stage: None,
 ) -> Tuned:
     """Search, and return the answer, which is stored; runs that the store has already are not run again, nor

@@ -11,7 +11,7 @@ from ktrial.experiment.interruption import Interruption
 from ktrial.experiment.jobs import Job, jobs_of
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.observer import Observer
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.resources import Resources
 from ktrial.experiment.running_kernel import RunsAlready
 from ktrial.experiment.trial_recorder import without_running
 from ktrial.experiment.workers import Broken, Ended, Event, Prepared, Preparing, Started, StopAsked, Workers
@@ -46,7 +46,7 @@ class TrialMeasuring:
     """With its search, and the search's space."""
     machine: Machine
     """Checked."""
-    sources: Sources
+    sources: Resources
     observer: Observer
     interruption: Interruption
     keep: Callable[[Trial], None]

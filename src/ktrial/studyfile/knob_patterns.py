@@ -22,7 +22,7 @@ _PATTERN = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SearchedKnob:
     """One thing to search."""
 
     name: str
@@ -38,7 +38,7 @@ class Wanted:
     """It was named, not only its subsystem or a pattern."""
 
 
-def wanted_of(texts: Iterable[str]) -> tuple[Wanted, ...]:
+def searched_knobs(texts: Iterable[str]) -> tuple[SearchedKnob, ...]:
     """What the texts name, each thing once: what is named by itself goes before its subsystem.
 
     Commas separate names; after `NAME=` they separate values. Raises BadKnobSpace, UnknownKnob, BadKnobName.
@@ -77,7 +77,7 @@ def _items(text: str) -> list[str]:
     return [item for item in items if item]
 
 
-def _one(item: str) -> list[Wanted]:
+def _one(item: str) -> list[SearchedKnob]:
     name, equals, values = (part.strip() for part in item.partition("="))
     if equals and not values:
         raise BadKnobSpace(text=item, problem="there are no values behind the =")
@@ -89,11 +89,11 @@ def _one(item: str) -> list[Wanted]:
     if _PATTERN.search(name) and not name.endswith(f"@{ALL}"):
         raise BadKnobSpace(text=item, problem="no knob that ktrial knows is called so")
     knob = _known(name)
-    found = Wanted(knob.name + name[len(name.partition("@")[0]) :] if knob else name, knob)
+    found = SearchedKnob(knob.name + name[len(name.partition("@")[0]) :] if knob else name, knob)
     return [_with_values(item, found, values) if values else found]
 
 
-def _several(name: str) -> list[Wanted]:
+def _several(name: str) -> list[SearchedKnob]:
     """All knobs of a subsystem, or all whose names match."""
     if name in catalogue.subsystems():
         knobs = [knob for knob in catalogue.all_knobs() if knob.subsystem == name]
@@ -101,7 +101,7 @@ def _several(name: str) -> list[Wanted]:
         knobs = [knob for knob in catalogue.all_knobs() if fnmatchcase(knob.name, name)]
     else:
         return []
-    return [Wanted(_prefixed(knob), knob, by_itself=False) for knob in knobs]
+    return [SearchedKnob(_prefixed(knob), knob, by_itself=False) for knob in knobs]
 
 
 def _prefixed(knob: Knob) -> str:
@@ -118,7 +118,7 @@ def _known(name: str) -> Knob | None:
         raise UnknownKnob(knob=name, similar=nearest(name, names)) from None
 
 
-def _elsewhere(item: str, name: str, values: str) -> Wanted:
+def _elsewhere(item: str, name: str, values: str) -> SearchedKnob:
     """A boot parameter, an option, the kernel: what is chosen before the kernel runs."""
     bare = name.removeprefix(BOOT).removeprefix(OPTION)
     if not bare:
@@ -126,7 +126,7 @@ def _elsewhere(item: str, name: str, values: str) -> Wanted:
     knob = catalogue.known(bare) if name.startswith(BOOT) else None
     if name.startswith(OPTION):
         name = f"{OPTION}{bare.removeprefix('CONFIG_')}"
-    found = Wanted(name, knob)
+    found = SearchedKnob(name, knob)
     if values:
         return _with_values(item, found, values)
     if knob is None:
@@ -134,15 +134,15 @@ def _elsewhere(item: str, name: str, values: str) -> Wanted:
     return found
 
 
-def _with_values(item: str, wanted: Wanted, values: str) -> Wanted:
+def _with_values(item: str, wanted: SearchedKnob, values: str) -> SearchedKnob:
     if match := _RANGE.fullmatch(values):
         low, high = int(match["low"]), int(match["high"])
         if low >= high:
             raise BadKnobSpace(text=item, problem="a range runs from a lower to a higher number")
-        return Wanted(wanted.name, wanted.knob, low=low, high=high)
+        return SearchedKnob(wanted.name, wanted.knob, low=low, high=high)
     if ".." in values:
         raise BadKnobSpace(text=item, problem="a range is two whole numbers with .. between them")
     chosen = tuple(dict.fromkeys(value.strip() for value in values.split(",")))
     if not all(chosen) and not wanted.name.startswith(BOOT):
         raise BadKnobSpace(text=item, problem="one of its values is empty")
-    return Wanted(wanted.name, wanted.knob, values=chosen)
+    return SearchedKnob(wanted.name, wanted.knob, values=chosen)

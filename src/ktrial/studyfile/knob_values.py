@@ -14,7 +14,7 @@ from ktrial.model.references import ALL, KernelRef
 from ktrial.model.study import Study
 from ktrial.model.treatment_kernel import kernel_of
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown
-from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION, wanted_of
+from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION, searched_knobs
 from ktrial.studyfile.search_errors import BadKnobSpace
 
 _KINDS = {
@@ -147,7 +147,7 @@ def _check_searched(study: Study, mistakes: Mistakes) -> None:
 def _searched(text: str) -> Iterable[tuple[Knob, str]]:
     """What cannot be understood is said when the space is made."""
     try:
-        named = wanted_of([text])
+        named = searched_knobs([text])
     except (BadKnobSpace, KnobError):
         return
     for one in named:

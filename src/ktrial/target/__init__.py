@@ -9,7 +9,6 @@ from typing import Protocol
 
 from ktrial.target.local import LocalTarget
 from ktrial.target.steps import (
-    Beside,
     Collect,
     Failure,
     LoadModule,
@@ -24,13 +23,13 @@ from ktrial.target.steps import (
     Step,
     StepResult,
     Stop,
+    TracerProgram,
     Walk,
     Write,
 )
 from ktrial.target.tracer_process import Watcher
 
 __all__ = [
-    "Beside",
     "Collect",
     "Failure",
     "LoadModule",
@@ -47,6 +46,7 @@ __all__ = [
     "StepResult",
     "Stop",
     "Target",
+    "TracerProgram",
     "Walk",
     "Watcher",
     "Write",

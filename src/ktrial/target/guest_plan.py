@@ -8,7 +8,7 @@ PROTOCOL = 1
 BOOT_PLAN_PATH = "/ktrial/boot.json"
 """Where the initial RAM disk holds the BootPlan."""
 PLAN_FW_CFG_NAME = "opt/ktrial/plan"
-"""The fw_cfg file that holds the Plan."""
+"""The fw_cfg file that holds the GuestPlan."""
 
 
 class BootModule(Model):
@@ -28,7 +28,7 @@ class BootPlan(Model):
     modules: tuple[BootModule, ...] = ()
 
 
-class Plan(Model):
+class GuestPlan(Model):
     """What one trial does: steps in order; one that fails does not stop those after it."""
 
     protocol: int = PROTOCOL

@@ -36,7 +36,7 @@ class Sampling(Model):
     """0: only before and after. A program that is shorter is not interrupted."""
 
 
-class Beside(Model):
+class TracerProgram(Model):
     """A program that watches others from outside: from before the first of a row until after the last."""
 
     name: str
@@ -65,7 +65,7 @@ class Run(Model):
     """Kernel files of counters (`/proc/vmstat`); one that is not there is left out of the result."""
     sample: Sampling | None = Field(default=None, exclude_if=lambda found: found is None)
     """None: nothing is read over time."""
-    beside: tuple[Beside, ...] = Field(default=(), exclude_if=lambda found: not found)
+    beside: tuple[TracerProgram, ...] = Field(default=(), exclude_if=lambda found: not found)
     """Machine host: what watches it, and all that is run with it."""
 
 
@@ -221,7 +221,7 @@ class StepResult(Model):
     sampled: SampledFiles | None = Field(default=None, exclude_if=lambda found: found is None)
     """Run: what was sampled. On the machine `host`, the last of a row of equal runs has it for the row."""
     beside: dict[str, str] = Field(default_factory=dict, exclude_if=lambda found: not found)
-    """Run, on the machine `host`: Beside.name → what it printed; the last of the watched runs has it."""
+    """Run, on the machine `host`: the tracer's name → what it printed; the last watched run has it."""
     region: RegionCounts | None = Field(default=None, exclude=True)
     """Run: what the QEMU plugin counted in the program's marked region, or around the whole program where it
     marks none; the guest knows nothing of it. None where nothing was counted."""

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from ktrial.target.monitor_errors import MonitorFailed
-from ktrial.target.steps import Beside
+from ktrial.target.steps import TracerProgram
 
 PATIENCE = 60.0
 """Seconds: bpftrace compiles its script first, and takes apart what it attached at its end."""
@@ -33,7 +33,7 @@ def _nobody_asks() -> None:
 class Watcher:
     """A program beside others, as a context manager: at its end it is gone. Raises MonitorFailed."""
 
-    def __init__(self, beside: Beside, pid: int) -> None:
+    def __init__(self, beside: TracerProgram, pid: int) -> None:
         """`pid`: the process whose descendants it is to watch."""
         self.name = beside.name
         self._beside = beside

@@ -166,7 +166,7 @@ def test_a_disk_that_becomes_full_ends_the_guest(tmp_path: Path) -> None:
             assert counts.readline().startswith('{"insn"')
 
     reader = threading.Thread(target=read_the_first_line_only)
-    with ExactMachine().profiled(boot_of(kernels.add(KERNEL))) as target:
+    with ExactMachine().instrumented(boot_of(kernels.add(KERNEL))) as target:
         reader.start()
         with pytest.raises(GuestEnded, match="the disk is full, or the file is gone") as caught:
             target.counted_into(out, (work("syscall"),), None)
@@ -202,7 +202,7 @@ def hidden(text: str) -> str:
 @pytest.fixture(scope="module")
 def table() -> str:
     """/proc/kallsyms of the kernel."""
-    with ExactMachine().profiled(boot_of(kernels.add(KERNEL))) as target:
+    with ExactMachine().instrumented(boot_of(kernels.add(KERNEL))) as target:
         return target.kallsyms()
 
 

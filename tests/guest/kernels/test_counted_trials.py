@@ -63,7 +63,7 @@ def test_modules_have_names_that_hold_for_their_boot(tmp_path: Path) -> None:
     modules = kernels.resolve(kernel, ["loop"])
     boot = Boot(kernel=kernel, memory_mib=256, settle_ns=500_000_000, modules=modules)
     machine = ExactMachine(cache=tmp_path, count=CountedBy.PLUGIN)
-    with machine.profiled(boot) as target:
+    with machine.instrumented(boot) as target:
         told = target.kallsyms()
     assert "\t[loop]\n" in told
     (kept,) = tmp_path.glob("*/kallsyms")

@@ -124,7 +124,7 @@ from ktrial.errors import MonitorUnusable
 from ktrial.machines.host import HostMachine
 from ktrial.model.boot import Boot
 from ktrial.target import Run
-monitor = monitors.beside()["off-cpu"]
+monitor = monitors.installed_tracers()["off-cpu"]
 try:
     beside = monitor.prepare().beside
 except MonitorUnusable as error:

@@ -14,7 +14,7 @@ from tests.support.kernel_versions import versions
 from ktrial import kernels
 from ktrial.machines import guest_programs
 from ktrial.machines.exact import ExactMachine, plugin
-from ktrial.machines.exact.counting_target import ProfiledTarget
+from ktrial.machines.exact.counting_target import InstrumentedTarget
 from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.exact.plugin_programs import by_program
 from ktrial.machines.qemu import program
@@ -43,7 +43,7 @@ STEPS = (
 class Bench:
     """One kernel, with or without the plugin."""
 
-    target: ProfiledTarget
+    target: InstrumentedTarget
     symbols: Path
     place: Path
 
@@ -75,7 +75,7 @@ def bench(
 ) -> Iterator[Bench]:
     place = tmp_path_factory.mktemp("counts")
     machine = ExactMachine(cache=snapshots)
-    with machine.profiled(boot_of(kernels.add(request.param))) as target:
+    with machine.instrumented(boot_of(kernels.add(request.param))) as target:
         (told,) = target.perform((Collect(path="/proc/kallsyms"),))
         symbols = place / "kallsyms"
         symbols.write_bytes(base64.b64decode(told.content))

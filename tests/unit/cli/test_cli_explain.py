@@ -14,7 +14,7 @@ from tests.support.scripted import a_kernel, sources
 from ktrial.cli.app import app
 from ktrial.cli.options.completion import treatment_names, workloads_of_study
 from ktrial.experiment.jobs import Job
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.resources import Resources
 from ktrial.kernels import Progress
 from ktrial.machines.errors import MachineError, NoPluginHere
 from ktrial.machines.fake import FakeMachine
@@ -63,9 +63,9 @@ class World:
         self.walked: list[Boot] = []
         self.machine = FakeMachine(self._answer)
 
-    def sources(self) -> Sources:
+    def sources(self) -> Resources:
         real = sources()
-        return Sources(self.obtain, real.modules, real.workload, real.files)
+        return Resources(self.obtain, real.modules, real.workload, real.files)
 
     def obtain(self, kernel: KernelRef, progress: Progress) -> Kernel:
         name = kernel.asked

@@ -12,7 +12,7 @@ from tests.support.command_line import CommandLine
 from tests.support.scripted import sources
 from tests.support.tunable import TunableMachine
 
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.resources import Resources
 from ktrial.machines import Machine
 from ktrial.model.boot import Boot
 from ktrial.model.study import Study
@@ -34,7 +34,7 @@ class Here(CommandLine):
         self.there = TunableMachine(planted)
 
         @contextmanager
-        def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Machine, Sources]]:
+        def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Machine, Resources]]:
             yield self.there, sources()
 
         patch.setattr("ktrial.cli.running.search.on_machine", on_machine)

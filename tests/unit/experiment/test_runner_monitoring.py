@@ -24,7 +24,7 @@ from ktrial.model.trial import Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
 from ktrial.store import open_store
-from ktrial.target import Beside, Run, StepResult
+from ktrial.target import Run, StepResult, TracerProgram
 from ktrial.target.monitor_errors import MonitorFailed, MonitorUnusable
 
 NOTE = DataWarning(kind=WarningKind.EVENTS_LEFT_OUT, text="it does not count everything")
@@ -43,7 +43,7 @@ class Counting:
         if self._problem:
             raise MonitorUnusable(monitor=self.name, problem=self._problem, remedy="buy one")
         return monitors.Prepared(
-            Beside(name=self.name, argv=("count",), ready="ready"), "counting 1.0", (NOTE,)
+            TracerProgram(name=self.name, argv=("count",), ready="ready"), "counting 1.0", (NOTE,)
         )
 
     def counted(self, printed: str) -> dict[str, float]:
@@ -52,7 +52,7 @@ class Counting:
 
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitors, "beside", lambda: {"counting": Counting()})
+    monkeypatch.setattr(monitors, "installed_tracers", lambda: {"counting": Counting()})
 
 
 def answer(boot: Boot, run: Run) -> StepResult:
@@ -138,7 +138,7 @@ def test_the_end_of_the_machine_is_no_monitor_s_doing(counting: None) -> None:
 def test_a_monitor_that_cannot_watch_here_ends_the_study_before_anything_is_run(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(monitors, "beside", lambda: {"counting": Counting("it is broken")})
+    monkeypatch.setattr(monitors, "installed_tracers", lambda: {"counting": Counting("it is broken")})
     study = a_study(machine=MachineSettings(kind="host", monitors=("counting",)))
     machine = ScriptedMachine(answer)
     with (

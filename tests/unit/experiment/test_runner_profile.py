@@ -14,10 +14,10 @@ from tests.support.scripted import ScriptedWorkload, a_kernel, ends, sources
 
 from ktrial.experiment import profile as profiling
 from ktrial.experiment.jobs import Job
-from ktrial.experiment.kernel_symbols import Known
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.kernel_symbols import KernelFunctions
+from ktrial.experiment.resources import Resources
 from ktrial.machines.exact import ExactMachine, plugin
-from ktrial.machines.exact.counting_target import ProfiledTarget
+from ktrial.machines.exact.counting_target import InstrumentedTarget
 from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel
@@ -62,7 +62,7 @@ class Guest:
     symbols: list[str] = field(default_factory=list)
 
 
-class Target(ProfiledTarget):
+class Target(InstrumentedTarget):
     """A target that says what a Guest has written down."""
 
     def __init__(self, guest: Guest) -> None:
@@ -106,7 +106,7 @@ class Machine(ExactMachine):
         pass
 
     @contextmanager
-    def profiled(self, boot: Boot) -> Iterator[ProfiledTarget]:
+    def instrumented(self, boot: Boot) -> Iterator[InstrumentedTarget]:
         yield Target(self._scripted)
 
 
@@ -122,7 +122,7 @@ def built_in(use: WorkloadUse) -> BuiltIn:
 def profile(kernel: Kernel, guest: Guest, **settings: Any) -> Profile:
     real = sources()
     modules = (Path("/lib/ext4.ko"),)
-    known = Sources(
+    known = Resources(
         obtain=lambda name, progress: kernel,
         modules=lambda kernel, names: modules,
         workload=lambda use: BuiltIn(
@@ -203,7 +203,7 @@ def test_a_workload_that_does_not_tell_its_region_is_refused(kernel: Kernel) -> 
     job = Job("mine", WorkloadUse(name="mine"), ScriptedWorkload("mine"), Boot(kernel=kernel), ())
     target = Target(Guest())
     with pytest.raises(NoMarkedRegion, match="which region counts"):
-        profiling.counted_profile(job, target.identity, target.counted(()), Known(KALLSYMS))
+        profiling.counted_profile(job, target.identity, target.counted(()), KernelFunctions(KALLSYMS))
 
 
 def test_a_guest_that_ends_early_tells_with_the_end_of_its_console(kernel: Kernel) -> None:

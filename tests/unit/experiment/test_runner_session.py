@@ -18,7 +18,7 @@ from tests.support.scripted import sources as scripted_sources
 
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Sources
+from ktrial.experiment.resources import Resources
 from ktrial.experiment.session import run
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import CacheFull, KernelNotFound, NotAKernel
@@ -90,7 +90,7 @@ def ran(
     machine: ScriptedMachine,
     study: Study | None = None,
     *,
-    sources: Sources | None = None,
+    sources: Resources | None = None,
     observer: Observer | None = None,
     jobs: int | None = None,
     retry_failed: bool = False,

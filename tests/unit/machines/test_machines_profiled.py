@@ -8,7 +8,7 @@ from tests.support.scripted import a_kernel
 
 from ktrial.machines.errors import NoPluginHere
 from ktrial.machines.exact.command_line import CPU_MODEL, CPU_MODEL_WITH_PLUGIN, machine_arguments
-from ktrial.machines.exact.counting_target import ProfiledTarget, usable_plugin
+from ktrial.machines.exact.counting_target import InstrumentedTarget, usable_plugin
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import SnapshotCache
@@ -55,7 +55,7 @@ def test_the_build_that_loads_is_used(tmp_path: Path) -> None:
     assert usable_plugin(a_qemu(program, (7, 2, 0)), tmp_path, "exact").path == tmp_path / "insn-v1.so"
 
 
-class Told(ProfiledTarget):
+class Told(InstrumentedTarget):
     """A target whose guest answers as it is written down."""
 
     asked = 0

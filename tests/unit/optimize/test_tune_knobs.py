@@ -14,7 +14,7 @@ from ktrial.model.study import Study
 from ktrial.model.tuning import Cost, OnlyOneOf, Order, Range
 from ktrial.optimize.candidate_values import range_of
 from ktrial.optimize.search_space import search_of, with_space
-from ktrial.studyfile.knob_patterns import wanted_of
+from ktrial.studyfile.knob_patterns import searched_knobs
 from ktrial.studyfile.search_errors import BadKnobSpace, KnobNotOnMachine, SpaceEmpty
 
 
@@ -28,7 +28,9 @@ def reasons(study: Study) -> dict[str, str]:
 
 
 def test_commas_separate_names_and_behind_an_equals_sign_values() -> None:
-    found = wanted_of(["vm.dirty_ratio=5..60,vm.swappiness=10,60,100", "transparent_hugepage=always,never"])
+    found = searched_knobs(
+        ["vm.dirty_ratio=5..60,vm.swappiness=10,60,100", "transparent_hugepage=always,never"]
+    )
     assert [(one.name, one.low, one.high, one.values) for one in found] == [
         ("vm.dirty_ratio", 5, 60, ()),
         ("vm.swappiness", None, None, ("10", "60", "100")),
@@ -37,13 +39,13 @@ def test_commas_separate_names_and_behind_an_equals_sign_values() -> None:
 
 
 def test_what_is_named_by_itself_goes_before_its_subsystem() -> None:
-    found = {one.name: one for one in wanted_of(["vm", "vm.swappiness=1..9"])}
+    found = {one.name: one for one in searched_knobs(["vm", "vm.swappiness=1..9"])}
     assert (found["vm.swappiness"].low, found["vm.swappiness"].by_itself) == (1, True)
     assert not found["vm.vfs_cache_pressure"].by_itself
 
 
 def test_a_pattern_names_all_that_match() -> None:
-    names = {one.name for one in wanted_of(["vm.dirty_*"])}
+    names = {one.name for one in searched_knobs(["vm.dirty_*"])}
     assert {"vm.dirty_ratio", "vm.dirty_bytes"} <= names
     assert all(name.startswith("vm.dirty_") for name in names)
 
@@ -63,12 +65,12 @@ def test_a_pattern_names_all_that_match() -> None:
 )
 def test_what_cannot_be_meant_is_told(text: str, problem: str) -> None:
     with pytest.raises(BadKnobSpace, match=problem):
-        wanted_of([text])
+        searched_knobs([text])
 
 
 def test_an_unknown_knob_is_told_with_those_like_it() -> None:
     with pytest.raises(UnknownKnob, match=r"did you mean vm\.swappiness"):
-        wanted_of(["swapiness"])
+        searched_knobs(["swapiness"])
     with pytest.raises(UnknownKnob, match=r"did you mean vm\.swappiness"):
         made("vm.swapiness=1..2")
 

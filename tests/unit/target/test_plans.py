@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 from tests.support import vectors
 
-from ktrial.target.guest_plan import PROTOCOL, BootPlan, Plan
+from ktrial.target.guest_plan import PROTOCOL, BootPlan, GuestPlan
 from ktrial.target.steps import StepResult
 
 PLANS = vectors.read("plans")
@@ -19,9 +19,9 @@ def named(vector: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("vector", PLANS["plans"], ids=named)
 def test_a_plan_is_completed_with_the_defaults_that_the_agent_takes(vector: dict[str, Any]) -> None:
-    plan = Plan.model_validate(vector["given"])
+    plan = GuestPlan.model_validate(vector["given"])
     assert plan.model_dump(mode="json") == vector["whole"]
-    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+    assert GuestPlan.model_validate_json(plan.model_dump_json()) == plan
 
 
 @pytest.mark.parametrize("vector", PLANS["boot_plans"], ids=named)
@@ -32,7 +32,7 @@ def test_a_boot_plan_is_completed_with_the_same_defaults(vector: dict[str, Any])
 @pytest.mark.parametrize("vector", PLANS["refused"], ids=named)
 def test_a_wrong_plan_is_refused(vector: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        Plan.model_validate(vector["given"])
+        GuestPlan.model_validate(vector["given"])
 
 
 @pytest.mark.parametrize("vector", vectors.read("results"), ids=named)
@@ -44,4 +44,4 @@ def test_a_result_without_its_defaults_is_the_whole_result(vector: dict[str, Any
 
 
 def test_both_sides_speak_the_same_protocol() -> None:
-    assert PROTOCOL == Plan(steps=()).protocol == BootPlan(settle_ns=0).protocol == 1
+    assert PROTOCOL == GuestPlan(steps=()).protocol == BootPlan(settle_ns=0).protocol == 1

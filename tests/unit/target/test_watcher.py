@@ -17,12 +17,12 @@ from ktrial.machines.host import HostMachine
 from ktrial.model.boot import Boot
 from ktrial.model.warnings import WarningKind
 from ktrial.monitors.tracers import perf_stat
-from ktrial.target import Beside, Run, StepResult, Watcher
+from ktrial.target import Run, StepResult, TracerProgram, Watcher
 from ktrial.target.monitor_errors import MonitorFailed, MonitorUnusable
 
 
-def shell(script: str, ready: str = "ready", say: str = "") -> Beside:
-    return Beside(name="watcher", argv=("/bin/sh", "-c", script, "sh", "{pid}"), ready=ready, say=say)
+def shell(script: str, ready: str = "ready", say: str = "") -> TracerProgram:
+    return TracerProgram(name="watcher", argv=("/bin/sh", "-c", script, "sh", "{pid}"), ready=ready, say=say)
 
 
 UNTIL_ASKED = "trap 'echo end $1; exit 0' INT; echo ready; while :; do sleep 0.05; done"
@@ -91,7 +91,7 @@ def test_whoever_is_asked_to_stop_need_not_wait_for_a_watcher() -> None:
 
 
 def test_a_watcher_that_is_not_there_is_told() -> None:
-    absent = Beside(name="watcher", argv=("/no/such/program",), ready="ready")
+    absent = TracerProgram(name="watcher", argv=("/no/such/program",), ready="ready")
     with pytest.raises(MonitorFailed), Watcher(absent, 1) as watcher:
         watcher.wait_until_ready()
 
@@ -107,8 +107,9 @@ def test_a_watcher_does_not_outlive_the_process_that_started_it() -> None:
     if not shutil.which("setpriv"):
         pytest.skip("util-linux has setpriv")
     program = (
-        "import sys, time; from ktrial.target import Beside, Watcher\n"
-        "w = Watcher(Beside(name='w', argv=('/bin/sh','-c','echo ready; exec sleep 60'), ready='ready'), 1)\n"
+        "import sys, time; from ktrial.target import TracerProgram, Watcher\n"
+        "shell = ('/bin/sh', '-c', 'echo ready; exec sleep 60')\n"
+        "w = Watcher(TracerProgram(name='w', argv=shell, ready='ready'), 1)\n"
         "w.__enter__(); w.wait_until_ready(); print(w._child.pid, flush=True); time.sleep(60)\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)

@@ -9,7 +9,7 @@ from ktrial.cli.error_handling import tell
 from ktrial.cli.options.common import Json
 
 if TYPE_CHECKING:
-    from ktrial.experiment.quiesce import Step
+    from ktrial.experiment.quiesce import QuietingStep
 
 
 def quiesce(
@@ -57,7 +57,7 @@ def _quiesce(dry_run: bool, wait: bool, json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _tell(steps: "tuple[Step, ...]", json: bool) -> None:
+def _tell(steps: "tuple[QuietingStep, ...]", json: bool) -> None:
     from rich.table import Table
 
     if json:

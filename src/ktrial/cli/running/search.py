@@ -15,7 +15,7 @@ from ktrial.cli.running.progress import progress
 from ktrial.cli.running.search_answer import end
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.observer import Silent
-from ktrial.experiment.resources import Sources, default_resources
+from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.running_kernel import sources_for
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
@@ -27,7 +27,7 @@ from ktrial.model.tuning import Purpose, Tuned
 from ktrial.optimize.noise_prior import NoisePrior, measured_noise, noise_prior
 from ktrial.optimize.search_space import search_of, with_space
 from ktrial.store import Store, StoredStudy, default_location, open_store
-from ktrial.studyfile.knob_patterns import wanted_of
+from ktrial.studyfile.knob_patterns import searched_knobs
 from ktrial.studyfile.search_errors import NothingToResume, TuningError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SearchOptions:
 
 
 @contextmanager
-def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Machine, Sources]]:
+def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Machine, Resources]]:
     """The machine that the study asks for, checked, and where kernels and workloads come from."""
     with machine_for(study, allow_host_changes=allow_host_changes, say=say) as host:
         machine = host or machines.find(study.machine.kind)
@@ -107,7 +107,7 @@ def _goes_on(stored: StoredStudy, store: Store) -> bool:
 def _check(study: Study, options: SearchOptions) -> None:
     """What would only come out after the last run is said before the first."""
     if study.search:
-        wanted_of(study.search.knobs)
+        searched_knobs(study.search.knobs)
     if options.apply and study.machine.kind != HOST:
         problem = (
             f"trials ran on the machine {study.machine.kind}: --answer DIR writes what is to be installed"
@@ -122,7 +122,7 @@ def _require_leave(study: Study, options: SearchOptions) -> None:
 
 
 def _searched(
-    study: Study, store: Store, machine: Machine, sources: Sources, options: SearchOptions
+    study: Study, store: Store, machine: Machine, sources: Resources, options: SearchOptions
 ) -> Tuned | None:
     """The answer; None after a dry run."""
     from ktrial.optimize.session import run_search

@@ -13,7 +13,7 @@ from pathlib import Path
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import CannotSaveState, MachineToolMissing, NoPluginHere
 from ktrial.machines.exact import cold_boot
-from ktrial.machines.exact.counting_target import ProfiledTarget, usable_plugin
+from ktrial.machines.exact.counting_target import InstrumentedTarget, usable_plugin
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup, prepare
 from ktrial.machines.exact.snapshot_cache import SnapshotCache
@@ -81,7 +81,7 @@ class ExactMachine:
         Raises MachineError or GuestEnded.
         """
         if self.mode is Mode.EXACT_PLUGIN:
-            with self.profiled(boot) as target:
+            with self.instrumented(boot) as target:
                 yield target
             return
         setup = self._setup(boot)
@@ -90,7 +90,7 @@ class ExactMachine:
         yield ExactTarget(setup, self._children, self._snapshots, reason)
 
     @contextmanager
-    def profiled(self, boot: Boot) -> Iterator[ProfiledTarget]:
+    def instrumented(self, boot: Boot) -> Iterator[InstrumentedTarget]:
         """Yield a target whose every `counted` is a `perform` under the plugin, in a CPU shown as it is.
 
         Whatever the machine's own mode is. Raises NoPluginHere, MachineError or GuestEnded.
@@ -101,7 +101,7 @@ class ExactMachine:
         setup = prepare(boot, installed, self._guest, NAME, Mode.EXACT_PLUGIN)
         self._prepare(setup, _silent)
         reason = self._plain_boot_reasons.get(setup.key, "")
-        yield ProfiledTarget(setup, self._children, self._snapshots, reason, build)
+        yield InstrumentedTarget(setup, self._children, self._snapshots, reason, build)
 
     def stop(self) -> None:
         """End all at once; this machine is of no more use."""

@@ -22,7 +22,7 @@ _KALLSYMS = "/proc/kallsyms"
 _ASKING = threading.Lock()
 
 
-class ProfiledTarget(ExactTarget):
+class InstrumentedTarget(ExactTarget):
     """A system that starts anew for every `perform`, as ExactTarget, and can be counted."""
 
     def __init__(

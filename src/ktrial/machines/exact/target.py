@@ -15,7 +15,7 @@ from ktrial.machines.qemu.watchdog import Ending, Stop, Watcher
 from ktrial.model.boot import MachineIdentity
 from ktrial.target import Run, Step, StepResult
 from ktrial.target.errors import GuestEnded
-from ktrial.target.guest_plan import Plan
+from ktrial.target.guest_plan import GuestPlan
 
 
 class ExactTarget:
@@ -47,7 +47,7 @@ class ExactTarget:
         """Do the steps in a fresh copy of the system. Raises GuestEnded or MachineError."""
         self._console = ""
         self._held = {number for number, step in enumerate(steps) if _is_unlimited(step)}
-        plan = Plan(steps=tuple(self._limited(step) for step in steps)).model_dump_json().encode()
+        plan = GuestPlan(steps=tuple(self._limited(step) for step in steps)).model_dump_json().encode()
         if not self._plain_boot_reason:
             try:
                 return self._perform_restored(plan)

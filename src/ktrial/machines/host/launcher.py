@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ktrial.machines.errors import MachineError, MachineStopped
 from ktrial.machines.qemu.process import memory_file
-from ktrial.target import Beside, Run, StepResult, Watcher
+from ktrial.target import Run, StepResult, TracerProgram, Watcher
 from ktrial.target.errors import GuestProgramsMissing
 
 PROGRAM = "launch"
@@ -122,7 +122,7 @@ class Launchers:
         child.wait()
 
 
-def _beside(runs: Sequence[tuple[int, Run]]) -> tuple[Beside, ...]:
+def _beside(runs: Sequence[tuple[int, Run]]) -> tuple[TracerProgram, ...]:
     return tuple(dict.fromkeys(each for _, run in runs for each in run.beside))
 
 

@@ -9,7 +9,7 @@ from ktrial.machines.qemu.watchdog import Ending, Stop, Watcher
 from ktrial.model.boot import MachineIdentity
 from ktrial.target import Run, Step, StepResult
 from ktrial.target.errors import GuestEnded
-from ktrial.target.guest_plan import Plan
+from ktrial.target.guest_plan import GuestPlan
 
 
 class RealTimeTarget:
@@ -35,7 +35,7 @@ class RealTimeTarget:
         self._console = ""
         held = {number for number, step in enumerate(steps) if isinstance(step, Run) and not step.limit_ns}
         limited = tuple(self._limited(step) for step in steps)
-        plan = Plan(steps=limited).model_dump_json().encode()
+        plan = GuestPlan(steps=limited).model_dump_json().encode()
         try:
             with switched_on(self._setup, self._children, plan) as process:
                 return self._results(process, held)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.monitors import Prepared
-from ktrial.target import Beside
+from ktrial.target import TracerProgram
 from ktrial.target.monitor_errors import MonitorUnusable
 
 NAME = "perf-stat"
@@ -96,7 +96,7 @@ def _prepared(program: str) -> Prepared:
     events, problem = _counting(program)
     if not events:
         raise _unusable(problem or "perf counts none of its events", _remedy())
-    beside = Beside(
+    beside = TracerProgram(
         name=NAME,
         # Its events begin disabled, and perf tells when it has enabled them: then all of them are there.
         argv=(

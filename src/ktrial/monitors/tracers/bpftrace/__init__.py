@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ktrial.monitors import Prepared
-from ktrial.target import Beside, Watcher
+from ktrial.target import TracerProgram, Watcher
 from ktrial.target.monitor_errors import MonitorFailed, MonitorUnusable
 
 SCRIPTS = Path(__file__).parent
@@ -119,7 +119,7 @@ def _prepared(name: str, scripts: tuple[Path, ...], program: str) -> Prepared:
     refused = ""
     for script in scripts:
         # bpftrace takes $1 for a number where one is given.
-        beside = Beside(name=name, argv=(program, "-f", "json", str(script), "{pid}"), ready=_READY)
+        beside = TracerProgram(name=name, argv=(program, "-f", "json", str(script), "{pid}"), ready=_READY)
         try:
             with Watcher(beside, os.getpid()) as watcher:
                 watcher.wait_until_ready()
