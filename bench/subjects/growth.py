@@ -46,7 +46,7 @@ PAGE_SIZES = (4, 12, 36)
 """Treatments of one workload: their page has charts, which take a hundred times as long as its text."""
 BLOCKS = 6
 LINEAR = 1.0
-TOLERANCE = 0.25
+TOLERANCE = 0.3
 """Of an exponent: sorting, caches of the processor, and what else the machine does."""
 _SHORTEST = 0.02
 """Seconds below which a step's time is not its work's, but that of what all sizes have in common."""
