@@ -6,7 +6,8 @@ from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, Treatment
 from ktrial.model.kernel_build import Build, Change, Patch
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
-from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown
+from ktrial.studyfile.diagnostics import Mistakes, shown
+from ktrial.studyfile.key_path import KeyPath
 
 
 def check_builds(study: Study, mistakes: Mistakes) -> None:

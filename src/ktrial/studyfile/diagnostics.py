@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ktrial.studyfile.errors import StudyMistake, StudyMistakes
-
-KeyPath = tuple[str | int, ...]
-"""Keys and list indices from the root: `("workloads", 2, "name")`."""
+from ktrial.studyfile.key_path import KeyPath
 
 
 class Source:

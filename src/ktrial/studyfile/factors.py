@@ -6,9 +6,10 @@ from ktrial.knobs import catalogue
 from ktrial.model import quantities
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, LevelValue
 from ktrial.model.workload import WorkloadUse
-from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown, unknown
+from ktrial.studyfile.diagnostics import Mistakes, shown, unknown
 from ktrial.studyfile.kernel_builds import BuildReader, lists_options
 from ktrial.studyfile.kernel_names import KernelReader
+from ktrial.studyfile.key_path import KeyPath
 from ktrial.studyfile.knob_values import setting_problem
 from ktrial.studyfile.registry import Registry, parameter_problem
 from ktrial.studyfile.schedulers import scheduler_problem

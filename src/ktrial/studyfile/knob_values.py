@@ -13,7 +13,8 @@ from ktrial.model.plan import treatments
 from ktrial.model.references import ALL, KernelRef
 from ktrial.model.study import Study
 from ktrial.model.treatment_kernel import kernel_of
-from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown
+from ktrial.studyfile.diagnostics import Mistakes, shown
+from ktrial.studyfile.key_path import KeyPath
 from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION, searched_knobs
 from ktrial.studyfile.search_errors import BadKnobSpace
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import tree_sitter_toml
 from tree_sitter import Language, Node, Parser
 
-from ktrial.studyfile.diagnostics import KeyPath
+from ktrial.studyfile.key_path import KeyPath
 
 
 class Positions:

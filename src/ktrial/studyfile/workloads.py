@@ -5,7 +5,8 @@ import shlex
 from pathlib import Path
 
 from ktrial.model.workload import Command, Direction, MetricRule, WorkloadUse
-from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown, unknown
+from ktrial.studyfile.diagnostics import Mistakes, shown, unknown
+from ktrial.studyfile.key_path import KeyPath
 from ktrial.studyfile.registry import Registry, parameter_problem
 from ktrial.studyfile.schema import MetricTable, WorkloadTable, level
 from ktrial.studyfile.validation import keys_of
