@@ -100,6 +100,8 @@ def mutmut_configuration(root: Path, names: list[str], area: Area) -> dict[str, 
         "also_copy": sorted(name for name in top if (root / name).exists()),
         "pytest_add_cli_args": ["-n0", "-x", "-p", "no:randomly", "-p", "no:cacheprovider", "-m", "not root"],
         "pytest_add_cli_args_test_selection": area.tests,
+        # What has been computed and kept before a mutant is tried would hide it.
+        "process_isolation": "forkserver",
         "timeout_constant": 30.0,
         "use_git_change_detection": False,
     }
