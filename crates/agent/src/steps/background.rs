@@ -222,6 +222,8 @@ fn text_of(file: &File) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::signal::{signal, SigHandler};
+
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
@@ -252,6 +254,9 @@ mod tests {
         let step = start(script, "");
         let mut command = command(&step.argv, &step.environment, &step.directory).unwrap();
         command.process_group(0);
+        // What runs in a shell's background ignores SIGINT, and so would this program: a guest's does not.
+        // SAFETY: sigaction(2) may be called between fork and exec (signal-safety(7)).
+        unsafe { command.pre_exec(|| Ok(signal(Signal::SIGINT, SigHandler::SigDfl).map(drop)?)) };
         Started::by(command, "it").unwrap()
     }
 
