@@ -9,7 +9,7 @@ _RULES = """\
 OBJECTS = $(patsubst kernel/%.c,$(O)/kernel/%.o,$(wildcard kernel/*.c))
 $(O)/kernel/%.o: kernel/%.c
 \t@mkdir -p $(O)/kernel
-\t@if grep -q STOP $<; then sleep 60; fi
+\t@if grep -q STOP $<; then exec sleep 60; fi
 \t@cp $< $@
 \t@echo "  CC      $<"
 \t@echo $* >> $(O)/compiled
