@@ -4,6 +4,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,17 +25,26 @@ def run_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     cache = place / "cache"
     place.mkdir(exist_ok=True)
     with (place / "users").open("w") as users, pytest.MonkeyPatch.context() as patch:
-        fcntl.flock(users, fcntl.LOCK_EX)
-        if not cache.exists():
-            cache_without_snapshots(cache)
-        fcntl.flock(users, fcntl.LOCK_SH)
+        with _alone(place):
+            if not cache.exists():
+                cache_without_snapshots(cache)
+            fcntl.flock(users, fcntl.LOCK_SH)
         patch.setenv(CACHE, str(cache))
         yield cache
-        try:
-            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
-        shutil.rmtree(snapshots_directory(), ignore_errors=True)
+        with _alone(place):
+            try:
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            shutil.rmtree(snapshots_directory(), ignore_errors=True)
+
+
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Whoever comes or goes does so alone; nobody waits here for those who are at work."""
+    with (place / "coming-and-going").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @pytest.fixture(scope="session")
