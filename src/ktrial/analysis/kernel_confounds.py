@@ -10,7 +10,6 @@ from ktrial import kernels
 from ktrial.analysis.answer_sentence import answer
 from ktrial.analysis.confounding import Confounding, KernelStep, confounding_of, warnings_of
 from ktrial.analysis.dispersion_sentence import variability_answer
-from ktrial.analysis.kernel_diff import difference_of
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Comparison, Interaction, Result, Verdict
 from ktrial.model.kernel import Kernel
@@ -29,6 +28,9 @@ def remember(store: Store, study_id: int, study: Study, had: Mapping[str, Kernel
     `had`: kernels that are at hand, by name; others come from the cache, if they are there and still the
     same. Raises StoreError.
     """
+    # What reads patches and Kconfig files takes a second to load, and whoever shows a study needs none of it.
+    from ktrial.analysis.kernel_diff import difference_of
+
     digests = _digests(study, store.trials(study_id))
     known = {(one.before.digest, one.after.digest) for one in store.kernel_differences(study_id)}
     baseline, *others = dict.fromkeys(kernel_name(study, one) for one in treatments(study))

@@ -41,16 +41,18 @@ def study_markdown(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
     return text(record, whys)
 
 
-def whys(store: "Store", record: StudyRecord, most: int | None = None) -> "tuple[Why, ...]":
+def whys(
+    store: "Store", record: StudyRecord, most: int | None = None, *, graphs: bool = True
+) -> "tuple[Why, ...]":
     """What the differences of a study are made of, by its trials' profiles; none where it has none.
 
-    `most`: only the first so many: each takes some tenths of a second.
+    `most`: only the first so many: each takes some tenths of a second. `graphs=False`: without flame graphs.
 
     Raises StoreError.
     """
     from ktrial.report.text.attribution import whys as whys_of
 
-    return whys_of(store, record, most)
+    return whys_of(store, record, most, graphs=graphs)
 
 
 def kernel_difference_html(difference: KernelDifference) -> str:

@@ -25,19 +25,20 @@ def show(
     from ktrial.cli.render.attribution import MOST_WORKLOADS, print_whys
     from ktrial.cli.render.comparisons import print_result
     from ktrial.cli.render.study_json import as_json
-    from ktrial.cli.running.search_answer import show_search
     from ktrial.report import whys
     from ktrial.store import default_location, open_store
 
     with open_store(store or default_location()) as opened:
         stored = find(opened, study)
         if stored.study.search and not console:
+            from ktrial.cli.running.search_answer import show_search
+
             show_search(stored, opened, json=json)
             return
         record = record_of(opened, stored.id)
         name, reasons = (
             opened.name,
-            () if console else whys(opened, record, None if json else MOST_WORKLOADS + 1),
+            () if console else whys(opened, record, None if json else MOST_WORKLOADS + 1, graphs=False),
         )
     if json:
         print_json(as_json(record, name, whys=reasons))
