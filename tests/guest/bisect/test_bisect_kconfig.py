@@ -27,7 +27,8 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.store import open_store
 from ktrial.target import Run, StepResult
 
-pytestmark = pytest.mark.guest
+# The real Kconfig files of Linux 6.1: 100 s of CPU, and 130 MB of source. tests/unit has small ones.
+pytestmark = [pytest.mark.guest, pytest.mark.nightly]
 
 DEBIAN = "debian:linux-source-6.1"
 CHARACTER_SETS = ("NLS", "NLS_ASCII", "NLS_UTF8", *(f"NLS_ISO8859_{at}" for at in (1, 2, 3, 4, 5, 6, 7, 9)))

@@ -57,6 +57,7 @@ def test_applied_to_the_first_it_gives_the_second_and_mirrored_it_is_the_other_w
     assert tuple(one.mirrored for one in back.options) == found.options
 
 
+@pytest.mark.nightly  # reads the real Kconfig files of Linux 6.1
 def test_a_source_that_is_named_folds_what_follows(found: KernelDifference) -> None:
     folded = difference_between("debian:6.1", "debian:6.1:generic", sources=[SOURCE])
     assert folded.folded
@@ -82,6 +83,7 @@ def allocators(tmp_path_factory: pytest.TempPathFactory) -> tuple[Kernel, Kernel
     return made[0], made[1]
 
 
+@pytest.mark.nightly  # reads the real Kconfig files of Linux 6.1
 def test_slab_and_slub_differ_in_one_choice_and_all_else_follows_from_it(
     allocators: tuple[Kernel, Kernel],
 ) -> None:

@@ -78,7 +78,7 @@ def test_other_kernels_repeat_themselves_too(name: str, machine: ExactMachine, t
 
 def test_a_bzimage_repeats_itself_too(kernel: Kernel, machine: ExactMachine, tmp_path: Path) -> None:
     """It is booted where no ELF image was found in it."""
-    boot = boot_of(kernel.model_copy(update={"vmlinux": None}))
+    boot = boot_of(kernel.model_copy(update={"vmlinux": None, "boot_image": None}))
     first = perform(machine, boot, UPTIME, STEPS[1])
     assert first[1].exit == 0
     assert perform(ExactMachine(cache=tmp_path), boot, UPTIME, STEPS[1]) == first

@@ -15,6 +15,7 @@ from tests.support import kernel_provider
 from tests.support.places import ROOT
 
 from ktrial import kernels
+from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.cache import disk_usage
 from ktrial.kernels.cache.disk_space import file_system_errors, require_space
 from ktrial.kernels.errors import (
@@ -488,3 +489,11 @@ def test_a_directory_is_measured_while_its_files_come_and_go(tmp_path: Path) -> 
     finally:
         ended.set()
         maker.join()
+
+
+def test_part_of_a_cache_may_be_a_link_to_a_directory_elsewhere(tmp_path: Path) -> None:
+    elsewhere, linked = tmp_path / "elsewhere", tmp_path / "cache"
+    elsewhere.mkdir()
+    linked.symlink_to(elsewhere)
+    write_atomically(linked / "facts.json", "{}")
+    assert (elsewhere / "facts.json").read_text() == "{}"

@@ -26,17 +26,17 @@ def sync_tree(directory: Path) -> None:
     """Bring every file and directory below `directory` to the disk."""
     for parent, _, files in os.walk(directory):
         for name in files:
-            _sync(Path(parent, name), os.O_RDONLY)
+            _sync(Path(parent, name), os.O_RDONLY | os.O_NOFOLLOW)
         sync_directory(Path(parent))
 
 
 def sync_directory(directory: Path) -> None:
-    """Bring a directory's own entries to the disk."""
+    """Bring a directory's own entries to the disk; part of a cache may be a link to a directory elsewhere."""
     _sync(directory, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def _sync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags | os.O_NOFOLLOW)
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:
