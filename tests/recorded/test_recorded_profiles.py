@@ -6,7 +6,7 @@ from tests.support.planted_parameters import PLANTED, SAME_MEAN, SAME_MEDIAN, WI
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.kernel_entry_points import Entry, entries
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 
 Pairs = dict[str, tuple[Profile, Profile]]
 OUTSIDE = 0.02

@@ -16,8 +16,7 @@ from ktrial import kernels
 from ktrial.kernels import cache_directory
 from ktrial.kernels.build import build, configured, debian_source, kept_trees, menu_of, requested
 from ktrial.kernels.build.errors import OptionNotTaken, PatchNotApplied
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build, Kernel
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(4 * 3600)]
 SOURCE = "debian:linux-source-6.1"

@@ -18,7 +18,7 @@ from tests.support.places import STUDIES
 from ktrial.cli.installed import registry
 from ktrial.kernels.build import cached, debian_source
 from ktrial.model.plan import treatments
-from ktrial.model.treatment_kernel import builds_of
+from ktrial.model.study import builds_of
 from ktrial.studyfile import load
 
 KTRIAL = Path(sys.executable).with_name("ktrial")

@@ -6,8 +6,7 @@ from typer.testing import CliRunner
 from ktrial.analysis.kernel_diff import difference_of
 from ktrial.cli.commands.kernel import app
 from ktrial.kernels import build
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build, Kernel
 from ktrial.model.kernel_diff import Cause, Respect
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(2 * 3600)]

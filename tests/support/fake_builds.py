@@ -11,8 +11,7 @@ from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BadBuildOption, BuildFailed, NotASource, OptionNotTaken
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
-from ktrial.model.kernel import Kernel, Origin
-from ktrial.model.kernel_build import Build, Patch
+from ktrial.model.kernel import Build, Kernel, Origin, Patch
 
 NO_OPTION = "CONFIG_NO_SUCH"
 """No source has it."""

@@ -24,7 +24,7 @@ from ktrial.kernels.registry import reference
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.boot import Boot
 from ktrial.model.design import Factor, FactorKind, LevelValue
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.study import Disk, MachineSettings, Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Command, CountedBy, WorkloadUse

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.workload import WorkloadUse
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
-from ktrial.model.kernel_profile import Profile
 from ktrial.model.profile import (
     CallNode,
     FunctionCount,
     OperationCounts,
     PageCount,
+    Profile,
     ProgramCount,
     RegionCounts,
     StringCounts,

@@ -9,8 +9,7 @@ import lzma
 
 from tests.support.places import DATA as _DATA
 
-from ktrial.model.function_files import FunctionFiles
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import FunctionFiles, Profile
 
 
 def real_profile(workload: str, kernel: str) -> tuple[Profile, FunctionFiles]:

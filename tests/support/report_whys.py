@@ -11,9 +11,9 @@ from ktrial.model.conditions_diff import (
     Differences,
     LevelDifference,
     OptionDifference,
+    ValueDifference,
 )
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.kernel_settings import ValueDifference
+from ktrial.model.profile import Profile
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.report.text import comparisons as summary

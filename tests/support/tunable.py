@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from tests.support.scripted import ScriptedMachine, refused
 
 from ktrial.model.boot import Boot
-from ktrial.model.kernel_build import Build
-from ktrial.model.search_space import Search
-from ktrial.model.study import MachineSettings, Study
+from ktrial.model.kernel import Build
+from ktrial.model.study import MachineSettings, Search, Study
 from ktrial.model.tuning import Budget, Goal, Objective
 from ktrial.model.workload import Direction, Mode, WorkloadUse
 from ktrial.target import Failure, Read, Run, Step, StepResult, Write

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from ktrial.analysis.interactions import Side
-from ktrial.model.comparison import Comparison
-from ktrial.model.dispersion import Variability
+from ktrial.model.comparison import Comparison, Variability
 from ktrial.model.study import Study
 from ktrial.model.workload import Metric
 from ktrial.stats.dispersion import Pair, variability

@@ -7,9 +7,16 @@ from dataclasses import dataclass, replace
 from ktrial.analysis.audit import audit
 from ktrial.analysis.audit.recomputed_indices import geometric_mean, recomputed
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.imported import Family, Group, Imported
-from ktrial.model.imported_analysis import Analysis, FamilyAnalysis, GroupAnalysis, RecomputedScore
-from ktrial.model.unixbench_index import BASELINES
+from ktrial.model.imported import (
+    BASELINES,
+    Analysis,
+    Family,
+    FamilyAnalysis,
+    Group,
+    GroupAnalysis,
+    Imported,
+    RecomputedScore,
+)
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.independent import (

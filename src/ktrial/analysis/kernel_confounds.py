@@ -15,8 +15,7 @@ from ktrial.model.comparison import Comparison, Interaction, Result, Verdict
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.plan import treatments
-from ktrial.model.study import Study
-from ktrial.model.treatment_kernel import build_of, kernel_name
+from ktrial.model.study import Study, build_of, kernel_name
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.store import Store

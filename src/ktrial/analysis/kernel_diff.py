@@ -16,8 +16,7 @@ from ktrial.kernels.kernel_facts import (
     rules_of_source,
     side_of,
 )
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_build import Patch
+from ktrial.model.kernel import Kernel, Patch
 from ktrial.model.kernel_diff import (
     Cause,
     KernelDifference,

@@ -14,8 +14,7 @@ from ktrial.bisect.result import FoundItem
 from ktrial.kernels import Progress, cache_directory, silent
 from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.model.kconfig import Menus
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build, Kernel
 
 _PREFIX = "CONFIG_"
 _NUMBER = re.compile(r"-?[0-9]+|0x[0-9a-fA-F]+")

@@ -19,7 +19,7 @@ from ktrial.kernels import Progress, silent
 from ktrial.kernels.build.errors import PatchNotApplied
 from ktrial.kernels.build.patches import paths_in, text_of
 from ktrial.kernels.errors import KernelError
-from ktrial.model.kernel_build import Build, Patch
+from ktrial.model.kernel import Build, Patch
 
 _SUFFIXES = {".patch", ".diff"}
 _SERIES = "series"

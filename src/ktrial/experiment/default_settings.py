@@ -19,8 +19,8 @@ from ktrial.kernels.errors import UnknownModule
 from ktrial.machines import Machine
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot
+from ktrial.model.conditions_diff import KernelValues
 from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_settings import KernelValues
 from ktrial.target import LoadModule, Push, Step, Walk, Write
 
 ROOTS = (

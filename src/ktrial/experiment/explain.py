@@ -20,16 +20,14 @@ from ktrial.kernels.image.function_files import function_files
 from ktrial.machines import CountingMachine, Machine
 from ktrial.model.attribution import Explanation
 from ktrial.model.boot import Boot
-from ktrial.model.conditions_diff import Attribution
+from ktrial.model.conditions_diff import Attribution, KernelValues
 from ktrial.model.design import PlannedTrial, Treatment
-from ktrial.model.function_files import FunctionFiles
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_diff import KernelDifference
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.kernel_settings import KernelValues
 from ktrial.model.plan import perturbation
+from ktrial.model.profile import FunctionFiles, Profile
+from ktrial.model.study import kernel_name
 from ktrial.model.study_record import StudyRecord
-from ktrial.model.treatment_kernel import kernel_name
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import CountedBy
 from ktrial.store import Store

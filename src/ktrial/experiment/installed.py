@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from ktrial import machines, monitors, workloads
 from ktrial.kernels import reference
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build
 from ktrial.model.warnings import DataWarning
 from ktrial.studyfile import Registry
 

@@ -13,8 +13,7 @@ from ktrial.model import quantities
 from ktrial.model.boot import Boot, CarriedFile, CgroupLimits
 from ktrial.model.design import FactorKind, LevelValue, Treatment, level_text, scheduler_argv
 from ktrial.model.kernel import Kernel
-from ktrial.model.study import Disk, Study
-from ktrial.model.treatment_kernel import kernel_of
+from ktrial.model.study import Disk, Study, kernel_of
 from ktrial.model.workload import WorkloadUse
 from ktrial.target import Step, StepResult
 from ktrial.workloads import Workload

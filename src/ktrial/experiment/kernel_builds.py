@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build, Kernel
 
 
 @dataclass(frozen=True)

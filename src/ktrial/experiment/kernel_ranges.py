@@ -8,7 +8,7 @@ from ktrial.analysis.history.errors import BadKernelRange, NoKernelInRange
 from ktrial.kernels import cache_directory, canonical_name
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.debian import available
-from ktrial.model.version_order import series, version_order
+from ktrial.model.kernel import series, version_order
 
 _BETWEEN = ".."
 _FLAVOURS = {"cloud": "", "generic": ":generic", "rt": ":rt"}

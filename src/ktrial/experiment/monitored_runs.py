@@ -17,8 +17,8 @@ from ktrial.experiment.profile import own_results
 from ktrial.experiment.settings import SettingRefused, read_back
 from ktrial.machines import BootedTarget
 from ktrial.machines.errors import MachineError, MachineStopped
-from ktrial.model.monitor_overhead import Monitored
 from ktrial.model.study import Study
+from ktrial.model.trial import Monitored
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Mode, Sample
 from ktrial.target import Run, Step, StepResult

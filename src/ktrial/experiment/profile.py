@@ -14,8 +14,7 @@ from ktrial.machines.exact.plugin_programs import by_program
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.profile import UNKNOWN, RegionCounts
+from ktrial.model.profile import UNKNOWN, Profile, RegionCounts
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.studyfile.resolve import resolved

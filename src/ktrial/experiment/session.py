@@ -32,13 +32,11 @@ from ktrial.kernels import Progress
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import CountingMachine, Machine
 from ktrial.model.design import Plan, PlannedTrial, Treatment
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build, Kernel
 from ktrial.model.plan import plan as plan_of
 from ktrial.model.references import KernelRef
-from ktrial.model.study import Study
+from ktrial.model.study import Study, kernel_of
 from ktrial.model.study_record import StudyRecord
-from ktrial.model.treatment_kernel import kernel_of
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store import Store
 from ktrial.studyfile.resolve import resolved

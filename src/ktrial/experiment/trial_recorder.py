@@ -15,10 +15,9 @@ from ktrial.model.boot import MachineIdentity
 from ktrial.model.design import PlannedTrial
 from ktrial.model.environment import Environment
 from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.monitor_overhead import Monitored
+from ktrial.model.profile import Profile
 from ktrial.model.time_series import Sampled
-from ktrial.model.trial import CounterDelta, Outcome, Provenance, Trial
+from ktrial.model.trial import CounterDelta, Monitored, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Sample
 from ktrial.target.errors import GuestEnded

@@ -9,8 +9,7 @@ from ktrial.importers.columns import Columns, understand, without_other_numbers
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.numbers import decimals, direction_of, number, rounded
 from ktrial.importers.protocol import SourceFile, check_groups
-from ktrial.model.imported import Family, Group, Imported, IndexRow, Rounded, Score, Summary
-from ktrial.model.unixbench_index import BASELINES, SCORE
+from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 
 _DELIMITERS = ",;\t"

@@ -8,8 +8,7 @@ from datetime import datetime
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.numbers import number, rounded
 from ktrial.importers.protocol import SourceFile
-from ktrial.model.imported import Family, Group, Imported, IndexRow, Rounded, Score
-from ktrial.model.unixbench_index import BASELINES, SCORE
+from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score
 from ktrial.model.workload import Direction
 
 _HEADING = re.compile(r"^System Benchmarks (?:Index Values|Partial Index) +BASELINE +RESULT", re.MULTILINE)

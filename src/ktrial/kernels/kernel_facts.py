@@ -12,8 +12,7 @@ from ktrial.kernels.kconfig.implied_options import ConfigSide
 from ktrial.kernels.kconfig.parser import rules_in
 from ktrial.kernels.modules.dependencies import builtin_names, module_names
 from ktrial.kernels.progress import Progress, silent
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build, Kernel
 from ktrial.model.kernel_diff import ModuleChange, Side
 
 MODULE, BUILT_IN = "module", "built in"

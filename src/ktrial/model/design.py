@@ -11,7 +11,7 @@ from typing import Self
 from pydantic import Field
 
 from ktrial.model.base import Model, digest
-from ktrial.model.kernel_build import Change
+from ktrial.model.kernel import Change
 
 LevelValue = int | float | str
 

@@ -1,10 +1,11 @@
-"""Measurements from elsewhere: what an importer reads from a file of another tool, or from a paper."""
+"""Measurements from elsewhere: what an importer reads, what their analysis says, and UnixBench's index."""
 
 from datetime import datetime
 
 from pydantic import Field
 
 from ktrial.model.base import Model
+from ktrial.model.comparison import Comparison
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction
 
@@ -110,3 +111,109 @@ class Imported(Model):
     warnings: tuple[DataWarning, ...] = ()
     started: datetime | None = None
     """When the run began that the file holds, on the clock of its machine; None where it does not say."""
+
+
+class GroupAnalysis(Model):
+    """One group: mean and standard deviation with their intervals."""
+
+    label: str
+    runs: int | None
+    """None where neither the file tells nor anything lets it be recovered."""
+    runs_recovered: bool = False
+    """Whether `runs` was computed from SD and standard error."""
+    mean: float
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """The mean's interval, from the group's own SD; None with fewer than two runs."""
+    sd_low: float | None = None
+    sd_high: float | None = None
+    """The SD's interval; all groups' hold together (Bonferroni)."""
+
+
+class Anova(Model):
+    """One-way analysis of variance."""
+
+    f: float
+    between: float
+    """Degrees of freedom."""
+    within: float
+    p: float
+    ss_between: float | None = None
+    ss_within: float | None = None
+    """Sums of squares; None in Welch's test, which has none."""
+
+
+class Pair(Model):
+    """Two groups' means, as Games and Howell compare them."""
+
+    group: str
+    against: str
+    difference: float
+    """Mean of `group` - mean of `against`."""
+    standard_error: float
+    df: float
+    low: float
+    high: float
+    p: float
+
+
+class FamilyAnalysis(Model):
+    """One family of groups, analysed."""
+
+    source: str
+    name: str
+    metric: str
+    unit: str
+    direction: Direction | None
+    baseline: str
+    blocked: bool = False
+    """Whether the runs stand in blocks, and the comparisons are made within them."""
+    groups: tuple[GroupAnalysis, ...]
+    anova: Anova | None = None
+    welch: Anova | None = None
+    pairs: tuple[Pair, ...] = ()
+    """Every group against the baseline; their intervals hold for all pairs together."""
+    comparisons: tuple[Comparison, ...] = ()
+
+
+class RecomputedScore(Model):
+    """A geometric mean of indices, recomputed from a run's results."""
+
+    group: str
+    run: str
+    score: float
+
+
+class Analysis(Model):
+    """Everything about the files."""
+
+    confidence: float
+    margin: float
+    families: tuple[FamilyAnalysis, ...]
+    scores: tuple[RecomputedScore, ...] = ()
+    findings: tuple[DataWarning, ...]
+    """The audit's."""
+    answer: str
+    """In a sentence or two."""
+
+
+BASELINES = {
+    "Dhrystone 2 using register variables": 116700.0,
+    "Double-Precision Whetstone": 55.0,
+    "Execl Throughput": 43.0,
+    "File Copy 1024 bufsize 2000 maxblocks": 3960.0,
+    "File Copy 256 bufsize 500 maxblocks": 1655.0,
+    "File Copy 4096 bufsize 8000 maxblocks": 5800.0,
+    "Pipe Throughput": 12440.0,
+    "Pipe-based Context Switching": 4000.0,
+    "Process Creation": 126.0,
+    "Shell Scripts (1 concurrent)": 42.4,
+    "Shell Scripts (8 concurrent)": 6.0,
+    "System Call Overhead": 15000.0,
+}
+"""Test → the result of the SPARCstation 20-61 that counts as an index of 10 (UnixBench's pgms/index.base)."""
+
+
+SCORE = "System Benchmarks Index Score"
+"""The geometric mean of the twelve indices."""

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from ktrial.model.base import Model
-from ktrial.model.kernel_build import Patch
+from ktrial.model.kernel import Patch
 
 
 class Respect(StrEnum):

@@ -1,8 +1,7 @@
 """Versions by workloads: every comparison of a study with its baseline, as a table. Plain data."""
 
 from ktrial.model.base import Model
-from ktrial.model.comparison import Comparison
-from ktrial.model.dispersion import Scatter
+from ktrial.model.comparison import Comparison, Scatter
 
 
 class Cell(Model):

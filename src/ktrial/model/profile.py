@@ -1,4 +1,6 @@
-"""Profiles: what the QEMU plugin counted, by function, by operation, by call."""
+"""Profiles: what the QEMU plugin counted, by function, operation and call; and where functions' source is."""
+
+from pydantic import Field
 
 from ktrial.model.base import Model
 
@@ -205,3 +207,40 @@ def inclusive_counts(nodes: tuple[CallNode, ...], functions: int) -> tuple[int, 
             totals[node.function] += below[index]
         callers.append(above | {node.function})
     return tuple(totals)
+
+
+class Profile(Model):
+    """One kernel, one workload, counted once by the QEMU plugin. The same again gives the same."""
+
+    kernel: str
+    release: str = ""
+    workload: str
+    """The label of the workload's use."""
+    parameters: tuple[str, ...] = ()
+    """Boot parameters beside the machine's own."""
+    operations: int
+    """Operations in the region: what all counts are divided by."""
+    region: RegionCounts
+    programs: tuple[ProgramCount, ...] = ()
+    """The region's user part, by program."""
+    qemu: str = ""
+    cpu_model: str = ""
+
+    @property
+    def label(self) -> str:
+        """The kernel, with its boot parameters."""
+        return " ".join((self.kernel, *self.parameters))
+
+    def per_operation(self, count: int) -> float:
+        """A count of the region, an operation."""
+        return count / self.operations
+
+
+class FunctionFiles(Model):
+    """The functions of one kernel image, without its modules."""
+
+    files: dict[str, str] = Field(default_factory=dict)
+    """Function → its source: `mm/memory.c`, or `mm/` where only the directory is known. Functions of which
+    nothing is known are left out."""
+    functions: frozenset[str] = frozenset()
+    """The names of all functions; empty where the kernel's symbols are not known."""

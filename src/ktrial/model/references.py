@@ -9,7 +9,7 @@ import re
 from pydantic import Field
 
 from ktrial.model.base import Model
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build
 from ktrial.model.knob import Knob, Version, version_of
 
 ALL = "*"

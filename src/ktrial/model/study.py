@@ -1,16 +1,43 @@
-"""A study: one question, and what is needed to answer it. Plain data; files are read elsewhere."""
+"""A study: one question, what it searches, and which kernels its treatments boot.
 
+Plain data; files are read elsewhere.
+"""
+
+from collections.abc import Iterable
 from enum import StrEnum
 
 from pydantic import Field
 
 from ktrial.model.base import Model
 from ktrial.model.boot import CgroupLimits
-from ktrial.model.design import Design, Factor, LevelValue
-from ktrial.model.kernel_build import Build
-from ktrial.model.references import References
-from ktrial.model.search_space import Search
+from ktrial.model.design import Design, Factor, FactorKind, LevelValue, Treatment
+from ktrial.model.kernel import Build
+from ktrial.model.references import KernelRef, References, built_kernel
+from ktrial.model.tuning import Budget, Goal, Space
 from ktrial.model.workload import CountedBy, WorkloadUse
+
+
+class LeftOut(Model):
+    """A knob that was asked for, and is not searched."""
+
+    name: str
+    reason: str
+    """Why not, in one sentence without its end."""
+
+
+class Search(Model):
+    """A study's search. Its digest, with the space, says which search an interrupted one goes on with."""
+
+    knobs: tuple[str, ...]
+    """As they were written: `vm`, `vm.swappiness=0..100`, `boot:nohz=on,off`."""
+    goal: Goal
+    budget: Budget
+    optimiser: str = "tpe"
+    at_once: int = 1
+    """Trials in parallel: a search asks for so many before it knows what they say."""
+    space: Space | None = None
+    """With the values in force on the system; None until that was asked."""
+    left_out: tuple[LeftOut, ...] = ()
 
 
 class DiskKind(StrEnum):
@@ -139,3 +166,45 @@ class Study(Model):
     def blocks(self) -> int:
         """How many blocks there may be: each has a perturbation of its own, the same for every treatment."""
         return self.timing.blocks if self.timing else self.perturbations
+
+
+def kernel_name(study: Study, treatment: Treatment) -> str:
+    """The name of the treatment's kernel: as the study has it, or `Build.name` where it is built."""
+    build = build_of(study, treatment)
+    return build.name if build else named_kernel(study, treatment)
+
+
+def kernel_of(study: Study, treatment: Treatment) -> KernelRef:
+    """Which kernel the treatment boots, of a study whose references are resolved."""
+    name, build = named_kernel(study, treatment), build_of(study, treatment)
+    return built_kernel(name, build) if build else study.references.kernels[name]
+
+
+def build_of(study: Study, treatment: Treatment) -> Build | None:
+    """How the treatment's kernel is built, with what the factors change; None where it is not built."""
+    build = study.builds.get(named_kernel(study, treatment))
+    if build is None:
+        return None
+    for factor in study.factors:
+        if change := factor.changes.get(str(treatment.levels[factor.name])):
+            build = build.changed(change)
+    return build
+
+
+def builds_of(study: Study, treatments: Iterable[Treatment]) -> dict[str, Build]:
+    """Every kernel to build that the treatments need, by its name, in their order."""
+    found = (build_of(study, treatment) for treatment in treatments)
+    return {build.name: build for build in found if build}
+
+
+def named_kernel(study: Study, treatment: Treatment) -> str:
+    """What the treatment, or the study, calls its kernel."""
+    for factor in study.factors:
+        if factor.kind is FactorKind.KERNEL:
+            return str(treatment.levels[factor.name])
+    return study.machine.kernel
+
+
+def kernel_names(study: Study, treatments: Iterable[Treatment]) -> tuple[str, ...]:
+    """Every kernel that the treatments need, once, in their order."""
+    return tuple(dict.fromkeys(kernel_name(study, treatment) for treatment in treatments))

@@ -1,4 +1,4 @@
-"""Trials: what came out of one treatment under one perturbation."""
+"""Trials: what came out of one treatment under one perturbation, and what monitors cost its workloads."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -8,11 +8,30 @@ from pydantic import Field
 from ktrial.model.base import Model
 from ktrial.model.design import PlannedTrial
 from ktrial.model.environment import Environment
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.monitor_overhead import Monitored
+from ktrial.model.profile import Profile
 from ktrial.model.time_series import Sampled
 from ktrial.model.warnings import DataWarning
-from ktrial.model.workload import Sample
+from ktrial.model.workload import Direction, Sample
+
+
+class Monitored(Model):
+    """One workload in one trial: its first metric, from two runs of the same programs."""
+
+    monitor: str
+    workload: str
+    metric: str
+    direction: Direction
+    alone: float
+    watched: float
+
+    @property
+    def slowdown(self) -> float:
+        """How many times worse it was while it was watched: 1.02 is 2 % worse. 0 where there is no ratio."""
+        worse, better = (
+            (self.watched, self.alone) if self.direction is Direction.LOWER else (self.alone, self.watched)
+        )
+        return worse / better if worse > 0 and better > 0 else 0.0
+
 
 OPERATIONS = "workload.operations"
 """The counter that all others of a trial's workload can be divided by."""

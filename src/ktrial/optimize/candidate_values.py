@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ktrial.experiment.kernel_builds import Builder
 from ktrial.kernels import Progress
 from ktrial.knobs import Found, values
-from ktrial.model.kernel_build import Build, Change
+from ktrial.model.kernel import Build, Change
 from ktrial.model.knob import Knob, KnobKind, Safety, Version
 from ktrial.model.tuning import Cost, Dimension, Range
 from ktrial.studyfile.knob_patterns import OPTION, SearchedKnob

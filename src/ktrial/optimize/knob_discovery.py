@@ -14,8 +14,7 @@ from ktrial.knobs.values import form_of
 from ktrial.machines import Machine
 from ktrial.model.design import Treatment
 from ktrial.model.references import filled
-from ktrial.model.study import Study
-from ktrial.model.treatment_kernel import kernel_of
+from ktrial.model.study import Study, kernel_of
 from ktrial.studyfile.knob_patterns import SearchedKnob, in_another_unit
 from ktrial.studyfile.resolve import resolved
 from ktrial.target import Failure, LocalTarget, Read, Step, StepResult, Target, Write

@@ -10,8 +10,7 @@ from ktrial.knobs import Found, System, catalogue, find
 from ktrial.knobs.errors import KnobAbsent, KnobError, KnobNeedsInstance, UnknownKnob
 from ktrial.machines import Machine
 from ktrial.model.knob import Knob, KnobKind, version_of
-from ktrial.model.search_space import LeftOut, Search
-from ktrial.model.study import Study
+from ktrial.model.study import LeftOut, Search, Study
 from ktrial.model.suggestions import nearest
 from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, Relation, Space
 from ktrial.optimize.candidate_values import Options, dimension, why_unsafe

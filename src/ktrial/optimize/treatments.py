@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
-from ktrial.model.kernel_build import Change
+from ktrial.model.kernel import Change
 from ktrial.model.plan import perturbation
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial

@@ -20,8 +20,7 @@ from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
 from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
-from ktrial.model.study import Study
-from ktrial.model.treatment_kernel import kernel_of
+from ktrial.model.study import Study, kernel_of
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Observation
 from ktrial.model.workload import Mode

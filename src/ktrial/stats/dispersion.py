@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.model.dispersion import Mound, Scatter, Variability
+from ktrial.model.comparison import Mound, Scatter, Variability
 from ktrial.model.workload import Metric, Mode
 from ktrial.stats.sequential.diagnostics import best_split
 from ktrial.stats.sequential.multiplicity import holm

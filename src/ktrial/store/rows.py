@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import RowMapping
 
 from ktrial.model.kernel_diff import KernelDifference
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import CounterDelta, Trial
 from ktrial.model.tuning import Tuned

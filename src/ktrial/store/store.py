@@ -32,7 +32,7 @@ from sqlalchemy.schema import CreateIndex
 from ktrial.faults import fault_point
 from ktrial.model.base import digest
 from ktrial.model.kernel_diff import KernelDifference
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.study import Study
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, Treatment
-from ktrial.model.kernel_build import Build, Change, Patch
+from ktrial.model.kernel import Build, Change, Patch
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
 from ktrial.studyfile.diagnostics import Mistakes, shown

@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 
 from ktrial.kernels.build.errors import BuildError
 from ktrial.model.design import Factor, FactorKind, LevelValue
-from ktrial.model.kernel_build import Build, Change
+from ktrial.model.kernel import Build, Change
 from ktrial.studyfile.diagnostics import Mistakes, shown
 from ktrial.studyfile.key_path import KeyPath
 from ktrial.studyfile.registry import Registry

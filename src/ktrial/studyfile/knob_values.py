@@ -11,8 +11,7 @@ from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, LevelValue, Tre
 from ktrial.model.knob import Knob, KnobKind, Version
 from ktrial.model.plan import treatments
 from ktrial.model.references import ALL, KernelRef
-from ktrial.model.study import Study
-from ktrial.model.treatment_kernel import kernel_of
+from ktrial.model.study import Study, kernel_of
 from ktrial.studyfile.diagnostics import Mistakes, shown
 from ktrial.studyfile.key_path import KeyPath
 from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION, searched_knobs

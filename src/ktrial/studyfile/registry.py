@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ktrial.model.design import LevelValue
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build
 from ktrial.model.references import KernelRef
 from ktrial.model.workload import Parameter, WorkloadDescription, WorkloadUse
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from ktrial import workloads
 from ktrial.model import quantities
-from ktrial.model.search_space import Search
-from ktrial.model.study import MachineSettings
+from ktrial.model.study import MachineSettings, Search
 from ktrial.model.tuning import Budget, Goal
 from ktrial.model.workload import Metric, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes

@@ -7,7 +7,7 @@ import pytest
 
 from ktrial.analysis.attribution.kernel_entry_points import Entry, entries
 from ktrial.experiment.profile import profile
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
 

@@ -21,8 +21,7 @@ from ktrial.kernels import Progress
 from ktrial.kernels import build as source
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build, Kernel
 from ktrial.model.workload import WorkloadUse
 from ktrial.store import open_store
 from ktrial.target import Run, StepResult

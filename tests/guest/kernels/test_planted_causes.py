@@ -14,7 +14,7 @@ from ktrial import kernels
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.experiment.profile import profile
 from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
 

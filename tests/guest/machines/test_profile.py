@@ -6,7 +6,7 @@ from tests.support.kernel_versions import versions
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.experiment.profile import profile
 from ktrial.machines.exact import ExactMachine
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
 

@@ -14,7 +14,7 @@ from ktrial.experiment.session import run
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.exact.plugin import CacheShape, CacheShapes
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.charts.call_stacks import aligned, stacks, stacks_of_both

@@ -14,14 +14,11 @@ from ktrial.analysis.kernel_diff import difference_of
 from ktrial.analysis.result import record, result
 from ktrial.kernels.kconfig.evaluator import Rules
 from ktrial.kernels.kconfig.implied_options import changed_options
-from ktrial.model.comparison import Verdict
+from ktrial.model.comparison import Scatter, Variability, Verdict
 from ktrial.model.design import Factor, FactorKind, Treatment
-from ktrial.model.dispersion import Scatter, Variability
-from ktrial.model.kernel import Kernel, Origin
-from ktrial.model.kernel_build import Build, Change
+from ktrial.model.kernel import Build, Change, Kernel, Origin
 from ktrial.model.kernel_diff import KernelDifference, Respect
-from ktrial.model.study import MachineSettings, Study
-from ktrial.model.treatment_kernel import kernel_name
+from ktrial.model.study import MachineSettings, Study, kernel_name
 from ktrial.model.trial import Provenance
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Mode

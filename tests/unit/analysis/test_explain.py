@@ -10,7 +10,7 @@ from tests.support.profiles import a_profile
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.subsystems import PREFIXES, subsystem
 from ktrial.model.attribution import Explanation, Match, Row
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 
 PIECES = ("foo", "_foo", "__foo", "foo_noprof", "foo.isra.0", "foo.part.0.cold", "mas_find", "[unknown]")
 FUNCTIONS = some.dictionaries(

@@ -7,8 +7,7 @@ from tests.support.real_profiles import real_profile
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.subsystems import OTHER
 from ktrial.model.attribution import Explanation, Match, Row
-from ktrial.model.function_files import FunctionFiles
-from ktrial.model.profile import CallNode
+from ktrial.model.profile import CallNode, FunctionFiles
 
 
 def explained(workload: str) -> Explanation:

@@ -6,8 +6,7 @@ from tests.support.places import PAPERS
 from ktrial.analysis.imported import Choices, analyse
 from ktrial.importers import Choices as Columns
 from ktrial.importers import read_all
-from ktrial.model.imported_analysis import Analysis, FamilyAnalysis
-from ktrial.model.unixbench_index import SCORE
+from ktrial.model.imported import SCORE, Analysis, FamilyAnalysis
 from ktrial.model.warnings import WarningKind
 
 SLAB = ("slab_muqss_unixbench_index.csv", "slab_muqss_unixbench_trial1.csv")

@@ -20,8 +20,8 @@ from ktrial.cli.render.matrix import print_matrix
 from ktrial.experiment.kernel_ranges import Range, chosen
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.history import ChangeKind, History
+from ktrial.model.kernel import version_order
 from ktrial.model.study_record import StudyRecord
-from ktrial.model.version_order import version_order
 from ktrial.model.workload import Mode
 from ktrial.report.html.matrix import matrix_page
 from ktrial.report.tables.matrix import answer_of, matrix

@@ -18,8 +18,7 @@ from ktrial.cli.commands.kernel import app
 from ktrial.cli.render.kernel_diff import print_kernel_difference
 from ktrial.errors import KtrialError
 from ktrial.kernels.build.errors import NotASource, SourceUnusable
-from ktrial.model.kernel import Kernel, Origin
-from ktrial.model.kernel_build import Build, Patch
+from ktrial.model.kernel import Build, Kernel, Origin, Patch
 from ktrial.model.kernel_diff import KernelDifference, Respect
 from ktrial.report import kernel_difference_html
 from ktrial.report.text.kernel_diff import shown

@@ -23,8 +23,7 @@ from ktrial.kernels.providers.debian import Available
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot
 from ktrial.model.kconfig import MenuOption, Menus
-from ktrial.model.kernel import Kernel, Origin
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build, Kernel, Origin
 from ktrial.model.workload import Mode
 from ktrial.store import Store
 from ktrial.target import Run, Step, StepResult, Write

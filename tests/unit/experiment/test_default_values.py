@@ -12,8 +12,8 @@ from ktrial.experiment.default_settings import NO_SETTINGS, default_values, is_s
 from ktrial.kernels.errors import UnknownModule
 from ktrial.machines.fake import FakeMachine
 from ktrial.model.boot import Boot
+from ktrial.model.conditions_diff import KernelValues
 from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_settings import KernelValues
 from ktrial.target import Failure, LoadModule, Push, Step, StepResult, Walk, Write
 
 FILES = {

@@ -10,8 +10,7 @@ from ktrial.experiment.jobs import Job, boot_parameter, jobs_of
 from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
 from ktrial.model.plan import treatments
-from ktrial.model.study import MachineSettings, Study
-from ktrial.model.treatment_kernel import kernel_name, kernel_names
+from ktrial.model.study import MachineSettings, Study, kernel_name, kernel_names
 from ktrial.workloads.errors import FileNotCarried
 
 

@@ -18,9 +18,8 @@ from ktrial.experiment.session import run
 from ktrial.experiment.trial import run_trial
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.boot import Boot
-from ktrial.model.monitor_overhead import Monitored
 from ktrial.model.study import MachineSettings
-from ktrial.model.trial import Outcome, Provenance, Trial
+from ktrial.model.trial import Monitored, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction
 from ktrial.store import open_store

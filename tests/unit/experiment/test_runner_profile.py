@@ -21,7 +21,7 @@ from ktrial.machines.exact.counting_target import InstrumentedTarget
 from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Metric, Mode, WorkloadDescription, WorkloadUse

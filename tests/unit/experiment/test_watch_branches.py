@@ -19,8 +19,7 @@ from ktrial.kernels.build.errors import BuildFailed
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot
-from ktrial.model.kernel import Kernel
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build, Kernel
 from ktrial.model.workload import WorkloadUse
 from ktrial.store import open_store
 from ktrial.target import Run, StepResult

@@ -25,8 +25,7 @@ from ktrial.importers.errors import (
     TooManyGroups,
     UnsafeXml,
 )
-from ktrial.model.imported import Family, Group, Imported
-from ktrial.model.unixbench_index import SCORE
+from ktrial.model.imported import SCORE, Family, Group, Imported
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction
 

@@ -7,7 +7,7 @@ from tests.support.buildable_sources import a_buildable_source
 
 from ktrial.kernels.build import configured, menu_of, requested
 from ktrial.kernels.build.errors import OptionNotTaken
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build
 
 KCONFIG = """\
 config MODULES

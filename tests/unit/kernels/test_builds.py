@@ -29,7 +29,7 @@ from ktrial.kernels.build.errors import BuildFailed, CompilerUnsuitable, NoRecip
 from ktrial.kernels.cache import disk_space
 from ktrial.kernels.cache.locks import held
 from ktrial.kernels.errors import BadKernelName, CacheFull, KernelNameAmbiguous, KernelNotFound
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build
 from ktrial.model.warnings import WarningKind
 
 

@@ -14,7 +14,7 @@ from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.session import run
 from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, OptionNotTaken
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome

@@ -7,8 +7,8 @@ import pytest
 from tests.support.scripted import a_kernel
 
 from ktrial.kernels.image.function_files import function_files
-from ktrial.model.function_files import FunctionFiles
 from ktrial.model.kernel import Kernel
+from ktrial.model.profile import FunctionFiles
 
 TEXT, STRINGS, TABLE = 0xFFFFFFFF81000000, 0xFFFFFFFF82000000, 0xFFFFFFFF83000000
 FUNCTIONS = (

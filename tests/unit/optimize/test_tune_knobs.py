@@ -9,7 +9,7 @@ from ktrial.experiment.observer import Silent
 from ktrial.kernels.build.errors import OptionNotTaken
 from ktrial.knobs.errors import BadKnobValue, KnobGone, UnknownKnob
 from ktrial.model.base import digest
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build
 from ktrial.model.study import Study
 from ktrial.model.tuning import Cost, OnlyOneOf, Order, Range
 from ktrial.optimize.candidate_values import range_of

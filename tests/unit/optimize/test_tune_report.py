@@ -6,8 +6,7 @@ from tests.support.tunable import a_search
 from tests.unit.report.test_report_text import rendered
 
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.model.search_space import LeftOut
-from ktrial.model.study import Study
+from ktrial.model.study import LeftOut, Study
 from ktrial.model.tuning import (
     Budget,
     Dimension,

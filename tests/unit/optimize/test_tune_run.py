@@ -15,8 +15,7 @@ from ktrial.machines.kvm import KvmMachine
 from ktrial.machines.kvm.probe import KvmProbe
 from ktrial.model.boot import Boot
 from ktrial.model.comparison import Verdict
-from ktrial.model.search_space import Search
-from ktrial.model.study import Study
+from ktrial.model.study import Search, Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Budget, Purpose, Tuned
 from ktrial.model.workload import Mode

@@ -10,7 +10,7 @@ from tests.support.profiles import a_profile, with_calls
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.machines.exact import plugin
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.report.charts import flame_graph
 from ktrial.report.charts.call_stacks import Stacks, aligned, folded, folded_pair, stacks, stacks_of_both
 from ktrial.report.charts.flame_frames import frames

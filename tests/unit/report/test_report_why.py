@@ -19,7 +19,7 @@ from ktrial.errors import KtrialError
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Verdict
 from ktrial.model.conditions_diff import CounterDifference, Differences
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.study_record import StudyRecord
 from ktrial.report.text.attribution import TOP, Why, explained
 from ktrial.report.text.conditions_diff import sections

@@ -13,8 +13,7 @@ from ktrial import report
 from ktrial.analysis.dispersion_sentence import variability_answer
 from ktrial.analysis.result import result
 from ktrial.cli.render.study_json import as_json
-from ktrial.model.comparison import Verdict
-from ktrial.model.dispersion import Scatter, Variability
+from ktrial.model.comparison import Scatter, Variability, Verdict
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.report import csv as as_csv

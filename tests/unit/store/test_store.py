@@ -18,7 +18,7 @@ from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 
 from ktrial.model.base import digest
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.trial import Outcome
 from ktrial.model.tuning import Budget, Effect, Goal, Objective, Space, Tuned
 from ktrial.model.warnings import DataWarning, WarningKind

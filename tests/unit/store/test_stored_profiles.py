@@ -10,7 +10,7 @@ from tests.support.profiles import a_profile
 from ktrial.analysis.attribution.stored_profiles import profile_of
 from ktrial.analysis.result import record
 from ktrial.model.design import Treatment
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.trial import Outcome
 from ktrial.store import Store, open_store
 

@@ -7,10 +7,9 @@ from tests.support.command_line import KNOWN
 
 from ktrial.model.base import digest
 from ktrial.model.design import FactorKind
-from ktrial.model.kernel_build import Change
+from ktrial.model.kernel import Change
 from ktrial.model.plan import treatments
-from ktrial.model.study import Study
-from ktrial.model.treatment_kernel import build_of, builds_of, kernel_name
+from ktrial.model.study import Study, build_of, builds_of, kernel_name
 from ktrial.studyfile import load
 from ktrial.studyfile.errors import (
     PatchNotAwaited,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 
 Key = tuple[str, str]
 """A function's name without what the compiler appends, and its module."""

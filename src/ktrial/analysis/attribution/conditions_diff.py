@@ -13,10 +13,16 @@ from ktrial.kernels import config_of
 from ktrial.knobs.values import same
 from ktrial.model.attribution import Explanation
 from ktrial.model.boot import Boot
-from ktrial.model.conditions_diff import CounterDifference, Differences, LevelDifference, OptionDifference
+from ktrial.model.conditions_diff import (
+    CounterDifference,
+    Differences,
+    KernelValues,
+    LevelDifference,
+    OptionDifference,
+    ValueDifference,
+)
 from ktrial.model.design import FactorKind, Treatment
 from ktrial.model.kernel_diff import KernelDifference
-from ktrial.model.kernel_settings import KernelValues, ValueDifference
 from ktrial.model.study import Study
 from ktrial.model.trial import OPERATIONS, Trial
 

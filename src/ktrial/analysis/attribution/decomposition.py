@@ -9,9 +9,7 @@ from ktrial.analysis.attribution.function_matching import match
 from ktrial.analysis.attribution.function_pairs import Functions, Pair
 from ktrial.analysis.attribution.subsystems import USER, subsystem
 from ktrial.model.attribution import Count, Explanation, Match, Row, Side
-from ktrial.model.function_files import FunctionFiles
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.profile import PROGRAM, FunctionCount
+from ktrial.model.profile import PROGRAM, FunctionCount, FunctionFiles, Profile
 
 _APPENDED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+)*)+$")
 """GCC's and Clang's names for pieces and copies of one function of the source."""

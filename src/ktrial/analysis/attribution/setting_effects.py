@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from ktrial.model.kernel_settings import Governed
+from ktrial.model.conditions_diff import Governed
 
 _MORE, _LESS, _EITHER = 1, -1, 0
 

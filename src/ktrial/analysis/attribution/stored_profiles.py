@@ -1,7 +1,7 @@
 """What the QEMU plugin counted by function in a study's trials, found again in the store."""
 
 from ktrial.model.design import Treatment
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.study_record import StudyRecord
 from ktrial.store import Store
 

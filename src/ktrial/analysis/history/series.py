@@ -9,10 +9,10 @@ from ktrial.analysis.history import change_points
 from ktrial.analysis.history.machine_label import settings_in_words
 from ktrial.model.design import Treatment
 from ktrial.model.history import History, Line, Point, System
+from ktrial.model.kernel import version_order
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Provenance, Trial
-from ktrial.model.version_order import version_order
 from ktrial.model.workload import STRING_BYTES, Metric, Mode, Sample
 from ktrial.stats.change_points import ALPHA
 from ktrial.store import Store, StoredStudy

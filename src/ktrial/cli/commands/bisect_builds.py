@@ -21,7 +21,7 @@ from ktrial.cli.options.measurement import Cpus, MeasurementOptions, MemorySize,
 
 if TYPE_CHECKING:
     from ktrial.bisect.config_options import Builder
-    from ktrial.model.kernel_build import Build, Patch
+    from ktrial.model.kernel import Build, Patch
     from ktrial.model.study import Study
 
 Source = Annotated[

@@ -76,8 +76,8 @@ def _nothing(
     """What is not there: the workload, the metric, or the kernels; and what is there instead."""
     from ktrial.analysis.history.errors import NotMeasured
     from ktrial.analysis.history.series import metrics, versions
+    from ktrial.model.kernel import version_order
     from ktrial.model.suggestions import nearest
-    from ktrial.model.version_order import version_order
     from ktrial.workloads import descriptions
 
     there = metrics(found, workload)

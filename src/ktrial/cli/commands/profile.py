@@ -12,7 +12,7 @@ from ktrial.cli.options.exports import Exports, FlameGraph, Folded
 
 if TYPE_CHECKING:
     from ktrial.machines.exact.plugin import CacheShapes
-    from ktrial.model.kernel_profile import Profile
+    from ktrial.model.profile import Profile
 
 
 def profile(

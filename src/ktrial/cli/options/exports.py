@@ -13,7 +13,7 @@ from ktrial.model.suggestions import nearest
 
 if TYPE_CHECKING:
     from ktrial.model.attribution import Explanation
-    from ktrial.model.kernel_profile import Profile
+    from ktrial.model.profile import Profile
     from ktrial.report.exports import ProfileExport
 
 

@@ -11,8 +11,7 @@ from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import shortened
 from ktrial.format.table import of_texts
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.profile import PROGRAM, CacheCounts, CycleModel, FunctionCount, PageCount
+from ktrial.model.profile import PROGRAM, CacheCounts, CycleModel, FunctionCount, PageCount, Profile
 
 if TYPE_CHECKING:
     from ktrial.machines.exact.plugin import CacheShapes

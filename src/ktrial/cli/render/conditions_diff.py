@@ -10,8 +10,7 @@ from ktrial.cli.console import breakable
 from ktrial.cli.render.functions import side_headings
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference
-from ktrial.model.kernel_settings import ValueDifference
+from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference, ValueDifference
 from ktrial.report.text.conditions_diff import CAUSES, causes
 from ktrial.report.text.kconfig_option import followers_of, option_change
 

@@ -11,7 +11,7 @@ from ktrial.format.labels import DIRECTIONS
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Cell, Column, Field, Table, change, name, of_texts, own, table, verdict
 from ktrial.model.comparison import Comparison
-from ktrial.model.imported_analysis import Analysis, Anova, FamilyAnalysis, GroupAnalysis, Pair
+from ktrial.model.imported import Analysis, Anova, FamilyAnalysis, GroupAnalysis, Pair
 from ktrial.model.warnings import DataWarning
 
 _LABEL_COLUMNS = 44

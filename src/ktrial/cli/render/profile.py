@@ -9,8 +9,7 @@ from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Table, of_texts
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.profile import PROGRAM, FunctionCount
+from ktrial.model.profile import PROGRAM, FunctionCount, Profile
 
 _NAME_COLUMNS = 60
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"

@@ -7,8 +7,7 @@ from ktrial.analysis.attribution.kernel_entry_points import entries
 from ktrial.analysis.attribution.subsystems import subsystem
 from ktrial.model.attribution import Count, Explanation, Row, Side
 from ktrial.model.conditions_diff import Attribution
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.profile import CycleModel, FunctionCount
+from ktrial.model.profile import CycleModel, FunctionCount, Profile
 from ktrial.model.workload import Mode
 
 _UNIT = "instructions/operation"

@@ -14,7 +14,7 @@ from ktrial.kernels.build.directory_build import add, build_directory, name_of
 from ktrial.kernels.build.recipes import aliases, check_alias, give_alias, recipe_of
 from ktrial.kernels.build.source_debian import debian_config, debian_source
 from ktrial.kernels.build.time_estimate import build_seconds
-from ktrial.model.kernel_build import DEFCONFIG, GUEST
+from ktrial.model.kernel import DEFCONFIG, GUEST
 
 __all__ = [
     "DEFCONFIG",

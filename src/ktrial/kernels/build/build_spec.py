@@ -9,7 +9,7 @@ from pathlib import Path
 from ktrial.kernels.build.errors import BadBuildOption, BadConfigFile, BadMakeVariable, SourceUnusable
 from ktrial.kernels.build.patches import bad, paths_in, text_of
 from ktrial.kernels.build.sources import DEBIAN_PREFIX, GIT_PREFIX, git_parts
-from ktrial.model.kernel_build import DEBIAN, DEFCONFIG, GUEST, Build, Patch
+from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build, Patch
 from ktrial.model.suggestions import nearest
 
 MAKE_VARIABLES = (

@@ -30,8 +30,7 @@ from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import Parts
 from ktrial.model.base import digest
 from ktrial.model.kconfig import Menus
-from ktrial.model.kernel import Kernel, Origin
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build, Kernel, Origin
 
 _FORMAT = 1
 """Part of every key: raised when ktrial builds in another way, so that another kernel comes out."""

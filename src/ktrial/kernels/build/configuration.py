@@ -29,7 +29,7 @@ from ktrial.kernels.kconfig.unmet_dependencies import unmet_dependencies
 from ktrial.kernels.progress import Progress, silent
 from ktrial.model.base import digest
 from ktrial.model.kconfig import Menus
-from ktrial.model.kernel_build import DEBIAN, DEFCONFIG, GUEST, Build
+from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build
 
 _REQUESTED = "requested.config"
 _SHIPPED = ("typical.config", "guest.config")

@@ -13,7 +13,7 @@ from ktrial.kernels.build.recipes import Manifest
 from ktrial.kernels.build.source_tree import EXPECTED, version_in
 from ktrial.kernels.build.sources import GIT_PREFIX, Snapshot, snapshot_of, write_file
 from ktrial.kernels.progress import Progress
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ktrial.kernels.build.errors import BadPatch, PatchNotApplied
 from ktrial.kernels.build.recipes import EXECUTABLE, LINK, PLAIN, content_kept, object_of
 from ktrial.kernels.build.sources import Reader, Snapshot
 from ktrial.kernels.errors import ToolMissing
-from ktrial.model.kernel_build import Patch
+from ktrial.model.kernel import Patch
 
 _FILE = re.compile(r"^--- ([^\t\n]+)[^\n]*\n\+\+\+ ([^\t\n]+)[^\n]*\n@@ ", re.MULTILINE)
 _MOVED = re.compile(r"^(?:rename|copy) (from|to) (.+)$", re.MULTILINE)

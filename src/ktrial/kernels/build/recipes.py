@@ -18,7 +18,7 @@ from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.errors import BadKernelName, KernelNameAmbiguous
 from ktrial.model.base import Model
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build
 
 PREFIX = "build:"
 _SHORTEST_KEY = 4

@@ -30,8 +30,8 @@ from ktrial.kernels.cache.entry import KALLSYMS, SYSTEM_MAP
 from ktrial.kernels.errors import SymbolsUnknown
 from ktrial.kernels.image.symbols import Symbol, symbols
 from ktrial.model.base import Model, digest
-from ktrial.model.function_files import FunctionFiles
 from ktrial.model.kernel import Kernel
+from ktrial.model.profile import FunctionFiles
 
 _KEPT = "function-files.json"
 _FORMAT = 1

@@ -5,8 +5,7 @@ from fractions import Fraction
 
 from ktrial.format.sanitize import one_line
 from ktrial.model.attribution import Count, Explanation, Match, Row
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.profile import PROGRAM, UNKNOWN, FunctionCount, RegionCounts
+from ktrial.model.profile import PROGRAM, UNKNOWN, FunctionCount, Profile, RegionCounts
 
 Stack = tuple[str, ...]
 """Names of functions, the outermost first."""

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.attribution import Explanation
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.report.charts.call_stacks import aligned, stacks, stacks_of_both
 from ktrial.report.charts.flame_frames import Frame, Frames, frames
 from ktrial.report.html.templating import environment, text_of

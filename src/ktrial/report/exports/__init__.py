@@ -7,7 +7,7 @@ package.
 from typing import Protocol, runtime_checkable
 
 from ktrial import plugin_discovery
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.warnings import DataWarning
 
 GROUP = "ktrial.profile_exports"

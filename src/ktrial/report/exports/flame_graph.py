@@ -1,6 +1,6 @@
 """The flame graph: an SVG file for a browser."""
 
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.report.charts.flame_graph import of_profile
 
 

@@ -1,6 +1,6 @@
 """Folded stacks: one line a stack, `a;b;c instructions`, the outermost function first."""
 
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.report.charts.call_stacks import folded
 
 

@@ -8,8 +8,7 @@ each PERIOD instructions of its own, as if every such instruction had been sampl
 
 from collections.abc import Iterator, Sequence
 
-from ktrial.model.kernel_profile import Profile
-from ktrial.model.profile import PROGRAM
+from ktrial.model.profile import PROGRAM, Profile
 from ktrial.report.charts.call_stacks import Stack, stacks
 
 SAMPLES = 10_000

@@ -6,7 +6,7 @@ Source: src/lib/file-format-spec.ts of github.com/jlfwong/speedscope, version 0.
 import json
 from importlib.metadata import version
 
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.report.charts.call_stacks import stacks
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"

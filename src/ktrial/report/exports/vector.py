@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from ktrial.format.number_format import exactly
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 
 
 class Vector:

@@ -26,9 +26,8 @@ from ktrial.format.table import (
     table,
     verdict,
 )
-from ktrial.model.comparison import Comparison
+from ktrial.model.comparison import Comparison, Scatter
 from ktrial.model.design import told_apart
-from ktrial.model.dispersion import Scatter
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import STRING_BYTES, short_labels
 from ktrial.report.text import dispersion

@@ -12,7 +12,7 @@ from ktrial.kernels.errors import KernelError
 from ktrial.model.attribution import Count, Explanation, Match, Row, Side
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.conditions_diff import Attribution
-from ktrial.model.kernel_profile import Profile
+from ktrial.model.profile import Profile
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.report.charts.call_stacks import aligned, stacks_of_both

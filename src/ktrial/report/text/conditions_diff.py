@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.conditions_diff import Differences, OptionDifference
-from ktrial.model.kernel_settings import ValueDifference
+from ktrial.model.conditions_diff import Differences, OptionDifference, ValueDifference
 from ktrial.report.text.kconfig_option import followers_of, option_change
 
 _MOST = 12

@@ -1,8 +1,7 @@
 """Which treatments scatter otherwise than the baseline: what stands beside their verdicts."""
 
 from ktrial.format import number_format
-from ktrial.model.comparison import Comparison
-from ktrial.model.dispersion import Scatter, Variability
+from ktrial.model.comparison import Comparison, Scatter, Variability
 from ktrial.model.study_record import StudyRecord
 
 _WORDS = {

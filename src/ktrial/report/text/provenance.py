@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ktrial.model.design import Treatment
-from ktrial.model.kernel_build import Build
+from ktrial.model.kernel import Build
 from ktrial.model.plan import treatments
+from ktrial.model.study import build_of
 from ktrial.model.study_record import StudyRecord
-from ktrial.model.treatment_kernel import build_of
 from ktrial.model.trial import Provenance, Trial
 from ktrial.report.text.comparisons import treatment_labels
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from ktrial.model.imported_analysis import Anova
+from ktrial.model.imported import Anova
 from ktrial.stats.independent.moments import Moments
 
 

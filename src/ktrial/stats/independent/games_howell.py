@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from ktrial.model.imported_analysis import Pair
+from ktrial.model.imported import Pair
 from ktrial.stats.independent.moments import Moments
 
 
