@@ -12,7 +12,7 @@ from scipy import stats
 from tests.support.noise_models import Noise
 
 from ktrial.stats.sequential import SequentialDesign
-from ktrial.stats.sequential.test import first_claims
+from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]

@@ -6,7 +6,7 @@ from ktrial.analysis.interactions import Side
 from ktrial.model.comparison import Comparison, Variability
 from ktrial.model.study import Study
 from ktrial.model.workload import Metric
-from ktrial.stats.dispersion import Pair, variability
+from ktrial.stats.dispersion import PairedArms, variability
 
 _ALPHA = 0.05
 
@@ -20,10 +20,10 @@ def variability_of(
     return variability(pairs, study.margin, study.timing.alpha if study.timing else _ALPHA)
 
 
-def _pair(one: Comparison, sides: dict[str, Side]) -> Pair:
+def _pair(one: Comparison, sides: dict[str, Side]) -> PairedArms:
     metric = Metric(name=one.metric, unit=one.unit, direction=one.direction)
     below, above = (_values(sides[label], one) for label in (one.baseline, one.treatment))
-    return Pair(one.workload, metric, one.mode, one.baseline, one.treatment, below, above)
+    return PairedArms(one.workload, metric, one.mode, one.baseline, one.treatment, below, above)
 
 
 def _values(side: Side, one: Comparison) -> dict[int, float]:

@@ -29,7 +29,7 @@ from ktrial.stats.independent import (
     sd_interval,
     welch,
 )
-from ktrial.stats.sequential import Look, Measured, SequentialDesign, confirm, verdict_of
+from ktrial.stats.sequential import BlockedMetric, Look, SequentialDesign, confirm, verdict_of
 from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS
 from ktrial.stats.verdict_rules import Claim
 
@@ -153,7 +153,7 @@ def _blocks(family: Family) -> list[str]:
     return list(dict.fromkeys(run for group in family.groups for run in group.runs))
 
 
-def measured_in_blocks(family: Family, baseline: str = "") -> Measured:
+def measured_in_blocks(family: Family, baseline: str = "") -> BlockedMetric:
     """A blocked family as a timed study's numbers; the first group is the baseline where none is named."""
     blocks = _blocks(family)
     values = {
@@ -163,7 +163,7 @@ def measured_in_blocks(family: Family, baseline: str = "") -> Measured:
         for group in family.groups
     }
     metric = Metric(name=family.metric, unit=family.unit, direction=family.direction or Direction.HIGHER)
-    return Measured(family.name, metric, baseline or family.groups[0].label, values)
+    return BlockedMetric(family.name, metric, baseline or family.groups[0].label, values)
 
 
 def _within_blocks(family: Family, base: int, metric: Metric, choices: Choices) -> tuple[Comparison, ...]:
@@ -171,7 +171,7 @@ def _within_blocks(family: Family, base: int, metric: Metric, choices: Choices) 
     return _confirmed(measured, choices).comparisons
 
 
-def _confirmed(measured: Measured, choices: Choices) -> Look:
+def _confirmed(measured: BlockedMetric, choices: Choices) -> Look:
     return confirm([measured], SequentialDesign(margin=choices.margin, alpha=1 - choices.confidence))
 
 
@@ -212,7 +212,7 @@ def _compared(
 
 
 def _claim(low: float, high: float, margin: float) -> Claim:
-    """The rule of timed studies (ktrial.stats.sequential.test), for one interval."""
+    """The rule of timed studies (ktrial.stats.sequential.repeated_intervals), for one interval."""
     if low >= 1 / (1 + margin) and high <= 1 + margin:
         return Claim.EQUIVALENT
     if low > 1:

@@ -12,7 +12,13 @@ from ktrial.model.study import Study
 from ktrial.model.trial import Trial
 from ktrial.model.workload import STRING_BYTES, Metric, Mode, Sample
 from ktrial.stats import Arm
-from ktrial.stats.interactions import Four, Pair, Place, exact_interaction, timed_interactions
+from ktrial.stats.interactions import (
+    FactorialCells,
+    FactorPair,
+    InteractionQuestion,
+    exact_interaction,
+    timed_interactions,
+)
 
 
 class Side(Protocol):
@@ -51,7 +57,7 @@ def interactions(
     """
     by_key = {side.treatment.key: side for side in sides}
     found = [
-        (Place(pair, _labels(four), label, metric, _mode(four, label, metric)), four)
+        (InteractionQuestion(pair, _labels(four), label, metric, _mode(four, label, metric)), four)
         for label, metric in metrics
         if metric.name != STRING_BYTES.name
         for pair, four in _fours(study, by_key)
@@ -61,7 +67,7 @@ def interactions(
     return tuple(_exact(study, place, four, incomparable) for place, four in found)
 
 
-def _fours(study: Study, by_key: dict[str, Side]) -> Iterator[tuple[Pair, Sides]]:
+def _fours(study: Study, by_key: dict[str, Side]) -> Iterator[tuple[FactorPair, Sides]]:
     """Every two factors with a level each whose combinations are in the study; else all is the baseline's.
 
     In the order of the factors, then of their levels.
@@ -74,7 +80,7 @@ def _fours(study: Study, by_key: dict[str, Side]) -> Iterator[tuple[Pair, Sides]
         keys = [Treatment(levels=levels).key for levels in every]
         if planned.issuperset(keys):
             a, b, c, d = (by_key[key] for key in keys)
-            pair = Pair(first.name, (first.baseline, one), second.name, (second.baseline, other))
+            pair = FactorPair(first.name, (first.baseline, one), second.name, (second.baseline, other))
             yield pair, (a, b, c, d)
 
 
@@ -98,14 +104,17 @@ def _pairs_changed(study: Study) -> list[tuple[Factor, LevelValue, Factor, Level
     ]
 
 
-def _exact(study: Study, place: Place, four: Sides, incomparable: Incomparable) -> Interaction:
+def _exact(study: Study, place: InteractionQuestion, four: Sides, incomparable: Incomparable) -> Interaction:
     a, b, c, d = (side.arm(place.workload, place.metric.name) for side in four)
     reason = _incomparable(place, four, incomparable)
     return exact_interaction(place, (a, b, c, d), margin=study.margin, incomparable=reason)
 
 
 def _in_time(
-    study: Study, sides: Sequence[Side], found: Sequence[tuple[Place, Sides]], incomparable: Incomparable
+    study: Study,
+    sides: Sequence[Side],
+    found: Sequence[tuple[InteractionQuestion, Sides]],
+    incomparable: Incomparable,
 ) -> tuple[Interaction, ...]:
     """After whole blocks only, and of treatments that were not given up."""
     if not found:
@@ -126,11 +135,11 @@ def _in_time(
     return timed_interactions(questions, interim.design_of(study), final=over)
 
 
-def _labels(four: Sides) -> Four:
-    return Four(*(side.treatment.label for side in four))
+def _labels(four: Sides) -> FactorialCells:
+    return FactorialCells(*(side.treatment.label for side in four))
 
 
-def _incomparable(place: Place, four: Sides, incomparable: Incomparable) -> str:
+def _incomparable(place: InteractionQuestion, four: Sides, incomparable: Incomparable) -> str:
     modes = [
         sample.mode for side in four for sample in side.samples(place.workload, place.metric.name).values()
     ]

@@ -15,7 +15,7 @@ from ktrial.model.plan import treatments
 from ktrial.model.study import Stopping, Study, Timing
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Metric, Mode
-from ktrial.stats.sequential import Look, Measured, SequentialDesign, look
+from ktrial.stats.sequential import BlockedMetric, Look, SequentialDesign, look
 
 GIVEN_UP_AFTER = 3
 """A treatment whose first trials all failed will not do better in the sixtieth block: it gets no more."""
@@ -95,7 +95,7 @@ class InterimData:
             self._looks[asked] = look(self.measured(metrics), design_of(self.study), final=last)
         return self._looks[asked]
 
-    def measured(self, metrics: Metrics) -> list[Measured]:
+    def measured(self, metrics: Metrics) -> list[BlockedMetric]:
         """Each metric's values in the whole blocks, of the treatments that were not given up.
 
         Raises ValueError where the baseline was.
@@ -171,9 +171,9 @@ class InterimData:
         """A workload's label → its first metric."""
         return dict(reversed(self._modes))
 
-    def _measured(self, label: str, metric: Metric) -> Measured:
+    def _measured(self, label: str, metric: Metric) -> BlockedMetric:
         by_label = self._values.get((label, metric.name), {})
-        return Measured(
+        return BlockedMetric(
             workload=label,
             metric=metric,
             baseline=self.treatments[0].label,
@@ -184,7 +184,7 @@ class InterimData:
         )
 
 
-def measured(study: Study, trials: Sequence[Trial], metrics: Metrics) -> list[Measured]:
+def measured(study: Study, trials: Sequence[Trial], metrics: Metrics) -> list[BlockedMetric]:
     """InterimData.measured, of these trials. Raises ValueError where the baseline was given up."""
     return InterimData(study, trials).measured(metrics)
 

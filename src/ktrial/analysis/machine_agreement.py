@@ -8,7 +8,7 @@ import numpy as np
 from ktrial.analysis.history.series import EXACT, Measured, history
 from ktrial.model.history import History, Line, Point, System
 from ktrial.model.machine_agreement import Across, Agreement, OnSystem
-from ktrial.stats.machine_interaction import exact_agreement, interaction_p, timed_agreement
+from ktrial.stats.interactions import exact_agreement, interaction_p, timed_agreement
 from ktrial.stats.paired_perturbations import interval
 from ktrial.stats.sequential import holm
 

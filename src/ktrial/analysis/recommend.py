@@ -8,7 +8,7 @@ from ktrial.analysis.stored_workloads import labels_of
 from ktrial.model.history import Line, Point, System
 from ktrial.model.recommendation import Candidate, Recommendation, Regret
 from ktrial.model.workload import short_labels
-from ktrial.stats.minimax_regret import Ratio, dominates, regrets
+from ktrial.stats.minimax_regret import RegretRatio, dominates, regrets
 from ktrial.store import Store
 
 _Table = dict[str, dict[str, Point]]
@@ -97,7 +97,7 @@ def _recommendation(
 
 
 def _candidate(
-    name: str, table: _Table, ratios: Mapping[str, Mapping[str, Ratio]], over: tuple[str, ...]
+    name: str, table: _Table, ratios: Mapping[str, Mapping[str, RegretRatio]], over: tuple[str, ...]
 ) -> Candidate:
     its = tuple(
         Regret(

@@ -22,7 +22,7 @@ from ktrial.bisect.decision import Answer, LimitReached, Target
 from ktrial.bisect.measurement import Tell
 from ktrial.experiment.single_kernel import Measurement
 from ktrial.stats.sequential import SequentialDesign, blocks_needed
-from ktrial.stats.sequential.test import claims, intervals
+from ktrial.stats.sequential.repeated_intervals import claims, intervals
 from ktrial.stats.verdict_rules import Claim
 
 Candidate = TypeVar("Candidate", bound=Hashable)

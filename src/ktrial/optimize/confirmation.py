@@ -15,7 +15,7 @@ from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.stats import deterministic
-from ktrial.stats.sequential import Measured, SequentialDesign, look
+from ktrial.stats.sequential import BlockedMetric, SequentialDesign, look
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 _FAILURES = 2
@@ -72,7 +72,7 @@ def _told(warning: DataWarning) -> DataWarning:
     return warning.model_copy(update={"advice": advice})
 
 
-def _measured(scores: ObjectiveFunction, fresh: Sequence[Observation], blocks: int) -> list[Measured]:
+def _measured(scores: ObjectiveFunction, fresh: Sequence[Observation], blocks: int) -> list[BlockedMetric]:
     found = []
     for objective in scores.goal.objectives:
         values = {label: [math.nan] * blocks for label in (BASELINE, CANDIDATE)}
@@ -83,7 +83,7 @@ def _measured(scores: ObjectiveFunction, fresh: Sequence[Observation], blocks: i
             if not scores.failure(seen):
                 values[label][at] = seen.values[objective.metric]
         found.append(
-            Measured(
+            BlockedMetric(
                 workload=scores.goal.workload,
                 metric=_metric(scores.goal, objective.metric),
                 baseline=BASELINE,

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ktrial.model.comparison import Mound, Scatter, Variability
 from ktrial.model.workload import Metric, Mode
 from ktrial.stats.sequential.diagnostics import best_split
-from ktrial.stats.sequential.multiplicity import holm
+from ktrial.stats.sequential.p_values import holm
 
 Array = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ _EXACT = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairedArms:
     """Both arms of one comparison: their numbers by perturbation or block."""
 
     workload: str
@@ -67,17 +67,17 @@ class Pair:
         return below, above
 
 
-def variability(pairs: Sequence[Pair], margin: float, alpha: float = 0.05) -> tuple[Variability, ...]:
+def variability(pairs: Sequence[PairedArms], margin: float, alpha: float = 0.05) -> tuple[Variability, ...]:
     """Every treatment that scatters otherwise than the baseline, in the order of `pairs`.
 
     The family-wise error over all pairs and both questions is `alpha`.
     """
     asked = [(pair, logs) for pair in pairs if (logs := pair.logs) is not None]
-    found: list[tuple[int, Variability]] = []
+    findings: list[tuple[int, Variability]] = []
     spreads = [(place, spread_p(*logs, _FLOOR * margin)) for place, (_, logs) in enumerate(asked)]
     held = _held(spreads, alpha / 2)
     # What is exchanged was chosen by the same numbers: half of the level makes up for that.
-    found += [
+    findings += [
         (place, one)
         for place, p in held
         if _stands(asked[place][1], alpha / 4 / len(held))
@@ -89,13 +89,13 @@ def variability(pairs: Sequence[Pair], margin: float, alpha: float = 0.05) -> tu
         if (p := _modes_p(logs, exact=pair.mode in _EXACT)) is not None
     ]
     dips = _held(modes, alpha / 2)
-    found += [
+    findings += [
         (place, one)
         for place, p in dips
         if dips_differ(*asked[place][1], alpha / 4 / len(dips))
         and (one := _of_modes(*asked[place], p, margin)) is not None
     ]
-    return tuple(one for _, one in sorted(found, key=lambda each: each[0]))
+    return tuple(one for _, one in sorted(findings, key=lambda each: each[0]))
 
 
 def _held(asked: Sequence[tuple[int, float]], alpha: float) -> list[tuple[int, float]]:
@@ -127,7 +127,7 @@ def _stands(logs: tuple[Array, Array], level: float) -> bool:
     return len(logs[0]) < FEWEST_FOR_RANKS or spreads_differ(*logs, level)
 
 
-def _of_spread(pair: Pair, logs: tuple[Array, Array], p: float, margin: float) -> Variability | None:
+def _of_spread(pair: PairedArms, logs: tuple[Array, Array], p: float, margin: float) -> Variability | None:
     below, above = (_spread(arm, exact=pair.mode in _EXACT) for arm in logs)
     if max(below, above) <= margin:
         return None
@@ -206,7 +206,7 @@ def _most(level: float) -> float:
     return max(1.0, level * (1 + _DRAWS))
 
 
-def _of_modes(pair: Pair, logs: tuple[Array, Array], p: float, margin: float) -> Variability | None:
+def _of_modes(pair: PairedArms, logs: tuple[Array, Array], p: float, margin: float) -> Variability | None:
     below, above = (dip_p(arm) for arm in logs)
     two = logs[1] if above < below else logs[0]
     ordered = np.sort(two)
@@ -219,7 +219,7 @@ def _of_modes(pair: Pair, logs: tuple[Array, Array], p: float, margin: float) ->
 
 
 def _finding(
-    pair: Pair, logs: tuple[Array, Array], scatter: Scatter, p: float, modes: tuple[Mound, ...] = ()
+    pair: PairedArms, logs: tuple[Array, Array], scatter: Scatter, p: float, modes: tuple[Mound, ...] = ()
 ) -> Variability:
     below, above = (_spread(arm, exact=pair.mode in _EXACT) for arm in logs)
     return Variability(

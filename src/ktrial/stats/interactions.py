@@ -1,4 +1,6 @@
-"""Do two factors depend on each other? What one changes, with the other at its baseline and at another level.
+"""Do two factors depend on each other? And does a change depend on the machine?
+
+Two factors: what one changes, with the other at its baseline and at another level.
 
 For one metric, with a the baseline, b the first factor changed, c the second, d both, and all else as in the
 baseline: the first factor changes the metric by the ratio b/a while the second is at its baseline, and by d/c
@@ -18,6 +20,13 @@ the mean of these over blocks, judged as any comparison is, each alone; as these
 study's own, differences that Benjamini and Hochberg's procedure does not claim among all of them are
 withdrawn. In both, the verdict is the comparison's rule for this ratio: inside the margin the effects are
 as good as independent; beyond it the two together are better or worse than each alone tells.
+
+Machine and version. Timed: each machine has one log ratio a block (after / before). Under 'the change is the
+same everywhere' the machines' ratios have one mean, so that the interaction of a machines × versions table
+with blocks in machines is a comparison of these means; Welch's F (Biometrika 38, 1951) does not ask that
+machines are equally noisy. Exact: no noise, so that the rule is that of `ktrial.stats.deterministic`, on
+ratios instead of values: two machines differ where the intervals of their ratios lie wholly outside each
+other's margin, and are the same where the largest and the smallest end of all intervals lie within one.
 """
 
 import math
@@ -30,19 +39,25 @@ from numpy.typing import NDArray
 
 from ktrial.model.comparison import Interaction, Verdict
 from ktrial.model.design import LevelValue
+from ktrial.model.imported import Group
+from ktrial.model.machine_agreement import Agreement
 from ktrial.model.workload import Metric, Mode
 from ktrial.stats.deterministic import Arm
-from ktrial.stats.sequential.blocks import Measured
+from ktrial.stats.independent import moments, welch
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.familywise import Finding, judge
-from ktrial.stats.sequential.multiplicity import benjamini_hochberg
-from ktrial.stats.sequential.repeated_p import repeated_p
+from ktrial.stats.sequential.metric_blocks import BlockedMetric
+from ktrial.stats.sequential.p_values import benjamini_hochberg, repeated_p
 from ktrial.stats.verdict_rules import Claim, interval_verdict, verdict_of
 
 Array = NDArray[np.float64]
 
 
-class Pair(NamedTuple):
+LEAST_BLOCKS = 3
+"""Fewer say too little of a machine's noise."""
+
+
+class FactorPair(NamedTuple):
     """Two factors, each with its baseline and one other level."""
 
     first: str
@@ -51,7 +66,7 @@ class Pair(NamedTuple):
     second_levels: tuple[LevelValue, LevelValue]
 
 
-class Four(NamedTuple):
+class FactorialCells(NamedTuple):
     """Labels of the four treatments of a pair."""
 
     neither: str
@@ -61,20 +76,20 @@ class Four(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Place:
+class InteractionQuestion:
     """Where an interaction is looked for."""
 
-    pair: Pair
-    treatments: Four
+    pair: FactorPair
+    treatments: FactorialCells
     workload: str
     metric: Metric
     mode: Mode
 
 
 def exact_interaction(
-    place: Place, arms: tuple[Arm, Arm, Arm, Arm], *, margin: float, incomparable: str = ""
+    place: InteractionQuestion, arms: tuple[Arm, Arm, Arm, Arm], *, margin: float, incomparable: str = ""
 ) -> Interaction:
-    """The interaction in exact numbers. `arms`: of the treatments in the order of `Four`.
+    """The interaction in exact numbers. `arms`: of the treatments in the order of `FactorialCells`.
 
     `incomparable` says why these numbers must not be compared.
     """
@@ -104,60 +119,65 @@ def exact_interaction(
 
 
 def timed_interactions(
-    questions: Sequence[tuple[Place, Measured]], design: SequentialDesign, *, final: bool = False
+    questions: Sequence[tuple[InteractionQuestion, BlockedMetric]],
+    design: SequentialDesign,
+    *,
+    final: bool = False,
 ) -> tuple[Interaction, ...]:
     """The interactions in real time, after the blocks so far. `final`: no more blocks can come."""
     logs = [_logs(measured, place.treatments) for place, measured in questions]
     differences = [each[3] - each[2] - each[1] + each[0] for each in logs]
     adjusted = benjamini_hochberg([repeated_p(each, design, final=final) for each in differences])
-    found = []
+    interactions = []
     for (place, _), each, values, p in zip(questions, logs, differences, adjusted, strict=True):
         if not len(values):
-            found.append(_without_numbers(place, "no block has a number above zero of all four treatments"))
+            interactions.append(
+                _without_numbers(place, "no block has a number above zero of all four treatments")
+            )
             continue
         (alone,) = judge([values], design, final=final)
-        found.append(_timed(place, each, alone, float(p), len(questions), design))
-    return tuple(found)
+        interactions.append(_timed(place, each, alone, float(p), len(questions), design))
+    return tuple(interactions)
 
 
 def _timed(
-    place: Place, logs: Array, found: Finding, p: float, among: int, design: SequentialDesign
+    place: InteractionQuestion, logs: Array, finding: Finding, p: float, among: int, design: SequentialDesign
 ) -> Interaction:
-    verdict, reason = verdict_of(found.claim, place.metric.direction), ""
-    if found.claim in (Claim.ABOVE, Claim.BELOW) and p > design.alpha:
+    verdict, reason = verdict_of(finding.claim, place.metric.direction), ""
+    if finding.claim in (Claim.ABOVE, Claim.BELOW) and p > design.alpha:
         verdict, reason = (
             Verdict.INCONCLUSIVE,
             f"one of {among} interactions: adjusted for that, p is {p:.2g}",
         )
     elif verdict is Verdict.INCONCLUSIVE:
-        reason = f"after {found.blocks} blocks the interval holds both 1 and more than the margin"
-    bounded = math.isfinite(found.low)
+        reason = f"after {finding.blocks} blocks the interval holds both 1 and more than the margin"
+    bounded = math.isfinite(finding.low)
     return _interaction(
         place,
         effect=math.exp(float(np.mean(logs[1] - logs[0]))),
         effect_beside=math.exp(float(np.mean(logs[3] - logs[2]))),
-        ratio=math.exp(found.mean),
-        low=math.exp(found.low) if bounded else None,
-        high=math.exp(found.high) if bounded else None,
+        ratio=math.exp(finding.mean),
+        low=math.exp(finding.low) if bounded else None,
+        high=math.exp(finding.high) if bounded else None,
         verdict=verdict,
         reason=reason,
     )
 
 
-def _logs(measured: Measured, four: Four) -> Array:
+def _logs(measured: BlockedMetric, four: FactorialCells) -> Array:
     """Logarithms in the blocks where all four have a number above zero; shape (4, blocks)."""
     table = np.array([measured.values[label] for label in four], dtype=np.float64)
     usable = np.all(np.isfinite(table) & (table > 0), axis=0)
     return np.asarray(np.log(table[:, usable]))
 
 
-def _without_numbers(place: Place, reason: str) -> Interaction:
+def _without_numbers(place: InteractionQuestion, reason: str) -> Interaction:
     nothing = dict.fromkeys(("effect", "effect_beside", "ratio", "low", "high"))
     return _interaction(place, **nothing, verdict=Verdict.INCONCLUSIVE, reason=reason)
 
 
 def _interaction(
-    place: Place,
+    place: InteractionQuestion,
     *,
     effect: float | None,
     effect_beside: float | None,
@@ -187,3 +207,47 @@ def _interaction(
         verdict=verdict,
         reason=reason,
     )
+
+
+def interaction_p(log_ratios: Sequence[Sequence[float]]) -> float | None:
+    """The p value of 'all machines have one mean log ratio'; None for fewer than two machines with 3 blocks.
+
+    One row a machine. Machines whose blocks are all alike have no noise to test by: None too.
+    """
+    rows = [np.asarray(row, dtype=np.float64) for row in log_ratios if len(row) >= LEAST_BLOCKS]
+    if len(rows) < 2 or any(float(np.ptp(row)) == 0 for row in rows):
+        return None
+    groups = [Group(label=str(place), values=tuple(map(float, row))) for place, row in enumerate(rows)]
+    return float(welch([moments(one) for one in groups]).p)
+
+
+def exact_agreement(intervals: Sequence[tuple[float, float]], margin: float) -> Agreement:
+    """Of the machines' ratios as (low, high): the same, different, or neither is shown."""
+    edge = 1 + margin
+    lowest, highest = min(low for low, _ in intervals), max(high for _, high in intervals)
+    if highest <= edge * lowest:
+        return Agreement.SAME
+    if max(low for low, _ in intervals) > edge * min(high for _, high in intervals):
+        return Agreement.DIFFERS
+    return Agreement.UNDECIDED
+
+
+def timed_agreement(
+    p: float | None, logs: Sequence[Sequence[float]], alpha: float, margin: float
+) -> Agreement:
+    """By the adjusted p value; the same only where the machines' mean ratios, with two standard errors, lie
+    within the margin of each other: 'not significant' alone shows nothing.
+    """
+    if p is not None and p <= alpha:
+        return Agreement.DIFFERS
+    ends = [_ends(row) for row in logs if len(row) >= LEAST_BLOCKS]
+    apart = max((high for _, high in ends), default=0.0) - min((low for low, _ in ends), default=0.0)
+    if len(ends) == len(logs) and apart <= np.log1p(margin):
+        return Agreement.SAME
+    return Agreement.UNDECIDED
+
+
+def _ends(row: Sequence[float]) -> tuple[float, float]:
+    values = np.asarray(row, dtype=np.float64)
+    reach = 2 * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean() - reach), float(values.mean() + reach)

@@ -15,7 +15,7 @@ from ktrial.stats.paired_perturbations import Values, exceeds, interval
 
 
 @dataclass(frozen=True)
-class Ratio:
+class RegretRatio:
     """A value over the best one, turned so that more is worse."""
 
     ratio: float
@@ -25,7 +25,7 @@ class Ratio:
 
 def regrets(
     values: Mapping[str, Values], centres: Mapping[str, float], direction: Direction
-) -> dict[str, Ratio]:
+) -> dict[str, RegretRatio]:
     """Treatment → its regret in one workload. `values`: by treatment, then by perturbation; above zero."""
     best = (min if direction is Direction.LOWER else max)(centres, key=lambda name: centres[name])
     return {
@@ -33,10 +33,10 @@ def regrets(
     }
 
 
-def _ratio(best: Values, best_centre: float, its: Values, centre: float, direction: Direction) -> Ratio:
+def _ratio(best: Values, best_centre: float, its: Values, centre: float, direction: Direction) -> RegretRatio:
     if direction is Direction.LOWER:
-        return Ratio(centre / best_centre, *interval(best, its))
-    return Ratio(best_centre / centre, *interval(its, best))
+        return RegretRatio(centre / best_centre, *interval(best, its))
+    return RegretRatio(best_centre / centre, *interval(its, best))
 
 
 def dominates(

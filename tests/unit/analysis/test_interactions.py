@@ -19,18 +19,24 @@ from ktrial.model.comparison import Interaction, Verdict
 from ktrial.model.study import Study
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats import Arm
-from ktrial.stats.interactions import Four, Pair, Place, exact_interaction, timed_interactions
-from ktrial.stats.sequential import Measured, SequentialDesign
+from ktrial.stats.interactions import (
+    FactorialCells,
+    FactorPair,
+    InteractionQuestion,
+    exact_interaction,
+    timed_interactions,
+)
+from ktrial.stats.sequential import BlockedMetric, SequentialDesign
 from ktrial.store import Store, open_store
 from ktrial.studyfile import Source, study_from
 from ktrial.target import Run, StepResult
 
-PAIR = Pair("scheduler", ("", "my.patch"), "allocator", ("SLUB=y", "SLAB=y"))
+PAIR = FactorPair("scheduler", ("", "my.patch"), "allocator", ("SLUB=y", "SLAB=y"))
 
 
-def place(direction: Direction = Direction.LOWER) -> Place:
+def place(direction: Direction = Direction.LOWER) -> InteractionQuestion:
     metric = Metric(name="instructions", unit="instructions/operation", direction=direction)
-    return Place(PAIR, Four("a", "b", "c", "d"), "fork", metric, Mode.EXACT_PLUGIN)
+    return InteractionQuestion(PAIR, FactorialCells("a", "b", "c", "d"), "fork", metric, Mode.EXACT_PLUGIN)
 
 
 def arms(*values: tuple[float, ...]) -> tuple[Arm, Arm, Arm, Arm]:
@@ -106,7 +112,7 @@ def in_time(interaction: float, blocks: int, seed: int, spread: float = 0.01) ->
     drift = random.normal(0, 0.2, blocks)
     means = (0.0, 0.05, 0.05, 0.10 + math.log(interaction))
     logs = [mean + drift + random.normal(0, spread, blocks) for mean in means]
-    measured = Measured(
+    measured = BlockedMetric(
         workload="fork",
         metric=place().metric,
         baseline="a",
@@ -141,13 +147,13 @@ def test_in_real_time_the_interval_holds_the_truth() -> None:
 
 def test_a_block_with_a_failed_trial_is_left_out() -> None:
     values = {"a": (100.0, math.nan), "b": (110.0, 1.0), "c": (100.0, 1.0), "d": (121.0, 1.0)}
-    measured = Measured(workload="fork", metric=place().metric, baseline="a", values=values)
+    measured = BlockedMetric(workload="fork", metric=place().metric, baseline="a", values=values)
     design = SequentialDesign(looks=(3,))
     [found] = timed_interactions([(place(), measured)], design)
     assert found.effect == pytest.approx(1.1)
     assert found.effect_beside == pytest.approx(1.21)
     zeros = dict.fromkeys(values, (0.0,))
-    nothing = Measured(workload="fork", metric=place().metric, baseline="a", values=zeros)
+    nothing = BlockedMetric(workload="fork", metric=place().metric, baseline="a", values=zeros)
     [found] = timed_interactions([(place(), nothing)], design)
     assert found.reason == "no block has a number above zero of all four treatments"
 

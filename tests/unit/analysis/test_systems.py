@@ -17,7 +17,7 @@ from ktrial.model.machine_agreement import Across, Agreement
 from ktrial.model.study_record import StudyRecord
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import build
-from ktrial.stats.machine_interaction import exact_agreement, interaction_p
+from ktrial.stats.interactions import exact_agreement, interaction_p
 from ktrial.store import open_store
 
 OLD, NEW = "debian:6.1", "debian:6.12"

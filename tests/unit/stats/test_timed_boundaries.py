@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
-from ktrial.stats.sequential.boundaries import LOOKS, boundaries, spent
-from ktrial.stats.sequential.confidence_sequence import critical_t, log_bayes_factor
+from ktrial.stats.sequential.boundaries import LOOKS, boundaries, critical_t, log_bayes_factor, spent
 
 Array = NDArray[np.float64]
 STUDIES = 400_000

@@ -15,7 +15,7 @@ from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.sequential import (
-    Measured,
+    BlockedMetric,
     SequentialDesign,
     benjamini_hochberg,
     blocks_needed,
@@ -31,8 +31,8 @@ from ktrial.stats.sequential import (
     smallest_detectable,
 )
 from ktrial.stats.sequential.familywise import judge
-from ktrial.stats.sequential.repeated_p import repeated_p
-from ktrial.stats.sequential.test import first_claims
+from ktrial.stats.sequential.p_values import repeated_p
+from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
 
 SECONDS = Metric(name="wall", unit="s", direction=Direction.LOWER)
@@ -49,7 +49,7 @@ def study(
     seed: int = 1,
     primary: bool = True,
     workload: str = "fork",
-) -> Measured:
+) -> BlockedMetric:
     """A baseline of 100, and treatments that differ from it by these effects."""
     rng = np.random.default_rng(seed)
     shared = rng.normal(0, 0.05, blocks)
@@ -57,12 +57,12 @@ def study(
         label: tuple(float(each) for each in 100 * (1 + effect) * np.exp(shared + rng.normal(0, sd, blocks)))
         for label, effect in zip("ABCDEFGH", (0.0, *effects), strict=False)
     }
-    return Measured(workload, metric, "A", values, primary=primary)
+    return BlockedMetric(workload, metric, "A", values, primary=primary)
 
 
-def until(measured: Measured, blocks: int) -> Measured:
+def until(measured: BlockedMetric, blocks: int) -> BlockedMetric:
     cut = {label: values[:blocks] for label, values in measured.values.items()}
-    return Measured(measured.workload, measured.metric, measured.baseline, cut, primary=measured.primary)
+    return BlockedMetric(measured.workload, measured.metric, measured.baseline, cut, primary=measured.primary)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_one_study_is_judged_as_thousands_at_once_are(seed: int) -> None:
 @settings(max_examples=examples(30))
 def test_exchanging_the_arms_exchanges_better_and_worse_and_nothing_else(seed: int, effect: float) -> None:
     measured = study(effect, seed=seed)
-    other = Measured("fork", SECONDS, "B", measured.values)
+    other = BlockedMetric("fork", SECONDS, "B", measured.values)
     (one,), (two,) = look([measured], DESIGN).comparisons, look([other], DESIGN).comparisons
     exchanged = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
     assert two.verdict is exchanged.get(one.verdict, one.verdict)
@@ -280,30 +280,30 @@ def test_the_permutation_test_is_right_when_nothing_differs() -> None:
 
 
 def test_values_that_are_not_above_zero_have_no_ratio() -> None:
-    measured = Measured("w", SECONDS, "A", {"A": (1.0,) * 10, "B": (1.0,) * 9 + (0.0,)})
+    measured = BlockedMetric("w", SECONDS, "A", {"A": (1.0,) * 10, "B": (1.0,) * 9 + (0.0,)})
     found = look([measured], DESIGN)
     assert found.over, "no further block can help"
     assert found.comparisons[0].reason == "a ratio needs values above zero"
 
 
 def test_values_without_any_spread_are_judged_as_they_are() -> None:
-    same = Measured("w", SECONDS, "A", {"A": (2.0,) * 6, "B": (2.0,) * 6})
-    apart = Measured("w", SECONDS, "A", {"A": (2.0,) * 6, "B": (2.2,) * 6})
+    same = BlockedMetric("w", SECONDS, "A", {"A": (2.0,) * 6, "B": (2.0,) * 6})
+    apart = BlockedMetric("w", SECONDS, "A", {"A": (2.0,) * 6, "B": (2.2,) * 6})
     assert look([same], DESIGN).comparisons[0].verdict is Verdict.EQUIVALENT
     assert look([apart], DESIGN).comparisons[0].verdict is Verdict.WORSE
 
 
 def test_treatments_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="one value a block"):
-        Measured("w", SECONDS, "A", {"A": (1.0,), "B": (1.0, 2.0)})
+        BlockedMetric("w", SECONDS, "A", {"A": (1.0,), "B": (1.0, 2.0)})
     with pytest.raises(ValueError, match="baseline C"):
-        Measured("w", SECONDS, "C", {"A": (1.0,)})
+        BlockedMetric("w", SECONDS, "C", {"A": (1.0,)})
 
 
 def test_a_block_with_a_failed_trial_is_left_out_of_its_comparison_and_told() -> None:
     whole = study(0.05, 0.0, blocks=20)
     broken = {**whole.values, "B": (math.nan, *whole.values["B"][1:])}
-    found = look([Measured("fork", SECONDS, "A", broken)], DESIGN)
+    found = look([BlockedMetric("fork", SECONDS, "A", broken)], DESIGN)
     warned = [each for each in found.warnings if each.kind is WarningKind.FAILED_TRIALS]
     assert "B: 1 of 20" in warned[0].text
     assert found.comparisons[0].baseline_value != found.comparisons[1].baseline_value
@@ -311,7 +311,7 @@ def test_a_block_with_a_failed_trial_is_left_out_of_its_comparison_and_told() ->
 
 def test_a_study_with_a_failed_trial_has_a_last_look_at_all_that_is_there() -> None:
     whole = study(0.0, sd=0.1)
-    broken = Measured("fork", SECONDS, "A", {**whole.values, "B": (math.nan, *whole.values["B"][1:])})
+    broken = BlockedMetric("fork", SECONDS, "A", {**whole.values, "B": (math.nan, *whole.values["B"][1:])})
     (one,) = look([broken], DESIGN).comparisons
     assert "after 59 blocks" in one.reason
     (wide,) = look([until(whole, 40)], DESIGN).comparisons
@@ -324,18 +324,18 @@ def width(one: Comparison) -> float:
     return math.log(one.high / one.low)
 
 
-def kinds(measured: Measured) -> set[WarningKind]:
+def kinds(measured: BlockedMetric) -> set[WarningKind]:
     return {warning.kind for warning in checks(measured)}
 
 
-def ordered(values: dict[str, np.ndarray]) -> Measured:
+def ordered(values: dict[str, np.ndarray]) -> BlockedMetric:
     arms = len(values)
     orders = {
         label: tuple(range(at, at + arms * len(each), arms))
         for at, (label, each) in enumerate(values.items())
     }
     plain = {label: tuple(float(one) for one in each) for label, each in values.items()}
-    return Measured("w", SECONDS, "A", plain, orders=orders)
+    return BlockedMetric("w", SECONDS, "A", plain, orders=orders)
 
 
 def test_good_numbers_bring_no_warning() -> None:
@@ -416,7 +416,7 @@ def test_a_calibration_tells_spread_false_alarms_and_blocks() -> None:
     rng = np.random.default_rng(15)
     shared = rng.normal(0, 0.05, 100)
     arms = {label: tuple(100 * np.exp(shared + rng.normal(0, 0.01, 100))) for label in "AB"}
-    (found,) = calibrate([Measured("fork", SECONDS, "A", arms)], DESIGN, "host").metrics
+    (found,) = calibrate([BlockedMetric("fork", SECONDS, "A", arms)], DESIGN, "host").metrics
     assert found.ratio_spread == pytest.approx(ratio_spread(0.01), rel=0.15)
     assert found.false_alarms <= 0.055
     assert found.smallest_effect == pytest.approx(0.009, abs=0.002)
@@ -433,4 +433,4 @@ def test_a_calibration_tells_spread_false_alarms_and_blocks() -> None:
 )
 def test_a_calibration_needs_enough_numbers(values: dict[str, tuple[float, ...]], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        calibrate([Measured("fork", SECONDS, "A", values)], DESIGN)
+        calibrate([BlockedMetric("fork", SECONDS, "A", values)], DESIGN)

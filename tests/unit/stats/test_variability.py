@@ -19,16 +19,16 @@ from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.report import csv as as_csv
 from ktrial.report.html.matrix import matrix_page
 from ktrial.report.tables.matrix import for_programs, matrix
-from ktrial.stats.dispersion import Pair, spread_p, variability
+from ktrial.stats.dispersion import PairedArms, spread_p, variability
 
 RATE = Metric(name="rate", unit="requests/s", direction=Direction.HIGHER)
 MARGIN = 0.01
 Array = NDArray[np.float64]
 
 
-def pair(below: object, above: object, mode: Mode = Mode.TIMED, workload: str = "server") -> Pair:
+def pair(below: object, above: object, mode: Mode = Mode.TIMED, workload: str = "server") -> PairedArms:
     values = [dict(enumerate(np.asarray(arm, dtype=float).tolist())) for arm in (below, above)]
-    return Pair(workload, RATE, mode, "old", "new", *values)
+    return PairedArms(workload, RATE, mode, "old", "new", *values)
 
 
 def found(below: object, above: object, mode: Mode = Mode.TIMED) -> list[Variability]:

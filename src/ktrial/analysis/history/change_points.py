@@ -27,7 +27,7 @@ def judged(lines: Sequence[Line], margin: float, alpha: float) -> tuple[Line, ..
     some = shifts_of_all(
         {name: values for name, (values, _) in by_trial.items()},
         alpha=alpha - share if many else alpha,
-        remembers=False,
+        autocorrelated=False,
     )
     moved = {name: _at_versions(some[name], by_trial[name][1]) for name in few}
     shifted = found | moved

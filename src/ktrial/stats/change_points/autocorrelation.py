@@ -1,4 +1,4 @@
-"""How much a series remembers: the model AR(1), estimated so that steps do not look like memory.
+"""The autocorrelation of a series: the model AR(1), estimated so that steps do not look like memory.
 
 The model: x_t = level + u_t, u_t = φ u_(t-1) + e_t, with independent e_t. A step in the level raises the
 autocorrelation of the whole series, however independent its noise is; so φ is estimated in short windows,
@@ -22,10 +22,10 @@ _OF_A_MEDIAN = 1.6
 """The variance of a median over that of a mean (π/2), and windows that overlap by half."""
 
 
-def memory(values: Array) -> float:
+def autoregression(values: Array) -> float:
     """φ, from 0 to 0.95: a little more than the likeliest value.
 
-    A series that remembers more than the test knows of raises false alarms; one that remembers less costs
+    A series with more autocorrelation than the test knows of raises false alarms; one with less costs
     some power. With n points the allowance is 0.7 standard errors of the estimate.
     """
     return _within(_of_windows(values) + _ALLOWANCE * _standard_error(values))
@@ -39,7 +39,7 @@ def whitened(values: Array, phi: float) -> Array:
     return values[1:] - phi * values[:-1] if phi else values
 
 
-def proven_memory(values: Array) -> float:
+def significant_autoregression(values: Array) -> float:
     """φ, from 0 to 0.95: the likeliest value; 0 where that lies within two standard errors of 0."""
     phi = _of_windows(values)
     return _within(phi) if phi > 2 * _standard_error(values) else 0.0

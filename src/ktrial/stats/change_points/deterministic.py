@@ -26,7 +26,7 @@ def steps(points: Sequence[Values], margin: float) -> tuple[Change, ...]:
     A version without values belongs to the stretch that it stands in. Zero and anything above it lie beyond
     every margin of each other.
     """
-    found: list[Change] = []
+    changes: list[Change] = []
     first: int | None = None
     before: int | None = None
     for place, values in enumerate(points):
@@ -35,11 +35,11 @@ def steps(points: Sequence[Values], margin: float) -> tuple[Change, ...]:
         if first is not None and before is not None and _beyond(points[first], values, margin):
             step = _beyond(points[before], values, margin)
             kind = ChangeKind.STEP if step else ChangeKind.CREEP
-            found.append(_change(place, kind, points[before if step else first], values))
+            changes.append(_change(place, kind, points[before if step else first], values))
             first = place
         first = place if first is None else first
         before = place
-    return tuple(found)
+    return tuple(changes)
 
 
 def _beyond(old: Values, new: Values, margin: float) -> bool:

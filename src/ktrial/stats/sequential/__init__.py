@@ -4,32 +4,31 @@ The runner of a timed study needs one function. After each block it calls
 
     look(measured, design) -> Look
 
-with everything measured so far (one `Measured` a metric of a workload: treatment → one value a block, NaN
-where a trial failed) and the `SequentialDesign` that was fixed before the first block. The answer is pure: it
-depends on the blocks alone, so that a study that was interrupted goes on as if it had not been.
+with everything measured so far (one `BlockedMetric` a metric of a workload: treatment → one value a block,
+NaN where a trial failed) and the `SequentialDesign` that was fixed before the first block. The answer is
+pure: it depends on the blocks alone, so that a study that was interrupted goes on as if it had not been.
 `Look.next_look` is the number of blocks at which the next decision falls (run up to there), or None: the
 study is over, and `Look.comparisons` are its verdicts. When time or trials run out, `look(…, final=True)`
 takes what is there for all there is.
 
-`confirm` judges fresh blocks of a fixed number; `permutation_p` asks nothing of their distribution;
-`power`, `blocks_needed` and `smallest_detectable` plan; `calibrate` reads an A/A study. docs/statistics.md
-says what stands behind each, and what was simulated.
+`confirm` judges fresh blocks of a fixed number; `permutation_p` asks nothing of their distribution; `power`,
+`blocks_needed` and `smallest_detectable` plan; `calibrate` reads an A/A study. docs/statistics.md says what
+stands behind each, and what was simulated.
 """
 
 from ktrial.stats.sequential.aa_calibration import calibrate
-from ktrial.stats.sequential.blocks import Measured
-from ktrial.stats.sequential.confirmation import confirm
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.diagnostics import checks
-from ktrial.stats.sequential.interim_analysis import Look, look
-from ktrial.stats.sequential.multiplicity import benjamini_hochberg, holm, max_t_permutation
-from ktrial.stats.sequential.permutation import permutation_p
+from ktrial.stats.sequential.interim_analysis import Look, confirm, look
+from ktrial.stats.sequential.metric_blocks import BlockedMetric
+from ktrial.stats.sequential.p_values import benjamini_hochberg, holm
+from ktrial.stats.sequential.permutation import max_t_permutation, permutation_p
 from ktrial.stats.sequential.power import Power, blocks_needed, power, ratio_spread, smallest_detectable
 from ktrial.stats.verdict_rules import verdict_of
 
 __all__ = [
+    "BlockedMetric",
     "Look",
-    "Measured",
     "Power",
     "SequentialDesign",
     "benjamini_hochberg",

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.model.calibration import Calibration, MetricCalibration
-from ktrial.stats.sequential.blocks import Measured
 from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.metric_blocks import BlockedMetric
 from ktrial.stats.sequential.power import blocks_needed, smallest_detectable
-from ktrial.stats.sequential.test import first_claims
+from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
@@ -19,7 +19,7 @@ FEWEST_BLOCKS = 10
 _SEED = 1
 
 
-def calibrate(measured: Sequence[Measured], design: SequentialDesign, machine: str = "") -> Calibration:
+def calibrate(measured: Sequence[BlockedMetric], design: SequentialDesign, machine: str = "") -> Calibration:
     """Each metric's spread, false-alarm rate, smallest detectable effect and suggested blocks.
 
     Raises ValueError where a metric has fewer than ten blocks with a value in every arm, or values that are
@@ -32,7 +32,7 @@ def calibrate(measured: Sequence[Measured], design: SequentialDesign, machine: s
     )
 
 
-def _calibrated(measured: Measured, design: SequentialDesign) -> MetricCalibration:
+def _calibrated(measured: BlockedMetric, design: SequentialDesign) -> MetricCalibration:
     logs = _whole_blocks(measured)
     # Every arm is the same treatment: the spread within blocks comes from all of them.
     within = logs - logs.mean(axis=1, keepdims=True)
@@ -50,7 +50,7 @@ def _calibrated(measured: Measured, design: SequentialDesign) -> MetricCalibrati
     )
 
 
-def _whole_blocks(measured: Measured) -> Array:
+def _whole_blocks(measured: BlockedMetric) -> Array:
     """Logarithms of shape (blocks, arms), of the blocks in which every arm has a value."""
     values = np.array(list(measured.values.values()), dtype=np.float64).T
     whole = values[np.isfinite(values).all(axis=1)]

@@ -1,7 +1,7 @@
-"""Boundaries of a group-sequential t test: how large |t| must be at each look, exactly.
+"""How large |t| must be at each look: group-sequential boundaries, and a confidence sequence without an end.
 
-Spending: Lan and DeMets (Biometrika 70, 1983), Pocock type: after a fraction f of the blocks, the error
-spent is a·ln(1 + (e - 1)·f).
+Boundaries of a group-sequential t test, exactly. Spending: Lan and DeMets (Biometrika 70, 1983), Pocock type:
+after a fraction f of the blocks, the error spent is a·ln(1 + (e - 1)·f).
 
 A z boundary turned into t quantiles is too small when the first looks come after a few blocks (Jennison
 and Turnbull, Biometrika 78, 1991, who compute exact ones). The computation here is exact for normal
@@ -14,6 +14,17 @@ independent of them (Basu, 1955). The next look, m blocks later, is therefore
 with B ~ Beta(n/2, m/2), the share of the old squares in the new sum of squares, and U one coordinate of a
 point that lies uniformly on the sphere in m dimensions ((U + 1)/2 ~ Beta((m - 1)/2, (m - 1)/2); a fair coin
 where m is 1), all independent of the past. W is a Markov chain, and t = W·sqrt((n - 1)/(n - W²)).
+
+The confidence sequence for a mean holds at every number of blocks at once. The t mixture: the effect size
+(mean / standard deviation) is given a normal prior with precision g, the standard deviation the right Haar
+prior. The Bayes factor against mean 0 after n values with t statistic t is
+
+    B = sqrt(g / (g + n)) · ((1 + t²/(n-1)) / (1 + g/(g + n) · t²/(n-1)))^(n/2)
+
+(Lindon, Ham, Tingley and Bojinov, 'Anytime-valid linear models', arXiv:2210.08589, with one coefficient and
+no covariate; Wang and Ramdas, 'Anytime-valid t-tests', arXiv:2310.03722, the Gaussian mixture.) It is a test
+martingale in the filtration of the values up to scale, so that by Ville's inequality B ever reaches 1/a with
+probability at most a. The interval is where B < 1/a.
 """
 
 import math
@@ -36,6 +47,12 @@ _SHARES = 24
 """Quadrature nodes for B."""
 
 
+_Law = Callable[[Array], Array]
+"""P(W <= w and no earlier look stopped), up to the symmetric constant."""
+PRECISION = 2.0
+"""g: effects of 1/sqrt(2) standard deviations are expected, such as 1 % where a trial's spread is 1 %."""
+
+
 def spent(fraction: float, alpha: float) -> float:
     """Error spent after a fraction (0 to 1) of the blocks: Lan and DeMets 1983, Pocock type."""
     return alpha * math.log1p((math.e - 1) * min(fraction, 1.0))
@@ -50,17 +67,17 @@ def boundaries(looks: tuple[int, ...] = LOOKS, alpha: float = 0.05, horizon: int
     """
     horizon = horizon or looks[-1]
     _check(looks, alpha, horizon)
-    found: list[float] = []
+    edges: list[float] = []
     grid, inside = np.zeros(0), np.zeros(0)
     used, before = 0.0, 0
     for blocks in looks:
         wanted = spent(blocks / horizon, alpha) - used
-        law = _first(blocks) if not found else _next(grid, inside, before, blocks)
+        law = _first(blocks) if not edges else _next(grid, inside, before, blocks)
         edge = _edge(law, blocks, wanted)
-        found.append(_t_of(edge, blocks))
+        edges.append(_t_of(edge, blocks))
         grid, inside = _inside(law, edge)
         used, before = used + wanted, blocks
-    return tuple(found)
+    return tuple(edges)
 
 
 def _check(looks: tuple[int, ...], alpha: float, horizon: int) -> None:
@@ -74,10 +91,6 @@ def _check(looks: tuple[int, ...], alpha: float, horizon: int) -> None:
 
 def _t_of(w: float, blocks: int) -> float:
     return w * math.sqrt((blocks - 1) / (blocks - w * w))
-
-
-_Law = Callable[[Array], Array]
-"""P(W <= w and no earlier look stopped), up to the symmetric constant."""
 
 
 def _first(blocks: int) -> _Law:
@@ -147,3 +160,21 @@ def _inside(law: _Law, edge: float) -> tuple[Array, Array]:
     """Where W may be if the study goes on: points and their masses."""
     borders = np.linspace(-edge, edge, _CELLS + 1)
     return (borders[1:] + borders[:-1]) / 2, np.diff(law(borders))
+
+
+def log_bayes_factor(t: Array, blocks: Array, precision: float = PRECISION) -> Array:
+    """ln B of t statistics after so many blocks (at least two)."""
+    share = precision / (precision + blocks)
+    squared = t * t / (blocks - 1)
+    log = 0.5 * np.log(share) + 0.5 * blocks * (np.log1p(squared) - np.log1p(share * squared))
+    return np.asarray(log)
+
+
+@lru_cache(maxsize=65536)
+def critical_t(blocks: int, alpha: float = 0.05, precision: float = PRECISION) -> float:
+    """|t| at which B reaches 1/alpha after so many blocks; infinite where nothing reaches it yet."""
+    share = precision / (precision + blocks)
+    power = math.exp(-math.log(alpha * alpha * share) / blocks)
+    if power * share >= 1:
+        return math.inf
+    return math.sqrt((blocks - 1) * (power - 1) / (1 - power * share))

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from ktrial.stats.sequential.boundaries import LOOKS, boundaries
-from ktrial.stats.sequential.confidence_sequence import FEWEST_BLOCKS, critical_t
+from ktrial.stats.sequential.boundaries import FEWEST_BLOCKS, LOOKS, boundaries, critical_t
 
 _GROWTH = (60, 90, 120)
 

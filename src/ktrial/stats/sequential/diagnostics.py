@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ktrial.model.comparison import Comparison
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.stats.sequential.blocks import Measured
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.familywise import Finding
+from ktrial.stats.sequential.metric_blocks import BlockedMetric
 from ktrial.stats.theil_sen import median_slope
 from ktrial.stats.verdict_rules import Claim
 
@@ -27,18 +27,18 @@ FEWEST_VALUES = 8
 _DRAWS = 2000
 
 
-def checks(measured: Measured) -> tuple[DataWarning, ...]:
+def checks(measured: BlockedMetric) -> tuple[DataWarning, ...]:
     """Failed trials, drift, autocorrelation, two modes, unequal variances, coarse values."""
     logs = _logs(measured)
-    found: list[DataWarning | None] = [failed_trials(measured)]
+    warnings: list[DataWarning | None] = [failed_trials(measured)]
     if logs:
-        found += [drift(measured, logs), unequal_variances(measured, logs), coarse_values(measured)]
-        found += [bimodality(measured, logs)]
-        found += [autocorrelation(measured, treatment) for treatment in measured.treatments]
-    return tuple(each for each in found if each is not None)
+        warnings += [drift(measured, logs), unequal_variances(measured, logs), coarse_values(measured)]
+        warnings += [bimodality(measured, logs)]
+        warnings += [autocorrelation(measured, treatment) for treatment in measured.treatments]
+    return tuple(each for each in warnings if each is not None)
 
 
-def _logs(measured: Measured) -> dict[str, Array]:
+def _logs(measured: BlockedMetric) -> dict[str, Array]:
     """Treatment → logarithms of its values; empty where that has no meaning or there are too few."""
     values = {label: np.asarray(each, dtype=np.float64) for label, each in measured.values.items()}
     present = {label: each[np.isfinite(each)] for label, each in values.items()}
@@ -47,11 +47,11 @@ def _logs(measured: Measured) -> dict[str, Array]:
     return {label: np.log(each) for label, each in values.items()}
 
 
-def _warn(measured: Measured, kind: WarningKind, text: str, advice: str) -> DataWarning:
+def _warn(measured: BlockedMetric, kind: WarningKind, text: str, advice: str) -> DataWarning:
     return DataWarning(kind=kind, text=f"{measured.workload}, {measured.metric.name}: {text}", advice=advice)
 
 
-def failed_trials(measured: Measured) -> DataWarning | None:
+def failed_trials(measured: BlockedMetric) -> DataWarning | None:
     """Trials that gave no number. Their blocks are left out of the comparisons that they belong to."""
     lost = {label: sum(map(math.isnan, values)) for label, values in measured.values.items()}
     if not any(lost.values()):
@@ -65,7 +65,7 @@ def failed_trials(measured: Measured) -> DataWarning | None:
     )
 
 
-def drift(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
+def drift(measured: BlockedMetric, logs: dict[str, Array]) -> DataWarning | None:
     """Residuals (from the treatment's mean) against run order: Spearman's rank correlation."""
     if not measured.orders:
         return None
@@ -75,8 +75,8 @@ def drift(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
     # Here: to load scipy.stats takes as long as to start all the rest of ktrial.
     from scipy import stats
 
-    found = stats.spearmanr(order[there], residual[there])
-    if not found.pvalue < LEVEL:
+    correlation = stats.spearmanr(order[there], residual[there])
+    if not correlation.pvalue < LEVEL:
         return None
     slope = median_slope(order[there], residual[there])
     whole = math.expm1(slope * (order[there].max() - order[there].min()))
@@ -88,7 +88,7 @@ def drift(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
     )
 
 
-def autocorrelation(measured: Measured, treatment: str) -> DataWarning | None:
+def autocorrelation(measured: BlockedMetric, treatment: str) -> DataWarning | None:
     """Neighbouring blocks' log ratios: von Neumann's ratio, as r1, normal approximation (Bartels 1982)."""
     differences = measured.log_ratios(treatment)
     centred = differences - differences.mean()
@@ -110,7 +110,7 @@ def autocorrelation(measured: Measured, treatment: str) -> DataWarning | None:
     )
 
 
-def bimodality(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
+def bimodality(measured: BlockedMetric, logs: dict[str, Array]) -> DataWarning | None:
     """Two modes: the best split in two, between over within sum of squares (Engelman and Hartigan 1969)."""
     for label, each in logs.items():
         values = np.sort(each[np.isfinite(each)])
@@ -152,7 +152,7 @@ def _split_limit(count: int) -> float:
     return float(np.quantile(best_split(normal)[0], 1 - LEVEL))
 
 
-def unequal_variances(measured: Measured, logs: dict[str, Array]) -> DataWarning | None:
+def unequal_variances(measured: BlockedMetric, logs: dict[str, Array]) -> DataWarning | None:
     """Brown and Forsythe's test (JASA 69, 1974): Levene's, about medians."""
     arms = [each[np.isfinite(each)] for each in logs.values()]
     from scipy import stats
@@ -170,7 +170,7 @@ def unequal_variances(measured: Measured, logs: dict[str, Array]) -> DataWarning
     )
 
 
-def coarse_values(measured: Measured) -> DataWarning | None:
+def coarse_values(measured: BlockedMetric) -> DataWarning | None:
     """Half of the values or more repeat: the resolution of a clock, or of a printed number, shows."""
     values = [value for each in measured.values.values() for value in each if not math.isnan(value)]
     distinct = len(set(values))
@@ -189,11 +189,11 @@ def early_stopping(
 ) -> list[DataWarning]:
     """A difference that was found before the last look: stopping there makes it look larger than it is."""
     early = [
-        f"{one.workload}, {one.metric}, {one.treatment} ({found.decided_at} blocks)"
-        for one, found in zip(comparisons, findings, strict=False)
-        if found.claim in (Claim.ABOVE, Claim.BELOW)
-        and found.decided_at is not None
-        and (design.last is None or found.decided_at < design.last)
+        f"{one.workload}, {one.metric}, {one.treatment} ({finding.decided_at} blocks)"
+        for one, finding in zip(comparisons, findings, strict=False)
+        if finding.claim in (Claim.ABOVE, Claim.BELOW)
+        and finding.decided_at is not None
+        and (design.last is None or finding.decided_at < design.last)
     ]
     if not early:
         return []

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.stats.sequential.design import SequentialDesign
-from ktrial.stats.sequential.test import Intervals, claims, interval_about, means
+from ktrial.stats.sequential.repeated_intervals import Intervals, claims, interval_about, means
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]

@@ -1,4 +1,6 @@
-"""A look at a study: go on, or the verdicts."""
+"""A look at a study: go on, or the verdicts. `confirm` is one look at fresh blocks of a number fixed
+beforehand, which is therefore not inflated.
+"""
 
 import math
 from collections.abc import Sequence
@@ -9,13 +11,12 @@ from numpy.typing import NDArray
 
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import DataWarning
-from ktrial.stats.sequential.blocks import Measured
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.diagnostics import checks, early_stopping
 from ktrial.stats.sequential.familywise import Finding, judge
-from ktrial.stats.sequential.multiplicity import benjamini_hochberg
+from ktrial.stats.sequential.metric_blocks import BlockedMetric
+from ktrial.stats.sequential.p_values import benjamini_hochberg, repeated_p
 from ktrial.stats.sequential.permutation import doubts
-from ktrial.stats.sequential.repeated_p import repeated_p
 from ktrial.stats.verdict_rules import Claim, verdict_of
 
 Array = NDArray[np.float64]
@@ -42,14 +43,14 @@ class Look:
 class _Question:
     """One treatment against the baseline, for one metric."""
 
-    measured: Measured
+    measured: BlockedMetric
     treatment: str
     differences: Array
     unusable: str
     """Why there are no log ratios; empty where there are."""
 
 
-def look(measured: Sequence[Measured], design: SequentialDesign, *, final: bool = False) -> Look:
+def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: bool = False) -> Look:
     """Judge the blocks so far. Pure: the same blocks give the same answer, whatever looks came before.
 
     Call it whenever a block has ended; between two looks nothing is decided, and `next_look` says when the
@@ -65,12 +66,13 @@ def look(measured: Sequence[Measured], design: SequentialDesign, *, final: bool 
     final = final or (design.last is not None and blocks >= design.last)
     findings = judge([each.differences for each in primary], design, final=final)
     undecided = any(
-        found.claim is Claim.NONE and not each.unusable for each, found in zip(primary, findings, strict=True)
+        finding.claim is Claim.NONE and not each.unusable
+        for each, finding in zip(primary, findings, strict=True)
     )
     ahead = design.next_look(blocks) if undecided and not final else None
     comparisons = [
-        _comparison(each, found, design, over=ahead is None)
-        for each, found in zip(primary, findings, strict=True)
+        _comparison(each, finding, design, over=ahead is None)
+        for each, finding in zip(primary, findings, strict=True)
     ]
     comparisons += _explored(exploratory, design, final=final, over=ahead is None)
     told = [warning for each in measured for warning in checks(each)]
@@ -81,7 +83,7 @@ def look(measured: Sequence[Measured], design: SequentialDesign, *, final: bool 
     return Look(blocks, ahead, tuple(comparisons), tuple(told))
 
 
-def _question(measured: Measured, treatment: str) -> _Question:
+def _question(measured: BlockedMetric, treatment: str) -> _Question:
     try:
         return _Question(measured, treatment, measured.log_ratios(treatment), "")
     except ValueError as error:
@@ -93,22 +95,22 @@ def _explored(
 ) -> list[Comparison]:
     """Exploratory metrics: each judged alone, and differences that the whole lot cannot carry withdrawn."""
     adjusted = benjamini_hochberg([repeated_p(each.differences, design, final=final) for each in questions])
-    found = []
+    comparisons = []
     for each, p in zip(questions, adjusted, strict=True):
         (alone,) = judge([each.differences], design, final=final)
         one = _comparison(each, alone, design, over=over)
         if alone.claim in (Claim.ABOVE, Claim.BELOW) and p > design.alpha:
             reason = f"one of {len(questions)} exploratory metrics: adjusted for that, p is {p:.2g}"
             one = one.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
-        found.append(one)
-    return found
+        comparisons.append(one)
+    return comparisons
 
 
-def _comparison(question: _Question, found: Finding, design: SequentialDesign, *, over: bool) -> Comparison:
+def _comparison(question: _Question, finding: Finding, design: SequentialDesign, *, over: bool) -> Comparison:
     measured, metric = question.measured, question.measured.metric
     below, above = measured.pairs(question.treatment)
-    usable = not question.unusable and found.blocks > 0
-    bounded = usable and math.isfinite(found.low)
+    usable = not question.unusable and finding.blocks > 0
+    bounded = usable and math.isfinite(finding.low)
     return Comparison(
         workload=measured.workload,
         metric=metric.name,
@@ -118,28 +120,38 @@ def _comparison(question: _Question, found: Finding, design: SequentialDesign, *
         treatment=question.treatment,
         baseline_value=_geometric_mean(below) if usable else None,
         value=_geometric_mean(above) if usable else None,
-        ratio=math.exp(found.mean) if usable else None,
-        low=math.exp(found.low) if bounded else None,
-        high=math.exp(found.high) if bounded else None,
-        verdict=verdict_of(found.claim, metric.direction),
+        ratio=math.exp(finding.mean) if usable else None,
+        low=math.exp(finding.low) if bounded else None,
+        high=math.exp(finding.high) if bounded else None,
+        verdict=verdict_of(finding.claim, metric.direction),
         mode=measured.mode,
-        reason=question.unusable or _reason(found, design, over=over),
+        reason=question.unusable or _reason(finding, design, over=over),
     )
 
 
-def _reason(found: Finding, design: SequentialDesign, *, over: bool) -> str:
-    if found.claim is not Claim.NONE:
+def _reason(finding: Finding, design: SequentialDesign, *, over: bool) -> str:
+    if finding.claim is not Claim.NONE:
         return ""
-    if found.withdrawn:
-        held = f"after {found.decided_at} blocks a verdict was certain enough, after {found.blocks} it is not"
+    if finding.withdrawn:
+        made, now = finding.decided_at, finding.blocks
+        held = f"after {made} blocks a verdict was certain enough, after {now} it is not"
         return held if over else f"{held}: the study goes on"
-    if not found.blocks:
+    if not finding.blocks:
         return "there are no numbers yet"
-    if not math.isfinite(found.low):
-        return f"{found.blocks} blocks are too few for a verdict: the first look comes later"
-    after = f"after {found.blocks} blocks the interval holds both 1 and more than the margin"
+    if not math.isfinite(finding.low):
+        return f"{finding.blocks} blocks are too few for a verdict: the first look comes later"
+    after = f"after {finding.blocks} blocks the interval holds both 1 and more than the margin"
     return f"{after} ({design.margin * 100:.3g} %)" if over else f"{after}: the study goes on"
 
 
 def _geometric_mean(values: Array) -> float:
     return float(np.exp(np.mean(np.log(values))))
+
+
+def confirm(measured: Sequence[BlockedMetric], design: SequentialDesign) -> Look:
+    """The verdicts on all blocks at once: one look, at the end, with the whole error (a plain paired t test).
+
+    Raises ValueError where there are fewer than three blocks.
+    """
+    blocks = max(each.blocks for each in measured)
+    return look(measured, SequentialDesign(margin=design.margin, alpha=design.alpha, looks=(blocks,)))

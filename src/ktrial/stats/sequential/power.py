@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 
 from ktrial.stats.sequential.design import SequentialDesign
-from ktrial.stats.sequential.test import first_claims
+from ktrial.stats.sequential.repeated_intervals import first_claims
 from ktrial.stats.verdict_rules import Claim
 
 STUDIES = 4000
@@ -67,9 +67,9 @@ def blocks_needed(
     for blocks in _HORIZONS:
         if _at_most(effect, spread, design, blocks) < wanted:
             continue
-        found = power(effect, spread, design.up_to(blocks))
-        if (found.right if effect else found.equivalent) >= wanted:
-            return found
+        simulated = power(effect, spread, design.up_to(blocks))
+        if (simulated.right if effect else simulated.equivalent) >= wanted:
+            return simulated
     return None
 
 

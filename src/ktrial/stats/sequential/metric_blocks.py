@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Measured:
+class BlockedMetric:
     """One metric of one workload, in all blocks so far."""
 
     workload: str

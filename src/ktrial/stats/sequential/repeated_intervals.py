@@ -60,11 +60,11 @@ def interval_about(mean: Array, error: Array, edges: Array) -> Intervals:
     return Intervals(mean, mean - half, mean + half)
 
 
-def claims(found: Intervals, margin: float) -> Codes:
+def claims(interval: Intervals, margin: float) -> Codes:
     """What each interval says; shape as the intervals'."""
     edge = math.log1p(margin)
-    equivalent = (found.low >= -edge) & (found.high <= edge)
-    codes = np.where(found.low > 0, Claim.ABOVE, np.where(found.high < 0, Claim.BELOW, Claim.NONE))
+    equivalent = (interval.low >= -edge) & (interval.high <= edge)
+    codes = np.where(interval.low > 0, Claim.ABOVE, np.where(interval.high < 0, Claim.BELOW, Claim.NONE))
     return np.where(equivalent, Claim.EQUIVALENT, codes).astype(np.int8)
 
 

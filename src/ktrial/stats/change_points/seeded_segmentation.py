@@ -1,0 +1,257 @@
+"""Change points of a series with noise, with a controlled rate of false alarms.
+
+Stretches of many lengths are searched for a step, each by the maximally selected rank statistic, after the
+series' autocorrelation is taken out. The stretches are those of seeded binary segmentation (Kovács, Li,
+Bühlmann and Munk, Biometrika 110, 2023): lengths shrink by a factor, and neighbours of one length overlap by
+half, so that every change has a stretch in which it is alone, and all of them together have some n log n
+points. The chance α of a false alarm anywhere in the series is split evenly over the lengths, and over the
+stretches of one length (Bonferroni). Of the stretches that hold a step the shortest one is taken first
+(narrowest over threshold: Baranowski, Chen and Fryzlewicz, JRSS B 81, 2019), all that contain its change are
+dropped, and so on.
+
+A step that was found is then placed exactly, by least squares between its neighbours. `shifts_of_all` judges
+many series at once.
+
+Nothing is drawn by chance: the same series has the same change points.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ktrial.stats.change_points.autocorrelation import autoregression, significant_autoregression, whitened
+from ktrial.stats.change_points.max_rank_statistic import LEAST_SIDE, largest, p_value
+
+Array = NDArray[np.float64]
+
+ALPHA = 0.05
+"""The chance that a series without any change shows one."""
+_LEAST_LENGTH = 16
+_SHRINKS = 2.0
+
+
+_WILD = 3.0
+"""Robust standard deviations beyond both levels: values further out are brought in to there."""
+_TO_SD = 1.4826
+"""Median absolute deviation → standard deviation of a normal distribution."""
+_MOST_POINTS = 4096
+_AROUND = 2
+
+
+@dataclass(frozen=True)
+class Shift:
+    """One change of a series' level."""
+
+    place: int
+    """The first point after it, from 0."""
+    p: float
+    """The chance of such a step anywhere in a series without changes."""
+    before: float
+    """The median between the change before and this one."""
+    after: float
+    """The median from here to the next change."""
+
+
+@dataclass(frozen=True)
+class _Step:
+    length: int
+    first: int
+    place: int
+    p: float
+
+
+def shifts(values: ArrayLike, *, alpha: float = ALPHA, autocorrelated: bool = True) -> tuple[Shift, ...]:
+    """Where the level of a series changes, in order. `values` has the shape (points,), the oldest first.
+
+    A series without changes shows any with a chance of at most `alpha`: for independent noise of any
+    distribution, and with `autocorrelated` for noise that follows AR(1). `autocorrelated=False`: the points
+    are known to be independent. Fewer than 16 points never show one. Raises ValueError for values that are
+    no numbers.
+    """
+    series = _checked(values)
+    if len(series) < _LEAST_LENGTH:
+        return ()
+    phi = autoregression(series) if autocorrelated else 0.0
+    candidates = _chosen(list(_steps(whitened(series, phi), alpha)))
+    return _described(series, _settled(series, candidates, phi, alpha))
+
+
+def p_of_any(values: ArrayLike, *, autocorrelated: bool = True) -> float:
+    """The p value of 'this series has no change at all'; 1 for fewer than 16 points. Raises as `shifts`."""
+    series = _checked(values)
+    phi = autoregression(series) if autocorrelated and len(series) >= _LEAST_LENGTH else 0.0
+    return min((one.p for one in _steps(whitened(series, phi), 1.0)), default=1.0)
+
+
+def _checked(values: ArrayLike) -> Array:
+    series = np.asarray(values, dtype=np.float64)
+    if series.ndim != 1 or not np.isfinite(series).all():
+        raise ValueError("a series is one row of finite numbers")
+    return series
+
+
+def _steps(series: Array, alpha: float) -> Iterator[_Step]:
+    """Every stretch that holds a step, with the p value that counts all stretches."""
+    lengths = _lengths(len(series))
+    for length in lengths:
+        starts = _starts(len(series), length)
+        stretches = np.lib.stride_tricks.sliding_window_view(series, length)[starts]
+        z, places = largest(stretches)
+        p = p_value(z, length) * (len(starts) * len(lengths))
+        for row in np.flatnonzero(p <= alpha):
+            yield _Step(length, int(starts[row]), int(starts[row] + places[row]), float(p[row]))
+
+
+def _lengths(points: int) -> list[int]:
+    lengths, length = [], float(points)
+    while length >= _LEAST_LENGTH:
+        lengths.append(round(length))
+        length /= _SHRINKS
+    return lengths
+
+
+def _starts(points: int, length: int) -> NDArray[np.intp]:
+    count = max(1, -(-2 * (points - length) // length) + 1)
+    return np.unique(np.linspace(0, points - length, count).round().astype(np.intp))
+
+
+def _chosen(steps: list[_Step]) -> list[_Step]:
+    chosen: list[_Step] = []
+    for step in sorted(steps, key=lambda one: (one.length, one.p, one.first)):
+        inside = range(step.first + 1, step.first + step.length)
+        if not any(other.place in inside for other in chosen):
+            chosen.append(step)
+    return sorted(chosen, key=lambda one: one.place)
+
+
+def _settled(series: Array, candidates: list[_Step], phi: float, alpha: float) -> dict[int, float]:
+    """Place → p value of the changes, each moved to where it fits best.
+
+    One that the stretch between its neighbours does not show is none: it was its neighbour, seen twice.
+    """
+    lost = len(series) - len(whitened(series, phi))
+    kept, known = list(candidates), significant_autoregression(series) if phi else 0.0
+    while kept:
+        places = placed(series, [one.place + lost for one in kept], known)
+        edges = [0, *places, len(series)]
+        p = np.array([_p_between(series[edges[n] : edges[n + 2]], phi) for n in range(len(kept))])
+        if p.max() <= alpha and all(first < second for first, second in pairwise(edges)):
+            return {place: one.p for place, one in zip(places, kept, strict=True)}
+        p[np.diff(edges[:-1]) <= 0] = 2.0  # two changes in one place
+        kept = [one for one, weak in zip(kept, _weakest(p, alpha), strict=True) if not weak]
+    return {}
+
+
+def _weakest(p: Array, alpha: float) -> NDArray[np.bool_]:
+    """Those above alpha that no neighbour exceeds; of two equal neighbours the first."""
+    before, after = np.r_[-1.0, p[:-1]], np.r_[p[1:], -1.0]
+    return np.asarray((p > alpha) & (p > before) & (p >= after))
+
+
+def _p_between(stretch: Array, phi: float) -> float:
+    fresh = whitened(stretch, phi)
+    if len(fresh) < 2 * LEAST_SIDE:
+        return 1.0
+    z, _ = largest(fresh[None])
+    return float(p_value(z, len(fresh))[0])
+
+
+def _described(series: Array, p_by_place: dict[int, float]) -> tuple[Shift, ...]:
+    edges = [0, *p_by_place, len(series)]
+    medians = [float(np.median(series[first:last])) for first, last in pairwise(edges)]
+    return tuple(
+        Shift(place, min(1.0, p), before, after)
+        for (place, p), (before, after) in zip(p_by_place.items(), pairwise(medians), strict=True)
+    )
+
+
+def shifts_of_all(
+    series: Mapping[str, ArrayLike], *, alpha: float = ALPHA, autocorrelated: bool = True
+) -> dict[str, tuple[Shift, ...]]:
+    """Name → its changes. Any false change in any series has a chance of at most `alpha`.
+
+    Holm's step-down (Scandinavian Journal of Statistics 6, 1979) over the series, by the p value of 'no
+    change at all': the series that are left get their changes at the level at which they passed.
+    """
+    p = {name: p_of_any(values, autocorrelated=autocorrelated) for name, values in series.items()}
+    changes: dict[str, tuple[Shift, ...]] = dict.fromkeys(series, ())
+    for passed, name in enumerate(sorted(p, key=lambda one: p[one])):
+        level = alpha / (len(p) - passed)
+        if p[name] > level:
+            break
+        changes[name] = shifts(series[name], alpha=level, autocorrelated=autocorrelated)
+    return changes
+
+
+def placed(series: Array, places: Sequence[int], phi: float) -> list[int]:
+    """The places, each moved to where a step fits best between its two neighbours.
+
+    Two rounds: the first moves the neighbours too.
+    """
+    located = list(places)
+    for _ in range(2):
+        edges = [0, *located, len(series)]
+        located = [
+            _best(series, edges[number], edges[number + 1], edges[number + 2], phi)
+            for number in range(len(located))
+        ]
+    return located
+
+
+def _best(series: Array, first: int, place: int, last: int, phi: float) -> int:
+    first, last = max(first, place - _MOST_POINTS), min(last, place + _MOST_POINTS)
+    if not first < place < last:
+        return place
+    near = _tamed(series[first:place], series[place:last])
+    gain, rest = _gain(near, phi)
+    return first + 1 + _likeliest(gain, rest / max(1, len(near) - 3))
+
+
+def _likeliest(gain: Array, variance: float) -> int:
+    """The place with the most probability around it: the step is there, or up to two points off.
+
+    With a flat prior a place's probability goes with exp(gain / (2 variance)). The single likeliest place is
+    further off more often: by three points or more in 6 % of steps of two standard deviations, against 4 %.
+    """
+    if variance <= 0:
+        return int(gain.argmax())
+    probability = np.exp((gain - gain.max()) / (2 * variance))
+    around = np.convolve(probability, np.ones(2 * _AROUND + 1))[_AROUND:-_AROUND]
+    # Of places with as much around them (a step beyond doubt) the likeliest one.
+    return int(np.lexsort((probability, around.round(9)))[-1])
+
+
+def _tamed(before: Array, after: Array) -> Array:
+    levels = np.array([np.median(before), np.median(after)])
+    off = np.concatenate([before - levels[0], after - levels[1]])
+    reach = _WILD * _TO_SD * float(np.median(np.abs(off)))
+    both = np.concatenate([before, after])
+    return np.clip(both, levels.min() - reach, levels.max() + reach) if reach else both
+
+
+def _gain(near: Array, phi: float) -> tuple[Array, float]:
+    """For a step before each point from the second on: by how much it lowers the sum of squares; and what is
+    left of that sum at best.
+
+    Generalised least squares for AR(1): both the series and the step are whitened, e_t = x_t - φ x_(t-1), the
+    first point weighted by √(1 - φ²) (Prais and Winsten, 1954).
+    """
+    n, first = len(near), float(np.sqrt(1 - phi**2))
+    e = np.concatenate([[first * near[0]], near[1:] - phi * near[:-1]])
+    one = np.concatenate([[first], np.full(n - 1, 1 - phi)])
+    # The step at k, whitened: 0 before k, 1 at k, 1 - φ after it.
+    tail_e = np.cumsum(e[::-1])[::-1]
+    k = np.arange(1, n)
+    after = n - 1 - k
+    ge = e[k] + (1 - phi) * (tail_e[k] - e[k])
+    g1 = one[k] + (1 - phi) ** 2 * after
+    gg = 1 + (1 - phi) ** 2 * after
+    oe, oo = float(one @ e), float(one @ one)
+    top = ge - g1 * oe / oo
+    bottom = gg - g1**2 / oo
+    gain = np.zeros(n - 1)
+    np.divide(top**2, bottom, out=gain, where=bottom > 1e-12)
+    return gain, max(0.0, float(e @ e) - oe**2 / oo - float(gain.max()))

@@ -1,0 +1,165 @@
+"""Independent groups compared: analysis of variance, pairs of means, ratios.
+
+From run counts, means and standard deviations: Fisher's and Welch's one-way analysis of variance, Welch's t
+for one pair of means and Games and Howell's procedure among several, and the ratio of two means with its
+interval.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ktrial.model.imported import Anova, Group, Pair
+from ktrial.stats.independent.moments import Moments, moments
+
+
+def one_way(groups: Sequence[Moments]) -> Anova:
+    """Fisher's: equal variances assumed. Raises ValueError: one group, or one without spread."""
+    from scipy import stats
+
+    known = _known(groups)
+    total = sum(runs for runs, _, _ in known)
+    grand = sum(runs * mean for runs, mean, _ in known) / total
+    between = sum(runs * (mean - grand) ** 2 for runs, mean, _ in known)
+    within = sum((runs - 1) * sd * sd for runs, _, sd in known)
+    df_between, df_within = len(known) - 1, total - len(known)
+    f = (between / df_between) / (within / df_within) if within else float("inf")
+    return Anova(
+        f=f,
+        between=df_between,
+        within=df_within,
+        p=float(stats.f.sf(f, df_between, df_within)),
+        ss_between=between,
+        ss_within=within,
+    )
+
+
+def welch(groups: Sequence[Moments]) -> Anova:
+    """Welch's (Biometrika 38, 1951): variances may differ. Raises ValueError as above, or for an SD of 0."""
+    from scipy import stats
+
+    known = _known(groups)
+    if any(sd == 0 for _, _, sd in known):
+        raise ValueError("a group without any spread has no weight in Welch's test")
+    k = len(known)
+    weights = [runs / sd**2 for runs, _, sd in known]
+    whole = sum(weights)
+    grand = sum(weight * mean for weight, (_, mean, _) in zip(weights, known, strict=True)) / whole
+    lack = sum(
+        (1 - weight / whole) ** 2 / (runs - 1) for weight, (runs, _, _) in zip(weights, known, strict=True)
+    )
+    numerator = sum(
+        weight * (mean - grand) ** 2 for weight, (_, mean, _) in zip(weights, known, strict=True)
+    ) / (k - 1)
+    f = numerator / (1 + 2 * (k - 2) / (k * k - 1) * lack)
+    within = (k * k - 1) / (3 * lack)
+    return Anova(f=f, between=k - 1, within=within, p=float(stats.f.sf(f, k - 1, within)))
+
+
+def _known(groups: Sequence[Moments]) -> list[tuple[int, float, float]]:
+    if len(groups) < 2:
+        raise ValueError("an analysis of variance needs two groups")
+    return [(group.known[0], group.mean, group.known[1]) for group in groups]
+
+
+def welch_df(one: Moments, other: Moments) -> float:
+    """Welch and Satterthwaite's degrees of freedom, not rounded. Raises ValueError: no spread at all."""
+    squares = one.squared_error, other.squared_error
+    if not any(squares):
+        raise ValueError(f"{one.label} and {other.label} have no spread at all")
+    parts = (
+        square * square / (group.known[0] - 1) for square, group in zip(squares, (one, other), strict=True)
+    )
+    return float(sum(squares) ** 2 / sum(parts))
+
+
+def games_howell(one: Moments, other: Moments, groups: int, confidence: float = 0.95) -> Pair:
+    """`one` - `other` among so many groups (Games and Howell, Journal of Educational Statistics 1, 1976).
+
+    Tukey and Kramer's interval on Welch's degrees of freedom: q / sqrt(2) standard errors. All pairs'
+    intervals hold together. Raises ValueError where a group has no spread.
+    """
+    error = math.sqrt(one.squared_error + other.squared_error)
+    df = welch_df(one, other)
+    difference = one.mean - other.mean
+    half = critical(groups, df, confidence) * error
+    return Pair(
+        group=one.label,
+        against=other.label,
+        difference=difference,
+        standard_error=error,
+        df=df,
+        low=difference - half,
+        high=difference + half,
+        p=_p(abs(difference) / error, groups, df),
+    )
+
+
+def games_howell_pairs(groups: Sequence[Moments], confidence: float = 0.95) -> tuple[Pair, ...]:
+    """All pairs, each group minus every one before it."""
+    return tuple(
+        games_howell(one, other, len(groups), confidence)
+        for at, one in enumerate(groups)
+        for other in groups[:at]
+    )
+
+
+def critical(groups: int, df: float, confidence: float) -> float:
+    """How many standard errors half an interval of a difference has, among so many groups."""
+    from scipy import stats
+
+    if groups == 2:  # the studentized range of two is sqrt(2)·|t|
+        return float(stats.t.ppf((1 + confidence) / 2, df))
+    return float(stats.studentized_range.ppf(confidence, groups, df)) / math.sqrt(2)
+
+
+def _p(t: float, groups: int, df: float) -> float:
+    from scipy import stats
+
+    if groups == 2:
+        return float(2 * stats.t.sf(t, df))
+    return float(min(1.0, max(0.0, stats.studentized_range.sf(t * math.sqrt(2), groups, df))))
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """treatment / baseline."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+def ratio(baseline: Group, treatment: Group, confidence: float) -> Ratio:
+    """The ratio and its interval.
+
+    From runs: geometric means, Welch's t on the logarithms. From summaries: means, whose logarithm has a
+    standard deviation of SD / mean (the delta method; Rice, Mathematical Statistics and Data Analysis, 4.6),
+    the same to within half of the variation coefficient squared. Raises ValueError where a mean or value is
+    not above zero, or where a group has no spread.
+    """
+    from scipy import stats
+
+    below, above = _logarithm(baseline), _logarithm(treatment)
+    difference = above.mean - below.mean
+    error = math.sqrt(above.squared_error + below.squared_error)
+    half = 0.0
+    if error:
+        half = float(stats.t.ppf((1 + confidence) / 2, welch_df(above, below))) * error
+    return Ratio(*(math.exp(log) for log in (difference, difference - half, difference + half)))
+
+
+def _logarithm(group: Group) -> Moments:
+    if group.values:
+        if min(group.values) <= 0:
+            raise ValueError("a ratio needs values above zero")
+        logs = np.log(np.asarray(group.values))
+        sd = float(logs.std(ddof=1)) if len(logs) > 1 else None
+        return Moments(group.label, float(logs.mean()), sd, len(logs))
+    plain = moments(group)
+    runs, sd = plain.known
+    if plain.mean <= 0:
+        raise ValueError("a ratio needs values above zero")
+    return Moments(group.label, math.log(plain.mean), sd / plain.mean, runs)
