@@ -19,7 +19,7 @@ from ktrial.errors import KtrialError
 from ktrial.experiment import session
 from ktrial.experiment.explain import Guests, explain_record
 from ktrial.experiment.host_settings import machine_for
-from ktrial.experiment.installed import installed
+from ktrial.experiment.resources import installed
 from ktrial.model.comparison import Comparison
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.imported import Imported
@@ -29,7 +29,7 @@ from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Sample
 from ktrial.studyfile import Registry, Source, bundled_studies, load, study_from
-from ktrial.studyfile.search_errors import SearchNotRun
+from ktrial.studyfile.errors import SearchNotRun
 
 Rows = Literal["comparisons", "samples"]
 Location = str | Path

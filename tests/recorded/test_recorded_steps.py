@@ -8,7 +8,7 @@ import pytest
 from tests.support.exact_guests import COUNTERS
 from tests.support.golden_guests import played
 
-from ktrial.experiment.time_series import sampled_of
+from ktrial.experiment.monitoring import sampled_of
 
 
 @pytest.mark.parametrize("kernel", ["6.1", "6.12"])

@@ -15,7 +15,7 @@ def tell_broken(warnings: Iterable[DataWarning]) -> None:
 
 def registry() -> Registry:
     """Everything that is installed. Plugins that are broken are told, and left out."""
-    from ktrial.experiment.installed import installed
+    from ktrial.experiment.resources import installed
 
     everything = installed()
     tell_broken(everything.warnings)

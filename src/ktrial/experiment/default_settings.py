@@ -1,27 +1,35 @@
-"""A kernel's settings as it boots with them: all small files of sysctl, sysfs and debugfs, read in the guest.
+"""A kernel's settings as it boots with them, read in the guest: all small files, and the catalogue's knobs.
 
-Read once for a boot and kept beside the kernel. What is read has to be a setting: `NO_SETTINGS` says what is
-none, and why.
+The files are those of sysctl, sysfs and debugfs. They are read once for a boot and kept beside the kernel.
+What is read has to be a setting: `NO_SETTINGS` says what is none, and why.
 """
 
 import base64
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from ktrial import kernels
 from ktrial.analysis.attribution.errors import ValuesUnreadable
+from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.resources import Resources, default_resources
 from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.disk_space import file_system_errors
 from ktrial.kernels.errors import UnknownModule
+from ktrial.knobs import Found
+from ktrial.knobs.catalogue import all_knobs
 from ktrial.machines import Machine
+from ktrial.machines.exact import ExactMachine
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot
 from ktrial.model.conditions_diff import KernelValues
 from ktrial.model.kernel import Kernel
-from ktrial.target import LoadModule, Push, Step, Walk, Write
+from ktrial.model.knob import Knob
+from ktrial.model.references import filled
+from ktrial.target import LoadModule, Push, Read, Step, Target, Walk, Write
 
 ROOTS = (
     "/proc/sys",
@@ -95,7 +103,7 @@ def default_values(machine: Machine, boot: Boot) -> KernelValues:
     """
     if known := kept_values(boot):
         return known
-    found, kept = _read(machine, boot), _place(boot)
+    found, kept = _read_values(machine, boot), _place(boot)
     with file_system_errors(kept.parent):
         kept.parent.mkdir(exist_ok=True)
         write_atomically(kept, found.model_dump_json())
@@ -126,7 +134,7 @@ def _place(boot: Boot) -> Path:
     return boot.kernel.image.parent / "values" / f"{key[:32]}.json"
 
 
-def _read(machine: Machine, boot: Boot) -> KernelValues:
+def _read_values(machine: Machine, boot: Boot) -> KernelValues:
     steps = (*_block_devices(boot.kernel), Walk(roots=ROOTS, skip=SKIPPED))
     with machine.start(boot) as target:
         walked = target.perform(steps)[-1]
@@ -164,3 +172,96 @@ def _block_devices(kernel: Kernel) -> Iterable[Step]:
             own = file.stem.replace("-", "_") == name
             yield LoadModule(path=place, parameters=parameters if own else "")
     yield _ROTATES
+
+
+MODULES = ("null_blk",)
+"""Loaded where a kernel has them as modules, so that there is a disk."""
+
+
+INSTANCES = {
+    "disk": ("nullb0",),
+    "interface": ("lo", "lo/rx-0"),
+    "policy": ("policy0",),
+    "cpu": ("cpu0", "cpu0/state0"),
+    "group": (),
+}
+"""What a guest has of the knobs that there are several of."""
+
+
+MEMORY_MIB = 1024
+"""Below 512 MB kernels switch transparent huge pages off."""
+
+
+@dataclass(frozen=True)
+class KnobDifference:
+    """A knob that two kernels have with different values, or that one of them has not."""
+
+    knob: Knob
+    before: str | None
+    """None: that kernel does not have it."""
+    after: str | None
+
+
+def knob_values(
+    name: str,
+    *,
+    machine: Machine | None = None,
+    observer: Observer | None = None,
+    sources: Resources | None = None,
+) -> dict[str, str]:
+    """Knob → value, for those of the catalogue that the kernel has in a guest of one CPU and 1 GiB.
+
+    Raises KernelError, MachineError, GuestEnded.
+    """
+    machine, observer = machine or ExactMachine(), observer or Silent()
+    sources = sources or default_resources()
+    machine.check()
+
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
+        observer.kernel_progress(name, what, done, total)
+
+    boot = boot_of(sources.kernel(name, progress), sources)
+    observer.preparing(boot, "reading its settings")
+    with machine.start(boot) as target:
+        return {found.knob.name: found.value for found in read_knobs(target) if found.knob}
+
+
+def boot_of(kernel: Kernel, sources: Resources) -> Boot:
+    """What is booted to read a kernel's settings."""
+    modules = sources.modules(kernel, MODULES) if kernel.modules else ()
+    return Boot(kernel=kernel, memory_mib=MEMORY_MIB, modules=modules)
+
+
+def read_knobs(target: Target) -> tuple[Found, ...]:
+    """Every knob of the catalogue that the target has, each in the newest of its places that is there."""
+    places = [
+        (knob, path)
+        for knob in all_knobs()
+        for place in knob.places
+        if place.path
+        for path in _paths(knob, place.path)
+    ]
+    results = target.perform(tuple(Read(path=path) for _, path in places))
+    found: dict[str, Found] = {}
+    for (knob, path), result in zip(places, results, strict=True):
+        if not result.failure:
+            found.setdefault(knob.name, Found(knob.name, path, knob, result.content.removesuffix("\n")))
+    return tuple(found.values())
+
+
+def knob_differences(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[KnobDifference, ...]:
+    """Knobs whose values differ, in the catalogue's order."""
+    return tuple(
+        KnobDifference(knob, before.get(knob.name), after.get(knob.name))
+        for knob in all_knobs()
+        if before.get(knob.name) != after.get(knob.name)
+    )
+
+
+def _paths(knob: Knob, template: str) -> tuple[str, ...]:
+    if "{" not in template:
+        return (template,)
+    slashes = template.count("{") - 1
+    return tuple(
+        filled(template, instance) for instance in INSTANCES[knob.instance] if instance.count("/") == slashes
+    )

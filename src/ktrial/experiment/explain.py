@@ -31,7 +31,7 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import CountedBy
 from ktrial.store import Store
-from ktrial.studyfile.resolve import resolved
+from ktrial.studyfile.references import resolved
 
 _EXACT = "exact"
 

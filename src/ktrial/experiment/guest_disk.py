@@ -3,10 +3,14 @@
 A disk of the host's (virtio-blk, nvme) is no use in exact mode: its answers come when the host has them. One
 in the guest's memory answers when the guest's timers say so (null_blk, whose bandwidth and latency can be
 set, so that a page cache has something to be faster than), or at once (brd, pmem).
+
+The settings that kernels choose for it are read after the workload, so that reading them is no part of any
+number.
 """
 
 import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.experiment.resources import Resources
@@ -14,7 +18,7 @@ from ktrial.machines.errors import MachineToolMissing
 from ktrial.model.boot import CarriedFile
 from ktrial.model.kernel import Kernel
 from ktrial.model.study import Disk, DiskKind
-from ktrial.target import LoadModule, MakeDirectory, Mount, Run, Step, StepResult, Write
+from ktrial.target import LoadModule, MakeDirectory, Mount, Read, Run, Step, StepResult, Write
 from ktrial.target.errors import DiskNotMade
 
 _CONFIGFS = "/sys/kernel/config"
@@ -159,3 +163,48 @@ def check(results: tuple[StepResult, ...], disk: Disk) -> None:
             said = said or f"{_MAKERS[disk.filesystem][0]} ended with {result.exit}: {result.stderr.strip()}"
         if said and not _may_lack(result):
             raise DiskNotMade(filesystem=disk.filesystem, driver=disk.kind.value, problem=said)
+
+
+_SETTINGS = (
+    "read_ahead_kb",
+    "max_sectors_kb",
+    "nr_requests",
+    "rotational",
+    "scheduler",
+    "wbt_lat_usec",
+    "write_cache",
+)
+"""Of the many files there, those that decide what reaches the disk (Documentation/ABI/stable/sysfs-block)."""
+
+
+@dataclass(frozen=True)
+class DiskSettings:
+    """What is looked at around a workload that has a disk."""
+
+    disk: Disk
+
+    @property
+    def before(self) -> tuple[Step, ...]:
+        """The disk is not there yet."""
+        return ()
+
+    @property
+    def after(self) -> tuple[Step, ...]:
+        """One step a setting."""
+        return tuple(Read(path=f"{directory(self.disk)}/{name}") for name in _SETTINGS)
+
+    def read_back(
+        self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
+    ) -> dict[str, str]:
+        """Path → value; a setting that this kernel does not have, or this disk, is left out."""
+        found = zip(_SETTINGS, after, strict=True)
+        return {
+            f"{directory(self.disk)}/{name}": result.content.strip()
+            for name, result in found
+            if result.failure is None
+        }
+
+
+def directory(disk: Disk) -> str:
+    """Where the disk's settings are."""
+    return f"/sys/block/{name(disk)}/queue"

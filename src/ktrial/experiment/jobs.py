@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ktrial.experiment import guest_disk, guest_memory_limit, sched_ext
-from ktrial.experiment.guest_disk_settings import DiskSettings
+from ktrial.experiment.guest_disk import DiskSettings
 from ktrial.experiment.manipulation_check import ManipulationCheck, manipulation_checks
 from ktrial.experiment.resources import Resources
 from ktrial.experiment.settings import Setting, settings_of

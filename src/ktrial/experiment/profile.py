@@ -17,7 +17,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.profile import UNKNOWN, Profile, RegionCounts
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import Mode, WorkloadUse
-from ktrial.studyfile.resolve import resolved
+from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
 from ktrial.target.errors import GuestEnded, NoSymbolsInGuest, NotInForce, SymbolsElsewhere
 from ktrial.workloads.errors import NoMarkedRegion

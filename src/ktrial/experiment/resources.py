@@ -1,16 +1,23 @@
-"""Where the runner gets kernels and workloads from: the layers below, or what a test puts in their place."""
+"""What trials are made with: kernels and workloads, the names that studies may use, this system's own kernel.
+
+They come from the layers below, or from what a test puts in their place.
+"""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from ktrial import kernels, workloads
+from ktrial import kernels, machines, monitors, workloads
 from ktrial.experiment.kernel_builds import Builder, default_builder
-from ktrial.kernels import Progress
+from ktrial.kernels import Progress, reference
+from ktrial.machines import Machine
 from ktrial.model.boot import CarriedFile
-from ktrial.model.kernel import Kernel
+from ktrial.model.kernel import Build, Kernel
 from ktrial.model.references import KernelRef
+from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import WorkloadUse
+from ktrial.studyfile import Registry
 from ktrial.workloads import Workload
 from ktrial.workloads.host_files import with_all_they_need
 
@@ -40,3 +47,49 @@ def default_resources() -> Resources:
     return Resources(
         obtain=kernels.obtain, modules=kernels.resolve, workload=workloads.find, files=with_all_they_need
     )
+
+
+class Installed(NamedTuple):
+    """Everything that is installed."""
+
+    registry: Registry
+    warnings: tuple[DataWarning, ...]
+    """One for each extension that is broken, and left out."""
+
+
+def installed() -> Installed:
+    """Look for extensions, once. Raises GuestProgramsMissing."""
+    return Installed(
+        Registry(
+            workloads=workloads.descriptions(),
+            machines=machines.names(),
+            kernel=reference,
+            check=workloads.check,
+            build=_build,
+            monitors=monitors.installed_tracers().keys(),
+        ),
+        (*machines.installed()[1], *workloads.installed()[1]),
+    )
+
+
+def _build(source: str, **parts: Any) -> Build:
+    from ktrial.kernels.build import requested  # few studies build, and it takes its time to load
+
+    return requested(source, **parts)
+
+
+@runtime_checkable
+class RunsAlready(Protocol):
+    """A machine that boots nothing."""
+
+    def kernel(self) -> Kernel:
+        """The kernel that runs there."""
+        ...
+
+
+def sources_for(machine: Machine, sources: Resources) -> Resources:
+    """The sources, with the machine's own kernel for every name where it boots none."""
+    if not isinstance(machine, RunsAlready):
+        return sources
+    kernel = machine.kernel()
+    return replace(sources, obtain=lambda _name, _progress: kernel)

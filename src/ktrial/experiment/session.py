@@ -7,14 +7,13 @@ from ktrial import machines
 from ktrial.analysis import interim, kernel_confounds
 from ktrial.analysis.result import metrics_of, record, result
 from ktrial.errors import Interrupted, KtrialError
-from ktrial.experiment import monitored_runs
+from ktrial.experiment import monitoring
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.interruption import Interruption
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.kernel_builds import misconfigured, numbered
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Resources, default_resources
-from ktrial.experiment.running_kernel import sources_for
+from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.experiment.trial_recorder import without_running
 from ktrial.experiment.workers import (
     Broken,
@@ -39,7 +38,7 @@ from ktrial.model.study import Study, kernel_of
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store import Store
-from ktrial.studyfile.resolve import resolved
+from ktrial.studyfile.references import resolved
 
 TRIED_AGAIN = frozenset({Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL, Outcome.MACHINE_FAILED})
 """Outcomes that tell of this host or of a file, not of a treatment: the next run tries those trials again."""
@@ -80,7 +79,7 @@ def run(
         try:
             machine.check()
             check_workloads(study, session.sources)
-            monitored_runs.check(study)
+            monitoring.check(study)
             session.run(interruption, trials_at_once(machine, jobs))
         except KeyboardInterrupt:
             raise session.interrupted() from None

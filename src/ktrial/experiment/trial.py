@@ -10,12 +10,12 @@ from types import MappingProxyType
 
 from ktrial import monitors
 from ktrial.errors import KtrialError
-from ktrial.experiment import environment, monitored_runs
+from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.monitoring import rises, sampled_of
 from ktrial.experiment.profile import counted_profile, own_results
 from ktrial.experiment.settings import SettingRefused, read_back
-from ktrial.experiment.time_series import rises, sampled_of
 from ktrial.experiment.trial_recorder import LONGEST_CONSOLE, Notes
 from ktrial.machines import BootedTarget, CountingTarget, Machine, SpeakingTarget
 from ktrial.machines.errors import MachineError
@@ -52,7 +52,9 @@ def run_trial(
     Raises what says nothing about the treatment: HOST_PROBLEMS and MachineStopped.
     """
     notes = Notes(
-        planned, symbols or KernelSymbols(), environment=environment.before(machine) if audited else None
+        planned,
+        symbols or KernelSymbols(),
+        environment=monitoring.environment_before(machine) if audited else None,
     )
     for boot, of_boot in _by_boot(jobs).items():
         notes.kernel = boot.kernel
@@ -91,14 +93,14 @@ def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: Notes
     """One job, and its programs once more for each monitor: before it in every other block."""
     steps = job.workload.steps(job.use, machine.mode, notes.planned.perturbation)
     watched_first = notes.planned.block % 2 == 1
-    watch = partial(monitored_runs.watched, target, machine.mode, job, _watched(steps, job.boot.sample_ns))
+    watch = partial(monitoring.watched, target, machine.mode, job, _watched(steps, job.boot.sample_ns))
     watched = watch() if watched_first else ()
     _do(target, machine, job, notes)
     for each in watched or watch():
         _keep_watched(each, job, notes)
 
 
-def _keep_watched(watched: monitored_runs.Watched, job: Job, notes: Notes) -> None:
+def _keep_watched(watched: monitoring.Watched, job: Job, notes: Notes) -> None:
     counted = {one.name: one.delta for one in notes.counters if one.workload == job.label}
     notes.counters += [
         CounterDelta(workload=job.label, name=name, delta=delta)

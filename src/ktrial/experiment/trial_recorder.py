@@ -1,14 +1,14 @@
-"""What is known of a trial while it runs, and what becomes of it at its end."""
+"""What is known of a trial while it runs, what becomes of it at its end, and what its warnings say."""
 
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from ktrial import monitors
 from ktrial.errors import KtrialError
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.settings import SettingRefused
-from ktrial.experiment.trial_warnings import machine_warnings
 from ktrial.installation import VERSION
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.boot import MachineIdentity
@@ -18,7 +18,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.profile import Profile
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import CounterDelta, Monitored, Outcome, Provenance, Trial
-from ktrial.model.warnings import DataWarning
+from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Sample
 from ktrial.target.errors import GuestEnded
 from ktrial.workloads.errors import WorkloadError
@@ -141,3 +141,43 @@ def _provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Prov
 def _without_snapshot(identity: MachineIdentity) -> str:
     """Machines in real time have none."""
     return f"plain boot: {identity.plain_boot_reason}" if identity.plain_boot_reason else ""
+
+
+_SHOWN_HUNKS = 3
+
+
+def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) -> tuple[DataWarning, ...]:
+    """The warnings of a trial on this machine, with this kernel; None where the trial did not get so far."""
+    _, found = monitors.installed()
+    if identity and identity.plain_boot_reason:
+        plain = DataWarning(
+            kind=WarningKind.PLAIN_BOOT,
+            text=f"booted without a snapshot: {identity.plain_boot_reason}",
+            advice="the numbers are the same; each trial takes a whole boot longer",
+        )
+        found = (*found, plain)
+    if identity and identity.clock_reason:
+        clock = DataWarning(
+            kind=WarningKind.COUNTED_BY_CLOCK,
+            text=f"instructions are read from the guest's clock, since the plugin does not load: "
+            f"{identity.clock_reason}",
+            advice="a QEMU with plugins (Debian's is; KTRIAL_QEMU names another) counts string instructions "
+            'as hardware runs them; count = "clock" in [machine], or --count clock, asks for the clock',
+        )
+        found = (*found, clock)
+    return (*found, *patch_warnings(kernel)) if kernel else found
+
+
+def patch_warnings(kernel: Kernel) -> tuple[DataWarning, ...]:
+    """Of patches that apply elsewhere than they say."""
+    inexact = kernel.origin.inexact_patches
+    if not inexact:
+        return ()
+    more = f"; {len(inexact) - _SHOWN_HUNKS} more" if len(inexact) > _SHOWN_HUNKS else ""
+    return (
+        DataWarning(
+            kind=WarningKind.INEXACT_PATCH,
+            text=f"{kernel.name}: {'; '.join(inexact[:_SHOWN_HUNKS])}{more}",
+            advice="it may be for another version: look whether its hunks are where they belong",
+        ),
+    )

@@ -1,9 +1,11 @@
 """Follow kernels: what is new since last time is fetched or built, run, and compared with what was there.
 
+A target is a kernel that a provider has, or the tip of a git branch, which is built where it is new.
 What was there is in the store: each look at a target is a study `watch:TARGET` of one kernel, told from
 others by the kernel's content.
 """
 
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,10 +17,10 @@ from ktrial.analysis.history.errors import NothingToWatch
 from ktrial.analysis.missing_data import failures
 from ktrial.analysis.result import record
 from ktrial.experiment.baseline import Baseline
-from ktrial.experiment.git_branch import branch_kernel
 from ktrial.experiment.regression_check import DEFAULT_LIMIT, Check, Decision, explained, rows_of, worst
 from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure
 from ktrial.kernels import Progress
+from ktrial.kernels.build import build, requested
 from ktrial.kernels.errors import KernelError
 from ktrial.model.kernel import Kernel
 from ktrial.model.plan import plan
@@ -173,3 +175,46 @@ def worst_of(looks: Sequence[Look]) -> Decision:
         if decision in found:
             return decision
     return Decision.WITHIN
+
+
+_SECONDS = 1800.0
+
+
+def branch_kernel(directory: Path, branch: str, progress: Progress) -> Kernel:
+    """Fetch what the tree's remotes have, and build the branch's commit with the configuration `guest`.
+
+    `branch`: what git resolves (`master`, `origin/linux-6.12.y`). Raises NothingToWatch, BuildError, and
+    KernelError where the remotes do not answer, which may be better tomorrow.
+    """
+    what = f"git:{directory}@{branch}"
+    if _git(directory, what, "remote"):
+        progress("fetching what is new")
+        _fetch(directory, what)
+    commit = _git(directory, what, "rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}")
+    if not commit:
+        raise NothingToWatch(what=what, problem=f"git knows no {branch}")
+    return build(requested(f"git:{directory.absolute()}@{commit}", directory=Path.cwd()), progress)
+
+
+def _fetch(directory: Path, what: str) -> None:
+    try:
+        _git(directory, what, "fetch", "--quiet", "--all")
+    except NothingToWatch as error:
+        raise KernelError(name=what, problem=f"git fetch: {error.facts['problem']}") from error
+
+
+def _git(directory: Path, what: str, *arguments: str) -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(directory), *arguments],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NothingToWatch(what=what, problem=str(error)) from error
+    if done.returncode and done.stderr.strip():
+        raise NothingToWatch(what=what, problem=done.stderr.strip().splitlines()[-1])
+    return done.stdout.strip()

@@ -7,7 +7,7 @@ from ktrial.model.tuning import Goal, Space
 from ktrial.stats.sequential import SequentialDesign, smallest_detectable
 from ktrial.stats.sequential.design import usual_looks
 from ktrial.stats.sequential.power import ratio_spread
-from ktrial.studyfile.search_errors import BudgetTooSmall
+from ktrial.studyfile.errors import BudgetTooSmall
 
 FEWEST_RUNS = 20
 """Below so many nothing can be explored and confirmed."""

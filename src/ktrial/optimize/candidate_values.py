@@ -8,8 +8,8 @@ from ktrial.knobs import Found, values
 from ktrial.model.kernel import Build, Change
 from ktrial.model.knob import Knob, KnobKind, Safety, Version
 from ktrial.model.tuning import Cost, Dimension, Range
+from ktrial.studyfile.errors import BadKnobSpace
 from ktrial.studyfile.knob_patterns import OPTION, SearchedKnob
-from ktrial.studyfile.search_errors import BadKnobSpace
 
 AROUND = 16
 """Where no largest value is known: from a sixteenth of the value in force to sixteen times as much."""

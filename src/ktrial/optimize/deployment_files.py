@@ -12,8 +12,8 @@ from ktrial.installation import VERSION
 from ktrial.knobs import lenient_reference
 from ktrial.model.study import Study
 from ktrial.model.tuning import Configuration, Effect, Tuned
+from ktrial.studyfile.errors import AnswerNotWritten
 from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION
-from ktrial.studyfile.search_errors import AnswerNotWritten
 
 _SYSCTL = "/proc/sys/"
 _EXECUTABLE = 0o755

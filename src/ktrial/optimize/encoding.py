@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from ktrial.model.tuning import Configuration, Cost, Dimension, OnlyOneOf, Range, Space
-from ktrial.studyfile.search_errors import NoValidConfiguration, SpaceEmpty
+from ktrial.studyfile.errors import NoValidConfiguration, SpaceEmpty
 
 WIDE = 1000.0
 """Highest / lowest value from which a range is logarithmic."""

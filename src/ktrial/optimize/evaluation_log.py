@@ -8,7 +8,7 @@ import numpy as np
 from ktrial.model.base import Model
 from ktrial.model.tuning import Budget, Configuration, Observation, Purpose
 from ktrial.model.workload import Mode
-from ktrial.studyfile.search_errors import NotTheSameSearch
+from ktrial.studyfile.errors import NotTheSameSearch
 
 
 class Ask(Model):

@@ -19,7 +19,7 @@ from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.optimize.samplers import Optimiser, Told
 from ktrial.optimize.surrogate.model import Surrogate
-from ktrial.studyfile.search_errors import GuardsNeverMet, NotPositive, ObjectiveMissing, TuneBaselineFailed
+from ktrial.studyfile.errors import GuardsNeverMet, NotPositive, ObjectiveMissing, TuneBaselineFailed
 
 _AT_DEFAULT = 0.35
 _SPREAD = 0.55

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ktrial.experiment.jobs import jobs_of, obtained
 from ktrial.experiment.observer import Observer
-from ktrial.experiment.resources import Resources
-from ktrial.experiment.running_kernel import RunsAlready
+from ktrial.experiment.resources import Resources, RunsAlready
 from ktrial.knobs import System, catalogue, lenient_reference
 from ktrial.knobs.values import form_of
 from ktrial.machines import Machine
@@ -16,7 +15,7 @@ from ktrial.model.design import Treatment
 from ktrial.model.references import filled
 from ktrial.model.study import Study, kernel_of
 from ktrial.studyfile.knob_patterns import SearchedKnob, in_another_unit
-from ktrial.studyfile.resolve import resolved
+from ktrial.studyfile.references import resolved
 from ktrial.target import Failure, LocalTarget, Read, Step, StepResult, Target, Write
 
 _ALWAYS = ("/proc/sys/kernel/osrelease", "/proc/mounts")

@@ -14,7 +14,7 @@ from ktrial.model.trial import Trial
 from ktrial.model.tuning import Configuration, Goal, Space
 from ktrial.optimize.treatments import study_of
 from ktrial.store import Store
-from ktrial.studyfile.search_errors import NothingTuned
+from ktrial.studyfile.errors import NothingTuned
 
 _EXACT = "exact"
 

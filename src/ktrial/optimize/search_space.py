@@ -15,6 +15,7 @@ from ktrial.model.suggestions import nearest
 from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, Relation, Space
 from ktrial.optimize.candidate_values import Options, dimension, why_unsafe
 from ktrial.optimize.knob_discovery import Here, look
+from ktrial.studyfile.errors import KnobNotOnMachine, SpaceEmpty
 from ktrial.studyfile.knob_patterns import (
     BOOT,
     KERNEL,
@@ -24,7 +25,6 @@ from ktrial.studyfile.knob_patterns import (
     searched_knobs,
     stem,
 )
-from ktrial.studyfile.search_errors import KnobNotOnMachine, SpaceEmpty
 
 _ORDERS: tuple[tuple[str, Relation, str], ...] = (
     ("vm.dirty_background_ratio", "<", "vm.dirty_ratio"),

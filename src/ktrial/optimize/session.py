@@ -9,8 +9,7 @@ from ktrial.errors import Interrupted
 from ktrial.experiment.interruption import Interruption
 from ktrial.experiment.jobs import check_workloads
 from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Resources, default_resources
-from ktrial.experiment.running_kernel import sources_for
+from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.machines import Machine
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial
@@ -21,7 +20,7 @@ from ktrial.optimize.search_space import search_of
 from ktrial.optimize.treatments import observation
 from ktrial.optimize.trial_evaluator import TrialMeasuring
 from ktrial.store import Store, StoredStudy
-from ktrial.studyfile.search_errors import NotTheSameSearch
+from ktrial.studyfile.errors import NotTheSameSearch
 
 
 def run_search(

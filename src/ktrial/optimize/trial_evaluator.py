@@ -11,8 +11,7 @@ from ktrial.experiment.interruption import Interruption
 from ktrial.experiment.jobs import Job, jobs_of
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.observer import Observer
-from ktrial.experiment.resources import Resources
-from ktrial.experiment.running_kernel import RunsAlready
+from ktrial.experiment.resources import Resources, RunsAlready
 from ktrial.experiment.trial_recorder import without_running
 from ktrial.experiment.workers import Broken, Ended, Event, Prepared, Preparing, Started, StopAsked, Workers
 from ktrial.kernels.errors import ImageError, KernelError
@@ -26,8 +25,8 @@ from ktrial.model.tuning import Observation
 from ktrial.model.workload import Mode
 from ktrial.optimize.search_space import search_of
 from ktrial.optimize.treatments import Asked, observation, planned, study_of
-from ktrial.studyfile.resolve import resolved
-from ktrial.studyfile.search_errors import ObjectiveMissing, TuneBaselineFailed
+from ktrial.studyfile.errors import ObjectiveMissing, TuneBaselineFailed
+from ktrial.studyfile.references import resolved
 from ktrial.workloads.program_runs import EXACT_MODES
 
 _MUCH_SLOWER = 10

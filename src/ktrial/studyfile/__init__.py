@@ -9,19 +9,15 @@ from typing import Any
 
 from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.study import Study
-from ktrial.studyfile.build_consistency import check_builds
-from ktrial.studyfile.design import design_of
 from ktrial.studyfile.diagnostics import Mistakes, Source
 from ktrial.studyfile.errors import StudyEmpty, StudySyntaxError, StudyUnreadable
-from ktrial.studyfile.factors import FactorReader
-from ktrial.studyfile.kernel_builds import BuildReader
-from ktrial.studyfile.kernel_names import KernelReader
+from ktrial.studyfile.factors import FactorReader, design_of, with_final_levels
+from ktrial.studyfile.kernel_builds import BuildReader, check_builds
 from ktrial.studyfile.knob_values import check_values
-from ktrial.studyfile.level_normalisation import with_final_levels
 from ktrial.studyfile.machine import check_against_factors, machine_settings
 from ktrial.studyfile.patches import with_patches
+from ktrial.studyfile.references import KernelReader, resolved
 from ktrial.studyfile.registry import Registry
-from ktrial.studyfile.resolve import resolved
 from ktrial.studyfile.schema import StudyTable
 from ktrial.studyfile.search import search_of
 from ktrial.studyfile.stopping_rule import timing

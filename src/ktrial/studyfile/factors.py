@@ -1,19 +1,33 @@
-"""Checks the factors of a study, and makes Factors of them."""
+"""Checks the factors of a study and their levels, makes Factors of them, and the design that combines them.
 
+Levels are kept the same wherever the file lies that they were read from. Whether a scheduler loads is found
+out in the guest.
+"""
+
+import os
+import shlex
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ktrial.knobs import catalogue
 from ktrial.model import quantities
-from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, LevelValue
+from ktrial.model.design import (
+    BUILD_KINDS,
+    KERNELS_OWN_SCHEDULER,
+    Design,
+    Factor,
+    FactorKind,
+    LevelValue,
+    scheduler_argv,
+)
+from ktrial.model.study import Study
 from ktrial.model.workload import WorkloadUse
-from ktrial.studyfile.diagnostics import Mistakes, shown, unknown
-from ktrial.studyfile.kernel_builds import BuildReader, lists_options
-from ktrial.studyfile.kernel_names import KernelReader
-from ktrial.studyfile.key_path import KeyPath
+from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown, unknown
+from ktrial.studyfile.kernel_builds import BuildReader, lists_options, short_levels
 from ktrial.studyfile.knob_values import setting_problem
+from ktrial.studyfile.references import KernelReader, absolute_kernel
 from ktrial.studyfile.registry import Registry, parameter_problem
-from ktrial.studyfile.schedulers import scheduler_problem
-from ktrial.studyfile.schema import FactorTable, boot_text, plain_text
+from ktrial.studyfile.schema import FactorTable, StudyTable, boot_text, plain_text
 
 _PLAIN = {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.NOTHING, FactorKind.SCHEDULER} | BUILD_KINDS - {
     FactorKind.KCONFIG
@@ -201,3 +215,91 @@ class FactorReader:
 
 def _any_level(_path: KeyPath, _target: str, _level: LevelValue) -> None:
     """A name that changes nothing may be any."""
+
+
+Listed = tuple[dict[str, LevelValue], ...]
+
+
+def design_of(tables: StudyTable, factors: tuple[Factor, ...], mistakes: Mistakes) -> tuple[Design, Listed]:
+    """The design, and the treatments that are listed instead of one."""
+    if tables.treatments is None:
+        return Design(tables.design or Design.FULL), ()
+    if tables.design:
+        mistakes.add(("design",), "the treatments are listed here: that is the design; take one of the two")
+    if not tables.treatments:
+        mistakes.add(("treatments",), "the list is empty: there is nothing to compare with the baseline")
+    for place, row in enumerate(tables.treatments):
+        _check_row(place, row, factors, mistakes)
+    return Design.LISTED, tuple(tables.treatments)
+
+
+def _check_row(
+    place: int, row: dict[str, LevelValue], factors: tuple[Factor, ...], mistakes: Mistakes
+) -> None:
+    by_name = {factor.name: factor for factor in factors}
+    for name, level in row.items():
+        if name not in by_name:
+            mistakes.unknown(("treatments", place, name), "factor", name, by_name)
+        elif level not in by_name[name].levels:
+            levels = ", ".join(shown(each) for each in by_name[name].levels)
+            mistakes.add(
+                ("treatments", place, name), f"{shown(level)} is no level of it; its levels are {levels}"
+            )
+    known = row.keys() <= by_name.keys()
+    if known and all(row.get(factor.name, factor.baseline) == factor.baseline for factor in factors):
+        mistakes.add(("treatments", place), "this is the baseline, which is run in any case")
+
+
+def scheduler_problem(level: LevelValue) -> str:
+    """What is wrong with a level; empty where nothing is."""
+    own = KERNELS_OWN_SCHEDULER[1]
+    allowed = f'allowed: "{own}" (the kernel\'s own), or a program with its arguments: "./scx_simple -v"'
+    if not isinstance(level, str):
+        return f"found {shown(level)}; {allowed}"
+    try:
+        scheduler_argv(level)
+    except ValueError as error:
+        return f"found {shown(level)}: {error}; {allowed}".replace("No closing", "no closing")
+    return ""
+
+
+def absolute_scheduler(level: str, directory: Path) -> str:
+    """The level with a relative path of its program made absolute; one with a mistake in it as it is."""
+    argv = () if scheduler_problem(level) else scheduler_argv(level)
+    if not argv or "/" not in argv[0]:
+        return level
+    return shlex.join((os.path.normpath(directory / Path(argv[0]).expanduser()), *argv[1:]))
+
+
+def with_final_levels(study: Study, directory: Path) -> Study:
+    """The study with paths made absolute, and patches called by their files' names."""
+    names = {factor.name: _names(factor, directory) for factor in study.factors}
+
+    def final(name: str, level: LevelValue) -> LevelValue:
+        return names[name].get(level, level) if name in names else level
+
+    listed = tuple({name: final(name, level) for name, level in row.items()} for row in study.listed)
+    factors = tuple(_renamed(factor, names[factor.name]) for factor in study.factors)
+    return study.model_copy(update={"factors": factors, "listed": listed})
+
+
+def _names(factor: Factor, directory: Path) -> dict[LevelValue, LevelValue]:
+    """Level as written → as it is kept, where the two differ."""
+    if factor.kind is FactorKind.KERNEL:
+        return {level: absolute_kernel(str(level), directory) for level in factor.levels}
+    if factor.kind is FactorKind.SCHEDULER:
+        return {level: absolute_scheduler(str(level), directory) for level in factor.levels}
+    return short_levels(factor) if factor.kind in BUILD_KINDS else {}
+
+
+def _renamed(factor: Factor, names: dict[LevelValue, LevelValue]) -> Factor:
+    if not names:
+        return factor
+    changes = {str(names.get(level, level)): change for level, change in factor.changes.items()}
+    return factor.model_copy(
+        update={
+            "levels": tuple(names.get(level, level) for level in factor.levels),
+            "baseline": names.get(factor.baseline, factor.baseline),
+            "changes": changes,
+        }
+    )

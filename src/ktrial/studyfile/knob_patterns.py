@@ -11,7 +11,7 @@ from ktrial.knobs.names import reference
 from ktrial.model.knob import Knob
 from ktrial.model.references import ALL
 from ktrial.model.suggestions import nearest
-from ktrial.studyfile.search_errors import BadKnobSpace
+from ktrial.studyfile.errors import BadKnobSpace
 
 BOOT, OPTION, KERNEL = "boot:", "kconfig:", "kernel"
 """How names of boot parameters and configuration options begin; the name of the kernel itself."""

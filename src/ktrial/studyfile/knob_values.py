@@ -12,10 +12,9 @@ from ktrial.model.knob import Knob, KnobKind, Version
 from ktrial.model.plan import treatments
 from ktrial.model.references import ALL, KernelRef
 from ktrial.model.study import Study, kernel_of
-from ktrial.studyfile.diagnostics import Mistakes, shown
-from ktrial.studyfile.key_path import KeyPath
+from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown
+from ktrial.studyfile.errors import BadKnobSpace
 from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION, searched_knobs
-from ktrial.studyfile.search_errors import BadKnobSpace
 
 _KINDS = {
     KnobKind.INTEGER: "a whole number",

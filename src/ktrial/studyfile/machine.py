@@ -9,15 +9,13 @@ from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
 from ktrial.model.study import SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
 from ktrial.model.workload import CountedBy
 from ktrial.studyfile.diagnostics import Mistakes
-from ktrial.studyfile.kernel_names import KernelReader, absolute_kernel
+from ktrial.studyfile.references import RUNNING_KERNEL, KernelReader, absolute_kernel
 from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import DiskTable, MachineTable
-from ktrial.studyfile.workloads import resolved
+from ktrial.studyfile.workloads import existing_files
 
 HOST = "host"
 """The machine that is this system: it is not booted."""
-RUNNING_KERNEL = "running"
-"""What studies on it have for a kernel."""
 
 _WHY = {
     HOST: "it is this system, as it runs (its keys are pin, cgroup, limit_seconds, sample_every, monitors)",
@@ -53,7 +51,7 @@ def machine_settings(
         cpus=table.cpus,
         boot=tuple(table.boot),
         modules=tuple(table.modules),
-        files=resolved(table.files, directory, ("machine", "files"), mistakes),
+        files=existing_files(table.files, directory, ("machine", "files"), mistakes),
         settle_ns=round(table.settle_seconds * 1e9),
         limit_instructions=table.limit_instructions,
         limit_seconds=table.limit_seconds,

@@ -1,19 +1,24 @@
-"""Checks what a study searches, and makes a Search of it."""
+"""Checks what a study searches and for which objectives, and makes a Search of it.
+
+Objectives are written as in `--maximise rps` and `--subject-to 'p99<=20ms'`.
+"""
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import cast
 
 from ktrial import workloads
 from ktrial.model import quantities
 from ktrial.model.study import MachineSettings, Search
-from ktrial.model.tuning import Budget, Goal
-from ktrial.model.workload import Metric, WorkloadUse
+from ktrial.model.tuning import Budget, Goal, Guard, Objective, Relation
+from ktrial.model.workload import Direction, Metric, MetricRule, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes
-from ktrial.studyfile.kernel_names import KernelReader
+from ktrial.studyfile.errors import BadGoal, GoalContradicts, TuningError
 from ktrial.studyfile.knob_patterns import KERNEL
-from ktrial.studyfile.objectives import goal_of
+from ktrial.studyfile.references import KernelReader
 from ktrial.studyfile.schema import SearchTable, StudyTable
-from ktrial.studyfile.search_errors import TuningError
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import WorkloadError
 
@@ -97,3 +102,163 @@ def _check_kernels(table: SearchTable, kernels: KernelReader, mistakes: Mistakes
         for value in values.split(","):
             if problem := kernels.problem(value.strip()):
                 mistakes.add(("search", "knobs", place), problem)
+
+
+CLOCK = "elapsed"
+"""The metric of a command that nothing else is asked of: the time that it takes."""
+
+
+_GUARD = re.compile(
+    r"(?P<metric>[^\s<>=]+)\s*(?P<relation><=|>=|==|<|>)\s*(?P<bound>[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)"
+    r"\s*(?P<unit>[^\s0-9]\S*)?"
+)
+
+
+_TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+
+
+_JSON = "json:"
+
+
+_NUMBER = r"([-+]?(?:[0-9]*\.)?[0-9]+(?:[eE][-+]?[0-9]+)?)"
+
+
+def guard_of(text: str) -> Guard:
+    """`p99<=20ms`, `errors==0`. Raises BadGoal."""
+    match = _GUARD.fullmatch(text.strip())
+    if match is None:
+        problem = "write a metric, one of <= >= == < > and a number: 'p99<=20ms'"
+        raise BadGoal(option="--subject-to", text=text, problem=problem)
+    return Guard(
+        metric=match["metric"],
+        relation=cast(Relation, match["relation"]),
+        bound=float(match["bound"]),
+        unit=match["unit"] or "",
+    )
+
+
+def goal_of(
+    maximise: Sequence[str],
+    minimise: Sequence[str],
+    subject_to: Sequence[str],
+    metrics: Sequence[Metric],
+    *,
+    margin: float,
+    workload: str,
+) -> Goal:
+    """The goal. `metrics`: those that the workload promises; without an objective its first is one.
+
+    Raises BadGoal, GoalContradicts.
+    """
+    wanted = [(name, Direction.HIGHER, "--maximise") for name in maximise]
+    wanted += [(name, Direction.LOWER, "--minimise") for name in minimise]
+    known = {metric.name: metric for metric in metrics}
+    if not wanted and metrics:
+        wanted = [(metrics[0].name, metrics[0].direction, "")]
+    _check(wanted)
+    objectives = tuple(
+        Objective(metric=name, direction=direction, unit=known[name].unit if name in known else "")
+        for name, direction, _ in wanted
+    )
+    guards = tuple(_in_unit(guard_of(text), known) for text in subject_to)
+    _check_guards(guards)
+    return Goal(objectives=objectives, guards=guards, margin=margin, workload=workload)
+
+
+def _check(wanted: Sequence[tuple[str, Direction, str]]) -> None:
+    for place, (name, _, option) in enumerate(wanted):
+        if any(name == other for other, _, _ in wanted[:place]):
+            raise BadGoal(option=option, text=name, problem="it is an objective already")
+    if len(wanted) > 2:
+        name, _, option = wanted[2]
+        problem = "two objectives are weighed against each other at most; make the others guards"
+        raise BadGoal(option=option, text=name, problem=problem)
+
+
+def _in_unit(guard: Guard, known: dict[str, Metric]) -> Guard:
+    """The guard in the metric's own unit, where both are times."""
+    unit = known[guard.metric].unit if guard.metric in known else ""
+    if guard.unit == unit or not unit or not guard.unit:
+        return guard.model_copy(update={"unit": guard.unit or unit})
+    if guard.unit not in _TIMES or unit not in _TIMES:
+        problem = f"the metric {guard.metric} is in {unit}"
+        raise BadGoal(option="--subject-to", text=str(guard), problem=problem)
+    bound = guard.bound * _TIMES[guard.unit] / _TIMES[unit]
+    return guard.model_copy(update={"bound": bound, "unit": unit})
+
+
+def _check_guards(guards: Sequence[Guard]) -> None:
+    """Whether one number can meet all guards of its metric: their bounds, and what lies around them, tell."""
+    for metric in dict.fromkeys(guard.metric for guard in guards):
+        same = [guard for guard in guards if guard.metric == metric]
+        bounds = sorted({guard.bound for guard in same})
+        between = [(one + other) / 2 for one, other in pairwise(bounds)]
+        tried = (*bounds, *between, bounds[0] - 1, bounds[-1] + 1)
+        if not any(all(guard.keeps(value) for guard in same) for value in tried):
+            first, second = _contradicting(same, tried)
+            raise GoalContradicts(metric=metric, first=first, second=second)
+
+
+def _contradicting(guards: Sequence[Guard], tried: Sequence[float]) -> tuple[Guard, Guard]:
+    pairs = ((one, other) for place, one in enumerate(guards) for other in guards[place + 1 :])
+    return next(
+        pair for pair in pairs if not any(pair[0].keeps(value) and pair[1].keeps(value) for value in tried)
+    )
+
+
+def rules_of(
+    given: Iterable[str], maximise: Sequence[str], minimise: Sequence[str], subject_to: Sequence[str]
+) -> tuple[MetricRule, ...]:
+    """How each metric of a command is found: as was said, `rps=REGEX` or `rps=json:PATH`; else by its name.
+
+    A metric `elapsed` that nobody says more about is the clock's. Raises BadGoal.
+    """
+    rules = {rule.name: rule for rule in map(_rule, given)}
+    guards = [guard_of(text) for text in subject_to]
+    units = {guard.metric: guard.unit for guard in guards if guard.metric != CLOCK}
+    names = (*maximise, *minimise, *(guard.metric for guard in guards))
+    for name in dict.fromkeys(names or (CLOCK,)):
+        if name not in rules:
+            regex = "" if name == CLOCK else by_name(name)
+            rules[name] = MetricRule(name=name, unit=units.get(name, ""), regex=regex)
+    ways = dict.fromkeys(maximise, Direction.HIGHER) | dict.fromkeys(minimise, Direction.LOWER)
+    return tuple(
+        rule.model_copy(
+            update={
+                "direction": ways.get(name) or _guarded_way(name, guards) or rule.direction,
+                "unit": rule.unit or units.get(name, ""),
+            }
+        )
+        for name, rule in rules.items()
+    )
+
+
+def by_name(name: str) -> str:
+    """Finds `rps: 1200`, `rps = 1200` and `"rps": 1200` in what a command prints."""
+    return rf"(?<![\w.-]){re.escape(name)}[\"']?\s*[:=]?\s*{_NUMBER}"
+
+
+def _guarded_way(name: str, guards: Iterable[Guard]) -> Direction | None:
+    """A metric that must stay above something is better when it is higher."""
+    for guard in guards:
+        if guard.metric == name and guard.relation in {">", ">="}:
+            return Direction.HIGHER
+    return None
+
+
+def _rule(text: str) -> MetricRule:
+    match = re.fullmatch(r"(?P<name>[^\s=\[\]]+)(?:\[(?P<unit>[^\]]*)\])?=(?P<how>.+)", text.strip())
+    if match is None:
+        problem = "write NAME=REGEX with one group around the number, or NAME=json:PATH"
+        raise BadGoal(option="--metric", text=text, problem=problem)
+    name, unit, how = match["name"], match["unit"] or "", match["how"]
+    if how.startswith(_JSON):
+        return MetricRule(name=name, unit=unit, json=how.removeprefix(_JSON))
+    try:
+        groups = re.compile(how).groups
+    except re.error as error:
+        problem = f"it is no regular expression: {error}"
+        raise BadGoal(option="--metric", text=text, problem=problem) from None
+    if groups != 1:
+        raise BadGoal(option="--metric", text=text, problem=f"it has {groups} groups, and needs one")
+    return MetricRule(name=name, unit=unit, regex=how)

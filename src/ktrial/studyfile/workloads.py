@@ -5,8 +5,7 @@ import shlex
 from pathlib import Path
 
 from ktrial.model.workload import Command, Direction, MetricRule, WorkloadUse
-from ktrial.studyfile.diagnostics import Mistakes, shown, unknown
-from ktrial.studyfile.key_path import KeyPath
+from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown, unknown
 from ktrial.studyfile.registry import Registry, parameter_problem
 from ktrial.studyfile.schema import MetricTable, WorkloadTable, level
 from ktrial.studyfile.validation import keys_of
@@ -36,13 +35,13 @@ def workload_uses(
     return tuple(uses)
 
 
-def resolved(files: list[str], directory: Path, path: KeyPath, mistakes: Mistakes) -> tuple[str, ...]:
+def existing_files(files: list[str], directory: Path, path: KeyPath, mistakes: Mistakes) -> tuple[str, ...]:
     """The files' absolute paths; one that is not there is a mistake."""
-    found = tuple(os.path.normpath(directory / Path(file).expanduser()) for file in files)
-    for index, (file, absolute) in enumerate(zip(files, found, strict=True)):
+    paths = tuple(os.path.normpath(directory / Path(file).expanduser()) for file in files)
+    for index, (file, absolute) in enumerate(zip(files, paths, strict=True)):
         if not Path(absolute).is_file():
             mistakes.add((*path, index), f"there is no file {shown(file)} (looked for {absolute})")
-    return found
+    return paths
 
 
 def _ask_workload(use: WorkloadUse, registry: Registry, path: KeyPath, mistakes: Mistakes) -> None:
@@ -92,7 +91,7 @@ def _command_use(
         mistakes.add((*path, "name"), f'"{table.name}" is a built-in workload: give the command another name')
     for key in table.parameters:
         mistakes.add((*path, key), unknown("key", key, keys_of(WorkloadTable)))
-    files = resolved(table.files, directory, (*path, "files"), mistakes)
+    files = existing_files(table.files, directory, (*path, "files"), mistakes)
     argv = _argv(table, path, mistakes)
     command = Command(
         argv=tuple(_carried(word, files, directory) for word in argv),

@@ -11,7 +11,7 @@ from tests.support import real_runs
 from tests.support.exact_guests import boot_of, perform
 
 from ktrial import kernels, monitors
-from ktrial.experiment.time_series import sampled_of
+from ktrial.experiment.monitoring import sampled_of
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.kvm import KvmMachine
 from ktrial.model.boot import Boot

@@ -10,7 +10,7 @@ from tests.support.kernel_versions import ALL, versions
 
 from ktrial import kernels
 from ktrial.errors import KtrialError
-from ktrial.experiment.knob_defaults import INSTANCES, boot_of, differences, values
+from ktrial.experiment.default_settings import INSTANCES, boot_of, knob_differences, knob_values
 from ktrial.experiment.resources import default_resources
 from ktrial.knobs import System, apply, find
 from ktrial.knobs.catalogue import all_knobs
@@ -286,8 +286,8 @@ def test_a_rounded_value_is_told_apart_from_a_refused_one(machine: ExactMachine)
 
 
 def test_the_defaults_of_two_kernels_differ_as_is_known(machine: ExactMachine) -> None:
-    before, after = (values(name, machine=machine) for name in ("debian:6.1", "debian:6.12"))
-    found = {one.knob.name: (one.before, one.after) for one in differences(before, after)}
+    before, after = (knob_values(name, machine=machine) for name in ("debian:6.1", "debian:6.12"))
+    found = {one.knob.name: (one.before, one.after) for one in knob_differences(before, after)}
     assert found["sched_latency_ns"] == ("6000000", None)
     assert found["base_slice_ns"] == (None, "700000")
     assert found["net.core.optmem_max"] == ("20480", "131072")

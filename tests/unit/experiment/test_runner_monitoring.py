@@ -12,7 +12,7 @@ from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
 from ktrial import monitors
 from ktrial.analysis import monitor_cost
 from ktrial.analysis.data_quality import warnings_of
-from ktrial.experiment import monitored_runs
+from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.session import run
 from ktrial.experiment.trial import run_trial
@@ -150,7 +150,7 @@ def test_a_monitor_that_cannot_watch_here_ends_the_study_before_anything_is_run(
 
 
 def test_counts_of_a_watched_run_are_for_as_many_operations_as_the_other_run_did() -> None:
-    watched = monitored_runs.Watched("counting", counters=(("counting.events", 300.0),), operations=100)
+    watched = monitoring.Watched("counting", counters=(("counting.events", 300.0),), operations=100)
     assert watched.deltas(200.0) == {"counting.events": 600.0}
     assert watched.deltas(0.0) == {"counting.events": 300.0}
     assert replace(watched, operations=0).deltas(200.0) == {"counting.events": 300.0}

@@ -8,7 +8,7 @@ from ktrial.knobs import lenient_reference
 from ktrial.knobs.values import same
 from ktrial.model.design import Factor, FactorKind, Treatment, level_text
 from ktrial.model.study import Study
-from ktrial.studyfile.resolve import resolved
+from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
 
 

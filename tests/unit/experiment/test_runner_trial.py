@@ -24,7 +24,7 @@ from ktrial.model.design import Factor, FactorKind, PlannedTrial
 from ktrial.model.plan import plan
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import WarningKind
-from ktrial.studyfile.resolve import resolved
+from ktrial.studyfile.references import resolved
 from ktrial.target import Run, StepResult, Write
 from ktrial.target.errors import FrameError, GuestEnded
 from ktrial.workloads.errors import WorkloadError

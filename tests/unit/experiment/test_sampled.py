@@ -6,7 +6,7 @@ import pytest
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial import monitors
-from ktrial.experiment.time_series import rises, sampled_of
+from ktrial.experiment.monitoring import rises, sampled_of
 from ktrial.machines.host import HostMachine
 from ktrial.model import quantities
 from ktrial.model.boot import Boot

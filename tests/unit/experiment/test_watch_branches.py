@@ -11,7 +11,7 @@ from tests.support.command_line import CommandLine
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
 from ktrial.analysis.history.errors import NoKernelInRange, NothingToWatch
-from ktrial.experiment import git_branch, kernel_ranges, watch
+from ktrial.experiment import kernel_ranges, watch
 from ktrial.experiment.single_kernel import Measurement, Runs
 from ktrial.experiment.watch import Look
 from ktrial.kernels import Progress
@@ -69,8 +69,8 @@ def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
         release = f"6.12-{subject.rpartition(' ')[2]}"
         return a_kernel(wanted.name, release=release, digest=digest(wanted.source))
 
-    monkeypatch.setattr(git_branch, "requested", requested)
-    monkeypatch.setattr(git_branch, "build", build)
+    monkeypatch.setattr(watch, "requested", requested)
+    monkeypatch.setattr(watch, "build", build)
     return found
 
 
@@ -93,27 +93,27 @@ def test_a_branch_is_fetched_and_its_newest_commit_built(
 ) -> None:
     first = git(upstream, "rev-parse", "HEAD")
     said: list[str] = []
-    git_branch.branch_kernel(tree, "origin/master", Telling(said))
+    watch.branch_kernel(tree, "origin/master", Telling(said))
     second = commit(upstream, "costs 1100")
-    git_branch.branch_kernel(tree, "origin/master", nothing)
-    git_branch.branch_kernel(tree, "origin/linux-6.12.y", nothing)
+    watch.branch_kernel(tree, "origin/master", nothing)
+    watch.branch_kernel(tree, "origin/linux-6.12.y", nothing)
     assert built == [f"git:{tree}@{one}" for one in (first, second, first)]
     assert said[0] == "fetching what is new"
 
 
 def test_a_tree_of_ones_own_needs_no_remote(upstream: Path, tree: Path, built: list[str]) -> None:
     said: list[str] = []
-    git_branch.branch_kernel(upstream, "master", Telling(said))
+    watch.branch_kernel(upstream, "master", Telling(said))
     assert built == [f"git:{upstream}@{git(upstream, 'rev-parse', 'HEAD')}"]
     assert said == ["building"]
     with pytest.raises(NothingToWatch, match="git knows no nowhere"):
-        git_branch.branch_kernel(upstream, "nowhere", nothing)
+        watch.branch_kernel(upstream, "nowhere", nothing)
 
 
 def test_remotes_that_do_not_answer_are_no_verdict(tree: Path, built: list[str]) -> None:
     git(tree, "remote", "set-url", "origin", str(tree / "gone"))
     with pytest.raises(KernelError, match="git fetch"):
-        git_branch.branch_kernel(tree, "origin/master", nothing)
+        watch.branch_kernel(tree, "origin/master", nothing)
     assert built == []
 
 

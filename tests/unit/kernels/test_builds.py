@@ -14,7 +14,7 @@ from tests.support.buildable_sources import FILES, a_buildable_source, a_patch, 
 from tests.support.command_line import CommandLine
 
 from ktrial import kernels
-from ktrial.experiment.trial_warnings import patch_warnings
+from ktrial.experiment.trial_recorder import patch_warnings
 from ktrial.kernels.build import (
     build,
     build_seconds,

@@ -9,7 +9,7 @@ from tests.support.tunable import a_search
 from ktrial.cli.running.search_answer import put_in_force
 from ktrial.knobs import Journal, restore
 from ktrial.optimize.deployment_files import Answer, dotted, texts, write_answer
-from ktrial.studyfile.search_errors import AnswerNotWritten
+from ktrial.studyfile.errors import AnswerNotWritten
 
 ANSWER = Answer(
     study="tune-bench",

@@ -6,8 +6,8 @@ import pytest
 
 from ktrial.model.tuning import Goal, Guard
 from ktrial.model.workload import Direction, Metric
-from ktrial.studyfile.objectives import by_name, goal_of, guard_of, rules_of
-from ktrial.studyfile.search_errors import BadGoal, GoalContradicts
+from ktrial.studyfile.errors import BadGoal, GoalContradicts
+from ktrial.studyfile.search import by_name, goal_of, guard_of, rules_of
 
 ELAPSED = Metric(name="elapsed", unit="ns", direction=Direction.LOWER)
 

@@ -14,8 +14,8 @@ from ktrial.model.study import Study
 from ktrial.model.tuning import Cost, OnlyOneOf, Order, Range
 from ktrial.optimize.candidate_values import range_of
 from ktrial.optimize.search_space import search_of, with_space
+from ktrial.studyfile.errors import BadKnobSpace, KnobNotOnMachine, SpaceEmpty
 from ktrial.studyfile.knob_patterns import searched_knobs
-from ktrial.studyfile.search_errors import BadKnobSpace, KnobNotOnMachine, SpaceEmpty
 
 
 def made(*knobs: str, read_only: frozenset[str] = frozenset()) -> Study:

@@ -23,7 +23,7 @@ from ktrial.optimize.revalidation import Holds, judged, revalidation_of
 from ktrial.optimize.search_space import with_space
 from ktrial.optimize.session import ended, run_search
 from ktrial.store import Store, open_store
-from ktrial.studyfile.search_errors import (
+from ktrial.studyfile.errors import (
     BudgetTooSmall,
     GuardsNeverMet,
     NotTheSameSearch,

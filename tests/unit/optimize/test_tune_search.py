@@ -27,7 +27,7 @@ from ktrial.model.tuning import (
 )
 from ktrial.model.workload import Direction, Mode
 from ktrial.optimize import Ask, tune
-from ktrial.studyfile.search_errors import (
+from ktrial.studyfile.errors import (
     BudgetTooSmall,
     GuardsNeverMet,
     NotPositive,

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ktrial.model.tuning import Cost, Dimension, OnlyOneOf, Order, Range, Space
 from ktrial.optimize.encoding import Encoding, coordinate, is_log, value_at
-from ktrial.studyfile.search_errors import NoValidConfiguration, SpaceEmpty
+from ktrial.studyfile.errors import NoValidConfiguration, SpaceEmpty
 
 EDGES = st.integers(-1000, 100_000)
 

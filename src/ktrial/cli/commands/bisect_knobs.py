@@ -128,6 +128,6 @@ def _kernel(kernel: str | None, bisection: "BisectOptions") -> str:
 
 def _obtained(runs: "Runs", name: str) -> "Kernel":
     """The kernel of that name; the running one where trials run on this system."""
-    from ktrial.experiment.running_kernel import RunsAlready
+    from ktrial.experiment.resources import RunsAlready
 
     return runs.machine.kernel() if isinstance(runs.machine, RunsAlready) else runs.kernel(name)

@@ -51,7 +51,7 @@ def build(
     from ktrial.cli.console import print_json
     from ktrial.cli.error_handling import tell
     from ktrial.errors import Interrupted
-    from ktrial.experiment.trial_warnings import patch_warnings
+    from ktrial.experiment.trial_recorder import patch_warnings
     from ktrial.kernels import build as sources
     from ktrial.kernels.cache.disk_space import shown
 

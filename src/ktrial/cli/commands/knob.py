@@ -150,14 +150,14 @@ def diff(
     Each is booted in a guest and asked.
     """
     from ktrial.cli.console import messages
-    from ktrial.experiment import knob_defaults
+    from ktrial.experiment import default_settings
 
     with messages().status("") as status:
         found = []
         for name in (before, after):
             status.update(f"reading the settings of {name}")
-            found.append(knob_defaults.values(name))
-    differing = knob_defaults.differences(*found)
+            found.append(default_settings.knob_values(name))
+    differing = default_settings.knob_differences(*found)
     if json:
         print_json([{"knob": one.knob.name, "before": one.before, "after": one.after} for one in differing])
         return

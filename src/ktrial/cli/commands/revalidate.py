@@ -65,7 +65,7 @@ def _tuned(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
     """The newest search of this name, with an answer. Raises NothingTuned, NotATune."""
     from ktrial.cli.options.stored_study import find
     from ktrial.optimize.session import ended
-    from ktrial.studyfile.search_errors import NotATune, NothingTuned
+    from ktrial.studyfile.errors import NotATune, NothingTuned
 
     searches = [one for one in store.studies() if one.study.search]
     stored = find(store, name) if name or not searches else searches[-1]

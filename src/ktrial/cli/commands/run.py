@@ -114,7 +114,7 @@ def run(
 def _loaded(file: Path, patches: Sequence[str], perturbations: int | None, count: str | None) -> "Study":
     from ktrial.cli.installed import registry
     from ktrial.studyfile import bundled_studies, load
-    from ktrial.studyfile.search_errors import SearchNotRun
+    from ktrial.studyfile.errors import SearchNotRun
 
     loaded = load(bundled_studies.file_of(file), registry(), patches)
     if loaded.search:

@@ -11,8 +11,8 @@ from ktrial.cli.options.quantities import duration
 from ktrial.model.study import Study
 from ktrial.model.workload import MetricRule
 from ktrial.studyfile import Source, bundled_studies, load, study_from
-from ktrial.studyfile.objectives import rules_of
-from ktrial.studyfile.search_errors import NotATune
+from ktrial.studyfile.errors import NotATune
+from ktrial.studyfile.search import rules_of
 
 _OPTIONS = {
     "search.knobs": "--knobs",

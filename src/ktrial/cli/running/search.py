@@ -15,8 +15,7 @@ from ktrial.cli.running.progress import progress
 from ktrial.cli.running.search_answer import end
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.observer import Silent
-from ktrial.experiment.resources import Resources, default_resources
-from ktrial.experiment.running_kernel import sources_for
+from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 from ktrial.machines import CountingMachine, Machine
@@ -27,8 +26,8 @@ from ktrial.model.tuning import Purpose, Tuned
 from ktrial.optimize.noise_prior import NoisePrior, measured_noise, noise_prior
 from ktrial.optimize.search_space import search_of, with_space
 from ktrial.store import Store, StoredStudy, default_location, open_store
+from ktrial.studyfile.errors import NothingToResume, TuningError
 from ktrial.studyfile.knob_patterns import searched_knobs
-from ktrial.studyfile.search_errors import NothingToResume, TuningError
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from ktrial.model.tuning import Configuration
 from ktrial.optimize.encoding import Encoding
-from ktrial.studyfile.search_errors import UnknownOptimiser
+from ktrial.studyfile.errors import UnknownOptimiser
 
 
 class Told(NamedTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ktrial.model.tuning import Configuration, Order
 from ktrial.optimize.encoding import NONE_OF_THEM, Encoding, Point, choices_of
 from ktrial.optimize.samplers.protocol import Told
-from ktrial.studyfile.search_errors import NoValidConfiguration
+from ktrial.studyfile.errors import NoValidConfiguration
 
 if TYPE_CHECKING:
     import optuna

@@ -1,13 +1,14 @@
-"""Programs that watch workloads: each in a run of its own beside the one that counts, and what they cost.
+"""What is watched around a trial: the environment before it, series while it runs, and monitoring programs.
 
-A monitor slows down what it watches. So a study's numbers come from runs without any, and each monitor has
-the same programs run once more: what it counted is the trial's, and by how much slower those programs were is
-what it costs. In every other block the watched runs come first, since one run may warm up what the next one
-finds.
+Monitoring programs watch workloads in a run of their own beside the one that counts: A monitor slows down
+what it watches. So a study's numbers come from runs without any, and each monitor has the same programs run
+once more: what it counted is the trial's, and by how much slower those programs were is what it costs. In
+every other block the watched runs come first, since one run may warm up what the next one finds.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from ktrial import monitors
 from ktrial.errors import KtrialError
@@ -15,13 +16,16 @@ from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.profile import own_results
 from ktrial.experiment.settings import SettingRefused, read_back
-from ktrial.machines import BootedTarget
+from ktrial.machines import BootedTarget, Machine
 from ktrial.machines.errors import MachineError, MachineStopped
+from ktrial.model.environment import Environment
 from ktrial.model.study import Study
+from ktrial.model.time_series import Sampled, SeriesKind
 from ktrial.model.trial import Monitored
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Mode, Sample
-from ktrial.target import Run, Step, StepResult
+from ktrial.monitors.environment import audit
+from ktrial.target import Run, SampledFiles, Step, StepResult
 from ktrial.target.errors import GuestError
 from ktrial.target.monitor_errors import MonitorError
 from ktrial.workloads import CountsOperations
@@ -125,3 +129,56 @@ def _counters(monitor: monitors.Tracer, results: tuple[StepResult, ...]) -> dict
             for name, rise in monitor.counted(result.beside[monitor.name]).items():
                 totals[name] = totals.get(name, 0.0) + rise
     return totals
+
+
+@runtime_checkable
+class InRealTime(Protocol):
+    """A machine whose numbers depend on what else this host does."""
+
+    host_matters: bool
+
+
+def environment_before(machine: Machine) -> Environment | None:
+    """The host as it is now; None where it does not matter. Takes some 40 ms."""
+    matters = isinstance(machine, InRealTime) and machine.host_matters
+    return audit(patient=False) if matters else None
+
+
+_SECOND = 1e9
+
+
+def sampled_of(workload: str, results: Iterable[StepResult]) -> Sampled | None:
+    """All rows of one workload, as if nothing had been between them; None: nothing was read."""
+    rows = tuple(results)
+    parts = [each.sampled for each in rows if each.sampled is not None]
+    if not parts:
+        return None
+    moments = [texts for part in parts for texts in _moments(part)]
+    return Sampled(
+        workload=workload,
+        interval=max(part.every_ns for part in parts) / _SECOND,
+        readings=sum(part.readings for part in parts),
+        cost_seconds=sum(part.cost_ns for part in parts) / _SECOND,
+        wall_seconds=sum(each.wall_ns for each in rows) / _SECOND,
+        times=tuple(_times(parts)),
+        series=monitors.series(moments),
+    )
+
+
+def rises(sampled: Sampled) -> dict[str, float]:
+    """Counter → by how much it rose from the first moment to the last."""
+    return {
+        one.name: one.values[-1] - one.values[0] for one in sampled.series if one.kind is SeriesKind.COUNTER
+    }
+
+
+def _times(parts: Sequence[SampledFiles]) -> Iterable[float]:
+    begin = 0
+    for part in parts:
+        yield from ((begin + at) / _SECOND for at in part.at_ns)
+        begin += part.at_ns[-1]
+
+
+def _moments(part: SampledFiles) -> Iterable[dict[str, str]]:
+    for place in range(len(part.at_ns)):
+        yield {file: texts[place] for file, texts in part.texts.items() if texts[place]}
