@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.support.real_runs import cache_without_snapshots
 
-from ktrial.machines.exact.snapshot_location import CACHE, snapshots_directory
+from ktrial.installation import CACHE
+from ktrial.machines.exact.snapshot_location import snapshots_directory
 
 
 @pytest.fixture(scope="session", autouse=True)

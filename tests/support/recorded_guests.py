@@ -15,6 +15,7 @@ from typing import Any, Self
 from unittest import mock
 
 from ktrial.experiment.resources import Resources, default_resources
+from ktrial.file_digests import digest_of_file
 from ktrial.kernels import Progress as Fetching
 from ktrial.machines import Progress, guest_programs
 from ktrial.machines.exact import ExactMachine, cold_boot, launch, target
@@ -23,7 +24,6 @@ from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import About, OpenSnapshot, SnapshotCache
 from ktrial.machines.exact.target import ExactTarget
-from ktrial.machines.file_digests import digest_of_file
 from ktrial.machines.qemu import program
 from ktrial.machines.qemu.boot_files import BootFiles
 from ktrial.machines.qemu.process import Children, memory_file

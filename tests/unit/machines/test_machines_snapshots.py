@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import resource
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from filelock import FileLock
 
 from ktrial.machines.errors import BadSetting, MachineError, MachineStopped, NoSpaceForSnapshot
 from ktrial.machines.exact import sparse_file
-from ktrial.machines.exact.snapshot_cache import ABOUT, RAM, STATE, Contents, SnapshotCache, key
+from ktrial.machines.exact.snapshot_cache import ABOUT, NOTE, RAM, STATE, Contents, SnapshotCache, key
 from ktrial.machines.exact.snapshot_location import snapshots_directory, snapshots_limit
 
 MIB = 1 << 20
@@ -82,10 +83,6 @@ def test_a_note_stays_beside_its_snapshot_and_goes_with_it(tmp_path: Path) -> No
     assert snapshots.note(NAME) is None
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
-    assert not is_there(cache(tmp_path / "nowhere"))
-
-
 def flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[len(data) // 4] ^= 1
@@ -94,6 +91,19 @@ def flip(path: Path) -> None:
 
 def shorten(path: Path) -> None:
     os.truncate(path, path.stat().st_size - 1)
+
+
+@pytest.mark.parametrize("damage", [flip, shorten, lambda note: note.write_bytes(b"")])
+def test_a_damaged_note_is_none(damage: Callable[[Path], None], tmp_path: Path) -> None:
+    snapshots = cache(tmp_path)
+    snapshots.make(FACTS, contents, nothing)
+    snapshots.keep_note(NAME, b"symbols")
+    damage(tmp_path / NAME / NOTE)
+    assert snapshots.note(NAME) is None
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    assert not is_there(cache(tmp_path / "nowhere"))
 
 
 @pytest.mark.parametrize("name", [RAM, STATE, ABOUT])
@@ -107,8 +117,13 @@ def test_a_damaged_snapshot_is_seen_and_made_anew(
     assert is_there(first)
     damage(tmp_path / NAME / name)
     snapshots = first if same_process else cache(tmp_path)
-    assert not is_there(snapshots)
-    snapshots.make(FACTS, contents, nothing)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert not is_there(snapshots)
+        snapshots.make(FACTS, contents, nothing)
+    missing = damage is Path.unlink
+    assert missing or f"{NAME} is damaged ({name}): it is not used, but made again" in str(told[0].message)
+    assert bool(told) is not missing
     assert is_there(snapshots)
     assert is_there(cache(tmp_path))
 

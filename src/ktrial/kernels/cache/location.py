@@ -1,15 +1,10 @@
 """Where kernels are kept, and what they are called: all that completing a kernel's name imports."""
 
 import json
-import os
-from pathlib import Path
 
-import platformdirs
+from ktrial.installation import cache_directory
 
-
-def cache_directory() -> Path:
-    """Where ktrial keeps what it can fetch again: KTRIAL_CACHE, else the user's cache directory."""
-    return Path(os.environ.get("KTRIAL_CACHE") or platformdirs.user_cache_dir("ktrial")).absolute()
+__all__ = ["cache_directory", "stored_names"]
 
 
 def stored_names() -> list[str]:

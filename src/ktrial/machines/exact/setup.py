@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from ktrial.file_digests import digest_of_file
 from ktrial.machines.exact import snapshot_cache
 from ktrial.machines.exact.command_line import (
     CPU_MODEL,
@@ -13,7 +14,6 @@ from ktrial.machines.exact.command_line import (
     kernel_parameters,
     machine_arguments,
 )
-from ktrial.machines.file_digests import digest_of_file
 from ktrial.machines.guest_programs import lockstep
 from ktrial.machines.qemu import initramfs
 from ktrial.machines.qemu.boot_files import BootFiles, boot_files

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -22,9 +23,9 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
+from ktrial.file_digests import digest_of_bytes, remembered, sealed, unsealed
 from ktrial.machines.errors import MachineError, NoSpaceForSnapshot
 from ktrial.machines.exact import sparse_file
-from ktrial.machines.file_digests import digest_of_bytes
 from ktrial.model.base import Model, digest
 
 ABOUT, RAM, STATE, NOTE = "about.json", "ram", "state", "kallsyms"
@@ -81,14 +82,17 @@ class SnapshotCache:
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[OpenSnapshot | None]:
-        """The snapshot, or None where it is not there or not whole. A process reads all of it once."""
+        """The snapshot, or None where it is not there or not whole; a warning tells which part is damaged.
+
+        All of it is read once in each boot of this system, and when a file's time has changed.
+        """
         with contextlib.ExitStack() as kept:
             yield self._open(name, kept)
 
     def note(self, name: str) -> bytes | None:
-        """What was kept beside the snapshot; None where nothing was."""
+        """What was kept beside the snapshot; None where nothing was, or what there is is not whole."""
         try:
-            return (self.directory / name / NOTE).read_bytes()
+            return unsealed((self.directory / name / NOTE).read_bytes())
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -101,7 +105,7 @@ class SnapshotCache:
             return
         new = place / f"{NOTE}.{os.getpid()}"
         try:
-            new.write_bytes(content)
+            new.write_bytes(sealed(content))
             new.replace(place / NOTE)
         except FileNotFoundError:
             return  # the snapshot was removed meanwhile
@@ -147,26 +151,38 @@ class SnapshotCache:
         except FileNotFoundError:
             return None
         except ValidationError:
+            self._tell_damage(name, ABOUT)
             return None
         except OSError as error:
             problem = f"the snapshot in {place} cannot be read: {error.strerror}"
             raise MachineError(machine=self._machine, problem=problem) from None
-        whole = self._is_whole(name, about, ram, state)
-        return OpenSnapshot(about, ram, state) if whole else None
+        damaged = self._damaged(name, about, ram, state)
+        if damaged:
+            self._tell_damage(name, damaged)
+            return None
+        return OpenSnapshot(about, ram, state)
 
-    def _is_whole(self, name: str, about: About, ram: int, state: bytes) -> bool:
+    def _damaged(self, name: str, about: About, ram: int, state: bytes) -> str:
+        """The file of the snapshot that is not what it was; empty where all are."""
         status = os.fstat(ram)
         seen = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         if about.key != name or key(about.facts) != name:
-            return False
-        if (status.st_size, len(state)) != (about.ram_size, about.state_size):
-            return False
-        if digest_of_bytes(state) != about.state_digest:
-            return False
-        if self._verified.get(name) != seen and sparse_file.digest(ram) != about.ram_digest:
-            return False
+            return ABOUT
+        if digest_of_bytes(state) != about.state_digest or len(state) != about.state_size:
+            return STATE
+        if self._verified.get(name) != seen:
+            read = partial(sparse_file.digest, ram)
+            kept = (
+                remembered(self.directory / name / RAM, status, read, anew=anew) for anew in (False, True)
+            )
+            if status.st_size != about.ram_size or about.ram_digest not in kept:
+                return RAM
         self._verified[name] = seen
-        return True
+        return ""
+
+    def _tell_damage(self, name: str, file: str) -> None:
+        text = f"the snapshot in {self.directory / name} is damaged ({file}): it is not used, but made again"
+        warnings.warn(text, stacklevel=2)
 
     def _write(self, name: str, facts: dict[str, str], contents: Contents) -> None:
         new = self.directory / f"{name}{_NEW}"

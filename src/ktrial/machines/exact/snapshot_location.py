@@ -3,20 +3,17 @@
 import os
 from pathlib import Path
 
-import platformdirs
-
+from ktrial.installation import cache_directory
 from ktrial.machines.errors import BadSetting
 from ktrial.model.quantities import size_bytes
 
-CACHE = "KTRIAL_CACHE"
 LIMIT = "KTRIAL_SNAPSHOT_LIMIT"
 DEFAULT_LIMIT = 10 << 30
 
 
 def snapshots_directory() -> Path:
     """`snapshots` below KTRIAL_CACHE, which is the user's cache directory where it is not set."""
-    named = os.environ.get(CACHE)
-    return Path(named or platformdirs.user_cache_dir("ktrial")).absolute() / "snapshots"
+    return cache_directory() / "snapshots"
 
 
 def snapshots_limit() -> int:

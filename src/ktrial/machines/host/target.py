@@ -9,8 +9,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
+from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import HostChangeForbidden
-from ktrial.machines.file_digests import digest_of_file
 from ktrial.machines.guest_programs import WORK, WORK_IN_GUEST
 from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
 from ktrial.machines.host.launcher import Launchers, Place, launch_program

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import MachineError
-from ktrial.machines.file_digests import digest_of_file
 from ktrial.machines.guest_programs import programs
 from ktrial.machines.qemu import initramfs
 from ktrial.model.boot import Boot

@@ -11,8 +11,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from ktrial.file_digests import digest_of_bytes, digest_of_file
 from ktrial.machines.errors import FileToCarry, MachineError, MachineToolMissing
-from ktrial.machines.file_digests import digest_of_bytes, digest_of_file
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot
 from ktrial.target.guest_plan import BOOT_PLAN_PATH

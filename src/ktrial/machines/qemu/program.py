@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from ktrial.file_digests import digest_of_bytes, digest_of_file
 from ktrial.machines.errors import MachineToolMissing, QemuTooOld, QemuUnusable
-from ktrial.machines.file_digests import digest_of_bytes, digest_of_file
 
 PROGRAM = "qemu-system-x86_64"
 VARIABLE = "KTRIAL_QEMU"
