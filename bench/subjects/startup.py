@@ -27,6 +27,9 @@ def rows() -> Iterator[Row]:
         yield _row(what, spent - empty, MOST_TO_START)
     with tempfile.TemporaryDirectory() as directory:
         store = {"KTRIAL_STORE": str(a_store(Path(directory), a_record()))}
+        for what, words in STORED:
+            spent = cpu_seconds(["-c", PROGRAM], store | completion(words))
+            yield _row(what, spent - empty, MOST_TO_START)
         for command in ("list", "show"):
             spent = cpu_seconds(["-c", PROGRAM, command], store)
             yield _row(command, spent - empty, MOST_TO_SHOW)
@@ -52,6 +55,11 @@ CASES: tuple[tuple[str, list[str], dict[str, str]], ...] = (
     ("completing an option", [], completion("ktrial run --st")),
     ("completing a workload", [], completion("ktrial compare --workload fo")),
     ("completing a kernel", [], completion("ktrial compare --kernel deb")),
+    ("completing a knob", [], completion("ktrial knob show vm.")),
+)
+STORED = (
+    ("completing a stored study", "ktrial show qu"),
+    ("completing a treatment", "ktrial explain --from deb"),
 )
 
 

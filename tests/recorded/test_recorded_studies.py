@@ -9,7 +9,8 @@ from tests.support.golden_guests import played
 from ktrial import report
 from ktrial.analysis.attribution.stored_profiles import profile_of
 from ktrial.model.comparison import Verdict
-from ktrial.model.design import LevelValue, Treatment
+from ktrial.model.design import Treatment
+from ktrial.model.levels import LevelValue
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode

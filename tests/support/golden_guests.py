@@ -23,7 +23,8 @@ from ktrial.kernels import silent
 from ktrial.kernels.registry import reference
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.boot import Boot
-from ktrial.model.design import Factor, FactorKind, LevelValue
+from ktrial.model.design import Factor, FactorKind
+from ktrial.model.levels import LevelValue
 from ktrial.model.profile import Profile
 from ktrial.model.study import Disk, MachineSettings, Study
 from ktrial.model.study_record import StudyRecord

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from ktrial.format.number_format import three_digits
 from ktrial.model.comparison import Comparison, Interaction, Verdict
-from ktrial.model.design import level_shown, told_apart
+from ktrial.model.levels import level_shown, told_apart
 from ktrial.model.workload import STRING_BYTES, Mode, short_labels
 
 _MOST_NAMED = 3

@@ -12,9 +12,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ktrial.model.design import Factor, FactorKind, Treatment, told_apart
+from ktrial.model.design import Factor, FactorKind, Treatment
 from ktrial.model.kernel import Build
 from ktrial.model.kernel_diff import Cause, KernelDifference, OptionChange, Respect
+from ktrial.model.levels import told_apart
 from ktrial.model.study import Study
 from ktrial.model.warnings import DataWarning, WarningKind
 

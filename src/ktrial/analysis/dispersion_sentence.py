@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ktrial.format.number_format import percentage
 from ktrial.model.comparison import Scatter, Variability
-from ktrial.model.design import told_apart
+from ktrial.model.levels import told_apart
 from ktrial.model.workload import Mode
 
 _MOST_NAMED = 3

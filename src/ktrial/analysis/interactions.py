@@ -6,7 +6,8 @@ from typing import Protocol
 from ktrial.analysis import interim
 from ktrial.analysis.comparability import mode_difference
 from ktrial.model.comparison import Interaction
-from ktrial.model.design import Factor, LevelValue, Treatment
+from ktrial.model.design import Factor, Treatment
+from ktrial.model.levels import LevelValue
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
 from ktrial.model.trial import Trial

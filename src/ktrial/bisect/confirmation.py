@@ -12,8 +12,9 @@ from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import FACTOR, Measurement, Runs, kernel_factor
 from ktrial.kernels import Progress
 from ktrial.model.attribution import Explanation
-from ktrial.model.design import Design, Factor, FactorKind, LevelValue
+from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.kernel import Kernel
+from ktrial.model.levels import LevelValue
 from ktrial.model.plan import treatments
 from ktrial.model.references import KernelRef
 from ktrial.model.study import Study

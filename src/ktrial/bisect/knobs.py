@@ -13,8 +13,9 @@ from ktrial.bisect.result import FoundItem
 from ktrial.knobs import catalogue
 from ktrial.knobs.errors import UnknownKnob
 from ktrial.knobs.names import reference
-from ktrial.model.design import FactorKind, LevelValue
+from ktrial.model.design import FactorKind
 from ktrial.model.kernel import Kernel
+from ktrial.model.levels import LevelValue
 from ktrial.model.study import Study
 from ktrial.model.suggestions import nearest
 

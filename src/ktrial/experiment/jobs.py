@@ -11,8 +11,9 @@ from ktrial.experiment.settings import Setting, settings_of
 from ktrial.kernels import Progress
 from ktrial.model import quantities
 from ktrial.model.boot import Boot, CarriedFile, CgroupLimits
-from ktrial.model.design import FactorKind, LevelValue, Treatment, level_text, scheduler_argv
+from ktrial.model.design import FactorKind, Treatment, level_text, scheduler_argv
 from ktrial.model.kernel import Kernel
+from ktrial.model.levels import LevelValue
 from ktrial.model.study import Disk, Study, kernel_of
 from ktrial.model.workload import WorkloadUse
 from ktrial.target import Step, StepResult

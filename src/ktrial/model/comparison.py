@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from ktrial.model.base import Model
-from ktrial.model.design import LevelValue
+from ktrial.model.levels import LevelValue
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Direction, Mode
 

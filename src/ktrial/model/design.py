@@ -1,6 +1,5 @@
 """Factors, levels, treatments, perturbations and the trials planned from them."""
 
-import re
 import shlex
 from collections.abc import Sequence
 from decimal import Decimal
@@ -10,14 +9,10 @@ from typing import Self
 
 from pydantic import Field
 
+from ktrial.model import levels
 from ktrial.model.base import Model, digest
 from ktrial.model.kernel import Change
-
-LevelValue = int | float | str
-
-_BETWEEN = " · "
-_OPTIONS = re.compile(r"[A-Z][A-Z0-9_]*=")
-"""A level that names configuration options: `SLAB=y`."""
+from ktrial.model.levels import LevelValue
 
 
 class FactorKind(StrEnum):
@@ -79,7 +74,7 @@ class Treatment(Model):
     @property
     def label(self) -> str:
         """The levels, in the study's order of factors, joined by ` · `."""
-        return _BETWEEN.join(level_shown(name, level) for name, level in self.levels.items()) or "as it is"
+        return levels.label(self.levels)
 
     @property
     def key(self) -> str:
@@ -91,21 +86,6 @@ class Treatment(Model):
 def _key(levels: tuple[tuple[str, type, LevelValue], ...]) -> str:
     """A study of many trials asks for the same few again and again. 1, 1.0 and True are three levels."""
     return digest({name: level for name, _, level in levels})[:16]
-
-
-def told_apart(label: str, baseline: str) -> str:
-    """What of a treatment's label the baseline's has not: enough to know it by, and shorter."""
-    common = set(baseline.split(_BETWEEN))
-    return _BETWEEN.join(part for part in label.split(_BETWEEN) if part not in common) or label
-
-
-def level_shown(name: str, level: LevelValue) -> str:
-    """A factor's level in a treatment's label: `vm.swappiness=60`, `SLAB=y`, `debian:6.1`."""
-    if name == "scheduler":
-        level = re.sub(r"^/\S*/", "", str(level))
-    if name in {"kernel", "memory"} or _OPTIONS.match(str(level)):
-        return str(level)
-    return f"{name}={level}" if level != "" else f"{name}=(not given)"
 
 
 def level_text(level: LevelValue) -> str:

@@ -3,10 +3,9 @@
 Everything here follows from the study alone, through SHA-256: the same on every host and every Python.
 """
 
-import itertools
-
 from ktrial.model.base import digest
-from ktrial.model.design import Design, Factor, LevelValue, Perturbation, Plan, PlannedTrial, Treatment
+from ktrial.model.design import Perturbation, Plan, PlannedTrial, Treatment
+from ktrial.model.levels import FactorLevels, combinations
 from ktrial.model.study import Stopping, Study
 
 _LONGEST_ENVIRONMENT = 4096
@@ -45,42 +44,10 @@ def plan(study: Study) -> Plan:
 
 def treatments(study: Study) -> tuple[Treatment, ...]:
     """The study's treatments, the baseline first, the others in the order of factors and levels."""
-    baseline = _treatment(study.factors, tuple(factor.baseline for factor in study.factors))
-    others = _OTHERS[study.design](study)
-    by_key = {one.key: one for one in (baseline, *others)}
-    return tuple(by_key.values())
-
-
-def _combinations(study: Study) -> list[Treatment]:
-    rows = itertools.product(*(factor.levels for factor in study.factors))
-    return [_treatment(study.factors, row) for row in rows]
-
-
-def _one_at_a_time(study: Study) -> list[Treatment]:
-    baseline = tuple(factor.baseline for factor in study.factors)
-    return [
-        _treatment(study.factors, (*baseline[:place], level, *baseline[place + 1 :]))
-        for place, factor in enumerate(study.factors)
-        for level in factor.levels
-    ]
-
-
-def _listed(study: Study) -> list[Treatment]:
-    return [
-        _treatment(study.factors, tuple(row.get(factor.name, factor.baseline) for factor in study.factors))
-        for row in study.listed
-    ]
-
-
-_OTHERS = {
-    Design.FULL: _combinations,
-    Design.ONE_AT_A_TIME: _one_at_a_time,
-    Design.LISTED: _listed,
-}
-
-
-def _treatment(factors: tuple[Factor, ...], levels: tuple[LevelValue, ...]) -> Treatment:
-    return Treatment(levels=dict(zip((factor.name for factor in factors), levels, strict=True)))
+    factors = [FactorLevels(factor.name, factor.levels, factor.baseline) for factor in study.factors]
+    return tuple(
+        Treatment(levels=levels) for levels in combinations(factors, study.design.value, study.listed)
+    )
 
 
 def _shuffled(chosen: tuple[Treatment, ...], seed: int, block: int) -> list[Treatment]:

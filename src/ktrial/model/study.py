@@ -10,8 +10,9 @@ from pydantic import Field
 
 from ktrial.model.base import Model
 from ktrial.model.boot import CgroupLimits
-from ktrial.model.design import Design, Factor, FactorKind, LevelValue, Treatment
+from ktrial.model.design import Design, Factor, FactorKind, Treatment
 from ktrial.model.kernel import Build
+from ktrial.model.levels import LevelValue
 from ktrial.model.references import KernelRef, References, built_kernel
 from ktrial.model.tuning import Budget, Goal, Space
 from ktrial.model.workload import CountedBy, WorkloadUse

@@ -7,6 +7,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from ktrial.model.base import Model
+from ktrial.model.levels import use_label
 
 
 class Direction(StrEnum):
@@ -88,10 +89,7 @@ class WorkloadUse(Model):
     @property
     def label(self) -> str:
         """`hackbench(groups=2)`: the name, with the parameters that were set."""
-        if not self.parameters:
-            return self.name
-        inside = ", ".join(f"{key}={value}" for key, value in sorted(self.parameters.items()))
-        return f"{self.name}({inside})"
+        return use_label(self.name, self.parameters)
 
 
 def short_labels(labels: Iterable[str]) -> dict[str, str]:

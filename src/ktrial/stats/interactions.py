@@ -38,8 +38,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.model.comparison import Interaction, Verdict
-from ktrial.model.design import LevelValue
 from ktrial.model.imported import Group
+from ktrial.model.levels import LevelValue
 from ktrial.model.machine_agreement import Agreement
 from ktrial.model.workload import Metric, Mode
 from ktrial.stats.deterministic import Arm

@@ -10,7 +10,8 @@ from ktrial.faults import fault_point
 from ktrial.store import sqlite
 from ktrial.store.errors import NewerStore, NoSuchBackend, NotAStore, StoreDamaged, StoreForbidden
 from ktrial.store.location import default_location, file_of, shown, url_of
-from ktrial.store.schema import SCHEMA_VERSION, metadata, schema
+from ktrial.store.schema import metadata, schema
+from ktrial.store.schema_version import SCHEMA_VERSION
 from ktrial.store.store import Store, failure
 
 

@@ -16,15 +16,6 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA_VERSION = 6
-"""1: trials, samples, counters. 2: profiles; `count` in a study's machine. 3: kernel_differences; builds in a
-study, and factors that change them. 4: series; `sample_ns` in a study's machine. 5: `search` in a study,
-`purpose` of a planned trial, `discarded` in a command. 6: answers.
-
-Raise it with every change to a table, and with every field added to a model that is stored as JSON (Study,
-PlannedTrial, Provenance, DataWarning, Tuned): an older ktrial must refuse what it cannot read. `opening`
-brings older stores up to it."""
-
 metadata = MetaData()
 
 schema = Table("ktrial_schema", metadata, Column("version", Integer, nullable=False))

@@ -4,14 +4,16 @@ import os
 import sqlite3
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
-
-from sqlalchemy import Connection, Engine, event
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.pool import ConnectionPoolEntry
 
 from ktrial.store.errors import NotAStore, StoreDamaged, StoreError, StoreForbidden, StoreFull, StoreLocked
 from ktrial.store.holders import holder_of
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine.interfaces import DBAPIConnection
+    from sqlalchemy.pool import ConnectionPoolEntry
 
 BUSY_SECONDS = 10
 _MAGIC = b"SQLite format 3\0"
@@ -20,13 +22,15 @@ _PRIMARY_CODE = 0xFF
 _ALMOST_FULL_BYTES = 1 << 20
 
 
-def prepare_engine(engine: Engine) -> None:
+def prepare_engine(engine: "Engine") -> None:
     """Set up every connection for safety against SIGKILL and power loss, and for two processes at once."""
+    from sqlalchemy import event
+
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
 
 
-def _on_connect(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+def _on_connect(connection: "DBAPIConnection", _entry: "ConnectionPoolEntry") -> None:
     assert isinstance(connection, sqlite3.Connection)
     # The driver is not to begin transactions by itself: _on_begin does.
     connection.isolation_level = None
@@ -36,13 +40,13 @@ def _on_connect(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> Non
     connection.execute("PRAGMA synchronous = FULL")
 
 
-def _on_begin(connection: Connection) -> None:
+def _on_begin(connection: "Connection") -> None:
     # A writer takes the lock at once: a reader that becomes a writer is refused without waiting.
     writes = connection.get_execution_options().get("ktrial_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def enter_wal(engine: Engine) -> None:
+def enter_wal(engine: "Engine") -> None:
     """Switch the file to write-ahead logging. The switch ignores busy_timeout, so it is tried for as long."""
     deadline = time.monotonic() + BUSY_SECONDS
     connection = engine.raw_connection()

@@ -50,6 +50,7 @@ from ktrial.store.schema import (
     trials,
     trials_by_outcome,
 )
+from ktrial.store.study_row import StudyRow
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
 _LARGEST_ID = 2**63 - 1
@@ -75,6 +76,11 @@ class StoredStudy:
     """How many of its trials ended."""
     failed: int
     """How many of those ended with another outcome than `completed`."""
+
+    def row(self) -> StudyRow:
+        """The same as its row has it."""
+        spec = self.study.model_dump(mode="json", by_alias=True)
+        return StudyRow(self.id, self.study.name, self.digest, spec, self.created, self.finished, self.failed)
 
 
 class Store:

@@ -17,9 +17,9 @@ from ktrial.model.design import (
     Design,
     Factor,
     FactorKind,
-    LevelValue,
     scheduler_argv,
 )
+from ktrial.model.levels import LevelValue
 from ktrial.model.study import Study
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown, unknown

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from ktrial.kernels.build.errors import BuildError
-from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, LevelValue, Treatment
+from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, Treatment
 from ktrial.model.kernel import Build, Change, Patch
+from ktrial.model.levels import LevelValue
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown

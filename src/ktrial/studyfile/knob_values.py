@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ktrial.knobs import catalogue, reference, values
 from ktrial.knobs.errors import BadKnobName, KnobError, UnknownKnob
-from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, LevelValue, Treatment, level_text
+from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, Treatment, level_text
 from ktrial.model.knob import Knob, KnobKind, Version
+from ktrial.model.levels import LevelValue
 from ktrial.model.plan import treatments
 from ktrial.model.references import ALL, KernelRef
 from ktrial.model.study import Study, kernel_of

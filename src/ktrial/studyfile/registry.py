@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ktrial.model.design import LevelValue
 from ktrial.model.kernel import Build
+from ktrial.model.levels import LevelValue
 from ktrial.model.references import KernelRef
 from ktrial.model.workload import Parameter, WorkloadDescription, WorkloadUse
 

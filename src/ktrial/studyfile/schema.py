@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
 from ktrial.model import quantities
-from ktrial.model.design import LevelValue
+from ktrial.model.levels import LevelValue
 
 _LARGEST_INTEGER = 2**63 - 1
 

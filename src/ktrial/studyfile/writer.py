@@ -6,8 +6,9 @@ from typing import Any
 
 import tomli_w
 
-from ktrial.model.design import Factor, FactorKind, LevelValue
+from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Build
+from ktrial.model.levels import LevelValue
 from ktrial.model.study import Disk, DiskKind, MachineSettings, Study, Timing
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
 

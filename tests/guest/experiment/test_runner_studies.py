@@ -9,7 +9,8 @@ import pytest
 
 from ktrial.experiment.session import run
 from ktrial.model.comparison import Verdict
-from ktrial.model.design import Factor, FactorKind, LevelValue
+from ktrial.model.design import Factor, FactorKind
+from ktrial.model.levels import LevelValue
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial

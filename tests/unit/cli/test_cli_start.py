@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import typer
 from tests.support.places import ROOT
+from tests.support.report_records import a_record
+from tests.support.stored_results import a_store
 
 from ktrial.cli.app import COMMANDS, DeferredCommand, app
 from ktrial.cli.command_line import Command
@@ -34,14 +36,20 @@ def completion(words: str) -> dict[str, str]:
     return {"_KTRIAL_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
 
 
-def imported(*arguments: str, **environment: str) -> str:
-    """Which of the heavy packages the command line imports."""
+def asked(*arguments: str, **environment: str) -> tuple[str, str]:
+    """What the command line prints, and which of the heavy packages it imports."""
     command = [sys.executable, "-c", PROGRAM, *arguments]
     done = subprocess.run(
         command, capture_output=True, text=True, env=os.environ | environment, timeout=120, check=True
     )
-    assert done.stdout
-    return done.stderr
+    return done.stdout, done.stderr
+
+
+def imported(*arguments: str, **environment: str) -> str:
+    """Which of the heavy packages the command line imports."""
+    printed, packages = asked(*arguments, **environment)
+    assert printed
+    return packages
 
 
 def cpu_seconds(*command: str, **environment: str) -> float:
@@ -95,6 +103,33 @@ def test_kernels_are_completed_without_any_heavy_package(tmp_path: Path) -> None
         check=True,
     )
     assert done.stdout == "debian:6.1:cloud\n"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return str(a_store(tmp_path / "store", a_record()))
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("ktrial show qu", "quick-0\n"),
+        ("ktrial show 7", "\n"),
+        ("ktrial explain --from debian:6.", "debian:6.1\ndebian:6.12\n"),
+        ("ktrial explain quick-0 --workload pi", "pipe\n"),
+    ],
+)
+def test_what_is_stored_is_completed_without_any_heavy_package(
+    words: str, completed: str, store: str
+) -> None:
+    assert asked(KTRIAL_STORE=store, **completion(words)) == (completed, "")
+
+
+def test_studies_are_listed_without_what_stores_and_computes(store: str) -> None:
+    printed, packages = asked("list", KTRIAL_STORE=store)
+    assert ("quick-0" in printed, packages) == (True, "pydantic rich")
+    printed, packages = asked("list", "--json", KTRIAL_STORE=store)
+    assert ("quick-0" in printed, packages) == (True, "pydantic")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

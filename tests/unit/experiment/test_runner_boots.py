@@ -8,7 +8,8 @@ from tests.support.scripted import ScriptedWorkload, a_kernel, sources
 
 from ktrial.experiment.jobs import Job, boot_parameter, jobs_of
 from ktrial.model.boot import CarriedFile
-from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
+from ktrial.model.design import Factor, FactorKind, Treatment
+from ktrial.model.levels import LevelValue
 from ktrial.model.plan import treatments
 from ktrial.model.study import MachineSettings, Study, kernel_name, kernel_names
 from ktrial.workloads.errors import FileNotCarried

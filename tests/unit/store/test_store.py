@@ -35,7 +35,8 @@ from ktrial.store.errors import (
     StoreLocked,
     StudyNotStored,
 )
-from ktrial.store.schema import SCHEMA_VERSION, metadata
+from ktrial.store.schema import metadata
+from ktrial.store.schema_version import SCHEMA_VERSION
 
 NOBODY = 65534
 

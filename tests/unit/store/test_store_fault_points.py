@@ -20,7 +20,7 @@ from ktrial.model.tuning import Budget, Goal, Objective, Space, Tuned
 from ktrial.model.workload import Direction
 from ktrial.store import Store, open_store
 from ktrial.store.errors import StudyNotStored
-from ktrial.store.schema import SCHEMA_VERSION
+from ktrial.store.schema_version import SCHEMA_VERSION
 
 LOST = frozenset({Outcome.KERNEL_MISSING})
 DIFFERENCE = KernelDifference(before=Side(name="a", digest="1"), after=Side(name="b", digest="2"))

@@ -8,7 +8,7 @@ from ktrial.cli.console import output, print_json, say
 from ktrial.cli.options.common import Json, StoreOption
 
 if TYPE_CHECKING:
-    from ktrial.store import StoredStudy
+    from ktrial.store.study_row import StudyRow
 
 All = Annotated[
     bool,
@@ -18,59 +18,69 @@ All = Annotated[
 
 def list_studies(store: StoreOption = None, all_: All = False, json: Json = False) -> None:
     """List the studies in the store."""
-    from ktrial.model.plan import treatments
-    from ktrial.store import default_location, open_store
+    from ktrial.store import default_location
 
-    with open_store(store or default_location()) as opened:
-        every = [(one, len(treatments(one.study))) for one in opened.studies()]
-        name = opened.name
-    rows = [(one, arms) for one, arms in every if all_ or _is_a_users(one, arms)]
+    name, every = _studies(store or default_location())
+    shown = [one for one in every if all_ or one.is_a_users]
     if json:
-        print_json([_data(one, arms, name) for one, arms in rows])
+        print_json([_data(one, name) for one in shown])
         return
-    if rows:
-        _print(rows)
+    if shown:
+        _print(shown)
     elif not every:
         say(f"there is no study in {name} yet; run one: ktrial run STUDY.toml")
-    if hidden := len(every) - len(rows):
+    if hidden := len(every) - len(shown):
         say(f"{hidden} more that ktrial measured for check, watch, baseline or bisect: ktrial list --all")
 
 
-def _is_a_users(one: "StoredStudy", arms: int) -> bool:
-    """A study file can choose no name with a colon, and has a search or at least two treatments."""
-    if one.study.search:
-        return True
-    return ":" not in one.study.name and arms > 1
+def _studies(location: str) -> "tuple[str, list[_Listed]]":
+    """The store's name, and its studies: read quickly where that can be done. Raises StoreError."""
+    from ktrial.store.quick_reader import NoQuickReading, quick_reader
+
+    try:
+        with quick_reader(location) as reader:
+            return reader.name, [_Listed(one) for one in reader.studies()]
+    except NoQuickReading:
+        from ktrial.store import open_store
+
+        with open_store(location) as opened:
+            return opened.name, [_Listed(one.row()) for one in opened.studies()]
 
 
-def _planned(one: "StoredStudy", arms: int) -> int | None:
-    """How many trials there will be; of a search at most; None where only its time is limited."""
-    return one.study.search.budget.runs if one.study.search else arms * one.study.blocks
+class _Listed:
+    """A study, and what is said of it beside what its row has."""
+
+    def __init__(self, row: "StudyRow") -> None:
+        self.row = row
+        self.planned = row.planned
+        # A study file can choose no name with a colon, and has a search or at least two treatments.
+        self.is_a_users = row.is_search or (":" not in row.name and len(row.treatments) > 1)
 
 
-def _data(one: "StoredStudy", arms: int, store: str) -> dict[str, Any]:
+def _data(one: _Listed, store: str) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "study": one.study.name,
-        "question": one.study.question,
-        "created": one.created.isoformat(),
-        "planned": _planned(one, arms),
-        "finished": one.finished,
-        "failed": one.failed,
+        "id": one.row.id,
+        "study": one.row.name,
+        "question": one.row.question,
+        "created": one.row.created.isoformat(),
+        "planned": one.planned,
+        "finished": one.row.finished,
+        "failed": one.row.failed,
         "store": store,
     }
 
 
-def _print(rows: "list[tuple[StoredStudy, int]]") -> None:
+def _print(studies: list[_Listed]) -> None:
     from rich.table import Table
 
     from ktrial.format import number_format
     from ktrial.format.sanitize import one_line
 
     table = Table("id", "study", "made", "trials", "question", box=None, pad_edge=False, header_style="bold")
-    for one, arms in rows:
-        failed = f", {one.failed} failed" if one.failed else ""
-        trials = f"{one.finished}/{_planned(one, arms) or '?'}{failed}"
-        made = number_format.moment(one.created)
-        table.add_row(str(one.id), one_line(one.study.name), made, trials, one_line(one.study.question))
+    for one in studies:
+        row = one.row
+        failed = f", {row.failed} failed" if row.failed else ""
+        trials = f"{row.finished}/{one.planned or '?'}{failed}"
+        made = number_format.moment(row.created)
+        table.add_row(str(row.id), one_line(row.name), made, trials, one_line(row.question))
     output().print(table)

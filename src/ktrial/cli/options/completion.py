@@ -1,6 +1,7 @@
 """What the shell completes: kernels, workloads, knobs, studies, and their treatments."""
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import typer
 from ktrial.errors import KtrialError
 
 if TYPE_CHECKING:
-    from ktrial.model.study import Study
+    from ktrial.store.study_row import StudyRow
 
 
 def workload_names(incomplete: str) -> list[tuple[str, str]]:
@@ -68,14 +69,10 @@ def tunable_names(incomplete: str) -> list[tuple[str, str]]:
 
 def study_names(incomplete: str) -> list[str]:
     """Complete the studies in the default store."""
-    from ktrial.store import default_location, open_store
+    from ktrial.store import default_location
 
-    with _in_silence():
-        # Opening a store that is not there would make it.
-        if Path(default_location()).is_file():
-            with open_store(default_location()) as store:
-                return sorted(name for name in store.names() if name.startswith(incomplete))
-    return []
+    names = (one.name for one in _stored_studies(default_location()))
+    return sorted({name for name in names if name.startswith(incomplete)})
 
 
 def study_files(incomplete: str) -> list[str]:
@@ -91,10 +88,8 @@ def study_files(incomplete: str) -> list[str]:
 
 def treatment_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Complete the treatments of the study that is named, or of the latest."""
-    from ktrial.model.plan import treatments
-
     study = _named_study(ctx)
-    labels = [one.label for one in treatments(study)] if study else []
+    labels = study.labels if study else []
     return [label for label in labels if label.startswith(incomplete)]
 
 
@@ -103,21 +98,50 @@ def workloads_of_study(ctx: typer.Context, incomplete: str) -> list[str]:
     if ctx.params.get("kernel"):
         return [name for name, _ in workload_names(incomplete)]
     study = _named_study(ctx)
-    labels = [use.label for use in study.workloads] if study else []
-    return [label for label in labels if label.startswith(incomplete)]
+    return [each for each in study.workloads if each.startswith(incomplete)] if study else []
 
 
-def _named_study(ctx: typer.Context) -> "Study | None":
+def _named_study(ctx: typer.Context) -> "StudyRow | None":
     """The study; None where there is none."""
-    from ktrial.cli.options.stored_study import find
-    from ktrial.store import default_location, open_store
+    from ktrial.store import default_location
 
-    location = str(ctx.params.get("store") or default_location())
+    location, name = str(ctx.params.get("store") or default_location()), ctx.params.get("study")
+    if name and name.endswith(".toml"):
+        return _study_of_file(location, name)
+    studies = _stored_studies(location)
+    if name:
+        named = [one for one in studies if one.name == name]
+        studies = named or [one for one in studies if str(one.id) == name]
+    return studies[-1] if studies else None
+
+
+def _stored_studies(location: str) -> "Sequence[StudyRow]":
+    """All studies of a store, the newest last; none where there is no store."""
+    from ktrial.store.quick_reader import NoQuickReading, quick_reader
+
     with _in_silence():
-        # Opening a store that is not there would make it.
+        try:
+            with quick_reader(location) as reader:
+                return reader.studies()
+        except NoQuickReading:
+            # Opening a store that is not there would make it.
+            if Path(location).is_file():
+                from ktrial.store import open_store
+
+                with open_store(location) as store:
+                    return [one.row() for one in store.studies()]
+    return []
+
+
+def _study_of_file(location: str, name: str) -> "StudyRow | None":
+    """What a study file, as it is now, has measured."""
+    from ktrial.cli.options.stored_study import find
+    from ktrial.store import open_store
+
+    with _in_silence():
         if Path(location).is_file():
             with open_store(location) as store:
-                return find(store, ctx.params.get("study")).study
+                return find(store, name).row()
     return None
 
 

@@ -9,7 +9,7 @@ from ktrial.format import number_format
 from ktrial.format.labels import SCATTER_MARK, SCATTER_MEANING, VERDICTS
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Table
-from ktrial.model.design import told_apart
+from ktrial.model.levels import told_apart
 from ktrial.model.matrix import Cell, Matrix
 from ktrial.report.tables.matrix import answer_of, heat_map
 

@@ -13,7 +13,8 @@ from ktrial.cli.options.stored_study import NothingStored, find
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.model.conditions_diff import Attribution
-from ktrial.model.design import Factor, FactorKind, LevelValue, Treatment
+from ktrial.model.design import Factor, FactorKind, Treatment
+from ktrial.model.levels import LevelValue
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
 from ktrial.store import default_location, open_store

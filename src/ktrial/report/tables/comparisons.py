@@ -27,7 +27,7 @@ from ktrial.format.table import (
     verdict,
 )
 from ktrial.model.comparison import Comparison, Scatter
-from ktrial.model.design import told_apart
+from ktrial.model.levels import told_apart
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import STRING_BYTES, short_labels
 from ktrial.report.text import dispersion

@@ -23,7 +23,7 @@ from ktrial.format.table import (
     table,
 )
 from ktrial.model.comparison import Comparison, Scatter, Verdict
-from ktrial.model.design import told_apart
+from ktrial.model.levels import told_apart
 from ktrial.model.matrix import Cell, Matrix, MatrixRow
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import STRING_BYTES, Mode, short_labels

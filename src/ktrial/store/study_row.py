@@ -1,0 +1,66 @@
+"""A study as its row in the store has it: all that a list of studies says, without a model of it."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from ktrial.model.levels import FactorLevels, Levels, combinations, label, use_label
+
+
+@dataclass(frozen=True)
+class StudyRow:
+    """A study in the store."""
+
+    id: int
+    name: str
+    digest: str
+    spec: dict[str, Any]
+    """model.study.Study as JSON."""
+    created: datetime
+    finished: int
+    """How many of its trials ended."""
+    failed: int
+    """How many of those ended with another outcome than `completed`."""
+
+    @classmethod
+    def of_sql(cls, row: tuple[Any, ...]) -> Self:
+        """From what SQLite has: JSON as text, and moments as text in UTC. Raises ValueError, TypeError."""
+        number, name, digest, spec, created, finished, failed = row
+        moment = datetime.fromisoformat(created).replace(tzinfo=UTC)
+        return cls(number, name, digest, json.loads(spec), moment, finished, failed)
+
+    @property
+    def question(self) -> str:
+        """The study's question."""
+        return str(self.spec["question"])
+
+    @property
+    def is_search(self) -> bool:
+        """Whether it searches: then its treatments are found while it runs."""
+        return bool(self.spec.get("search"))
+
+    @property
+    def treatments(self) -> tuple[Levels, ...]:
+        """The levels of every treatment, as `model.plan.treatments`."""
+        factors = [FactorLevels(one["name"], one["levels"], one["baseline"]) for one in self.spec["factors"]]
+        return combinations(factors, self.spec["design"], self.spec["listed"])
+
+    @property
+    def labels(self) -> list[str]:
+        """What its treatments are called."""
+        return [label(levels) for levels in self.treatments]
+
+    @property
+    def workloads(self) -> list[str]:
+        """The labels of its workloads."""
+        return [use_label(use["name"], use["parameters"]) for use in self.spec["workloads"]]
+
+    @property
+    def planned(self) -> int | None:
+        """How many trials there will be; of a search at most; None where only its time is limited."""
+        if self.is_search:
+            runs: int | None = self.spec["search"]["budget"]["runs"]
+            return runs
+        timing = self.spec["timing"]
+        return len(self.treatments) * int(timing["blocks"] if timing else self.spec["perturbations"])
