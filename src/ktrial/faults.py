@@ -1,4 +1,4 @@
-"""Named points at which a test can kill this process, to see what a kill there leaves behind.
+"""Named points at which a test can kill this process, or send it a signal, to see what that leaves behind.
 
 Every stage of what has to survive SIGKILL has one: the journal of knobs, the store, the workers of a study.
 """
@@ -7,16 +7,22 @@ import os
 import signal
 
 VARIABLE = "KTRIAL_FAULT_POINT"
-"""The environment variable that arms one: its name, or `NAME#3` for the third time that it is reached."""
+"""The environment variable that arms one: its name, `NAME#3` for the third time that it is reached, or
+`NAME#3+` for that time and for every point of whatever name that is reached after it."""
+SIGNAL = "KTRIAL_FAULT_SIGNAL"
+"""The environment variable that names another signal than SIGKILL: `SIGTERM`."""
 
 _reached: dict[str, int] = {}
 
 
 def fault_point(name: str) -> None:
-    """Kill this process here if the point is armed (`VARIABLE`); else do nothing."""
+    """Send this process the signal if the point is armed (`VARIABLE`); else do nothing."""
     armed = os.environ.get(VARIABLE)
     if armed is None:
         return
     _reached[name] = _reached.get(name, 0) + 1
-    if armed in {name, f"{name}#{_reached[name]}"}:
-        os.kill(os.getpid(), signal.SIGKILL)
+    first, insistent = armed.removesuffix("+"), armed.endswith("+")
+    here = first in {name, f"{name}#{_reached[name]}"}
+    if here or (insistent and _reached.get(VARIABLE)):
+        _reached[VARIABLE] = 1
+        os.kill(os.getpid(), signal.Signals[os.environ.get(SIGNAL, "SIGKILL")])

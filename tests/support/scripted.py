@@ -100,6 +100,7 @@ class ScriptedMachine:
         mode: Mode = Mode.EXACT_CLOCK,
         on_prepare: Callable[[Boot], None] = lambda boot: None,
         on_write: Callable[[Write], StepResult] | None = None,
+        on_end: Callable[[], object] = lambda: None,
         plain_boot_reason: str = "",
         qemu: str = "7.2.22",
     ) -> None:
@@ -109,7 +110,7 @@ class ScriptedMachine:
         self.checked = 0
         self.at_once = self.most_at_once = 0
         self._answer, self._seconds = answer, seconds
-        self._on_prepare, self._on_write = on_prepare, on_write
+        self._on_prepare, self._on_write, self._on_end = on_prepare, on_write, on_end
         self._identity = MachineIdentity(
             machine="scripted",
             mode=mode,
@@ -139,6 +140,7 @@ class ScriptedMachine:
         try:
             yield _Target(self, boot, self._identity)
         finally:
+            self._on_end()
             with self._lock:
                 self.at_once -= 1
 

@@ -3,12 +3,11 @@
 import contextlib
 import errno
 import os
-import signal
 import sys
-from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Self
 
+from ktrial import interruption
 from ktrial.errors import KtrialError
 
 INTERRUPTED = 130
@@ -25,32 +24,21 @@ class Ending:
 
     def __init__(self) -> None:
         self.code = 0
-        self._signal: int | None = None
-        self._before: dict[signal.Signals, signal.Handlers | int | Callable[..., object] | None] = {}
+        self._caught = interruption.caught()
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            # Who started us with nohup wants SIGHUP ignored.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._stop)
+        self._caught.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        for number, handler in self._before.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-        if error is None or isinstance(error, SystemExit):
-            return False
-        self.code = tell_error(error)
-        if self._signal is not None and self.code == INTERRUPTED:
-            self.code = 128 + self._signal
-        return True
-
-    def _stop(self, number: int, _frame: FrameType | None) -> None:
-        """What runs is ended in the same way as by Ctrl-C."""
-        self._signal = number
-        raise KeyboardInterrupt
+        with interruption.deferred(then_raise=False):
+            told = error is not None and not isinstance(error, SystemExit)
+            if error is not None and told:
+                self.code = tell_error(error)
+            self._caught.__exit__(None, None, None)
+        return told
 
 
 def tell(message: str, hint: str = "", *, kind: str = "error") -> None:
@@ -62,7 +50,12 @@ def tell(message: str, hint: str = "", *, kind: str = "error") -> None:
 
 
 def tell_error(error: BaseException) -> int:
-    """Print what the error says; return its exit code."""
+    """Print what the error says; return its exit code, which tells the signal where one has ended ktrial."""
+    code = _told(error)
+    return interruption.exit_status() if code == INTERRUPTED else code
+
+
+def _told(error: BaseException) -> int:
     import typer
 
     if os.environ.get(TRACEBACK) == "1" and not isinstance(error, BrokenPipeError):

@@ -38,7 +38,7 @@ class Observer(Protocol):
         """A study in real time goes on: the next look is after `wanted` blocks. What is known so far."""
 
     def stopping(self) -> None:
-        """Ctrl-C or SIGTERM: what is under way is being ended, what is finished is being stored."""
+        """Ctrl-C, SIGTERM or SIGHUP: what is under way is being ended, what is finished is being stored."""
 
 
 class Silent:

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ktrial import machines
+from ktrial import interruption, machines
 from ktrial.analysis import interim, kernel_confounds
 from ktrial.analysis.result import metrics_of, record, result
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment import monitoring
 from ktrial.experiment.host_failures import HOST_PROBLEMS
-from ktrial.experiment.interruption import Interruption
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.kernel_builds import misconfigured, numbered
 from ktrial.experiment.observer import Observer, Silent
@@ -75,16 +74,18 @@ def run(
         study, store, machine, observer, sources, retry_failed
     )
     session.until = until
-    with Interruption() as interruption:
+    with interruption.caught():
         try:
+            interruption.check()
             machine.check()
             check_workloads(study, session.sources)
             monitoring.check(study)
-            session.run(interruption, trials_at_once(machine, jobs))
+            session.run(trials_at_once(machine, jobs))
+            fault_point("session: all trials stored")
+            kernel_confounds.remember(store, session.study_id, study, session.kernels)
+            interruption.check()
         except KeyboardInterrupt:
             raise session.interrupted() from None
-        fault_point("session: all trials stored")
-        kernel_confounds.remember(store, session.study_id, study, session.kernels)
     return record(store, session.study_id)
 
 
@@ -122,10 +123,10 @@ class _Session:
         """How many trials are in the store, and stay there."""
         return len(self.done)
 
-    def run(self, interruption: Interruption, at_once: int) -> None:
+    def run(self, at_once: int) -> None:
         """Run what is missing."""
         self._begin(at_once)
-        self._run_missing(interruption, self.plan.trials)
+        self._run_missing(self.plan.trials)
 
     def _begin(self, at_once: int) -> None:
         self.at_once = at_once
@@ -134,15 +135,18 @@ class _Session:
         self.done = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
         self.observer.study_planned(self.plan, self.finished)
 
-    def _run_missing(self, interruption: Interruption, wanted: Iterable[PlannedTrial]) -> None:
+    def _run_missing(self, wanted: Iterable[PlannedTrial]) -> None:
+        fault_point("session: before a block")
+        interruption.check()
         missing = [planned for planned in wanted if planned.key not in self.done]
         if missing:
             ready, jobs = self._ready(missing)
-            self._run_trials(interruption, ready, jobs)
+            self._run_trials(ready, jobs)
 
     def interrupted(self) -> Interrupted:
         """The error that ends an interrupted run."""
-        what = f"{self.finished} of {self.total} trials are stored, nothing of them is lost"
+        kept = self.store.finished_keys(self.study_id, apart_from=self.replaced) if self.study_id else ()
+        what = f"{len(kept)} of {self.total} trials are stored, nothing of them is lost"
         return Interrupted(what=what, resume="run the same command again: it goes on from there")
 
     def _ready(self, missing: list[PlannedTrial]) -> tuple[list[PlannedTrial], dict[str, tuple[Job, ...]]]:
@@ -220,25 +224,23 @@ class _Session:
         if errors.keys() >= set(others):
             raise next(iter(errors.values()))
 
-    def _run_trials(
-        self, interruption: Interruption, trials: list[PlannedTrial], jobs: dict[str, tuple[Job, ...]]
-    ) -> None:
+    def _run_trials(self, trials: list[PlannedTrial], jobs: dict[str, tuple[Job, ...]]) -> None:
         workers = Workers(self.machine, self.at_once)
-        interruption.tell(lambda: workers.events.put(StopAsked()))
-        awaited = len(trials)
-        try:
-            workers.begin(trials, jobs)
-            while awaited:
-                event = workers.events.get()
-                self._handle(event)
-                awaited -= isinstance(event, Ended)
-        except BaseException:
-            self.observer.stopping()
-            fault_point("session: stopping")
-            for trial in workers.stop():
-                self._store(trial)
-            raise
-        workers.close()
+        with interruption.listening(lambda: workers.events.put(StopAsked())):
+            awaited = len(trials)
+            try:
+                workers.begin(trials, jobs)
+                while awaited:
+                    event = workers.events.get()
+                    self._handle(event)
+                    awaited -= isinstance(event, Ended)
+            except BaseException:
+                self.observer.stopping()
+                fault_point("session: stopping")
+                for trial in workers.stop():
+                    self._store(trial)
+                raise
+            workers.close()
 
     def _handle(self, event: Event) -> None:
         match event:
@@ -257,7 +259,7 @@ class _Session:
             case Broken(error):
                 raise error
             case StopAsked():
-                raise KeyboardInterrupt
+                interruption.check()
 
     def _store(self, trial: Trial) -> None:
         self.store.add_trial(self.study_id, trial, replaces=self.replaced)
@@ -275,14 +277,14 @@ class _Session:
 class _TimedSession(_Session):
     """Blocks, one after another, for as long as a verdict is open."""
 
-    def run(self, interruption: Interruption, at_once: int) -> None:
+    def run(self, at_once: int) -> None:
         """Run blocks up to the next look, look, and so on."""
         self._begin(at_once)
         trials = self._stored()
         while wanted := self._wanted(trials):
             self._tell(trials, wanted)
             block = interim.whole_blocks(self.study, trials)
-            self._run_missing(interruption, self._planned(trials, block))
+            self._run_missing(self._planned(trials, block))
             trials = self._stored()
 
     def _wanted(self, trials: Sequence[Trial]) -> int | None:

@@ -63,7 +63,7 @@ class Broken:
 
 @dataclass(frozen=True)
 class StopAsked:
-    """Ctrl-C or SIGTERM."""
+    """Ctrl-C, SIGTERM or SIGHUP."""
 
 
 Event = Preparing | Prepared | Started | Ended | Broken | StopAsked

@@ -5,8 +5,8 @@ The answer is stored as well: what has ended is read, whatever a newer optimiser
 
 from collections.abc import Iterator, Sequence
 
+from ktrial import interruption
 from ktrial.errors import Interrupted
-from ktrial.experiment.interruption import Interruption
 from ktrial.experiment.jobs import check_workloads
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources, default_resources, sources_for
@@ -48,14 +48,15 @@ def run_search(
     def keep(trial: Trial) -> None:
         store.add_trial(number, trial)
 
-    with Interruption() as interruption:
-        measuring = TrialMeasuring(study, machine, sources, observer or Silent(), interruption, keep)
+    with interruption.caught():
+        measuring = TrialMeasuring(study, machine, sources, observer or Silent(), keep)
         for trial in stored:
             measuring.seen(observation(trial))
         try:
             machine.check()
             check_workloads(study, sources)
             tuned = _tune(study, measuring, stored, progress)
+            interruption.check()
         except KeyboardInterrupt:
             raise _interrupted(store, number) from None
     store.add_answer(number, tuned)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from ktrial import interruption
 from ktrial.errors import KtrialError
 from ktrial.experiment.host_failures import HOST_PROBLEMS
-from ktrial.experiment.interruption import Interruption
 from ktrial.experiment.jobs import Job, jobs_of
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.observer import Observer
@@ -46,10 +46,8 @@ class TrialMeasuring:
     """Checked."""
     sources: Resources
     observer: Observer
-    interruption: Interruption
     keep: Callable[[Trial], None]
     """Stores a trial, in one transaction, before anything else is done with it."""
-    stopped: bool = False
     _kernels: dict[str, Kernel | KernelError] = field(default_factory=dict)
     _symbols: KernelSymbols = field(default_factory=partial(KernelSymbols, wanted=False))
     _slowest: float = 0.0
@@ -82,8 +80,7 @@ class TrialMeasuring:
         Raises TuneBaselineFailed and ObjectiveMissing, where the baseline cannot be measured, and what says
         nothing about a configuration: HOST_PROBLEMS, KeyboardInterrupt.
         """
-        if self.stopped:
-            raise KeyboardInterrupt
+        interruption.check()
         trials = [planned(self.study, ask) for ask in batch]
         ready: list[PlannedTrial] = []
         jobs: dict[str, tuple[Job, ...]] = {}
@@ -145,25 +142,20 @@ class TrialMeasuring:
 
     def _run(self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]]) -> Iterator[Observation]:
         workers = Workers(self.machine, self.at_once, self._symbols, audited=self._looks_around())
-        self.interruption.tell(lambda: workers.events.put(StopAsked()))
-        awaited = len(trials)
-        try:
-            workers.begin(trials, jobs)
-            while awaited:
-                if found := self._handled(workers.events.get()):
-                    awaited -= 1
-                    yield found
-        except BaseException:
-            self.observer.stopping()
-            for trial in workers.stop():
-                self.keep(trial)
-            raise
-        workers.close()
-        self.interruption.tell(self._stop)
-
-    def _stop(self) -> None:
-        """A signal between two batches."""
-        self.stopped = True
+        with interruption.listening(lambda: workers.events.put(StopAsked())):
+            awaited = len(trials)
+            try:
+                workers.begin(trials, jobs)
+                while awaited:
+                    if found := self._handled(workers.events.get()):
+                        awaited -= 1
+                        yield found
+            except BaseException:
+                self.observer.stopping()
+                for trial in workers.stop():
+                    self.keep(trial)
+                raise
+            workers.close()
 
     def _looks_around(self) -> bool:
         now = time.monotonic()
@@ -188,7 +180,7 @@ class TrialMeasuring:
             case Broken(error):
                 raise error
             case StopAsked():
-                raise KeyboardInterrupt
+                interruption.check()
         return None
 
     def _kept(self, trial: Trial) -> Observation:

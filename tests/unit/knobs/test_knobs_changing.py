@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.knob_tree import Kernel, Tree, made, refusal
 
+from ktrial.interruption import deferred
 from ktrial.knobs import Ending, apply, changing, find
 from ktrial.knobs.errors import (
     BadKnobName,
@@ -28,7 +29,6 @@ from ktrial.knobs.errors import (
     KnobRounded,
     UnknownKnob,
 )
-from ktrial.knobs.journal.journal import uninterrupted
 
 
 @pytest.fixture
@@ -306,7 +306,7 @@ def test_a_signal_waits_until_everything_is_back(number: signal.Signals) -> None
     arrived: list[str] = []
     before = signal.signal(number, lambda *_: arrived.append("signal"))
     try:
-        with uninterrupted():
+        with deferred():
             os.kill(os.getpid(), number)
             os.kill(os.getpid(), number)
             arrived.append("end")

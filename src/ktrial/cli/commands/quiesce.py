@@ -73,12 +73,12 @@ def _tell(steps: "tuple[QuietingStep, ...]", json: bool) -> None:
 
 def _undo(dry_run: bool, wait: bool, json: bool) -> None:
     from ktrial.experiment.quiesce import PURPOSE
+    from ktrial.interruption import deferred
     from ktrial.knobs import LEFT, Journal, restore
-    from ktrial.knobs.journal.journal import uninterrupted
     from ktrial.target import LocalTarget
 
     journal = Journal()
-    with journal.held(wait=wait, say=say), uninterrupted():
+    with journal.held(wait=wait, say=say), deferred():
         undone = restore(
             journal, LocalTarget(), which=lambda entry: entry.purpose == PURPOSE, dry_run=dry_run
         )

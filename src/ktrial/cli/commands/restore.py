@@ -49,13 +49,13 @@ def restore(
 
 
 def _restore(json: bool, wait: bool, dry_run: bool, force: bool, forget: bool) -> None:
+    from ktrial.interruption import deferred
     from ktrial.knobs import LEFT, Journal
     from ktrial.knobs import restore as put_back
-    from ktrial.knobs.journal.journal import uninterrupted
     from ktrial.target import LocalTarget
 
     journal = Journal()
-    with journal.held(wait=wait, say=say), uninterrupted():
+    with journal.held(wait=wait, say=say), deferred():
         undone = put_back(journal, LocalTarget(), force=force, forget=forget, dry_run=dry_run)
     if json:
         print_json([_data(one) for one in undone])

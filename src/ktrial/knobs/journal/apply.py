@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from ktrial import interruption
 from ktrial.faults import fault_point
 from ktrial.knobs import errno_diagnosis, values
 from ktrial.knobs.errors import KnobForbidden, KnobNotTaken, KnobRounded
 from ktrial.knobs.journal import mounts_modules, restore
-from ktrial.knobs.journal.journal import Entry, Journal, Say, Stage, own_identity, uninterrupted
+from ktrial.knobs.journal.journal import Entry, Journal, Say, Stage, own_identity
 from ktrial.knobs.journal.mounts_modules import Kind
 from ktrial.knobs.journal.restore import Undone, texts
 from ktrial.knobs.lookup import Found, beside, find
@@ -100,7 +101,8 @@ class Changes:
         self._numbers: set[int] = set()
 
     def apply(self, *settings: Setting, exactly: bool = True) -> tuple[Applied, ...]:
-        """Set knobs; see `apply`."""
+        """Set knobs; see `apply`. Raises KeyboardInterrupt where an end has been asked for."""
+        interruption.check()
         return apply(self._target, settings, self, exactly=exactly)
 
     def attach(self, kind: Kind, name: str, attach: Callable[[], None]) -> None:
@@ -129,7 +131,7 @@ class Changes:
 
         What could not be put back is told, and stays in the journal for `ktrial restore`.
         """
-        with uninterrupted():
+        with interruption.deferred():
             undone = restore.restore(self._journal, self._target, which=self._is_own)
             self._numbers.clear()
             restore.tell(undone, self._say)
@@ -188,17 +190,18 @@ def changing(
 ) -> Iterator[Changes]:
     """Be the only ktrial that changes knobs of this system, and put them back at the end.
 
-    Success, exception, Ctrl-C, SIGTERM and SIGHUP end alike (the latter three where they raise
-    KeyboardInterrupt, as under `ktrial`). `lasting`: what was changed stays after success, until
+    Success, exception, Ctrl-C, SIGTERM and SIGHUP end alike: the latter three wait until the work looks for
+    them (`ktrial.interruption.check`), or has ended. `lasting`: what was changed stays after success, until
     `ktrial restore`. What an earlier process left behind is put back first. `say` is told who is waited
     for, and what could not be put back. Raises JournalHeld, JournalUnsafe, JournalForbidden.
     """
     journal = journal or Journal()
-    with journal.held(wait=wait, say=say):
+    with journal.held(wait=wait, say=say), interruption.deferred(then_raise=not lasting):
         restore.tell(restore.abandoned(journal, target), say)
         changes = Changes(target, journal, purpose, lasting=lasting, say=say)
         try:
             yield changes
+            interruption.check()
             fault_point("apply: work done")
         except BaseException:
             changes.undo()
