@@ -133,7 +133,7 @@ def test_a_module_is_unloaded(journal: Path, tmp_path: Path, monkeypatch: pytest
     rmmod = bin_ / "rmmod"
     rmmod.write_text(f'#!/bin/sh\nrmdir "{modules}/$1"\n')
     rmmod.chmod(0o755)
-    monkeypatch.setattr(mounts_modules, "_MODULES", modules)
+    monkeypatch.setattr(mounts_modules, "MODULES", modules)
     monkeypatch.setenv("PATH", f"{bin_}:{os.environ['PATH']}")
     with changing(LocalTarget(), "a study") as changes:
         changes.attach(Kind.MODULE, "null-blk", lambda: (modules / "null_blk").mkdir(parents=True))

@@ -132,6 +132,23 @@ def test_what_perturbations_do_to_both_arms_alike_is_not_their_difference(
     assert seen.verdict is verdict
 
 
+@pytest.mark.parametrize(
+    ("treatment", "verdict"),
+    [
+        (
+            (125.0, 260.0),
+            Verdict.INCONCLUSIVE,
+        ),  # the first pair lies at the edge of the margin, not beyond it
+        ((126.0, 260.0), Verdict.WORSE),
+        ((125.0, 250.0), Verdict.EQUIVALENT),
+        ((80.0, 150.0), Verdict.INCONCLUSIVE),
+        ((79.0, 150.0), Verdict.BETTER),
+    ],
+)
+def test_the_edge_of_the_margin_is_not_beyond_it(treatment: tuple[float, ...], verdict: Verdict) -> None:
+    assert compared((100.0, 200.0), treatment, margin=0.25).verdict is verdict
+
+
 def test_other_perturbations_are_not_paired() -> None:
     below, above = Arm("A", {0: 100.0, 1: 105.0, 2: 103.0}), Arm("B", {0: 103.0, 3: 108.2, 4: 106.0})
     seen = compare("fork", LOWER, Mode.EXACT_CLOCK, below, above, margin=0.01)

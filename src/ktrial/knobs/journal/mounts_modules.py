@@ -5,8 +5,10 @@ import subprocess
 from enum import StrEnum
 from pathlib import Path
 
-_MOUNTS = Path("/proc/self/mountinfo")
-_MODULES = Path("/sys/module")
+MOUNTS = Path("/proc/self/mountinfo")
+"""This process's mounts (proc_pid_mountinfo(5))."""
+MODULES = Path("/sys/module")
+"""The modules that are loaded."""
 _PATIENCE = 60.0
 
 
@@ -24,7 +26,7 @@ class Kind(StrEnum):
 def path_of(kind: Kind, name: str) -> str:
     """Where it is seen: of a mount point, without symbolic links; of a module, below /sys/module."""
     if kind is Kind.MODULE:
-        return str(_MODULES / name.replace("-", "_"))
+        return str(MODULES / name.replace("-", "_"))
     return str(Path(name).resolve())
 
 
@@ -37,7 +39,7 @@ def state(kind: Kind, path: str) -> str:
     if kind is Kind.MODULE:
         return Path(path).name if Path(path).exists() else ""
     there = ""
-    for line in _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
+    for line in MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
         number, *_, point = before.split()[:5]
         if _plain(point) == path:
