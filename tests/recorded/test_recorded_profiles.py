@@ -5,7 +5,7 @@ from tests.support.golden_guests import played
 from tests.support.planted_parameters import PLANTED, SAME_MEAN, SAME_MEDIAN, WITHOUT_EFFECT, Planted
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.kernel_entry_points import Entry, entries
+from ktrial.analysis.attribution.kernel_entry_points import KernelEntry, kernel_entries
 from ktrial.model.profile import Profile
 
 Pairs = dict[str, tuple[Profile, Profile]]
@@ -36,14 +36,15 @@ def test_a_parameter_that_does_nothing_explains_nothing(cause: Planted, planted:
 
 
 @pytest.fixture(scope="module")
-def ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Profile, dict[str, Entry]]]:
+def ways(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Profile, dict[str, KernelEntry]]]:
     profiles: dict[str, Profile] = played("ways", tmp_path_factory.mktemp("ways"))
     return {
-        name: (each, {entry.name: entry for entry in entries(each.region)}) for name, each in profiles.items()
+        name: (each, {entry.name: entry for entry in kernel_entries(each.region)})
+        for name, each in profiles.items()
     }
 
 
-Ways = dict[str, tuple[Profile, dict[str, Entry]]]
+Ways = dict[str, tuple[Profile, dict[str, KernelEntry]]]
 
 
 def test_system_calls_are_told_by_name(ways: Ways) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.support.golden_guests import played
 
 from ktrial import report
-from ktrial.analysis.attribution.stored_profiles import profile_of
+from ktrial.analysis.store_queries import profile_of
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Treatment
 from ktrial.model.levels import LevelValue

@@ -3,8 +3,8 @@
 import secrets
 
 from ktrial.analysis import interim
+from ktrial.analysis.errors import CalibrationNotThere, NothingToCalibrate
 from ktrial.analysis.result import metrics_of, record
-from ktrial.analysis.timed_errors import CalibrationNotThere, NothingToCalibrate
 from ktrial.model.calibration import Calibration
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.study import Stopping, Study, Timing
@@ -43,9 +43,9 @@ def next_calibration(store: Store, study: Study) -> Study:
     return study.model_copy(update={"seed": secrets.randbelow(2**31)})
 
 
-def calibration_of(found: StudyRecord) -> Calibration:
+def calibration_of(study_record: StudyRecord) -> Calibration:
     """What the A/A study says about studies with its margin. Raises NothingToCalibrate."""
-    study, trials = found.study, found.trials
+    study, trials = study_record.study, study_record.trials
     timing = study.timing or Timing()
     design = SequentialDesign(margin=study.margin, alpha=timing.alpha)
     try:

@@ -22,8 +22,8 @@ def machine_difference(baseline: Iterable[Trial], treatment: Iterable[Trial]) ->
     Trials that never reached a machine (no kernel) say nothing.
     """
     ran = [trial.provenance for trial in (*baseline, *treatment) if trial.provenance.machine]
-    for name, found in _MACHINE.items():
-        values = sorted({found(provenance) for provenance in ran})
+    for name, value_of in _MACHINE.items():
+        values = sorted({value_of(provenance) for provenance in ran})
         if len(values) > 1:
             return f"the trials ran with a different {name}: {' and '.join(map(_short, values))}"
     return ""
@@ -44,13 +44,13 @@ def kernel_difference(trials: Iterable[Trial]) -> str:
 
 def mode_difference(modes: Iterable[Mode]) -> str:
     """Why these numbers mean different things, in one sentence; empty where they do not."""
-    found = set(modes)
-    if found == {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}:
+    distinct = set(modes)
+    if distinct == {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}:
         return (
             "some of the instructions were counted by the plugin, others read from the guest's clock, which "
             "counts string instructions otherwise: run all anew with --count plugin or --count clock"
         )
-    names = sorted(mode.value for mode in found)
+    names = sorted(mode.value for mode in distinct)
     return f"the numbers are of different modes: {' and '.join(names)}" if len(names) > 1 else ""
 
 

@@ -50,8 +50,8 @@ def compared(study: Study, trials: Iterable[Trial], pattern: str = "*") -> tuple
     completed = [trial for trial in trials if trial.outcome is Outcome.COMPLETED]
     names = _names(completed, pattern)
     counted = [_counting(trial, names) for trial in completed]
-    found = result(study, counted, described=lambda use: ()).comparisons
-    rows = [CounterRow(_with_means(one, counted)) for one in found]
+    comparisons = result(study, counted, described=lambda use: ()).comparisons
+    rows = [CounterRow(_with_means(one, counted)) for one in comparisons]
     return tuple(sorted(rows, key=_rank(study)))
 
 
@@ -82,12 +82,12 @@ def _rank(study: Study) -> Callable[[CounterRow], tuple[object, ...]]:
 
 def _names(trials: Iterable[Trial], pattern: str) -> dict[str, list[str]]:
     """Workload → its counters that match, sorted; the count of operations is no event."""
-    found: dict[str, set[str]] = {}
+    matching: dict[str, set[str]] = {}
     for trial in trials:
         for counter in trial.counters:
             if counter.name != OPERATIONS and fnmatchcase(counter.name, pattern):
-                found.setdefault(counter.workload, set()).add(counter.name)
-    return {workload: sorted(names) for workload, names in found.items()}
+                matching.setdefault(counter.workload, set()).add(counter.name)
+    return {workload: sorted(names) for workload, names in matching.items()}
 
 
 def _counting(trial: Trial, names: dict[str, list[str]]) -> Trial:

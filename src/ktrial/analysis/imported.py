@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ktrial.analysis.audit import audit
-from ktrial.analysis.audit.recomputed_indices import geometric_mean, recomputed
+from ktrial.analysis.audit.printed_summaries import geometric_mean, recomputed
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.imported import (
     BASELINES,
@@ -38,7 +38,7 @@ _UNKNOWN_DIRECTION = "the file does not tell which way is better"
 
 
 @dataclass(frozen=True)
-class Choices:
+class AnalysisOptions:
     """What the user chose."""
 
     confidence: float = 0.95
@@ -49,7 +49,7 @@ class Choices:
     """Where the file does not tell, or tells wrongly."""
 
 
-def analyse(files: Sequence[Imported], choices: Choices) -> Analysis:
+def analyse(files: Sequence[Imported], choices: AnalysisOptions) -> Analysis:
     """Everything about the files."""
     families = tuple(_family(file.source, family, choices) for file in files for family in file.families)
     findings = (*audit(files), *_block_warnings(files, choices))
@@ -63,7 +63,7 @@ def analyse(files: Sequence[Imported], choices: Choices) -> Analysis:
     )
 
 
-def _block_warnings(files: Sequence[Imported], choices: Choices) -> list[DataWarning]:
+def _block_warnings(files: Sequence[Imported], choices: AnalysisOptions) -> list[DataWarning]:
     """What the checks of timed studies say about families in blocks."""
     return [
         warning
@@ -78,7 +78,7 @@ def _in_blocks(family: Family) -> bool:
     return family.blocked and len(family.groups) > 1 and len(_blocks(family)) >= FEWEST_BLOCKS
 
 
-def _family(source: str, family: Family, choices: Choices) -> FamilyAnalysis:
+def _family(source: str, family: Family, choices: AnalysisOptions) -> FamilyAnalysis:
     known = [moments(group) for group in family.groups]
     testable = [each for each in known if each.testable and each.sd]
     several = len(testable) > 1
@@ -106,38 +106,38 @@ def _family(source: str, family: Family, choices: Choices) -> FamilyAnalysis:
     )
 
 
-def _baseline(family: Family, choices: Choices) -> int:
+def _baseline(family: Family, choices: AnalysisOptions) -> int:
     labels = [group.label for group in family.groups]
     if choices.baseline in labels:
         return labels.index(choices.baseline)
     return next((at for at, group in enumerate(family.groups) if group.is_default), 0)
 
 
-def _group(found: Moments, groups: int, confidence: float) -> GroupAnalysis:
+def _group(group: Moments, groups: int, confidence: float) -> GroupAnalysis:
     plain = GroupAnalysis(
-        label=found.label, runs=found.runs, runs_recovered=found.recovered, mean=found.mean, sd=found.sd
+        label=group.label, runs=group.runs, runs_recovered=group.recovered, mean=group.mean, sd=group.sd
     )
-    if not found.testable:
+    if not group.testable:
         return plain
-    low, high = mean_interval(found, confidence)
-    sd_low, sd_high = sd_interval(found, groups, confidence) if found.sd else (0.0, 0.0)
+    low, high = mean_interval(group, confidence)
+    sd_low, sd_high = sd_interval(group, groups, confidence) if group.sd else (0.0, 0.0)
     return plain.model_copy(update={"low": low, "high": high, "sd_low": sd_low, "sd_high": sd_high})
 
 
 def _comparisons(
-    family: Family, base: int, direction: Direction | None, choices: Choices
+    family: Family, base: int, direction: Direction | None, choices: AnalysisOptions
 ) -> tuple[Comparison, ...]:
     metric = Metric(name=family.metric, unit=family.unit, direction=direction or Direction.HIGHER)
     if _in_blocks(family):
-        found = _within_blocks(family, base, metric, choices)
+        comparisons = _within_blocks(family, base, metric, choices)
     else:
         others = [group for at, group in enumerate(family.groups) if at != base]
         # Bonferroni: the intervals of all comparisons of a family hold together.
         level = 1 - (1 - choices.confidence) / max(1, len(others))
-        found = tuple(
+        comparisons = tuple(
             _compared(family, family.groups[base], group, metric, level, choices.margin) for group in others
         )
-    return found if direction else tuple(map(_undirected, found))
+    return comparisons if direction else tuple(map(_undirected, comparisons))
 
 
 def _undirected(one: Comparison) -> Comparison:
@@ -166,12 +166,14 @@ def measured_in_blocks(family: Family, baseline: str = "") -> BlockedMetric:
     return BlockedMetric(family.name, metric, baseline or family.groups[0].label, values)
 
 
-def _within_blocks(family: Family, base: int, metric: Metric, choices: Choices) -> tuple[Comparison, ...]:
+def _within_blocks(
+    family: Family, base: int, metric: Metric, choices: AnalysisOptions
+) -> tuple[Comparison, ...]:
     measured = replace(measured_in_blocks(family, family.groups[base].label), metric=metric)
     return _confirmed(measured, choices).comparisons
 
 
-def _confirmed(measured: BlockedMetric, choices: Choices) -> Look:
+def _confirmed(measured: BlockedMetric, choices: AnalysisOptions) -> Look:
     return confirm([measured], SequentialDesign(margin=choices.margin, alpha=1 - choices.confidence))
 
 
@@ -195,16 +197,16 @@ def _compared(
         mode=Mode.TIMED,
     )
     try:
-        found = ratio(baseline, group, level)
+        estimate = ratio(baseline, group, level)
     except ValueError as error:
         return plain.model_copy(update={"reason": str(error)})
-    claim = _claim(found.low, found.high, margin)
+    claim = _claim(estimate.low, estimate.high, margin)
     reason = "" if claim is not Claim.NONE else "the interval holds both 1 and more than the margin"
     return plain.model_copy(
         update={
-            "ratio": found.ratio,
-            "low": found.low,
-            "high": found.high,
+            "ratio": estimate.ratio,
+            "low": estimate.low,
+            "high": estimate.high,
             "verdict": verdict_of(claim, metric.direction),
             "reason": reason,
         }
@@ -222,14 +224,14 @@ def _claim(low: float, high: float, margin: float) -> Claim:
 
 def _scores(files: Sequence[Imported]) -> tuple[RecomputedScore, ...]:
     """UnixBench's score of every run whose twelve results are all there."""
-    found = []
+    scores = []
     for file in files:
         for group, run in dict.fromkeys((row.group, row.run) for row in file.index_rows):
             rows = {row.test: row for row in file.index_rows if (row.group, row.run) == (group, run)}
             if set(rows) == set(BASELINES) and min(row.result.value for row in rows.values()) > 0:
                 score = geometric_mean(recomputed(row) for row in rows.values())
-                found.append(RecomputedScore(group=group, run=run, score=score))
-    return tuple(found)
+                scores.append(RecomputedScore(group=group, run=run, score=score))
+    return tuple(scores)
 
 
 def _answer(families: Sequence[FamilyAnalysis], findings: Sequence[DataWarning]) -> str:

@@ -21,8 +21,11 @@ from ktrial.stats.interactions import (
     timed_interactions,
 )
 
+Incomparable = Mapping[str, str]
+"""A treatment's key → why its trials must not be compared with the baseline's; empty where they may."""
 
-class Side(Protocol):
+
+class TreatmentSide(Protocol):
     """One treatment's trials."""
 
     @property
@@ -44,31 +47,32 @@ class Side(Protocol):
         ...
 
 
-Sides = tuple[Side, Side, Side, Side]
-Incomparable = Mapping[str, str]
-"""A treatment's key → why its trials must not be compared with the baseline's; empty where they may."""
+Sides = tuple[TreatmentSide, TreatmentSide, TreatmentSide, TreatmentSide]
 
 
 def interactions(
-    study: Study, sides: Sequence[Side], metrics: Sequence[tuple[str, Metric]], incomparable: Incomparable
+    study: Study,
+    sides: Sequence[TreatmentSide],
+    metrics: Sequence[tuple[str, Metric]],
+    incomparable: Incomparable,
 ) -> tuple[Interaction, ...]:
     """Those of every two factors whose four treatments are in the study, for every metric.
 
     In the order of the metrics, the factors and their levels. Bytes of string instructions have none.
     """
     by_key = {side.treatment.key: side for side in sides}
-    found = [
+    questions = [
         (InteractionQuestion(pair, _labels(four), label, metric, _mode(four, label, metric)), four)
         for label, metric in metrics
         if metric.name != STRING_BYTES.name
         for pair, four in _fours(study, by_key)
     ]
     if study.timing:
-        return _in_time(study, sides, found, incomparable)
-    return tuple(_exact(study, place, four, incomparable) for place, four in found)
+        return _in_time(study, sides, questions, incomparable)
+    return tuple(_exact(study, place, four, incomparable) for place, four in questions)
 
 
-def _fours(study: Study, by_key: dict[str, Side]) -> Iterator[tuple[FactorPair, Sides]]:
+def _fours(study: Study, by_key: dict[str, TreatmentSide]) -> Iterator[tuple[FactorPair, Sides]]:
     """Every two factors with a level each whose combinations are in the study; else all is the baseline's.
 
     In the order of the factors, then of their levels.
@@ -113,22 +117,22 @@ def _exact(study: Study, place: InteractionQuestion, four: Sides, incomparable: 
 
 def _in_time(
     study: Study,
-    sides: Sequence[Side],
-    found: Sequence[tuple[InteractionQuestion, Sides]],
+    sides: Sequence[TreatmentSide],
+    asked: Sequence[tuple[InteractionQuestion, Sides]],
     incomparable: Incomparable,
 ) -> tuple[Interaction, ...]:
     """After whole blocks only, and of treatments that were not given up."""
-    if not found:
+    if not asked:
         return ()
     trials = sorted((trial for side in sides for trial in side.trials), key=lambda one: one.planned.order)
     data = interim.InterimData(study, trials)
     if not data.whole_blocks or data.baseline_is_given_up:
         return ()
-    metrics = list(dict.fromkeys((place.workload, place.metric) for place, _ in found))
+    metrics = list(dict.fromkeys((place.workload, place.metric) for place, _ in asked))
     measured = {(each.workload, each.metric.name): each for each in data.measured(metrics)}
     questions = [
         (place, measured[place.workload, place.metric.name])
-        for place, four in found
+        for place, four in asked
         if data.given_up.isdisjoint(side.treatment.key for side in four)
         and not _incomparable(place, four, incomparable)
     ]

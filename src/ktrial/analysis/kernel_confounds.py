@@ -7,9 +7,8 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 
 from ktrial import kernels
-from ktrial.analysis.answer_sentence import answer
+from ktrial.analysis.answer_sentence import answer, variability_answer
 from ktrial.analysis.confounding import Confounding, KernelStep, confounding_of, warnings_of
-from ktrial.analysis.dispersion_sentence import variability_answer
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Comparison, Interaction, Result, Verdict
 from ktrial.model.kernel import Kernel
@@ -51,17 +50,17 @@ def with_kernels(
 
     The ratios stay: they are the whole step's.
     """
-    found = {
+    steps = {
         step.treatment.label: (step, confounding_of(study, step))
         for step in _steps(study, trials, differences)
     }
-    if not found:
+    if not steps:
         return result
     warnings: list[DataWarning] = [
-        warning for step, one in found.values() for warning in warnings_of(step, one)
+        warning for step, one in steps.values() for warning in warnings_of(step, one)
     ]
-    comparisons = tuple(_confounded(one, found.get(one.treatment)) for one in result.comparisons)
-    interactions = tuple(_of_confounded(one, found) for one in result.interactions)
+    comparisons = tuple(_confounded(one, steps.get(one.treatment)) for one in result.comparisons)
+    interactions = tuple(_of_confounded(one, steps) for one in result.interactions)
     said = (answer(comparisons, study.margin, interactions), variability_answer(result.variability))
     return result.model_copy(
         update={
@@ -73,16 +72,16 @@ def with_kernels(
     )
 
 
-def _confounded(one: Comparison, found: tuple[KernelStep, Confounding] | None) -> Comparison:
-    if found is None or not found[1].confound or one.ratio is None:
+def _confounded(one: Comparison, step: tuple[KernelStep, Confounding] | None) -> Comparison:
+    if step is None or not step[1].confound or one.ratio is None:
         return one
-    reason = f"confounded: {found[1].confound}"
+    reason = f"confounded: {step[1].confound}"
     return one.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
 
 
-def _of_confounded(one: Interaction, found: Mapping[str, tuple[KernelStep, Confounding]]) -> Interaction:
+def _of_confounded(one: Interaction, steps: Mapping[str, tuple[KernelStep, Confounding]]) -> Interaction:
     """Where one of the four treatments is confounded, so is what they show together."""
-    confounds = [found[label][1].confound for label in one.treatments if label in found]
+    confounds = [steps[label][1].confound for label in one.treatments if label in steps]
     reason = next((f"confounded: {confound}" for confound in confounds if confound), "")
     if not reason or one.ratio is None:
         return one
@@ -97,25 +96,25 @@ def _steps(
     baseline, *others = treatments(study)
     before = digests.get(kernel_name(study, baseline), "")
     for one in others:
-        if found := by_digests.get((before, digests.get(kernel_name(study, one), ""))):
-            yield KernelStep(baseline, one, build_of(study, baseline), build_of(study, one), found)
+        if difference := by_digests.get((before, digests.get(kernel_name(study, one), ""))):
+            yield KernelStep(baseline, one, build_of(study, baseline), build_of(study, one), difference)
 
 
 def _digests(study: Study, trials: Sequence[Trial]) -> dict[str, str]:
     """Kernel's name → digest of the kernel that its trials ran on; without those that ran on several."""
-    found: dict[str, set[str]] = {}
+    by_name: dict[str, set[str]] = {}
     for trial in trials:
         if trial.provenance.kernel_digest:
             name = kernel_name(study, trial.planned.treatment)
-            found.setdefault(name, set()).add(trial.provenance.kernel_digest)
-    return {name: next(iter(digests)) for name, digests in found.items() if len(digests) == 1}
+            by_name.setdefault(name, set()).add(trial.provenance.kernel_digest)
+    return {name: next(iter(digests)) for name, digests in by_name.items() if len(digests) == 1}
 
 
 def _kernel(name: str, digest: str, had: Mapping[str, Kernel | KernelError]) -> Kernel | None:
-    found = had.get(name)
-    if found is None:
+    kernel = had.get(name)
+    if kernel is None:
         try:
-            found = kernels.get(name)
+            kernel = kernels.get(name)
         except KernelError:
             return None
-    return found if isinstance(found, Kernel) and found.digest == digest else None
+    return kernel if isinstance(kernel, Kernel) and kernel.digest == digest else None

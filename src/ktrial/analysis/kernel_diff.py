@@ -99,21 +99,21 @@ def _rules(
     """Of both kernels, or of neither: where only one source is known, nothing is folded."""
     if sources:
         return rules_of_source(sources[0], progress), rules_of_source(sources[-1], progress)
-    found: list[Rules | None] = []
+    rules: list[Rules | None] = []
     for kernel in (a, b):
         try:
-            found.append(rules_of_kernel(kernel, progress))
+            rules.append(rules_of_kernel(kernel, progress))
         except KernelError as error:
             notes.add(f"which options follow from others: {error.message}")
-            found.append(None)
-    unknown = [kernel.name for kernel, one in zip((a, b), found, strict=True) if one is None]
+            rules.append(None)
+    unknown = [kernel.name for kernel, one in zip((a, b), rules, strict=True) if one is None]
     if unknown:
         notes.add(
             f"which options follow from others: the source of {' and '.join(unknown)} is not at hand "
             "(--source names one)"
         )
         return None, None
-    return found[0], found[1]
+    return rules[0], rules[1]
 
 
 def _patches(before: Side, after: Side, notes: _Notes) -> tuple[tuple[PatchDifference, ...], bool]:
@@ -123,11 +123,11 @@ def _patches(before: Side, after: Side, notes: _Notes) -> tuple[tuple[PatchDiffe
             notes.add(f"patches and compiler flags: ktrial did not build {' and '.join(others)}")
         return (), False
     old, new = ([patch.digest for patch in side.patches] for side in (before, after))
-    found = (
+    patches = (
         *(_patch(one, in_first=True) for one in before.patches if one.digest not in new),
         *(_patch(one, in_first=False) for one in after.patches if one.digest not in old),
     )
-    return found, not found and old != new
+    return patches, not patches and old != new
 
 
 def _patch(patch: Patch, *, in_first: bool) -> PatchDifference:

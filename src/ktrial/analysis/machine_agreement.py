@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ktrial.analysis.history.series import EXACT, Measured, history
+from ktrial.analysis.history.series import EXACT, StudyTrials, history
 from ktrial.model.history import History, Line, Point, System
 from ktrial.model.machine_agreement import Across, Agreement, OnSystem
 from ktrial.stats.interactions import exact_agreement, interaction_p, timed_agreement
@@ -45,7 +45,7 @@ class _Pair:
 
 
 def across(
-    found: Sequence[Measured],
+    stored: Sequence[StudyTrials],
     workloads: Iterable[str],
     before: str,
     after: str,
@@ -56,7 +56,7 @@ def across(
 
     Versions are paired within one study of a machine, block by block; of several studies the latest counts.
     """
-    rows = [row for workload in workloads for row in _rows(found, workload, before, after)]
+    rows = [row for workload in workloads for row in _rows(stored, workload, before, after)]
     p = [None if row[0].line.mode in EXACT else interaction_p([one.logs for one in row]) for row in rows]
     tested = [place for place, one in enumerate(p) if one is not None]
     adjusted = dict(zip(tested, holm([p[place] or 0.0 for place in tested]), strict=True)) if tested else {}
@@ -65,9 +65,9 @@ def across(
     )
 
 
-def _rows(found: Sequence[Measured], workload: str, before: str, after: str) -> Iterator[list[_Pair]]:
+def _rows(stored: Sequence[StudyTrials], workload: str, before: str, after: str) -> Iterator[list[_Pair]]:
     alike: dict[tuple[str, str, str], dict[System, _Pair]] = {}
-    for line in history(found, workload, by_time=True).lines:
+    for line in history(stored, workload, by_time=True).lines:
         for pair in _pairs(line, before, after):
             key = (line.metric, line.mode.value, line.system.settings)
             alike.setdefault(key, {})[line.system] = pair
@@ -125,7 +125,7 @@ def _other_kernels(row: list[_Pair]) -> str:
     return ""
 
 
-def on_several_machines(found: Sequence[Measured], past: Sequence[History]) -> tuple[Across, ...]:
+def on_several_machines(stored: Sequence[StudyTrials], past: Sequence[History]) -> tuple[Across, ...]:
     """For each workload that several machines have measured: from the first version that two of them have to
     the last. None is averaged over machines.
     """
@@ -137,7 +137,7 @@ def on_several_machines(found: Sequence[Measured], past: Sequence[History]) -> t
     return tuple(
         row
         for (before, after), histories in asked.items()
-        for row in across(found, [one.workload for one in histories], before, after, histories[0].margin)
+        for row in across(stored, [one.workload for one in histories], before, after, histories[0].margin)
     )
 
 

@@ -7,19 +7,21 @@ from ktrial.format.labels import OUTCOMES
 from ktrial.model.trial import Outcome, Trial
 
 
-def why_missing(treatment: str, workload: str, trials: Sequence[Trial], found: set[int], planned: int) -> str:
+def why_missing(
+    treatment: str, workload: str, trials: Sequence[Trial], measured: set[int], planned: int
+) -> str:
     """Why `workload` has no number under some of the perturbations; empty where it has one under each.
 
-    `found` are the perturbations with a number, `planned` is how many there should be.
+    `measured` are the perturbations with a number, `planned` is how many there should be.
     """
-    if len(found) >= planned:
+    if len(measured) >= planned:
         return ""
-    without = [trial for trial in trials if trial.planned.perturbation.number not in found]
+    without = [trial for trial in trials if trial.planned.perturbation.number not in measured]
     if failed := [trial for trial in without if trial.outcome is not Outcome.COMPLETED]:
         return f"{treatment}: {failures(failed, planned)}"
     if without:
         return f"{treatment}: {workload} gave no number in {len(without)} of {planned} trials"
-    return f"{treatment}: {planned - len(found)} of {planned} trials have not run yet"
+    return f"{treatment}: {planned - len(measured)} of {planned} trials have not run yet"
 
 
 def failures(failed: Sequence[Trial], planned: int) -> str:

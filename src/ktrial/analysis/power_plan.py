@@ -14,7 +14,7 @@ from ktrial.store import open_store
 
 
 @dataclass(frozen=True)
-class Plan:
+class PowerPlan:
     """What a study needs; None where no sensible number of blocks does it."""
 
     effect: float
@@ -73,12 +73,12 @@ def _calibrated(path: Path, margin: float) -> Calibration:
 
 def plan_from(
     *, effect: float, spread: float, margin: float, power: float, block_seconds: float | None
-) -> Plan:
+) -> PowerPlan:
     """Blocks for finding the effect, and for showing that there is none. Raises BadAmount: an effect of 0."""
     if effect == 0:
         raise BadAmount(option="--effect", value="0", problem="a change of 0 cannot be found")
     design = SequentialDesign(margin=margin)
-    return Plan(
+    return PowerPlan(
         effect=effect,
         margin=margin,
         power=power,

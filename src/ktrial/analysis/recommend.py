@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from ktrial.analysis.history.errors import NothingToRecommend
-from ktrial.analysis.history.series import history, measured
-from ktrial.analysis.stored_workloads import labels_of
+from ktrial.analysis.errors import NothingToRecommend
+from ktrial.analysis.history.series import history, stored_trials
+from ktrial.analysis.store_queries import labels_of
 from ktrial.model.history import Line, Point, System
 from ktrial.model.recommendation import Candidate, Recommendation, Regret
 from ktrial.model.workload import short_labels
@@ -23,15 +23,15 @@ def recommend(
 
     Raises NothingToRecommend where fewer than two kernels have a number above zero in each of them.
     """
-    found = measured(store)
-    studies = [one.stored.study for one in found]
+    stored = stored_trials(store)
+    studies = [one.stored.study for one in stored]
     there = {word for study in studies for use in study.workloads for word in (use.name, use.label)}
     left_out = tuple(one for one in workloads if one in optional and one not in there)
     workloads = labels_of(studies, (one for one in workloads if one not in left_out))
     lines: dict[System, dict[str, Line]] = {}
     edge = margin
     for workload in workloads:
-        past = history(found, workload, margin=margin)
+        past = history(stored, workload, margin=margin)
         edge = edge or past.margin
         for line in past.lines:
             lines.setdefault(line.system, {}).setdefault(workload, line)

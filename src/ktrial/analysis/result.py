@@ -6,12 +6,11 @@ from functools import cached_property
 
 from ktrial import workloads
 from ktrial.analysis import environment, interim
-from ktrial.analysis.answer_sentence import answer
+from ktrial.analysis.answer_sentence import answer, variability_answer
 from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
 from ktrial.analysis.data_quality import warnings_of
 from ktrial.analysis.dispersion import variability_of
-from ktrial.analysis.dispersion_sentence import variability_answer
-from ktrial.analysis.interactions import Incomparable, Side, interactions
+from ktrial.analysis.interactions import Incomparable, TreatmentSide, interactions
 from ktrial.analysis.kernel_confounds import with_kernels
 from ktrial.analysis.missing_data import why_missing
 from ktrial.model.comparison import Comparison, Result, Verdict
@@ -107,15 +106,15 @@ def result(study: Study, trials: Iterable[Trial], described: Described = metrics
     warnings: tuple[DataWarning, ...] = ()
     if study.timing:
         comparisons, warnings = _at_last_look(study, in_order, sides, comparisons, incomparable)
-    found = interactions(study, sides, metrics, incomparable)
+    interacting = interactions(study, sides, metrics, incomparable)
     unsteady = variability_of(study, sides, comparisons)
-    said = (answer(comparisons, study.margin, found), variability_answer(unsteady))
+    said = (answer(comparisons, study.margin, interacting), variability_answer(unsteady))
     return Result(
         study=study.name,
         question=study.question,
         answer=" ".join(filter(None, said)),
         comparisons=comparisons,
-        interactions=found,
+        interactions=interacting,
         variability=unsteady,
         warnings=(
             *warnings_of(study, {side.treatment.label: side.trials for side in sides}, comparisons),
@@ -292,7 +291,7 @@ def _usual_mode(study: Study, sides: Sequence[_TreatmentTrials]) -> Mode:
     return Mode.EXACT_CLOCK if study.machine.count is CountedBy.CLOCK else Mode.EXACT_PLUGIN
 
 
-def _difference(baseline: Side, treatment: Side) -> str:
+def _difference(baseline: TreatmentSide, treatment: TreatmentSide) -> str:
     """Why the two treatments' trials must not be compared; empty where they may."""
     for side in (baseline, treatment):
         if reason := kernel_difference(side.trials):

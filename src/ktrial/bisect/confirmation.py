@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.stored_profiles import profile_of
+from ktrial.analysis.store_queries import profile_of
 from ktrial.bisect.decision import Target
 from ktrial.bisect.measurement import Setup, targets_of
 from ktrial.bisect.sequential_decision import Terms

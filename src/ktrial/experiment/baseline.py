@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ktrial.analysis.check_errors import BadBaselineName, BaselineFailed, BaselineNotThere
+from ktrial.analysis.errors import BadBaselineName, BaselineFailed, BaselineNotThere
 from ktrial.analysis.missing_data import failures
 from ktrial.analysis.result import record
 from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure

@@ -1,6 +1,6 @@
 """Fresh blocks for the size of an effect: one that ended its study early looks larger than it is."""
 
-from ktrial.analysis.timed_errors import NothingToConfirm
+from ktrial.analysis.errors import NothingToConfirm
 from ktrial.model.study import Stopping, Study
 
 _NAME = "-confirmation"

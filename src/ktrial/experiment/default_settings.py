@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ktrial import kernels
-from ktrial.analysis.attribution.errors import ValuesUnreadable
+from ktrial.analysis.errors import ValuesUnreadable
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.kernels.cache.atomic_write import write_atomically
@@ -98,8 +98,8 @@ _NO_SETTING = re.compile("|".join(f"(?:{one})" for patterns in NO_SETTINGS.value
 def default_values(machine: Machine, boot: Boot) -> KernelValues:
     """The values with which `boot` comes up, from the kernel's cache entry or from a guest.
 
-    Block devices are made for it (null_blk, brd, loop) where the kernel has the modules. Raises MachineError,
-    GuestEnded, ValuesUnreadable.
+    Block devices are made for it (null_blk, brd, loop) where the kernel has the modules. Raises
+    MachineError, GuestEnded, ValuesUnreadable.
     """
     if known := kept_values(boot):
         return known

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ktrial import kernels, machines
-from ktrial.analysis.attribution.conditions_diff import Arm, differences
+from ktrial.analysis.attribution.conditions_diff import ProfiledArm, differences
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.errors import NotCounted, OtherMachine
-from ktrial.analysis.attribution.stored_profiles import profile_of
-from ktrial.analysis.attribution.target import Question, question
+from ktrial.analysis.attribution.target import AttributionQuestion, question
+from ktrial.analysis.errors import NotCounted, OtherMachine
+from ktrial.analysis.store_queries import profile_of
 from ktrial.errors import KtrialError
 from ktrial.experiment.default_settings import default_values, kept_values
 from ktrial.experiment.jobs import Job, jobs_of, obtained
@@ -80,7 +80,7 @@ def explain_record(
     return why.model_copy(update={"counted_anew": (asked.before.label, asked.after.label)})
 
 
-def explain_question(asked: Question, guests: Guests = Guests()) -> Attribution:
+def explain_question(asked: AttributionQuestion, guests: Guests = Guests()) -> Attribution:
     """Count both treatments, without a store, and explain the difference. Raises as `explain_record`."""
     if asked.study.machine.kind != _EXACT:
         raise OtherMachine(study=asked.study.name, machine=asked.study.machine.kind)
@@ -91,7 +91,7 @@ def explain_question(asked: Question, guests: Guests = Guests()) -> Attribution:
 
 
 def _why(
-    asked: Question,
+    asked: AttributionQuestion,
     profiles: tuple[Profile, Profile],
     trials: tuple[Trial | None, Trial | None],
     guests: Guests,
@@ -100,7 +100,7 @@ def _why(
     """The explanation of two profiles, and what differs around them."""
     boots = _Boots(asked, guests)
     arms = [
-        Arm(treatment, boots.of(treatment, trial), trial)
+        ProfiledArm(treatment, boots.of(treatment, trial), trial)
         for treatment, trial in zip((asked.before, asked.after), trials, strict=True)
     ]
     old, new = (_files(arm) for arm in arms)
@@ -109,11 +109,11 @@ def _why(
     return Attribution(before=profiles[0], after=profiles[1], explanation=explanation, differences=around)
 
 
-def _files(arm: Arm) -> FunctionFiles:
+def _files(arm: ProfiledArm) -> FunctionFiles:
     return function_files(arm.boot.kernel) if arm.boot else FunctionFiles()
 
 
-def _labelled(explanation: Explanation, asked: Question) -> Explanation:
+def _labelled(explanation: Explanation, asked: AttributionQuestion) -> Explanation:
     """With the treatments' names: two settings of one kernel have one boot's label."""
     old, new = asked.labels or (asked.before.label, asked.after.label)
     before = explanation.before.model_copy(update={"label": old})
@@ -121,7 +121,7 @@ def _labelled(explanation: Explanation, asked: Question) -> Explanation:
     return explanation.model_copy(update={"before": before, "after": after})
 
 
-def _profile(asked: Question, trial: Trial) -> Profile:
+def _profile(asked: AttributionQuestion, trial: Trial) -> Profile:
     """The trial's profile. Raises NotCounted, with what went wrong."""
     if trial.outcome is Outcome.COMPLETED and trial.profiles:
         return trial.profiles[0]
@@ -148,7 +148,7 @@ def _trial_of(record: StudyRecord, treatment: Treatment, workload: str) -> Trial
 class _Counting:
     """Runs one trial of a treatment, with the one workload, counted by function."""
 
-    def __init__(self, asked: Question, guests: Guests) -> None:
+    def __init__(self, asked: AttributionQuestion, guests: Guests) -> None:
         self._asked = replace(asked, study=resolved(asked.study))
         self._machine = guests.machine or machines.find(_EXACT)
         self._sources = guests.sources or default_resources()
@@ -172,7 +172,7 @@ def _tell(observer: Observer, name: str, what: str, done: int = 0, total: int = 
     observer.kernel_progress(name, what, done, total)
 
 
-def _job(asked: Question, treatment: Treatment, kernel: Kernel, sources: Resources) -> Job:
+def _job(asked: AttributionQuestion, treatment: Treatment, kernel: Kernel, sources: Resources) -> Job:
     only = asked.study.model_copy(update={"workloads": (asked.use,)})
     (job,) = jobs_of(only, treatment, kernel, sources)
     return job
@@ -181,7 +181,7 @@ def _job(asked: Question, treatment: Treatment, kernel: Kernel, sources: Resourc
 class _Boots:
     """What the treatments boot, and the settings that they boot with."""
 
-    def __init__(self, asked: Question, guests: Guests) -> None:
+    def __init__(self, asked: AttributionQuestion, guests: Guests) -> None:
         self._asked = replace(asked, study=resolved(asked.study))
         self._guests = guests
         self._sources = guests.sources or default_resources()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ktrial import kernels
-from ktrial.analysis.history.errors import BadKernelRange, NoKernelInRange
+from ktrial.analysis.errors import BadKernelRange, NoKernelInRange
 from ktrial.kernels import cache_directory, canonical_name
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.debian import available

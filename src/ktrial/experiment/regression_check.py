@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.stored_profiles import profile_of
-from ktrial.analysis.check_errors import BaselineIncomparable, MachineFailedCheck
 from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
+from ktrial.analysis.errors import BaselineIncomparable, MachineFailedCheck
 from ktrial.analysis.missing_data import failures
 from ktrial.analysis.result import result
+from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.baseline import QUESTION, Baseline, of_kernel
 from ktrial.experiment.single_kernel import FACTOR, Measurement, Runs, failed, kernel_factor, measure
 from ktrial.model.attribution import Explanation

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ktrial import kernels
 from ktrial.analysis.comparability import machine_difference, mode_difference
-from ktrial.analysis.history.errors import NothingToWatch
+from ktrial.analysis.errors import NothingToWatch
 from ktrial.analysis.missing_data import failures
 from ktrial.analysis.result import record
 from ktrial.experiment.baseline import Baseline

@@ -5,7 +5,7 @@ For each change tests/recorded asks the same of a recorded guest.
 
 import pytest
 
-from ktrial.analysis.attribution.kernel_entry_points import Entry, entries
+from ktrial.analysis.attribution.kernel_entry_points import KernelEntry, kernel_entries
 from ktrial.experiment.profile import profile
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
@@ -23,10 +23,10 @@ def kernel(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def counted(kernel: str, workload: str, **parameters: int) -> tuple[Profile, dict[str, Entry]]:
+def counted(kernel: str, workload: str, **parameters: int) -> tuple[Profile, dict[str, KernelEntry]]:
     use = WorkloadUse(name=workload, parameters=parameters)
     found = profile(MachineSettings(kernel=kernel), use)
-    return found, {entry.name: entry for entry in entries(found.region)}
+    return found, {entry.name: entry for entry in kernel_entries(found.region)}
 
 
 def test_system_calls_are_told_by_name(kernel: str) -> None:

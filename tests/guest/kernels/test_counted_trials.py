@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ktrial import kernels
-from ktrial.analysis.attribution.stored_profiles import profile_of
+from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.session import run
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.boot import Boot

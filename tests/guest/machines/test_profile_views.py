@@ -8,7 +8,7 @@ import pytest
 
 from ktrial import report
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.kernel_entry_points import entries
+from ktrial.analysis.attribution.kernel_entry_points import kernel_entries
 from ktrial.experiment.profile import profile
 from ktrial.experiment.session import run
 from ktrial.machines.exact import ExactMachine
@@ -42,7 +42,7 @@ def forks() -> tuple[Profile, Profile]:
 @pytest.mark.nightly
 def test_a_fork_is_three_system_calls(forks: tuple[Profile, Profile]) -> None:
     for each in forks:
-        entered = {one.name: one.entered for one in entries(each.region)}
+        entered = {one.name: one.entered for one in kernel_entries(each.region)}
         assert entered["system call"] == 3 * each.operations
         assert entered["fork"] == entered["exit_group"] == entered["wait4"] == each.operations
         assert entered["exception page_fault"] >= each.operations
@@ -51,7 +51,7 @@ def test_a_fork_is_three_system_calls(forks: tuple[Profile, Profile]) -> None:
 @pytest.mark.nightly
 def test_the_ways_into_the_kernel_are_nearly_all_that_it_does(forks: tuple[Profile, Profile]) -> None:
     for each in forks:
-        ways = sum(one.inclusive or 0 for one in entries(each.region) if not one.system_call)
+        ways = sum(one.inclusive or 0 for one in kernel_entries(each.region) if not one.system_call)
         assert 0.95 * each.region.kernel < ways <= each.region.kernel * (1 + AS_COUNTED)
 
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.places import PAPERS
 
-from ktrial.analysis.imported import Choices, analyse
+from ktrial.analysis.imported import AnalysisOptions, analyse
 from ktrial.importers import Choices as Columns
 from ktrial.importers import read_all
 from ktrial.model.imported import SCORE, Analysis, FamilyAnalysis
@@ -12,14 +12,14 @@ from ktrial.model.warnings import WarningKind
 SLAB = ("slab_muqss_unixbench_index.csv", "slab_muqss_unixbench_trial1.csv")
 
 
-def analysed(*names: str, choices: Choices | None = None) -> Analysis:
+def analysed(*names: str, choices: AnalysisOptions | None = None) -> Analysis:
     read = read_all([("", PAPERS / name) for name in names], Columns())
-    return analyse(read, choices or Choices())
+    return analyse(read, choices or AnalysisOptions())
 
 
 @pytest.fixture(scope="module")
 def slab() -> Analysis:
-    return analysed(*SLAB, choices=Choices(confidence=0.99, baseline="control"))
+    return analysed(*SLAB, choices=AnalysisOptions(confidence=0.99, baseline="control"))
 
 
 @pytest.fixture(scope="module")

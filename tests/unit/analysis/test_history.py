@@ -14,8 +14,8 @@ from tests.support.making import a_sample
 from tests.support.report_records import FIVE, a_record, in_plugin_mode
 from tests.support.stored_results import WORKLOADS, a_store
 
-from ktrial.analysis.history.errors import BadKernelRange
-from ktrial.analysis.history.series import history, measured
+from ktrial.analysis.errors import BadKernelRange
+from ktrial.analysis.history.series import history, stored_trials
 from ktrial.cli.render.matrix import print_matrix
 from ktrial.experiment.kernel_ranges import Range, chosen
 from ktrial.model.boot import CgroupLimits
@@ -36,7 +36,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 def of(path: Path, workload: str, **how: object) -> History:
     with open_store(str(path)) as store:
-        return history(measured(store, workload), workload, **how)  # type: ignore[arg-type]
+        return history(stored_trials(store, workload), workload, **how)  # type: ignore[arg-type]
 
 
 def test_versions_stand_in_order_and_steps_are_marked(tmp_path: Path) -> None:

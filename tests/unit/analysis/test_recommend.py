@@ -8,7 +8,7 @@ from tests.support.command_line import CommandLine
 from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import WORKLOADS, a_store
 
-from ktrial.analysis.history.errors import NothingToRecommend
+from ktrial.analysis.errors import NothingToRecommend
 from ktrial.analysis.recommend import recommend
 from ktrial.model.workload import Direction
 from ktrial.stats.minimax_regret import dominates, regrets

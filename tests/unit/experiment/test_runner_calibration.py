@@ -15,7 +15,7 @@ from ktrial.analysis.aa_calibration import (
     newest_calibration,
     next_calibration,
 )
-from ktrial.analysis.timed_errors import CalibrationNotThere, NothingToCalibrate, NothingToConfirm
+from ktrial.analysis.errors import CalibrationNotThere, NothingToCalibrate, NothingToConfirm
 from ktrial.experiment.confirmation import confirmation_of
 from ktrial.experiment.session import run
 from ktrial.model.design import FactorKind

@@ -7,7 +7,7 @@ import pytest
 from tests.support.making import a_sample, a_trial, planned
 from tests.support.scripted import ScriptedMachine, a_kernel, ends, sources
 
-from ktrial.analysis.check_errors import (
+from ktrial.analysis.errors import (
     BadBaselineName,
     BaselineFailed,
     BaselineIncomparable,

@@ -10,8 +10,7 @@ from tests.support.making import a_study, a_trial, planned
 from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
 
 from ktrial import monitors
-from ktrial.analysis import monitor_cost
-from ktrial.analysis.data_quality import warnings_of
+from ktrial.analysis.data_quality import monitor_costs, warnings_of
 from ktrial.experiment import monitoring
 from ktrial.experiment.jobs import jobs_of
 from ktrial.experiment.session import run
@@ -190,7 +189,7 @@ def with_costs(*found: Monitored) -> list[Trial]:
 
 
 def test_the_cost_is_the_mean_of_the_logarithms_with_student_s_interval() -> None:
-    (note,) = monitor_cost.costs(with_costs(cost(100, 101), cost(100, 103), cost(100, 105)))
+    (note,) = monitor_costs(with_costs(cost(100, 101), cost(100, 103), cost(100, 105)))
     logs = [math.log(1.01), math.log(1.03), math.log(1.05)]
     low, high = stats.t.interval(0.95, 2, loc=stats.tmean(logs), scale=stats.sem(logs))
     assert note.kind is WarningKind.MONITOR_COST
@@ -202,17 +201,17 @@ def test_the_cost_is_the_mean_of_the_logarithms_with_student_s_interval() -> Non
 
 
 def test_the_cost_from_one_pair_has_no_interval_and_that_of_equal_pairs_is_exact() -> None:
-    (one,) = monitor_cost.costs(with_costs(cost(100, 101)))
+    (one,) = monitor_costs(with_costs(cost(100, 101)))
     assert one.text == "off-cpu costs fork +1.0 % (latency; 1 pair of runs)"
-    (equal,) = monitor_cost.costs(with_costs(cost(100, 101), cost(100, 101)))
+    (equal,) = monitor_costs(with_costs(cost(100, 101), cost(100, 101)))
     assert "95 % interval +1.0 % to +1.0 %" in equal.text
-    assert monitor_cost.costs(with_costs(cost(0, 1))) == ()
-    assert monitor_cost.costs([a_trial()]) == ()
+    assert monitor_costs(with_costs(cost(0, 1))) == ()
+    assert monitor_costs([a_trial()]) == ()
 
 
 def test_a_monitor_s_cost_is_one_note_with_all_workloads() -> None:
     other = cost(100, 99).model_copy(update={"workload": "pipe"})
-    (note,) = monitor_cost.costs(with_costs(cost(100, 101), other))
+    (note,) = monitor_costs(with_costs(cost(100, 101), other))
     assert "costs fork +1.0 % (latency; 1 pair of runs), pipe −1.0 % (latency" in note.text
     assert "of each pair one had it" in note.advice
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.command_line import CommandLine
 from tests.support.scripted import ScriptedMachine, a_kernel, ends, sources
 
-from ktrial.analysis.history.errors import NothingToWatch
+from ktrial.analysis.errors import NothingToWatch
 from ktrial.experiment.regression_check import Decision
 from ktrial.experiment.single_kernel import Measurement, Runs
 from ktrial.experiment.watch import Look, News, look, newest, worst_of

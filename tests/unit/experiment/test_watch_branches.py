@@ -10,7 +10,7 @@ from tests.support.buildable_sources import git
 from tests.support.command_line import CommandLine
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
-from ktrial.analysis.history.errors import NoKernelInRange, NothingToWatch
+from ktrial.analysis.errors import NoKernelInRange, NothingToWatch
 from ktrial.experiment import kernel_ranges, watch
 from ktrial.experiment.single_kernel import Measurement, Runs
 from ktrial.experiment.watch import Look

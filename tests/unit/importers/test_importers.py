@@ -11,7 +11,7 @@ import pytest
 from tests.support.places import FOREIGN, PAPERS
 
 from ktrial import importers
-from ktrial.analysis.imported import Choices as HowToAnalyse
+from ktrial.analysis.imported import AnalysisOptions as HowToAnalyse
 from ktrial.analysis.imported import analyse
 from ktrial.importers import Choices, SourceFile, read_all
 from ktrial.importers.errors import (

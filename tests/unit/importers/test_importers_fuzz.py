@@ -1,5 +1,6 @@
-"""Whatever is in a file: measurements, or an error that says what is wrong. Never a traceback, never a number
-that is not finite."""
+"""Whatever is in a file: measurements, or an error that says what is wrong. Never a traceback, never a
+number that is not finite.
+"""
 
 import math
 from pathlib import Path
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.budgets import examples
 from tests.support.places import FOREIGN
 
-from ktrial.analysis.imported import Choices as HowToAnalyse
+from ktrial.analysis.imported import AnalysisOptions as HowToAnalyse
 from ktrial.analysis.imported import analyse
 from ktrial.importers import Choices, SourceFile, read
 from ktrial.importers.errors import ImportFailed

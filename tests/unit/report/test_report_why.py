@@ -13,7 +13,7 @@ from tests.support.report_whys import a_counted_matrix, a_counted_record, explai
 from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial import report
-from ktrial.analysis.attribution.errors import NotCounted
+from ktrial.analysis.errors import NotCounted
 from ktrial.cli.render.attribution import print_whys, whys_as_json
 from ktrial.errors import KtrialError
 from ktrial.kernels.errors import KernelError

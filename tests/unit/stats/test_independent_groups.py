@@ -10,7 +10,7 @@ from scipy import stats
 from statsmodels.stats.oneway import anova_oneway
 from tests.support.budgets import examples
 
-from ktrial.analysis.imported import Choices, analyse
+from ktrial.analysis.imported import AnalysisOptions, analyse
 from ktrial.model.comparison import Verdict
 from ktrial.model.imported import Family, Group, Imported, Rounded, Summary
 from ktrial.model.workload import Direction
@@ -160,7 +160,7 @@ def test_without_one_of_the_two_there_is_no_run_count(missing: str) -> None:
 def test_verdicts_on_groups_of_runs(above: list[float], verdict: Verdict) -> None:
     groups = (group("a", [100.0, 100.1, 99.9]), group("b", above))
     family = Family(name="f", metric="rate", unit="MB/s", direction=Direction.HIGHER, groups=groups)
-    analysis = analyse([Imported(source="x.csv", format="csv", families=(family,))], Choices())
+    analysis = analyse([Imported(source="x.csv", format="csv", families=(family,))], AnalysisOptions())
     (comparison,) = analysis.families[0].comparisons
     assert comparison.verdict is verdict
 
@@ -169,8 +169,8 @@ def test_where_nobody_said_which_way_is_better_a_difference_stays_without_a_verd
     groups = (group("a", [100.0, 100.1, 99.9]), group("b", [110.0, 110.1, 109.9]))
     family = Family(name="f", metric="points", groups=groups)
     files = [Imported(source="x.csv", format="csv", families=(family,))]
-    (open_,) = analyse(files, Choices()).families[0].comparisons
-    (told,) = analyse(files, Choices(direction=Direction.LOWER)).families[0].comparisons
+    (open_,) = analyse(files, AnalysisOptions()).families[0].comparisons
+    (told,) = analyse(files, AnalysisOptions(direction=Direction.LOWER)).families[0].comparisons
     assert (open_.verdict, told.verdict) == (Verdict.INCONCLUSIVE, Verdict.WORSE)
     assert "above the baseline, but the file does not tell which way is better" in open_.reason
 
@@ -188,7 +188,7 @@ def test_runs_in_blocks_are_compared_within_their_blocks() -> None:
     family = Family(name="f", metric="t", unit="s", direction=Direction.LOWER, groups=groups)
     for blocked, verdict in ((True, Verdict.WORSE), (False, Verdict.INCONCLUSIVE)):
         one = family.model_copy(update={"blocked": blocked})
-        analysis = analyse([Imported(source="x.csv", format="csv", families=(one,))], Choices())
+        analysis = analyse([Imported(source="x.csv", format="csv", families=(one,))], AnalysisOptions())
         assert analysis.families[0].comparisons[0].verdict is verdict
 
 
@@ -196,6 +196,6 @@ def test_runs_in_blocks_are_compared_within_their_blocks() -> None:
 def test_groups_without_a_spread_are_shown_and_not_tested(values: list[float]) -> None:
     groups = (group("a", [100.0, 100.1, 99.9]), Group(label="b", values=tuple(values or [5.0])))
     family = Family(name="f", metric="t", unit="s", direction=Direction.LOWER, groups=groups)
-    analysis = analyse([Imported(source="x.csv", format="csv", families=(family,))], Choices())
+    analysis = analyse([Imported(source="x.csv", format="csv", families=(family,))], AnalysisOptions())
     assert analysis.families[0].anova is None
     assert [each.label for each in analysis.families[0].groups] == ["a", "b"]

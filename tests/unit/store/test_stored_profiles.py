@@ -7,8 +7,8 @@ import pytest
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 
-from ktrial.analysis.attribution.stored_profiles import profile_of
 from ktrial.analysis.result import record
+from ktrial.analysis.store_queries import profile_of
 from ktrial.model.design import Treatment
 from ktrial.model.profile import Profile
 from ktrial.model.trial import Outcome

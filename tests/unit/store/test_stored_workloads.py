@@ -9,8 +9,8 @@ from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import a_store
 
 from ktrial.analysis.attribution.target import question
-from ktrial.analysis.history.errors import WorkloadAmbiguous
-from ktrial.analysis.stored_workloads import label_of, labels_of
+from ktrial.analysis.errors import WorkloadAmbiguous
+from ktrial.analysis.store_queries import label_of, labels_of
 from ktrial.cli.commands.matrix import workload_names_of
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import WorkloadUse

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ktrial.analysis.attribution.config_candidates import differing_options, heavy_subsystems
-from ktrial.analysis.attribution.setting_effects import governed
-from ktrial.analysis.attribution.setting_subsystems import setting_owner
+from ktrial.analysis.attribution.setting_effects import affected_metrics, setting_owner
 from ktrial.errors import KtrialError
 from ktrial.kernels import config_of
 from ktrial.knobs.values import same
@@ -35,8 +34,12 @@ _TIMES = re.compile(r".*_ns|.*_time|.*run_delay|stat\.cpu\..*|rusage\.maxrss_kib
 """Counters that are no events: times, which most kernels only sample at each tick."""
 
 
+Values = Callable[[Boot], KernelValues | None]
+"""A boot's settings; None where they are not to be read. May raise KtrialError."""
+
+
 @dataclass(frozen=True)
-class Arm:
+class ProfiledArm:
     """One treatment, with what is known of it."""
 
     treatment: Treatment
@@ -46,20 +49,16 @@ class Arm:
     """The trial that was profiled; None where it was not kept."""
 
 
-Values = Callable[[Boot], KernelValues | None]
-"""A boot's settings; None where they are not to be read. May raise KtrialError."""
-
-
 @dataclass
-class _Found:
+class _Unknowns:
     unknown: list[str] = field(default_factory=list)
 
 
 def differences(
     study: Study,
     explanation: Explanation,
-    before: Arm,
-    after: Arm,
+    before: ProfiledArm,
+    after: ProfiledArm,
     values: Values,
     kernels: Sequence[KernelDifference] = (),
 ) -> Differences:
@@ -67,18 +66,18 @@ def differences(
 
     `kernels`: what is known of the differences between the study's kernels, to fold options by.
     """
-    found = _Found()
+    unknowns = _Unknowns()
     first, second = ((arm.boot.parameters if arm.boot else ()) for arm in (before, after))
     return Differences(
         levels=_levels(study, before.treatment, after.treatment),
         boot_before=tuple(one for one in first if one not in second),
         boot_after=tuple(one for one in second if one not in first),
-        options=_options(explanation, before, after, found, kernels),
-        values=_with_governed(
-            study, explanation, before, after, _values(explanation, before, after, values, found)
+        options=_options(explanation, before, after, unknowns, kernels),
+        values=_with_effects(
+            study, explanation, before, after, _values(explanation, before, after, values, unknowns)
         ),
-        counters=_counters(explanation, before, after, found),
-        unknown=tuple(found.unknown),
+        counters=_counters(explanation, before, after, unknowns),
+        unknown=tuple(unknowns.unknown),
     )
 
 
@@ -89,7 +88,7 @@ def differing_values(before: KernelValues, after: KernelValues) -> tuple[ValueDi
     """
     unknown = before.left_out.keys() | after.left_out.keys()
     paths = sorted((before.values.keys() | after.values.keys()) - unknown)
-    found = [
+    settings = [
         ValueDifference(
             path=path,
             before=before.values.get(path),
@@ -98,7 +97,7 @@ def differing_values(before: KernelValues, after: KernelValues) -> tuple[ValueDi
         )
         for path in paths
     ]
-    differing = [one for one in found if not _is_same(one.before, one.after)]
+    differing = [one for one in settings if not _is_same(one.before, one.after)]
     return tuple(sorted(differing, key=_one_sided))
 
 
@@ -132,19 +131,25 @@ def _shown(kind: FactorKind | None, level: object) -> str:
 
 
 def _options(
-    explanation: Explanation, before: Arm, after: Arm, found: _Found, kernels: Sequence[KernelDifference]
+    explanation: Explanation,
+    before: ProfiledArm,
+    after: ProfiledArm,
+    unknowns: _Unknowns,
+    kernels: Sequence[KernelDifference],
 ) -> tuple[OptionDifference, ...]:
     configs: list[Mapping[str, str]] = []
     for arm in (before, after):
         config = config_of(arm.boot.kernel) if arm.boot else {}
         if not config:
-            found.unknown.append(f"options: the configuration of {arm.treatment.label} is not known")
+            unknowns.unknown.append(f"options: the configuration of {arm.treatment.label} is not known")
             return ()
         configs.append(config)
     return differing_options(explanation, configs[0], configs[1], _follows(kernels, before, after))
 
 
-def _follows(kernels: Sequence[KernelDifference], before: Arm, after: Arm) -> Mapping[str, str]:
+def _follows(
+    kernels: Sequence[KernelDifference], before: ProfiledArm, after: ProfiledArm
+) -> Mapping[str, str]:
     """Option → the option that it follows from, as the study has kept it; empty where it has not."""
     pair = {arm.boot.kernel.digest for arm in (before, after) if arm.boot}
     for one in kernels:
@@ -153,27 +158,29 @@ def _follows(kernels: Sequence[KernelDifference], before: Arm, after: Arm) -> Ma
     return {}
 
 
-def _with_governed(
+def _with_effects(
     study: Study,
     explanation: Explanation,
-    before: Arm,
-    after: Arm,
-    found: tuple[ValueDifference, ...],
+    before: ProfiledArm,
+    after: ProfiledArm,
+    settings: tuple[ValueDifference, ...],
 ) -> tuple[ValueDifference, ...]:
-    """With the settings of the study's own disk; those that govern what was measured come first."""
+    """With the settings of the study's own disk; those that affect what was measured come first."""
     if study.machine.disk:
-        found = tuple(one for one in found if not one.path.startswith(_DISKS))
+        settings = tuple(one for one in settings if not one.path.startswith(_DISKS))
     measured = _measured(explanation, before, after)
     told = [
-        one.model_copy(update={"governs": governed(one.path, one.before, one.after, measured, study.margin)})
+        one.model_copy(
+            update={"governs": affected_metrics(one.path, one.before, one.after, measured, study.margin)}
+        )
         if one.before is not None and one.after is not None
         else one
-        for one in (*_of_disk(before, after), *found)
+        for one in (*_of_disk(before, after), *settings)
     ]
     return tuple(sorted(told, key=lambda one: not one.governs))
 
 
-def _of_disk(before: Arm, after: Arm) -> Iterable[ValueDifference]:
+def _of_disk(before: ProfiledArm, after: ProfiledArm) -> Iterable[ValueDifference]:
     """What the disk had while the workloads ran, as both trials tell it."""
     old, new = (arm.trial.settings if arm.trial else {} for arm in (before, after))
     for path in sorted(old.keys() & new.keys()):
@@ -181,7 +188,9 @@ def _of_disk(before: Arm, after: Arm) -> Iterable[ValueDifference]:
             yield ValueDifference(path=path, before=old[path], after=new[path], subsystem=setting_owner(path))
 
 
-def _measured(explanation: Explanation, before: Arm, after: Arm) -> dict[str, tuple[float, float]]:
+def _measured(
+    explanation: Explanation, before: ProfiledArm, after: ProfiledArm
+) -> dict[str, tuple[float, float]]:
     """Metric → what both trials measured of it."""
     old, new = (
         {
@@ -195,7 +204,7 @@ def _measured(explanation: Explanation, before: Arm, after: Arm) -> dict[str, tu
 
 
 def _values(
-    explanation: Explanation, before: Arm, after: Arm, values: Values, found: _Found
+    explanation: Explanation, before: ProfiledArm, after: ProfiledArm, values: Values, unknowns: _Unknowns
 ) -> tuple[ValueDifference, ...]:
     if before.boot == after.boot:
         return ()
@@ -205,21 +214,21 @@ def _values(
         try:
             read = values(arm.boot) if arm.boot else None
         except KtrialError as error:
-            found.unknown.append(f"settings of {arm.treatment.label}: {error.message}")
+            unknowns.unknown.append(f"settings of {arm.treatment.label}: {error.message}")
             return ()
         if read is None:
-            found.unknown.append(f"settings: those of {arm.treatment.label} were not read")
+            unknowns.unknown.append(f"settings: those of {arm.treatment.label} were not read")
             return ()
         told.append(read)
-    found_values = differing_values(told[0], told[1])
-    return tuple(sorted(found_values, key=lambda one: (_one_sided(one), _rank(one.subsystem, heavy))))
+    differing = differing_values(told[0], told[1])
+    return tuple(sorted(differing, key=lambda one: (_one_sided(one), _rank(one.subsystem, heavy))))
 
 
 def _counters(
-    explanation: Explanation, before: Arm, after: Arm, found: _Found
+    explanation: Explanation, before: ProfiledArm, after: ProfiledArm, unknowns: _Unknowns
 ) -> tuple[CounterDifference, ...]:
     if before.trial is None or after.trial is None:
-        found.unknown.append("counters: a trial that was profiled is not in the store")
+        unknowns.unknown.append("counters: a trial that was profiled is not in the store")
         return ()
     old, new = (_deltas(arm.trial, explanation.workload) for arm in (before, after) if arm.trial)
     sides = explanation.before, explanation.after

@@ -1,6 +1,7 @@
 """Which `.config` options plausibly change which functions.
 
-Told by the option's name, as a subsystem is by its functions': it says where to look, not what was the cause.
+Told by the option's name, as a subsystem is by its functions': it says where to look, not what was the
+cause.
 """
 
 import re
@@ -134,10 +135,10 @@ def differing_options(
     for option in sorted(before.keys() | after.keys()):
         if before.get(option) != after.get(option):
             groups.setdefault(follows.get(option, option), []).append(option)
-    found = []
+    differing = []
     for option, together in groups.items():
         owners = {owner for one in together for owner in _owners(one, weights)}
-        found.append(
+        differing.append(
             OptionDifference(
                 option=option,
                 before=before.get(option),
@@ -146,8 +147,8 @@ def differing_options(
                 followers=tuple(one for one in together if one != option),
             )
         )
-    found.sort(key=lambda one: one.option)
-    return tuple(sorted(found, key=lambda one: order.index(one.owners[0]) if one.owners else len(order)))
+    differing.sort(key=lambda one: one.option)
+    return tuple(sorted(differing, key=lambda one: order.index(one.owners[0]) if one.owners else len(order)))
 
 
 def heavy_subsystems(explanation: Explanation) -> list[str]:

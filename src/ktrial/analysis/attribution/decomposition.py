@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ktrial.analysis.attribution.call_context import Key, call_places
 from ktrial.analysis.attribution.function_matching import match
-from ktrial.analysis.attribution.function_pairs import Functions, Pair
+from ktrial.analysis.attribution.function_pairs import FunctionPair, Functions
 from ktrial.analysis.attribution.subsystems import USER, subsystem
 from ktrial.model.attribution import Count, Explanation, Match, Row, Side
 from ktrial.model.profile import PROGRAM, FunctionCount, FunctionFiles, Profile
@@ -70,7 +70,7 @@ def _sum(pieces: list[FunctionCount]) -> Count:
     )
 
 
-def _row(pair: Pair, old: Functions, new: Functions) -> Row:
+def _row(pair: FunctionPair, old: Functions, new: Functions) -> Row:
     name, module = pair.new or pair.old or ("", "")
     before = _together(old.counts, pair.old, pair.also_old)
     after = _together(new.counts, pair.new, pair.also_new)

@@ -17,7 +17,7 @@ _TELLS_NOTHING = re.compile(
 
 
 @dataclass(frozen=True)
-class Pair:
+class FunctionPair:
     """One function in both kernels, or in one of them."""
 
     old: Key | None
@@ -50,7 +50,7 @@ class Functions:
         return key[0] in self.known or key in self.counts
 
 
-class Paired:
+class FunctionPairs:
     """Functions that stand for each other, as they are found."""
 
     def __init__(self, there: dict[Key, Key]) -> None:
@@ -69,16 +69,16 @@ class Paired:
         """One more pair, and the evidence for it."""
         self.there[old], self.back[new], self.why[old] = new, old, why
 
-    def swapped(self) -> "Paired":
+    def swapped(self) -> "FunctionPairs":
         """The same, seen from the second kernel."""
-        return Paired(self.back)
+        return FunctionPairs(self.back)
 
     def translated(self, calls: Mapping[Key, Fraction]) -> dict[Key, Fraction]:
         """Calls of the first kernel, in the names of the second; unpaired ones keep theirs."""
         return {self.there.get(key, key): count for key, count in calls.items()}
 
 
-def tells(callee: Key) -> bool:
+def is_evidence(callee: Key) -> bool:
     """Whether a call of the function is evidence: everything calls locks, RCU's read sides and retpolines."""
     return not _TELLS_NOTHING.fullmatch(callee[0]) and subsystem(callee[0]) != LOCKS
 

@@ -1,7 +1,7 @@
 """Ways into the kernel: system calls, exceptions, interrupts, told by the function that each begins with.
 
-Source: arch/x86/entry/entry_64.S and arch/x86/include/asm/idtentry.h of Linux 5.8 and later. Each is the root
-of a tree of calls of its own, so that its inclusive count is what it cost, whatever it interrupted.
+Source: arch/x86/entry/entry_64.S and arch/x86/include/asm/idtentry.h of Linux 5.8 and later. Each is the
+root of a tree of calls of its own, so that its inclusive count is what it cost, whatever it interrupted.
 """
 
 import re
@@ -19,7 +19,7 @@ _KINDS = (
 _SYSTEM_CALL = re.compile(r"__(?:x64|ia32)_(?:compat_)?sys_(.+)$")
 
 
-class Entry(Model):
+class KernelEntry(Model):
     """One way into the kernel."""
 
     name: str
@@ -34,15 +34,15 @@ class Entry(Model):
     """One system call by name: a part of the entry `system call`."""
 
 
-def entries(region: RegionCounts) -> tuple[Entry, ...]:
+def kernel_entries(region: RegionCounts) -> tuple[KernelEntry, ...]:
     """The ways that were taken, the costliest first; system calls by name come after all others."""
-    found = [entry for each in region.functions if each.entered and (entry := _entry(each))]
+    taken = [entry for each in region.functions if each.entered and (entry := _entry(each))]
     return tuple(
-        sorted(found, key=lambda one: (one.system_call, -(one.inclusive or 0), -one.entered, one.name))
+        sorted(taken, key=lambda one: (one.system_call, -(one.inclusive or 0), -one.entered, one.name))
     )
 
 
-def _entry(function: FunctionCount) -> Entry | None:
+def _entry(function: FunctionCount) -> KernelEntry | None:
     if function.module:
         return None
     if call := _SYSTEM_CALL.match(function.symbol):
@@ -53,8 +53,8 @@ def _entry(function: FunctionCount) -> Entry | None:
     return None
 
 
-def _made(name: str, function: FunctionCount, *, system_call: bool) -> Entry:
-    return Entry(
+def _made(name: str, function: FunctionCount, *, system_call: bool) -> KernelEntry:
+    return KernelEntry(
         name=name,
         function=function.symbol,
         entered=function.entered,

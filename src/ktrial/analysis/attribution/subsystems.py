@@ -240,6 +240,6 @@ def subsystem(function: str, module: str = "", file: str = "") -> str:
 
 def _longest(text: str, table: dict[str, str]) -> str:
     for length in range(len(text), 0, -1):
-        if found := table.get(text[:length]):
-            return found
+        if name := table.get(text[:length]):
+            return name
     return ""

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from ktrial.analysis.attribution.errors import (
+from ktrial.analysis.errors import (
     AmbiguousTreatment,
     SameTreatmentTwice,
     TreatmentNotSaid,
     UnknownTreatment,
+    WorkloadAmbiguous,
     WorkloadNotInStudy,
     WorkloadNotSaid,
 )
-from ktrial.analysis.history.errors import WorkloadAmbiguous
 from ktrial.kernels import canonical_name
 from ktrial.model.design import Treatment
 from ktrial.model.plan import treatments
@@ -22,7 +22,7 @@ FROM, TO = "--from", "--to"
 
 
 @dataclass(frozen=True)
-class Question:
+class AttributionQuestion:
     """Why is `workload` another one under `after` than under `before`?"""
 
     study: Study
@@ -40,11 +40,11 @@ class Question:
 
 def question(
     study: Study, workload: str | None = None, before: str | None = None, after: str | None = None
-) -> Question:
+) -> AttributionQuestion:
     """The question; what is not said is the only workload, the baseline, the only other treatment.
 
-    Treatments are told by their labels, as `ktrial show` prints them, or by a level that only one has. Raises
-    UnknownTreatment, AmbiguousTreatment, TreatmentNotSaid, SameTreatmentTwice, WorkloadNotInStudy,
+    Treatments are told by their labels, as `ktrial show` prints them, or by a level that only one has.
+    Raises UnknownTreatment, AmbiguousTreatment, TreatmentNotSaid, SameTreatmentTwice, WorkloadNotInStudy,
     WorkloadAmbiguous, WorkloadNotSaid.
     """
     known = treatments(study)
@@ -52,7 +52,7 @@ def question(
     first = _treatment(study, known, before) if before else known[0]
     second = _treatment(study, known, after) if after else _other(study, known, first)
     check_differ(study, first, second)
-    return Question(study, use, first, second)
+    return AttributionQuestion(study, use, first, second)
 
 
 def check_differ(study: Study, before: Treatment, after: Treatment) -> None:
@@ -74,8 +74,8 @@ def _use(study: Study, workload: str | None) -> WorkloadUse:
     if len(named) == 1:
         return named[0]
     if named:
-        found = _listed([use.label for use in named])
-        raise WorkloadAmbiguous(workload=workload, count=len(named), found=found)
+        several = _listed([use.label for use in named])
+        raise WorkloadAmbiguous(workload=workload, count=len(named), matching=several)
     similar = nearest(workload, dict.fromkeys(use.name for use in study.workloads))
     raise WorkloadNotInStudy(study=study.name, workload=workload, similar=similar, known=_listed(labels))
 
@@ -86,13 +86,13 @@ def _treatment(study: Study, known: tuple[Treatment, ...], wanted: str) -> Treat
         return whole[0]  # as reports ask, many times: other forms of a name are looked up in every provider
     ways = (wanted, canonical_name(wanted))
     labels = [one for one in known if one.label in ways]
-    found = labels or [one for one in known if set(ways) & set(one.label.split(" · "))]
-    if len(found) == 1:
-        return found[0]
+    matching = labels or [one for one in known if set(ways) & set(one.label.split(" · "))]
+    if len(matching) == 1:
+        return matching[0]
     all_labels = [one.label for one in known]
-    if found:
-        several = _listed([one.label for one in found])
-        raise AmbiguousTreatment(study=study.name, treatment=wanted, found=several)
+    if matching:
+        several = _listed([one.label for one in matching])
+        raise AmbiguousTreatment(study=study.name, treatment=wanted, matching=several)
     raise UnknownTreatment(
         study=study.name, treatment=wanted, similar=nearest(wanted, all_labels), known=_listed(all_labels)
     )

@@ -16,7 +16,7 @@ _SUFFIXES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "k": 1e3
 _NUMBER = re.compile(r"([-+]?[0-9]*\.?[0-9]+(?:e[-+]?[0-9]+)?) ?([a-zµ%]{0,2})", re.IGNORECASE)
 
 
-def find(files: Sequence[Imported]) -> Iterator[DataWarning]:
+def confounded_orders(files: Sequence[Imported]) -> Iterator[DataWarning]:
     """Levels in ascending or descending order, or means; groups that ran one after another."""
     for file in files:
         told: set[tuple[str, ...]] = set()

@@ -15,22 +15,22 @@ _LEAST_POINTS = 16
 _EXACT = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
 
 
-def judged(lines: Sequence[Line], margin: float, alpha: float) -> tuple[Line, ...]:
+def with_changes(lines: Sequence[Line], margin: float, alpha: float) -> tuple[Line, ...]:
     """The lines with their changes. Timed lines are judged together: one rate of false alarms for all."""
     timed = {str(place): line for place, line in enumerate(lines) if line.mode not in _EXACT}
     many = {name: line for name, line in timed.items() if len(line.points) >= _LEAST_POINTS}
     few = {name: line for name, line in timed.items() if name not in many}
     share = alpha * len(many) / len(timed) if timed else alpha
-    found = shifts_of_all({name: _levels(line) for name, line in many.items()}, alpha=share)
+    many_shifts = shifts_of_all({name: _levels(line) for name, line in many.items()}, alpha=share)
     # The trials of few versions: blocks, randomly ordered in time, so that their noise has no memory.
     by_trial = {name: _trials(line.points) for name, line in few.items()}
-    some = shifts_of_all(
+    few_shifts = shifts_of_all(
         {name: values for name, (values, _) in by_trial.items()},
         alpha=alpha - share if many else alpha,
         autocorrelated=False,
     )
-    moved = {name: _at_versions(some[name], by_trial[name][1]) for name in few}
-    shifted = found | moved
+    moved = {name: _at_versions(few_shifts[name], by_trial[name][1]) for name in few}
+    shifted = many_shifts | moved
 
     def changes(place: int, line: Line) -> tuple[Change, ...]:
         if str(place) in shifted:
@@ -63,20 +63,20 @@ def _trials(points: Sequence[Point]) -> tuple[list[float], list[int]]:
     return [float(value) for one in logs for value in one], places
 
 
-def _at_versions(found: Sequence[Shift], versions: Sequence[int]) -> tuple[Shift, ...]:
+def _at_versions(shifts: Sequence[Shift], versions: Sequence[int]) -> tuple[Shift, ...]:
     """A change among trials, moved to the version that begins nearest to it."""
     begins = [place for place, version in enumerate(versions) if place and version != versions[place - 1]]
     moved: dict[int, Shift] = {}
-    for shift in found:
+    for shift in shifts:
         nearest = min(begins, key=lambda begin: abs(begin - shift.place), default=None)
         if nearest is not None:
             moved[versions[nearest]] = Shift(versions[nearest], shift.p, shift.before, shift.after)
     return tuple(moved[place] for place in sorted(moved))
 
 
-def _shifts(found: Sequence[Shift], line: Line) -> tuple[Change, ...]:
+def _shifts(shifts: Sequence[Shift], line: Line) -> tuple[Change, ...]:
     """Each with the median levels of the versions between its two neighbours."""
-    edges = [0, *(shift.place for shift in found), len(line.points)]
+    edges = [0, *(shift.place for shift in shifts), len(line.points)]
     levels = [
         float(np.median([point.value for point in line.points[first:last] if point.value is not None]))
         for first, last in pairwise(edges)
@@ -90,7 +90,7 @@ def _shifts(found: Sequence[Shift], line: Line) -> tuple[Change, ...]:
             ratio=new / old if old > 0 else None,
             p=shift.p,
         )
-        for shift, (old, new) in zip(found, pairwise(levels), strict=True)
+        for shift, (old, new) in zip(shifts, pairwise(levels), strict=True)
     )
 
 

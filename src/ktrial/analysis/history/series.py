@@ -21,8 +21,11 @@ EXACT = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
 _DEFAULT_MARGIN = 0.01
 
 
+_Sampled = list[tuple[Trial, Sample]]
+
+
 @dataclass(frozen=True)
-class Measured:
+class StudyTrials:
     """A study in the store with its trials."""
 
     stored: StoredStudy
@@ -48,23 +51,23 @@ class Measured:
         return by_workload
 
 
-def measured(store: Store, workload: str | None = None) -> tuple[Measured, ...]:
+def stored_trials(store: Store, workload: str | None = None) -> tuple[StudyTrials, ...]:
     """The studies with this workload, or all, oldest first. Raises StoreError."""
     wanted = [one for one in store.studies() if workload is None or workload in _labels(one.study)]
-    return tuple(Measured(one, store.trials(one.id, counted=False)) for one in wanted)
+    return tuple(StudyTrials(one, store.trials(one.id, counted=False)) for one in wanted)
 
 
-def metrics(found: Iterable[Measured], workload: str) -> tuple[str, ...]:
+def metrics(studies: Iterable[StudyTrials], workload: str) -> tuple[str, ...]:
     """What the workload's numbers are called, as they were stored first."""
-    trials = (trial for one in found for trial in one.trials)
+    trials = (trial for one in studies for trial in one.trials)
     names = (one.metric for trial in trials for one in trial.samples if one.workload == workload)
     return tuple(dict.fromkeys(names))
 
 
-def versions(found: Iterable[Measured]) -> dict[str, str]:
+def versions(studies: Iterable[StudyTrials]) -> dict[str, str]:
     """Kernels that were measured → their release; empty where none of them said it."""
     seen: dict[str, str] = {}
-    for one in found:
+    for one in studies:
         for trial in one.trials:
             provenance = trial.provenance
             seen[provenance.kernel] = provenance.kernel_release or seen.get(provenance.kernel, "")
@@ -76,7 +79,7 @@ def _labels(study: Study) -> set[str]:
 
 
 def history(
-    found: Sequence[Measured],
+    studies: Sequence[StudyTrials],
     workload: str,
     *,
     metric: str | None = None,
@@ -92,9 +95,9 @@ def history(
     that was measured twice the later one is taken. The line with the most versions comes first.
     """
     names = None if kernels is None else tuple(kernels)
-    edge = margin or next((one.stored.study.margin for one in reversed(found)), _DEFAULT_MARGIN)
-    lines = _lines(workload, list(_entries(found, workload, metric, names)), by_time)
-    judged = change_points.judged(lines, edge, alpha)
+    edge = margin or next((one.stored.study.margin for one in reversed(studies)), _DEFAULT_MARGIN)
+    lines = _lines(workload, list(_entries(studies, workload, metric, names)), by_time)
+    judged = change_points.with_changes(lines, edge, alpha)
     seen = {point.version for line in judged for point in line.points if point.value is not None}
     missing = tuple(sorted((name for name in names or () if name not in seen), key=version_order))
     return History(workload=workload, margin=edge, alpha=alpha, lines=judged, missing=missing)
@@ -116,9 +119,9 @@ class _Entry:
 
 
 def _entries(
-    found: Iterable[Measured], workload: str, metric: str | None, kernels: tuple[str, ...] | None
+    studies: Iterable[StudyTrials], workload: str, metric: str | None, kernels: tuple[str, ...] | None
 ) -> Iterator[_Entry]:
-    for one in found:
+    for one in studies:
         for treatment in one.treatments:
             for key, samples in _samples(one, treatment, workload, metric).items():
                 point = _point(one, treatment, key.mode, samples)
@@ -126,10 +129,9 @@ def _entries(
                     yield _Entry(key, point)
 
 
-_Sampled = list[tuple[Trial, Sample]]
-
-
-def _samples(one: Measured, treatment: Treatment, workload: str, metric: str | None) -> dict[_Key, _Sampled]:
+def _samples(
+    one: StudyTrials, treatment: Treatment, workload: str, metric: str | None
+) -> dict[_Key, _Sampled]:
     by_key: dict[_Key, _Sampled] = {}
     first: str | None = metric
     settings = settings_in_words(one.stored.study, treatment)
@@ -158,7 +160,7 @@ def _key(settings: str, provenance: Provenance, sample: Sample) -> _Key:
     )
 
 
-def _point(one: Measured, treatment: Treatment, mode: Mode, samples: _Sampled) -> Point:
+def _point(one: StudyTrials, treatment: Treatment, mode: Mode, samples: _Sampled) -> Point:
     provenance = samples[0][0].provenance
     in_order = sorted(samples, key=lambda pair: pair[0].planned.block)
     values = tuple(sample.value for _, sample in in_order)
@@ -183,9 +185,9 @@ def _level(values: tuple[float, ...], mode: Mode) -> float:
 
 
 def _lines(workload: str, entries: list[_Entry], by_time: bool) -> list[Line]:
-    found: dict[_Key, list[Point]] = {}
+    by_key: dict[_Key, list[Point]] = {}
     for entry in entries:
-        found.setdefault(entry.key, []).append(entry.point)
+        by_key.setdefault(entry.key, []).append(entry.point)
     lines = [
         Line(
             workload=workload,
@@ -196,7 +198,7 @@ def _lines(workload: str, entries: list[_Entry], by_time: bool) -> list[Line]:
             system=key.system,
             points=_in_order(points, key.mode, by_time),
         )
-        for key, points in found.items()
+        for key, points in by_key.items()
     ]
     lines.sort(key=lambda line: (-len(line.points), -_last(line)))
     return [line.model_copy(update={"alone": _difference(lines[0], line)}) for line in lines]

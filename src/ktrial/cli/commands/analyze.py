@@ -39,7 +39,7 @@ def analyze(
     from json import loads
 
     from ktrial import importers
-    from ktrial.analysis.imported import Choices, analyse
+    from ktrial.analysis.imported import AnalysisOptions, analyse
     from ktrial.cli.console import output, print_json
     from ktrial.cli.error_handling import tell
     from ktrial.cli.options.quantities import share
@@ -49,7 +49,7 @@ def analyze(
     for warning in importers.installed()[1]:
         tell(warning.text, warning.advice, kind="warning")
     columns = tuple(name.strip() for name in (group_by or "").split(",") if name.strip())
-    choices = Choices(
+    choices = AnalysisOptions(
         confidence=share("--confidence", confidence, least=0.5, most=0.9999),
         margin=share("--margin", margin, least=1e-6, most=0.99),
         baseline=baseline or "",

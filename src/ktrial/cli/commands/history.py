@@ -11,8 +11,8 @@ from ktrial.cli.options.completion import workload_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ktrial.analysis.history.errors import NotMeasured
-    from ktrial.analysis.history.series import Measured
+    from ktrial.analysis.errors import NotMeasured
+    from ktrial.analysis.history.series import StudyTrials
 
 Kernels = Annotated[
     list[str] | None,
@@ -42,8 +42,8 @@ def history(
     without its parameters where only one variant is stored.
     """
     from ktrial.analysis.history.series import history as history_of
-    from ktrial.analysis.history.series import measured, versions
-    from ktrial.analysis.stored_workloads import label_of
+    from ktrial.analysis.history.series import stored_trials, versions
+    from ktrial.analysis.store_queries import label_of
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import write_page
     from ktrial.cli.options.quantities import margin_of
@@ -55,7 +55,7 @@ def history(
     edge = margin_of(margin)
     with open_store(store or default_location()) as opened:
         label = label_of((one.study for one in opened.studies()), workload)
-        found, name = measured(opened, label), opened.name
+        found, name = stored_trials(opened, label), opened.name
     only = chosen(kernels, versions(found).items()) if kernels else None
     result = history_of(found, label, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha)
     if not result.lines:
@@ -71,10 +71,10 @@ def history(
 
 
 def _nothing(
-    store: str, workload: str, found: "Sequence[Measured]", metric: str | None, kernels: list[str]
+    store: str, workload: str, found: "Sequence[StudyTrials]", metric: str | None, kernels: list[str]
 ) -> "NotMeasured":
     """What is not there: the workload, the metric, or the kernels; and what is there instead."""
-    from ktrial.analysis.history.errors import NotMeasured
+    from ktrial.analysis.errors import NotMeasured
     from ktrial.analysis.history.series import metrics, versions
     from ktrial.model.kernel import version_order
     from ktrial.model.suggestions import nearest

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.analysis.history.errors import HistoryError
+from ktrial.analysis.errors import HistoryError
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import kernel_names
 
@@ -34,9 +34,9 @@ def systems(
 
     Machine by machine, and the interaction of machine and version tested: nothing is averaged over machines.
     """
-    from ktrial.analysis.history.series import measured
+    from ktrial.analysis.history.series import stored_trials
     from ktrial.analysis.machine_agreement import across
-    from ktrial.analysis.stored_workloads import labels_of
+    from ktrial.analysis.store_queries import labels_of
     from ktrial.cli.commands.matrix import workload_names_of
     from ktrial.cli.console import output, print_json
     from ktrial.cli.options.quantities import margin_of
@@ -46,7 +46,7 @@ def systems(
 
     first, second = (canonical_name(full_name(one)) for one in (old, new))
     with open_store(store or default_location()) as opened:
-        found, name = measured(opened), opened.name
+        found, name = stored_trials(opened), opened.name
     studies = [one.stored.study for one in found]
     labels = list(dict.fromkeys(use.label for study in studies for use in study.workloads))
     wanted = labels_of(studies, workload_names_of(workloads)) if workloads else labels

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.analysis.check_errors import BadLimit
+from ktrial.analysis.errors import BadLimit
 from ktrial.cli.options.completion import workload_names
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measur
 
     Raises BaselineLacks where an option asks for something else.
     """
-    from ktrial.analysis.check_errors import BaselineLacks
+    from ktrial.analysis.errors import BaselineLacks
 
     there = baseline.measurement
     labels = {use.label: use for use in there.workloads}

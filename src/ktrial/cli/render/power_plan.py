@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from ktrial.analysis.power_plan import Plan
+from ktrial.analysis.power_plan import PowerPlan
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.table import Table, of_texts
@@ -11,7 +11,7 @@ from ktrial.stats.sequential import Power
 from ktrial.stats.sequential.power import MOST_BLOCKS
 
 
-def print_plan(plan: Plan, console: Console) -> None:
+def print_plan(plan: PowerPlan, console: Console) -> None:
     """Two sentences, and a table of when studies stop."""
     spread, effect, margin = (f"{each * 100:.3g} %" for each in (plan.ratio_spread, plan.effect, plan.margin))
     console.print(Text(f"A block's ratio scatters by {spread} (standard deviation); margin {margin}."))
@@ -25,7 +25,7 @@ def print_plan(plan: Plan, console: Console) -> None:
     console.print(rendered(_table([(what, power) for what, power in aims if power is not None])))
 
 
-def _sentence(what: str, power: Power | None, plan: Plan) -> str:
+def _sentence(what: str, power: Power | None, plan: PowerPlan) -> str:
     sure = f"{plan.power * 100:g} % of studies"
     if power is None:
         return (
@@ -37,7 +37,7 @@ def _sentence(what: str, power: Power | None, plan: Plan) -> str:
     )
 
 
-def _time(blocks: float, plan: Plan) -> str:
+def _time(blocks: float, plan: PowerPlan) -> str:
     return "" if plan.block_seconds is None else f" ({number_format.duration(blocks * plan.block_seconds)})"
 
 

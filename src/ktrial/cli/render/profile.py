@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from ktrial.analysis.attribution.kernel_entry_points import entries
+from ktrial.analysis.attribution.kernel_entry_points import kernel_entries
 from ktrial.analysis.attribution.subsystems import subsystem
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
@@ -58,7 +58,7 @@ def _modes(profile: Profile) -> Table:
 
 
 def _entries(profile: Profile) -> Table:
-    every = entries(profile.region)
+    every = kernel_entries(profile.region)
     ways = [each for each in every if not each.system_call]
     calls = [each for each in every if each.system_call]
     rows: list[tuple[str, ...]] = []

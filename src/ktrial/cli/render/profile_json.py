@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
-from ktrial.analysis.attribution.kernel_entry_points import entries
+from ktrial.analysis.attribution.kernel_entry_points import kernel_entries
 from ktrial.analysis.attribution.subsystems import subsystem
 from ktrial.model.attribution import Count, Explanation, Row, Side
 from ktrial.model.conditions_diff import Attribution
@@ -34,7 +34,7 @@ def profile_as_json(profile: Profile) -> dict[str, Any]:
             for each in profile.programs
         ],
         "cpu_modes": {"kernel": region.kernel, "user": region.program},
-        "entries": [each.model_dump(mode="json") for each in entries(region)],
+        "entries": [each.model_dump(mode="json") for each in kernel_entries(region)],
         "tasks": [each.model_dump(mode="json") for each in region.tasks],
     }
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ktrial.analysis.attribution.target import Question, check_differ, question
+from ktrial.analysis.attribution.target import AttributionQuestion, check_differ, question
 from ktrial.analysis.result import record
 from ktrial.cli import installed
 from ktrial.cli.command_line import BadOption
@@ -70,7 +70,7 @@ def _of_study(given: ExplainOptions) -> Attribution:
             return explain_record(store, found, *told, Guests(observer=observer, values=given.values))
 
 
-def _of_kernels(given: ExplainOptions) -> Question:
+def _of_kernels(given: ExplainOptions) -> AttributionQuestion:
     """The question that --kernel and the boot parameters ask."""
     _refuse(given, "goes with a study, not with --kernel", "study", "before", "after")
     _check_kernels(given)
@@ -88,7 +88,7 @@ def _of_kernels(given: ExplainOptions) -> Question:
     before = Treatment(levels={factor.name: factor.levels[0] for factor in factors})
     after = Treatment(levels={factor.name: factor.levels[1] for factor in factors})
     check_differ(study, before, after)
-    return Question(study, use, before, after, _labels(given, names))
+    return AttributionQuestion(study, use, before, after, _labels(given, names))
 
 
 def _labels(given: ExplainOptions, names: list[str]) -> tuple[str, str]:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from jinja2 import Environment
 
-from ktrial.analysis.history.errors import NoMatrix, SiteInTheWay, SiteNotWritten
-from ktrial.analysis.history.series import Measured, history, measured
+from ktrial.analysis.errors import NoMatrix, SiteInTheWay, SiteNotWritten
+from ktrial.analysis.history.series import StudyTrials, history, stored_trials
 from ktrial.analysis.machine_agreement import on_several_machines
 from ktrial.analysis.result import record_of
 from ktrial.format import number_format
@@ -103,7 +103,7 @@ class _Building:
     cache: PageCache
 
     def all(self) -> Site:
-        studies = [one for one in measured(self.store) if one.trials]
+        studies = [one for one in stored_trials(self.store) if one.trials]
         made = site_environment()
         written: dict[str, str] = {MARK: "A site made by ktrial.\n", _SHEET: str(style())}
         pages = {one.stored.id: f"results/{one.stored.id}.html" for one in studies}
@@ -125,7 +125,9 @@ class _Building:
         self._write(written)
         return Site(self.directory / "index.html", len(written) - 2, fresh)
 
-    def _results(self, studies: Sequence[Measured], made: Environment) -> tuple[dict[int, ResultPage], int]:
+    def _results(
+        self, studies: Sequence[StudyTrials], made: Environment
+    ) -> tuple[dict[int, ResultPage], int]:
         pages: dict[int, ResultPage] = {}
         fresh = 0
         for number, one in enumerate(studies, start=1):
@@ -141,11 +143,11 @@ class _Building:
         return pages, fresh
 
     def _histories(
-        self, studies: Sequence[Measured], pages: Mapping[int, str], made: Environment
+        self, studies: Sequence[StudyTrials], pages: Mapping[int, str], made: Environment
     ) -> dict[str, tuple[History, str]]:
         links = {number: f"../{page}" for number, page in pages.items()}
         written: dict[str, tuple[History, str]] = {}
-        by_label: dict[str, dict[int, Measured]] = {}
+        by_label: dict[str, dict[int, StudyTrials]] = {}
         for one in studies:
             for use in one.stored.study.workloads:
                 by_label.setdefault(use.label, {})[one.stored.id] = one
@@ -179,7 +181,7 @@ def _file_name(label: str) -> str:
     return plain if plain == label else f"{plain}-{digest(label)[:8]}"
 
 
-def _matrix(store: Store, studies: Sequence[Measured]) -> Matrix | None:
+def _matrix(store: Store, studies: Sequence[StudyTrials]) -> Matrix | None:
     """Of the study with the most treatments and workloads; of several the newest."""
     by_size = sorted(studies, key=lambda one: (_cells(one.stored), one.stored.id), reverse=True)
     for one in by_size:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-from ktrial.analysis.history.errors import NoMatrix
+from ktrial.analysis.errors import NoMatrix
 from ktrial.format import labels, number_format
 from ktrial.format.labels import OUTCOMES, VERDICTS
 from ktrial.format.table import Cell as TableCell
@@ -47,8 +47,8 @@ _NAME_COLUMNS, _HEADING_COLUMNS = 40, 18
 def matrix(record: StudyRecord, *, all_metrics: bool = False) -> Matrix:
     """The record as a table of versions by workloads. Raises NoMatrix where there is nothing to compare.
 
-    `all_metrics`: with the bytes of string instructions, and with counts that are zero everywhere, which else
-    only other programs get.
+    `all_metrics`: with the bytes of string instructions, and with counts that are zero everywhere, which
+    else only other programs get.
     """
     groups = summary.groups(record)
     if not groups:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import NamedTuple
 
-from ktrial.analysis.attribution.errors import ExplanationError
+from ktrial.analysis.errors import ExplanationError
 from ktrial.experiment.explain import Guests, explain_record
 from ktrial.format import number_format
 from ktrial.kernels.errors import KernelError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ktrial.analysis.attribution.setting_effects import governed
+from ktrial.analysis.attribution.setting_effects import affected_metrics
 from ktrial.experiment.guest_disk import DiskSettings
 from ktrial.model.study import Disk, DiskKind
 from ktrial.target import StepResult
@@ -14,7 +14,7 @@ FEWER_AND_LARGER = {"average read size": (128.0, 2340.0), "read requests": (128.
 
 
 def names(path: str, before: str, after: str, measured: dict[str, tuple[float, float]]) -> list[str]:
-    return [one.metric for one in governed(path, before, after, measured, margin=0.01)]
+    return [one.metric for one in affected_metrics(path, before, after, measured, margin=0.01)]
 
 
 def test_more_read_ahead_explains_fewer_and_larger_requests() -> None:
