@@ -9,7 +9,8 @@ _LOCK = re.compile(r"^\d+: \S+ +\S+ +WRITE +(\d+) +([0-9a-f]+):([0-9a-f]+):(\d+)
 
 def holder_of(file: Path) -> str:
     """` by process 4711 (ktrial)`; empty where it cannot be told (another container, another host)."""
-    nodes = {node for suffix in ("", "-shm", "-wal") if (node := _node(Path(f"{file}{suffix}")))}
+    # With a write-ahead log it is -shm that is locked, never -wal (https://www.sqlite.org/wal.html).
+    nodes = {node for suffix in ("", "-shm") if (node := _node(Path(f"{file}{suffix}")))}
     pids = [pid for pid, node in _write_locks() if node in nodes and pid != os.getpid()]
     return f" by process {pids[0]}{_program(pids[0])}" if pids else ""
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats import Arm, compare
+from ktrial.stats.verdict_rules import interval_verdict
 
 LOWER = Metric(name="instructions", unit="instructions/operation", direction=Direction.LOWER)
 HIGHER = Metric(name="rate", unit="1/s", direction=Direction.HIGHER)
@@ -147,6 +148,24 @@ def test_what_perturbations_do_to_both_arms_alike_is_not_their_difference(
 )
 def test_the_edge_of_the_margin_is_not_beyond_it(treatment: tuple[float, ...], verdict: Verdict) -> None:
     assert compared((100.0, 200.0), treatment, margin=0.25).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (0.8, 1.25, Verdict.EQUIVALENT),  # the margin itself is inside
+        (0.79, 1.0, Verdict.INCONCLUSIVE),
+        (1.0, 1.26, Verdict.INCONCLUSIVE),
+        (0.5, 2.0, Verdict.INCONCLUSIVE),
+        (1.25, 1.5, Verdict.INCONCLUSIVE),
+        (1.26, 1.5, Verdict.WORSE),
+        (0.5, 0.8, Verdict.INCONCLUSIVE),
+        (0.5, 0.79, Verdict.BETTER),
+    ],
+)
+def test_an_interval_is_judged_by_where_it_lies(low: float, high: float, verdict: Verdict) -> None:
+    assert interval_verdict(low, high, Direction.LOWER, 0.25) is verdict
+    assert interval_verdict(low, high, Direction.HIGHER, 0.25) is OPPOSITE[verdict]
 
 
 def test_other_perturbations_are_not_paired() -> None:
