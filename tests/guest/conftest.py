@@ -11,7 +11,7 @@ import pytest
 from tests.support.real_runs import cache_without_snapshots
 
 from ktrial.installation import CACHE
-from ktrial.machines.exact.snapshot_location import snapshots_directory
+from ktrial.machines.exact.snapshot_cache import snapshots_directory
 
 
 @pytest.fixture(scope="session", autouse=True)

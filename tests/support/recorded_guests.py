@@ -18,14 +18,14 @@ from ktrial.experiment.resources import Resources, default_resources
 from ktrial.file_digests import digest_of_file
 from ktrial.kernels import Progress as Fetching
 from ktrial.machines import Progress, guest_programs
-from ktrial.machines.exact import ExactMachine, cold_boot, launch, target
-from ktrial.machines.exact.counting_target import InstrumentedTarget
+from ktrial.machines.exact import ExactMachine, target
+from ktrial.machines.exact import boot as exact_boot
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import About, OpenSnapshot, SnapshotCache
-from ktrial.machines.exact.target import ExactTarget
+from ktrial.machines.exact.target import ExactTarget, InstrumentedTarget
 from ktrial.machines.qemu import program
-from ktrial.machines.qemu.boot_files import BootFiles
+from ktrial.machines.qemu.boot import BootFiles
 from ktrial.machines.qemu.process import Children, memory_file
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.watchdog import Ending, Stop, Watcher
@@ -116,10 +116,10 @@ class Recorder:
     def recording(self) -> Iterator[Self]:
         """All that the exact machine starts meanwhile is recorded."""
         with (
-            mock.patch.object(target, "restored", self._noting(launch.restored)),
-            mock.patch.object(cold_boot, "switched_on", self._noting(launch.switched_on)),
+            mock.patch.object(target, "restored", self._noting(exact_boot.restored)),
+            mock.patch.object(exact_boot, "switched_on", self._noting(exact_boot.switched_on)),
             mock.patch.object(target, "Watcher", _NotingWatcher),
-            mock.patch.object(cold_boot, "Watcher", _NotingWatcher),
+            mock.patch.object(exact_boot, "Watcher", _NotingWatcher),
         ):
             yield self
 
@@ -217,7 +217,7 @@ class ReplayedMachine(ExactMachine):
         with (
             _replaying(self._recording),
             memory_file("ktrial-ram") as ram,
-            cold_boot.booted(setup, children, ram, progress),
+            exact_boot.booted(setup, children, ram, progress),
         ):
             pass
 
@@ -309,9 +309,9 @@ def _replaying(recording: Recording) -> Iterator[None]:
 
     with (
         mock.patch.object(target, "restored", started),
-        mock.patch.object(cold_boot, "switched_on", started),
+        mock.patch.object(exact_boot, "switched_on", started),
         mock.patch.object(target, "Watcher", _Watcher),
-        mock.patch.object(cold_boot, "Watcher", _Watcher),
+        mock.patch.object(exact_boot, "Watcher", _Watcher),
     ):
         yield
 

@@ -87,11 +87,11 @@ def _qemu() -> Iterator[Check]:
 
 def _plugin(found: "Qemu") -> Check:
     from ktrial.machines import guest_programs
-    from ktrial.machines.exact import counting_target
+    from ktrial.machines.exact import target
 
     name = "QEMU plugin"
     try:
-        build = counting_target.usable_plugin(found, guest_programs.directory(), "exact")
+        build = target.usable_plugin(found, guest_programs.directory(), "exact")
     except NoPluginHere as error:
         problem = f"{error.facts['problem']}; instructions are counted by the guest's clock instead"
         return Check(name=name, state=State.LIMITED, found=problem, remedy=error.advice)

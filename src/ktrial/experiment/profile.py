@@ -10,7 +10,7 @@ from ktrial.experiment.settings import SettingRefused
 from ktrial.machines import guest_programs
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.exact.plugin import CacheShapes
-from ktrial.machines.exact.plugin_programs import by_program
+from ktrial.machines.exact.plugin_counts import by_program
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel

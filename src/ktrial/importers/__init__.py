@@ -10,9 +10,8 @@ from pathlib import Path
 
 from ktrial import plugin_discovery
 from ktrial.importers.errors import FormatUnknown
-from ktrial.importers.numbers import in_unit, same_time_unit
 from ktrial.importers.protocol import Choices, Importer, SourceFile
-from ktrial.importers.reading import LARGEST_MIB, source_file
+from ktrial.importers.reading import LARGEST_MIB, in_unit, same_time_unit, source_file
 from ktrial.model.imported import Family, Imported
 from ktrial.model.warnings import DataWarning, WarningKind
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ktrial.importers.errors import ColumnUnknown
-from ktrial.importers.numbers import number
 from ktrial.importers.protocol import SourceFile
+from ktrial.importers.reading import number
 from ktrial.model.suggestions import nearest
 from ktrial.model.warnings import DataWarning, WarningKind
 

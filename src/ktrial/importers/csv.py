@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ktrial.importers.columns import Columns, understand, without_other_numbers
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
-from ktrial.importers.numbers import decimals, direction_of, number, rounded
 from ktrial.importers.protocol import SourceFile, check_groups
+from ktrial.importers.reading import decimals, direction_of, number, rounded
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 

@@ -5,9 +5,8 @@ the same command in other files.
 """
 
 from ktrial.importers.errors import NoMeasurements
-from ktrial.importers.numbers import finite
 from ktrial.importers.protocol import SourceFile
-from ktrial.importers.reading import is_json_object, json_object, objects, text_of
+from ktrial.importers.reading import finite, is_json_object, json_object, objects, text_of
 from ktrial.model.imported import Family, Group, Imported
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction

@@ -7,8 +7,8 @@ from defusedxml import DefusedXmlException, EntitiesForbidden
 from defusedxml.ElementTree import ParseError, fromstring
 
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements, UnsafeXml
-from ktrial.importers.numbers import decimals, direction_of, number, rounded
 from ktrial.importers.protocol import SourceFile, check_groups
+from ktrial.importers.reading import decimals, direction_of, number, rounded
 from ktrial.model.imported import Family, Group, Imported, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction

@@ -3,9 +3,8 @@
 import statistics
 
 from ktrial.importers.errors import NoMeasurements
-from ktrial.importers.numbers import direction_of, finite
 from ktrial.importers.protocol import SourceFile
-from ktrial.importers.reading import is_json_object, json_object, objects, text_of
+from ktrial.importers.reading import direction_of, finite, is_json_object, json_object, objects, text_of
 from ktrial.model.imported import Family, Group, Imported
 
 _UNITS = {"second": "s", "byte": "B", "integer": ""}

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
-from ktrial.importers.numbers import number, rounded
 from ktrial.importers.protocol import SourceFile
+from ktrial.importers.reading import number, rounded
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score
 from ktrial.model.workload import Direction
 

@@ -9,9 +9,9 @@ from tests.support.kernel_versions import versions
 
 from ktrial import kernels
 from ktrial.machines.errors import CannotSaveState, NoSpaceForSnapshot, TooManyCpus
-from ktrial.machines.exact import ExactMachine
-from ktrial.machines.exact.command_line import OLDEST_FOR_CPUS
-from ktrial.machines.qemu import migration, program
+from ktrial.machines.exact import ExactMachine, migration
+from ktrial.machines.exact.setup import OLDEST_FOR_CPUS
+from ktrial.machines.qemu import program
 from ktrial.machines.qemu.process import QemuProcess
 from ktrial.model.boot import CarriedFile
 from ktrial.model.kernel import Kernel

@@ -14,9 +14,9 @@ from tests.support.kernel_versions import versions
 from ktrial import kernels
 from ktrial.machines import guest_programs
 from ktrial.machines.exact import ExactMachine, plugin
-from ktrial.machines.exact.counting_target import InstrumentedTarget
 from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
-from ktrial.machines.exact.plugin_programs import by_program
+from ktrial.machines.exact.plugin_counts import by_program
+from ktrial.machines.exact.target import InstrumentedTarget
 from ktrial.machines.qemu import program
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.profile import FunctionCount, RegionCounts

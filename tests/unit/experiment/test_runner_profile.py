@@ -17,8 +17,8 @@ from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_symbols import KernelFunctions
 from ktrial.experiment.resources import Resources
 from ktrial.machines.exact import ExactMachine, plugin
-from ktrial.machines.exact.counting_target import InstrumentedTarget
 from ktrial.machines.exact.plugin import CacheShapes
+from ktrial.machines.exact.target import InstrumentedTarget
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import Profile

@@ -6,8 +6,7 @@ import pytest
 
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import MachineError
-from ktrial.machines.qemu.boot_files import boot_files
-from ktrial.machines.qemu.launch import TooSmall, check_memory
+from ktrial.machines.qemu.boot import TooSmall, boot_files, check_memory
 from ktrial.machines.qemu.process import memory_file
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import BootImage, Kernel, Origin

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.machines.errors import TooManyCpus
-from ktrial.machines.exact.command_line import (
+from ktrial.machines.exact.setup import (
     CPU_MODEL,
     check_cpus,
     cpu_model_for,
@@ -14,7 +14,7 @@ from ktrial.machines.exact.command_line import (
     machine_arguments,
     memory_arguments,
 )
-from ktrial.machines.qemu.command_line import snapshot_point_arguments
+from ktrial.machines.qemu.boot import snapshot_point_arguments
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel, Origin

@@ -9,8 +9,8 @@ from ktrial.machines.errors import BadPin, KvmUnusable
 from ktrial.machines.host import HostMachine
 from ktrial.machines.kvm import KvmMachine
 from ktrial.machines.kvm import probe as kvm_probe
-from ktrial.machines.kvm.command_line import kernel_parameters, machine_arguments
 from ktrial.machines.kvm.probe import KvmProbe
+from ktrial.machines.kvm.target import kernel_parameters, machine_arguments
 from ktrial.model.boot import Boot
 from ktrial.model.workload import Mode
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ktrial.machines.qemu import ending as outcome
+from ktrial.machines.qemu import outcome as outcome
 from ktrial.machines.qemu.watchdog import Ending, Limits, Stop
 from ktrial.model.trial import Outcome
 

@@ -7,12 +7,11 @@ import pytest
 from tests.support.scripted import a_kernel
 
 from ktrial.machines.errors import NoPluginHere
-from ktrial.machines.exact.command_line import CPU_MODEL, CPU_MODEL_WITH_PLUGIN, machine_arguments
-from ktrial.machines.exact.counting_target import InstrumentedTarget, usable_plugin
 from ktrial.machines.exact.plugin import PluginBuild
-from ktrial.machines.exact.setup import Setup
+from ktrial.machines.exact.setup import CPU_MODEL, CPU_MODEL_WITH_PLUGIN, Setup, machine_arguments
 from ktrial.machines.exact.snapshot_cache import SnapshotCache
-from ktrial.machines.qemu.boot_files import BootFiles
+from ktrial.machines.exact.target import InstrumentedTarget, usable_plugin
+from ktrial.machines.qemu.boot import BootFiles
 from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.boot import Boot, MachineIdentity

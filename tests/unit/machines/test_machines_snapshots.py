@@ -14,8 +14,17 @@ from filelock import FileLock
 
 from ktrial.machines.errors import BadSetting, MachineError, MachineStopped, NoSpaceForSnapshot
 from ktrial.machines.exact import sparse_file
-from ktrial.machines.exact.snapshot_cache import ABOUT, NOTE, RAM, STATE, Contents, SnapshotCache, key
-from ktrial.machines.exact.snapshot_location import snapshots_directory, snapshots_limit
+from ktrial.machines.exact.snapshot_cache import (
+    ABOUT,
+    NOTE,
+    RAM,
+    STATE,
+    Contents,
+    SnapshotCache,
+    key,
+    snapshots_directory,
+    snapshots_limit,
+)
 
 MIB = 1 << 20
 SIZE = 4 * MIB

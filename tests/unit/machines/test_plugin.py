@@ -14,8 +14,7 @@ from tests.support.places import PLUGIN_COUNTS as GOLDEN
 from ktrial.machines.errors import PluginCountsUnreadable
 from ktrial.machines.exact import plugin
 from ktrial.machines.exact.plugin import CacheShape, CacheShapes, NoPlugin, PluginBuild
-from ktrial.machines.exact.plugin_programs import by_program
-from ktrial.machines.exact.plugin_regions import Line, merge
+from ktrial.machines.exact.plugin_counts import Line, by_program, merge
 from ktrial.machines.qemu.program import Version
 from ktrial.model.profile import (
     CacheCounts,

@@ -9,7 +9,7 @@ from ktrial.cli.options.caches import shapes
 from ktrial.cli.options.quantities import duration
 from ktrial.cli.options.quantities import seconds as seconds_of_option
 from ktrial.importers.errors import BadAmount
-from ktrial.machines.exact.snapshot_location import snapshots_limit
+from ktrial.machines.exact.snapshot_cache import snapshots_limit
 from ktrial.model import quantities
 
 SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}

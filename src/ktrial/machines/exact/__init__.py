@@ -12,13 +12,11 @@ from pathlib import Path
 
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import CannotSaveState, MachineToolMissing, NoPluginHere
-from ktrial.machines.exact import cold_boot
-from ktrial.machines.exact.counting_target import InstrumentedTarget, usable_plugin
+from ktrial.machines.exact.boot import snapshot_contents
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup, prepare
-from ktrial.machines.exact.snapshot_cache import SnapshotCache
-from ktrial.machines.exact.snapshot_location import snapshots_directory, snapshots_limit
-from ktrial.machines.exact.target import ExactTarget
+from ktrial.machines.exact.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
+from ktrial.machines.exact.target import ExactTarget, InstrumentedTarget, usable_plugin
 from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import program as qemu
 from ktrial.machines.qemu.process import Children
@@ -134,7 +132,7 @@ class ExactMachine:
         with self._snapshots.open(setup.key) as present:
             if present:
                 return
-        contents = partial(cold_boot.snapshot_contents, setup, self._children, progress)
+        contents = partial(snapshot_contents, setup, self._children, progress)
         try:
             self._snapshots.make(setup.facts, contents, self._children.check)
         except CannotSaveState as error:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import PluginCountsUnreadable
-from ktrial.machines.exact.plugin_regions import Line, merge, split
+from ktrial.machines.exact.plugin_counts import Line, merge, split
 from ktrial.machines.qemu.program import Qemu, Version
 from ktrial.model.profile import (
     CacheCounts,

@@ -24,9 +24,11 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from ktrial.file_digests import digest_of_bytes, remembered, sealed, unsealed
-from ktrial.machines.errors import MachineError, NoSpaceForSnapshot
+from ktrial.installation import cache_directory
+from ktrial.machines.errors import BadSetting, MachineError, NoSpaceForSnapshot
 from ktrial.machines.exact import sparse_file
 from ktrial.model.base import Model, digest
+from ktrial.model.quantities import size_bytes
 
 ABOUT, RAM, STATE, NOTE = "about.json", "ram", "state", "kallsyms"
 _NEW = ".new"
@@ -270,3 +272,26 @@ def _bytes_below(place: Path) -> int:
         with contextlib.suppress(OSError):  # removed meanwhile by another process
             total += (place / name).stat().st_blocks * 512
     return total
+
+
+LIMIT = "KTRIAL_SNAPSHOT_LIMIT"
+
+
+DEFAULT_LIMIT = 10 << 30
+
+
+def snapshots_directory() -> Path:
+    """`snapshots` below KTRIAL_CACHE, which is the user's cache directory where it is not set."""
+    return cache_directory() / "snapshots"
+
+
+def snapshots_limit() -> int:
+    """Bytes that all snapshots together may take, from KTRIAL_SNAPSHOT_LIMIT. Raises BadSetting."""
+    text = os.environ.get(LIMIT, "").strip()
+    if not text:
+        return DEFAULT_LIMIT
+    try:
+        return size_bytes(text, bare=True)
+    except ValueError:
+        problem = "allowed is a size in bytes, or with K, M, G or T: 10G"
+        raise BadSetting(variable=LIMIT, value=text, problem=problem) from None

@@ -1,20 +1,31 @@
-"""The target that the exact machine yields: each `perform` is one QEMU, from the same state."""
+"""The targets that the exact machine yields: each `perform` is one QEMU, from the same state.
 
+One of them counts: its guests run under the QEMU plugin.
+"""
+
+import base64
 import contextlib
+import threading
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 
-from ktrial.machines.errors import CannotLoadState
-from ktrial.machines.exact import cold_boot
-from ktrial.machines.exact.launch import restored
+from ktrial.machines.errors import CannotLoadState, NoPluginHere, PluginCountsUnreadable
+from ktrial.machines.exact import plugin
+from ktrial.machines.exact.boot import not_booted, restored, started
+from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import SnapshotCache
-from ktrial.machines.qemu import ending as outcome
-from ktrial.machines.qemu.guest_report import Report, read_report
-from ktrial.machines.qemu.launch import Unstarted
-from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
+from ktrial.machines.qemu import outcome as outcome
+from ktrial.machines.qemu.boot import Unstarted
+from ktrial.machines.qemu.outcome import Report, read_report
+from ktrial.machines.qemu.process import Children, QemuProcess, inherited_path, memory_file
+from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.watchdog import Ending, Stop, Watcher
 from ktrial.model.boot import MachineIdentity
-from ktrial.target import Run, Step, StepResult
-from ktrial.target.errors import GuestEnded
+from ktrial.model.profile import RegionCounts
+from ktrial.target import Collect, Run, Step, StepResult, Write
+from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
 from ktrial.target.guest_plan import GuestPlan
 
 
@@ -71,11 +82,11 @@ class ExactTarget:
         setup, children = self._setup, self._children
         with (
             memory_file("ktrial-ram") as ram,
-            cold_boot.started(setup, children, ram, plan) as process,
+            started(setup, children, ram, plan) as process,
         ):
             ending, report = self._run(process)
             if report.ready is None:
-                raise cold_boot.not_booted(setup, children, process, ending, report)
+                raise not_booted(setup, children, process, ending, report)
             return self._results(process, ending, report)
 
     def _run(self, process: QemuProcess) -> tuple[Ending, Report]:
@@ -122,3 +133,123 @@ class ExactTarget:
 
 def _is_unlimited(step: Step) -> bool:
     return isinstance(step, Run) and not step.limit_ns
+
+
+_KALLSYMS = "/proc/kallsyms"
+
+
+_ASKING = threading.Lock()
+
+
+class InstrumentedTarget(ExactTarget):
+    """A system that starts anew for every `perform`, as ExactTarget, and can be counted."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        children: Children,
+        snapshots: SnapshotCache,
+        plain_boot_reason: str,
+        build: PluginBuild,
+    ) -> None:
+        super().__init__(setup, children, snapshots, plain_boot_reason)
+        self._build = build
+
+    def counted(
+        self,
+        steps: tuple[Step, ...],
+        symbols: str = "",
+        *,
+        calls: bool = False,
+        caches: CacheShapes | None = None,
+    ) -> tuple[StepResult, ...]:
+        """Do the steps under the plugin; what it counts of each program is its result's `region`.
+
+        `symbols`: /proc/kallsyms of the kernel that runs; without it all of the kernel is one function.
+        `calls`: follow calls; `caches`: model these, too, several times slower (one CPU only, both). Raises
+        GuestEnded or MachineError.
+        """
+        with (
+            memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as known,
+            memory_file("ktrial-counts") as out,
+        ):
+            self._setup = replace(self._setup, inherited=(known, out))
+            names = Path(inherited_path(known)) if symbols else None
+            counts = Path(inherited_path(out))
+            try:
+                results = self.counted_into(counts, steps, names, calls=calls, caches=caches)
+            finally:
+                self._setup = replace(self._setup, inherited=())
+            return _with_regions(results, plugin.read_runs(counts), counts)
+
+    def counted_into(
+        self,
+        out: Path,
+        steps: tuple[Step, ...],
+        symbols: Path | None,
+        *,
+        calls: bool = False,
+        caches: CacheShapes | None = None,
+    ) -> tuple[StepResult, ...]:
+        """As `counted`, but the plugin writes to the file `out`, and nothing is read from there."""
+        plain = self._setup
+        added = plugin.arguments(self._build, out, symbols, vector=True, calls=calls, caches=caches)
+        self._setup = replace(plain, plugin=added)
+        try:
+            return self.perform(steps)
+        finally:
+            self._setup = plain
+
+    def kallsyms(self) -> str:
+        """What this system says in /proc/kallsyms, with the modules that it has loaded.
+
+        Asked for once, and then kept beside the snapshot. Raises NoSymbolsInGuest, GuestEnded, MachineError.
+        """
+        with _ASKING:
+            kept = self._snapshots.note(self._setup.key)
+            if kept is None:
+                kept = self._told()
+                self._snapshots.keep_note(self._setup.key, kept)
+        return kept.decode("ascii", errors="replace")
+
+    def _told(self) -> bytes:
+        # Where the kernel hides addresses from all, even root is told zeros. Every `perform` starts anew: the
+        # workload does not see the change.
+        shown = Write(path="/proc/sys/kernel/kptr_restrict", value="0")
+        *_, told = self.perform((shown, Collect(path=_KALLSYMS)))
+        if told.failure:
+            name, problem = self._setup.boot.kernel.name, f"{_KALLSYMS}: {told.failure.text}"
+            raise NoSymbolsInGuest(name=name, problem=problem)
+        return base64.b64decode(told.content)
+
+
+def _with_regions(
+    results: tuple[StepResult, ...], regions: tuple[RegionCounts | None, ...], counts: Path
+) -> tuple[StepResult, ...]:
+    """Each program's result with its region. Raises PluginCountsUnreadable rather than give it another's."""
+    programs = sum(result.do == "run" for result in results)
+    if programs != len(regions):
+        problem = (
+            f"{programs} programs ran, it has {len(regions)}: does one mark a region with nothing in it?"
+        )
+        raise PluginCountsUnreadable(machine="exact", path=counts, line=1, problem=problem)
+    left = iter(regions)
+    return tuple(
+        result.model_copy(update={"region": next(left)}) if result.do == "run" else result
+        for result in results
+    )
+
+
+def usable_plugin(installed: Qemu, guest: Path, machine: str) -> PluginBuild:
+    """The plugin's build for this QEMU, which has been seen to load. Raises NoPluginHere."""
+    found = plugin.find(installed.version, guest)
+    problem = found if isinstance(found, NoPlugin) else _problem(installed, found)
+    if isinstance(found, NoPlugin) or problem:
+        reason = problem.reason if problem else ""
+        raise NoPluginHere(machine=machine, program=installed.program, problem=reason)
+    return found
+
+
+@lru_cache
+def _problem(installed: Qemu, build: PluginBuild) -> NoPlugin | None:
+    return plugin.check(installed, build)

@@ -12,8 +12,7 @@ from pathlib import Path
 from ktrial.machines import guest_programs
 from ktrial.machines.host.cpu_affinity_cgroup import check_pin, control_group
 from ktrial.machines.host.launcher import Launchers, launch_program
-from ktrial.machines.host.running_kernel import running_kernel
-from ktrial.machines.host.target import HostTarget, Writer
+from ktrial.machines.host.target import HostTarget, Writer, running_kernel
 from ktrial.machines.protocol import Progress
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel

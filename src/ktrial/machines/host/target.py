@@ -1,8 +1,11 @@
-"""This system as a target: steps are done on it, one after another, as it runs."""
+"""This system as a target, and its running kernel: steps are done on it, one after another, as it runs."""
 
 import base64
 import binascii
 import contextlib
+import gzip
+import os
+import platform
 import subprocess
 from collections.abc import Callable
 from itertools import groupby
@@ -14,7 +17,9 @@ from ktrial.machines.errors import HostChangeForbidden
 from ktrial.machines.guest_programs import WORK, WORK_IN_GUEST
 from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
 from ktrial.machines.host.launcher import Launchers, Place, launch_program
+from ktrial.model.base import digest
 from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
 from ktrial.target import Collect, Failure, LoadModule, Mount, Push, Read, Run, Step, StepResult, Write
@@ -252,3 +257,46 @@ def _attempt(action: str, attempt: Callable[[], None]) -> Failure | None:
     except OSError as error:
         return Failure(errno=error.errno or 0, text=f"{action}: {error.strerror or error}")
     return None
+
+
+RUNNING = "running"
+"""What studies and results call the kernel of the machine `host`."""
+
+
+_IMAGES = ("/boot/vmlinuz-{release}", "/lib/modules/{release}/vmlinuz", "/usr/lib/modules/{release}/vmlinuz")
+
+
+def running_kernel() -> Kernel:
+    """It has no image where the system keeps none: it is not booted.
+
+    Its digest is over release, version (which holds the build's date) and configuration, as far as they are
+    to be read.
+    """
+    facts = os.uname()
+    config = _config(facts.release)
+    config_digest = digest(config) if config else ""
+    images = (Path(image.format(release=facts.release)) for image in _IMAGES)
+    return Kernel(
+        name=RUNNING,
+        release=facts.release,
+        architecture=facts.machine,
+        origin=Origin(provider="running", source=_distribution(), version=facts.version),
+        digest=digest([facts.release, facts.version, config_digest]),
+        config_digest=config_digest,
+        image=next((image for image in images if image.exists()), Path()),
+        vmlinux_reason="it runs already",
+    )
+
+
+def _distribution() -> str:
+    with contextlib.suppress(OSError):  # a system without the file has no name
+        return platform.freedesktop_os_release().get("PRETTY_NAME", "")
+    return ""
+
+
+def _config(release: str) -> str:
+    """Of /proc/config.gz (CONFIG_IKCONFIG_PROC), or where distributions put it; empty where it is unknown."""
+    for path, opened in (("/proc/config.gz", gzip.open), (f"/boot/config-{release}", open)):
+        with contextlib.suppress(OSError), opened(path, "rt") as file:  # absent, or for root only
+            return str(file.read())
+    return ""

@@ -14,8 +14,7 @@ from ktrial.machines import guest_programs
 from ktrial.machines.errors import KvmUnusable, MachineToolMissing
 from ktrial.machines.host.cpu_affinity_cgroup import check_pin
 from ktrial.machines.kvm import probe as kvm_probe
-from ktrial.machines.kvm.boot import RealTimeSetup, set_up
-from ktrial.machines.kvm.target import RealTimeTarget
+from ktrial.machines.kvm.target import RealTimeSetup, RealTimeTarget, set_up
 from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import program as qemu
 from ktrial.machines.qemu.process import Children

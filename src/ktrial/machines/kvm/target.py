@@ -1,15 +1,137 @@
-"""The target that the machine `kvm` yields: each `perform` is one boot."""
+"""The target that the machine `kvm` yields: each `perform` is one boot in real time.
 
-from ktrial.machines.kvm.boot import RealTimeSetup, switched_on
-from ktrial.machines.qemu import ending as outcome
-from ktrial.machines.qemu.guest_report import Report, read_report
-from ktrial.machines.qemu.launch import TooSmall, Unstarted
-from ktrial.machines.qemu.process import Children, QemuProcess
-from ktrial.machines.qemu.watchdog import Ending, Stop, Watcher
-from ktrial.model.boot import MachineIdentity
+What QEMU and the kernel are given for it is here as well.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
+from ktrial.machines.host.target import cpu_model
+from ktrial.machines.qemu import initramfs
+from ktrial.machines.qemu import outcome as outcome
+from ktrial.machines.qemu.boot import (
+    BOARD,
+    DEVICES,
+    HEADLESS,
+    BootFiles,
+    TooSmall,
+    Unstarted,
+    boot_files,
+    check_memory,
+    date_arguments,
+    initrd_arguments,
+    kernel_arguments,
+    negotiate,
+    plan_arguments,
+    size_arguments,
+    snapshot_point_arguments,
+)
+from ktrial.machines.qemu.outcome import Report, read_report
+from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
+from ktrial.machines.qemu.program import Qemu
+from ktrial.machines.qemu.watchdog import Ending, Limits, Stop, Watcher
+from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.workload import Mode
 from ktrial.target import Run, Step, StepResult
 from ktrial.target.errors import GuestEnded
 from ktrial.target.guest_plan import GuestPlan
+
+_ACCELERATED = ("-accel", "kvm", "-cpu", "host,migratable=off,+invtsc")
+"""The host's own CPU, with the time-stamp counter that it shares with the host."""
+_EMULATED = ("-accel", "tcg,thread=multi", "-cpu", "max")
+
+_PARAMETERS = ("console=ttyS0", "panic=-1", "quiet", "cryptomgr.notests")
+_WHEN_EMULATED = ("no_timer_check",)
+"""A busy host may keep the emulated timer from ticking while the kernel looks whether it does."""
+
+
+def kernel_parameters(boot: Boot, *, accelerated: bool) -> str:
+    """The kernel's command line: few parameters of the machine's own, then those of the boot.
+
+    Address-space layouts stay random, of the kernel (KASLR) and of programs: each boot draws one, and what
+    a layout does to a number averages out over boots instead of being mistaken for a treatment's effect.
+    """
+    own = _PARAMETERS if accelerated else _PARAMETERS + _WHEN_EMULATED
+    return " ".join((*own, *boot.parameters))
+
+
+def machine_arguments(boot: Boot, *, accelerated: bool) -> tuple[str, ...]:
+    """QEMU's arguments that decide what the guest sees, without those that name files.
+
+    The guest's memory is there from the start: no page of it is found by a fault while a workload runs.
+    """
+    memory = f"memory-backend-ram,id=ram,size={boot.memory_mib}M,prealloc=on"
+    return (
+        *HEADLESS,
+        *(_ACCELERATED if accelerated else _EMULATED),
+        *BOARD,
+        *("-object", memory),
+        *size_arguments(boot),
+        *date_arguments("host"),
+        *DEVICES,
+    )
+
+
+@dataclass(frozen=True)
+class RealTimeSetup:
+    """A boot, ready to be started."""
+
+    machine: str
+    boot: Boot
+    qemu: Qemu
+    files: BootFiles
+    arguments: tuple[str, ...]
+    """QEMU's, without those that name files."""
+    identity: MachineIdentity
+    accelerated: bool
+    """By KVM; else emulated."""
+
+    @property
+    def limits(self) -> Limits:
+        """Guest nanoseconds and host seconds, which are the same here."""
+        return Limits(self.boot.limit_instructions, self.boot.limit_seconds)
+
+
+def set_up(boot: Boot, qemu: Qemu, guest: Path, machine: str, *, accelerated: bool) -> RealTimeSetup:
+    """Find and check everything. Raises MachineError, GuestProgramsMissing, or GuestEnded (not a kernel)."""
+    files = boot_files(boot, guest, machine)
+    arguments = machine_arguments(boot, accelerated=accelerated)
+    pinned = (f"pin={cpu_list(set(boot.pin))}",) if boot.pin else ()
+    identity = MachineIdentity(
+        machine=machine,
+        mode=Mode.TIMED if accelerated else Mode.EMULATED_TIME,
+        qemu=qemu.build,
+        cpu_model=cpu_model() if accelerated else "max (emulated)",
+        arguments=(*arguments, *pinned),
+        command_line=kernel_parameters(boot, accelerated=accelerated),
+        agent_digest=files.agent_digest,
+    )
+    return RealTimeSetup(machine, boot, qemu, files, arguments, identity, accelerated)
+
+
+@contextlib.contextmanager
+def switched_on(setup: RealTimeSetup, children: Children, plan: bytes) -> Iterator[QemuProcess]:
+    """A guest at its first instruction, stopped; once it runs it does the plan.
+
+    Raises Unstarted or TooSmall.
+    """
+    with memory_file("ktrial-initrd") as initrd, memory_file("ktrial-plan", plan) as planned:
+        initramfs.write(setup.files.entries, initrd, setup.machine)
+        check_memory(setup.boot, initrd)
+        arguments = (
+            *setup.arguments,
+            *kernel_arguments(setup.files.kernel, setup.identity.command_line),
+            *initrd_arguments(initrd),
+            *plan_arguments(planned),
+            *snapshot_point_arguments(stops=False),
+        )
+        files, cpus = (initrd, planned), setup.boot.pin
+        with QemuProcess(setup.qemu, arguments, files, children, lockstep=False, cpus=cpus) as process:
+            negotiate(process)
+            yield process
 
 
 class RealTimeTarget:

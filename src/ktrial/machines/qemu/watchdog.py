@@ -1,7 +1,7 @@
 """Watching a guest until it stops at the snapshot point, ends, or passes a limit.
 
 QEMU is left alone while the guest runs: whatever wakes its main loop in the instant in which the CPU halts
-can make the virtual clock jump by what the CPU executed last (see saved_clock). Only a guest that has run
+can make the virtual clock jump by what the CPU executed last (see migration). Only a guest that has run
 for long on the host is asked for its time, now and then, which tells one that hangs: its clock chip
 (`rtc-time`) runs on the virtual clock, where one nanosecond is one instruction. Programs are held to the
 same limit by the agent, exactly.
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import Enum
 
 from ktrial.machines.errors import QemuGone, QemuRefused
-from ktrial.machines.qemu.command_line import CLOCK_BASE
+from ktrial.machines.qemu.boot import CLOCK_BASE
 from ktrial.machines.qemu.process import QemuProcess
 
 FIRST_LOOK_SECONDS = 10.0

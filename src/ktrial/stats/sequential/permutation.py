@@ -13,9 +13,6 @@ from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.stats.sequential.metric_blocks import BlockedMetric
 
-pass
-
-
 Array = NDArray[np.float64]
 
 

@@ -1,17 +1,71 @@
-"""What became of a guest that ended early, told from its console and from how QEMU ended."""
+"""What a guest reported in frames, and what became of one that ended early.
+
+The latter is told from its console and from how QEMU ended.
+"""
 
 import re
 import signal
 from dataclasses import dataclass
 
+from ktrial.machines.qemu.process import QemuProcess
 from ktrial.machines.qemu.watchdog import Ending, Limits, Stop
 from ktrial.model.trial import Outcome
+from ktrial.target.errors import FrameError
+from ktrial.target.frames import Decoder, Done, Failed, Payload, Ready, payload_of
+from ktrial.target.steps import StepResult
+
+
+@dataclass(frozen=True)
+class Report:
+    """All frames of one process, sorted by what they say."""
+
+    ready: Ready | None = None
+    results: tuple[StepResult, ...] = ()
+    done: bool = False
+    failed: str = ""
+    """Why the agent could not go on; empty where it could."""
+    damage: str = ""
+    """What is wrong with the first damaged frame; those before it count."""
+
+    @property
+    def module_refused(self) -> str:
+        """The first module that the kernel did not take at boot, and its answer; empty where it took all."""
+        failures = self.ready.failures if self.ready else ()
+        refused = (f.failure.text for f in failures if f.what.startswith("module "))
+        return next(refused, "")
+
+
+def read_report(process: QemuProcess) -> Report:
+    """Decode what there is. A frame that is not complete yet is left out."""
+    payloads, damage = _payloads(process.frame_bytes())
+    return Report(
+        ready=next((payload for payload in payloads if isinstance(payload, Ready)), None),
+        results=tuple(payload for payload in payloads if isinstance(payload, StepResult)),
+        done=any(isinstance(payload, Done) for payload in payloads),
+        failed=next((payload.text for payload in payloads if isinstance(payload, Failed)), ""),
+        damage=damage,
+    )
+
+
+def _payloads(data: bytes) -> tuple[list[Payload], str]:
+    payloads: list[Payload] = []
+    decoder = Decoder()
+    try:
+        payloads += [payload_of(frame) for frame in decoder.feed(data)]
+        decoder.feed(b"")  # a damaged frame after good ones is told by the next call
+    except FrameError as error:
+        return payloads, str(error.facts["problem"])
+    return payloads, ""
+
 
 CONSOLE_LINES = 200
 
+
 _MIB = 1 << 20
 
+
 _PANIC = r"Kernel panic - not syncing: (?P<said>[^\n]*)"
+
 
 _ON_CONSOLE: tuple[tuple[str, Outcome, str], ...] = (
     # init/initramfs.c: writing into the root file system, which is RAM, failed.

@@ -1,0 +1,201 @@
+"""QEMU started for a setup, from switched-off or with a snapshot's state, and booted to the snapshot point.
+
+Where a kernel does not get there, it is found out why.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+
+from ktrial.machines.errors import CannotLoadState
+from ktrial.machines.exact import migration
+from ktrial.machines.exact.setup import Setup, kernel_parameters, memory_arguments
+from ktrial.machines.exact.snapshot_cache import Contents, OpenSnapshot
+from ktrial.machines.protocol import Progress
+from ktrial.machines.qemu import initramfs
+from ktrial.machines.qemu import outcome as outcome
+from ktrial.machines.qemu.boot import (
+    MOMENT,
+    TooSmall,
+    Unstarted,
+    check_memory,
+    initrd_arguments,
+    kernel_arguments,
+    negotiate,
+    plan_arguments,
+    snapshot_point_arguments,
+)
+from ktrial.machines.qemu.outcome import Report, read_report
+from ktrial.machines.qemu.process import Children, QemuProcess, inherited_path, memory_file
+from ktrial.machines.qemu.watchdog import Ending, Limits, Stop, Watcher
+from ktrial.target.errors import GuestEnded
+from ktrial.target.frames import Ready
+
+_FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP)
+"""How a QEMU ends that somebody else has ended, such as the host's out-of-memory killer."""
+
+
+@contextlib.contextmanager
+def switched_on(
+    setup: Setup, children: Children, ram: int, plan: bytes | None = None, *, quiet: bool = True
+) -> Iterator[QemuProcess]:
+    """A guest at its first instruction, stopped. Its RAM is the file `ram`.
+
+    With a plan it goes on to do that as soon as it is ready; without one it stops at the snapshot point.
+
+    Raises Unstarted or TooSmall.
+    """
+    with contextlib.ExitStack() as kept:
+        initrd = kept.enter_context(memory_file("ktrial-initrd"))
+        initramfs.write(setup.files.entries, initrd, setup.machine)
+        check_memory(setup.boot, initrd)
+        os.ftruncate(ram, setup.boot.memory_mib << 20)
+        arguments = [
+            *_common(setup, quiet=quiet),
+            *memory_arguments(setup.boot, inherited_path(ram), shared=True),
+            *initrd_arguments(initrd),
+            *snapshot_point_arguments(stops=plan is None),
+        ]
+        inherited = [ram, initrd, *setup.inherited]
+        _add_plan(arguments, inherited, plan, kept)
+        process = kept.enter_context(QemuProcess(setup.qemu, tuple(arguments), tuple(inherited), children))
+        negotiate(process)
+        yield process
+
+
+@contextlib.contextmanager
+def restored(setup: Setup, children: Children, snapshot: OpenSnapshot, plan: bytes) -> Iterator[QemuProcess]:
+    """A guest at the snapshot point, stopped. It needs no initial RAM disk any more.
+
+    Raises Unstarted or CannotLoadState.
+    """
+    with contextlib.ExitStack() as kept:
+        stream = migration.Stream(snapshot.state)
+        arguments = [
+            *_common(setup, quiet=True),
+            *memory_arguments(setup.boot, inherited_path(snapshot.ram), shared=False),
+            *("-incoming", "defer"),
+            *snapshot_point_arguments(stops=True),
+        ]
+        inherited = [snapshot.ram, stream.reading, *setup.inherited]
+        _add_plan(arguments, inherited, plan, kept)
+        try:
+            process = kept.enter_context(
+                QemuProcess(setup.qemu, tuple(arguments), tuple(inherited), children)
+            )
+        finally:
+            stream.start()
+        negotiate(process)
+        _load(process, stream.reading, setup.machine)
+        yield process
+
+
+def _common(setup: Setup, *, quiet: bool) -> list[str]:
+    """The arguments that the setup has; a guest that is to say more boots with another command line."""
+    parameters = setup.identity.command_line if quiet else kernel_parameters(setup.boot, quiet=False)
+    return [
+        *setup.identity.arguments,
+        *setup.plugin,
+        *kernel_arguments(setup.files.kernel, parameters),
+    ]
+
+
+def _add_plan(
+    arguments: list[str], inherited: list[int], plan: bytes | None, kept: contextlib.ExitStack
+) -> None:
+    if plan is not None:
+        file = kept.enter_context(memory_file("ktrial-plan", plan))
+        arguments += plan_arguments(file)
+        inherited.append(file)
+
+
+def _load(process: QemuProcess, stream: int, machine: str) -> None:
+    """Load a snapshot's state. One that QEMU cannot load is no reason to give up; being killed is."""
+    try:
+        migration.load(process, stream, machine)
+    except CannotLoadState:
+        status = process.ended_within(MOMENT)
+        if status in _FROM_OUTSIDE:
+            raise Unstarted(status, process.said()) from None
+        raise
+
+
+_SECONDS_TO_EXPLAIN = 60.0
+
+
+@contextlib.contextmanager
+def booted(
+    setup: Setup, children: Children, ram: int, progress: Progress
+) -> Iterator[tuple[QemuProcess, Ready]]:
+    """A guest that is stopped at the snapshot point, and what it reported. Raises GuestEnded."""
+    progress("booting")
+    with contextlib.ExitStack() as kept:
+        process = kept.enter_context(started(setup, children, ram))
+        watcher = Watcher(process, setup.limits)
+        watcher.resume()
+        ending = watcher.watch()
+        report = read_report(process)
+        if ending.stop is not Stop.PAUSED or report.ready is None:
+            raise not_booted(setup, children, process, ending, report)
+        if report.module_refused:
+            raise ended(outcome.module_refused(report.module_refused), process.console_text())
+        yield process, report.ready
+
+
+@contextlib.contextmanager
+def started(setup: Setup, children: Children, ram: int, plan: bytes | None = None) -> Iterator[QemuProcess]:
+    """A guest at its first instruction, stopped, as `switched_on`. Raises GuestEnded: QEMU refuses it."""
+    with contextlib.ExitStack() as kept:
+        try:
+            process = kept.enter_context(switched_on(setup, children, ram, plan))
+        except Unstarted as error:
+            raise ended(outcome.judge_unstarted(error.status, error.said), "") from None
+        except TooSmall as error:
+            raise ended(outcome.too_small(error.needed, error.memory), "") from None
+        yield process
+
+
+@contextlib.contextmanager
+def snapshot_contents(setup: Setup, children: Children, progress: Progress) -> Iterator[Contents]:
+    """Boot, and yield what a snapshot is made from. Raises GuestEnded or CannotSaveState."""
+    with memory_file("ktrial-ram") as ram:
+        with booted(setup, children, ram, progress) as (process, ready):
+            progress("saving the snapshot")
+            state = migration.save(process, ready.tsc, setup.machine)
+        yield Contents(ram, state)
+
+
+def not_booted(
+    setup: Setup, children: Children, process: QemuProcess, ending: Ending, report: Report
+) -> GuestEnded:
+    """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but talkative."""
+    console, said = process.console_text(), process.said()
+    process.kill()
+    if report.failed:
+        found = outcome.agent_failed(report.failed, console)
+    else:
+        talkative = _talkative_console(setup, children)
+        console = talkative if len(talkative) > len(console) else console
+        found = outcome.judge(ending, setup.limits, console=console, said=said, ready=False)
+    return ended(found, console)
+
+
+def ended(found: outcome.Verdict, console: str) -> GuestEnded:
+    """The error for a guest that ended before it did any step."""
+    end = outcome.console_end(console)
+    return GuestEnded(outcome=found.outcome.value, reason=found.reason, console=end, results=())
+
+
+def _talkative_console(setup: Setup, children: Children) -> str:
+    limits = Limits(setup.limits.instructions, min(setup.limits.seconds, _SECONDS_TO_EXPLAIN))
+    with (
+        contextlib.suppress(Unstarted),  # it started a moment ago: the first console is all there is
+        memory_file("ktrial-ram") as ram,
+        switched_on(setup, children, ram, quiet=False) as process,
+    ):
+        watcher = Watcher(process, limits)
+        watcher.resume()
+        watcher.watch()
+        return process.console_text()
+    return ""
