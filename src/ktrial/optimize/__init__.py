@@ -1,6 +1,6 @@
 """Search over settings: explore, contend, take back what does not matter, confirm on fresh runs.
 
-Nothing here knows a machine: `tune` asks for runs through `Measuring`, and gives a `Tuned`.
+Nothing here knows a machine: `tune` asks for runs through an `Evaluator`, and gives a `Tuned`.
 docs/tune.md says how it searches, and what stands behind each step.
 """
 

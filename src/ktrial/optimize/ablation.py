@@ -36,36 +36,36 @@ def removals(surrogate: Surrogate, configuration: Configuration) -> list[tuple[s
     """What can be taken back and leave a configuration that meets all constraints: single knobs, and a knob
     with the one that only holds beside it."""
     holds = surrogate.encoding.space.holds
-    found: list[tuple[str, ...]] = []
+    removable: list[tuple[str, ...]] = []
     for name in configuration:
         if holds(without(configuration, [name])):
-            found.append((name,))
+            removable.append((name,))
             continue
         pairs = ((name, other) for other in configuration if other != name)
-        found += [pair for pair in pairs if holds(without(configuration, pair))][:1]
-    return found
+        removable += [pair for pair in pairs if holds(without(configuration, pair))][:1]
+    return removable
 
 
 def losses(surrogate: Surrogate, configuration: Configuration) -> list[Loss]:
     """What each removal is believed to cost, the least first."""
-    found = []
+    expected = []
     for names in removals(surrogate, configuration):
         mean = deviation = 0.0
-        for surface in surrogate.surfaces:
-            one, doubt = surface.contrast([configuration, without(configuration, names)], [1.0, -1.0])
+        for response in surrogate.responses:
+            one, doubt = response.contrast([configuration, without(configuration, names)], [1.0, -1.0])
             mean, deviation = mean + one, float(np.hypot(deviation, doubt))
-        found.append(Loss(names, mean, deviation))
-    return sorted(found, key=lambda loss: loss.mean)
+        expected.append(Loss(names, mean, deviation))
+    return sorted(expected, key=lambda loss: loss.mean)
 
 
 def pruned(surrogate: Surrogate, configuration: Configuration) -> Configuration:
     """Without the knobs that are not expected to bring what they must, one after the other."""
     least = KEEP * surrogate.scores.goal.margin
     while configuration:
-        found = losses(surrogate, configuration)
-        if not found or found[0].mean >= least * len(found[0].names):
+        expected = losses(surrogate, configuration)
+        if not expected or expected[0].mean >= least * len(expected[0].names):
             break
-        configuration = without(configuration, found[0].names)
+        configuration = without(configuration, expected[0].names)
     return configuration
 
 
@@ -110,14 +110,14 @@ def ablate_exactly(
     """Noise-free: take back what the model expects to be idle, together; then each knob by itself, drop what
     costs less than the margin, and check it together. So a few runs already leave no more than a few knobs.
     """
-    bench = _Exact(surrogate, log, runs)
-    candidate = bench.best(candidate)
+    runs_once = _Exact(surrogate, log, runs)
+    candidate = runs_once.best(candidate)
     surrogate.learn(log.observations)
     expected = [(loss.names, loss.mean) for loss in losses(surrogate, candidate)]
-    candidate = without(candidate, bench.spared(candidate, _idle(expected, surrogate.scores.goal.margin)))
-    while candidate and bench.left >= len(candidate):
-        costs = bench.costs(candidate)
-        idle = bench.spared(candidate, _idle(costs, surrogate.scores.goal.margin))
+    candidate = without(candidate, runs_once.spared(candidate, _idle(expected, surrogate.scores.goal.margin)))
+    while candidate and runs_once.left >= len(candidate):
+        costs = runs_once.costs(candidate)
+        idle = runs_once.spared(candidate, _idle(costs, surrogate.scores.goal.margin))
         if not idle:
             break
         candidate = without(candidate, idle)
@@ -126,21 +126,21 @@ def ablate_exactly(
 
 def _idle(costs: Sequence[tuple[tuple[str, ...], float]], margin: float) -> list[str]:
     """Names that can go, the cheapest first, as long as their costs add up to less than the margin."""
-    found: list[str] = []
+    idle: list[str] = []
     total = 0.0
     for names, cost in sorted(costs, key=lambda each: each[1]):
         total += max(cost, 0.0)
         if cost >= margin or total >= margin:
             break
-        found += [name for name in names if name not in found]
-    return found
+        idle += [name for name in names if name not in idle]
+    return idle
 
 
 class _Exact:
     """Runs without noise: each configuration once."""
 
     def __init__(self, surrogate: Surrogate, log: EvaluationLog, runs: int) -> None:
-        self._belief = surrogate
+        self._surrogate = surrogate
         self._log = log
         self._end = len(log.observations) + runs
 
@@ -152,16 +152,16 @@ class _Exact:
         """The candidate, measured, or the best that was: without noise the largest number is the best."""
         self._measure([candidate])
         plain = [each for each in self._log.observations if not each.perturbation]
-        good = [each for each in plain if not self._belief.unsafe(each)]
-        return max(good, key=lambda each: sum(self._belief.scores.of(each))).configuration if good else {}
+        good = [each for each in plain if not self._surrogate.unsafe(each)]
+        return max(good, key=lambda each: sum(self._surrogate.scores.of(each))).configuration if good else {}
 
     def costs(self, candidate: Configuration) -> list[tuple[tuple[str, ...], float]]:
         """Each removal, and the log ratio that it costs."""
-        names = removals(self._belief, candidate)
+        names = removals(self._surrogate, candidate)
         self._measure([candidate, *(without(candidate, each) for each in names)])
         here = self._score(candidate)
-        found = ((each, self._score(without(candidate, each))) for each in names)
-        return [(each, here - score) for each, score in found if score is not None and here is not None]
+        scores = ((each, self._score(without(candidate, each))) for each in names)
+        return [(each, here - score) for each, score in scores if score is not None and here is not None]
 
     def spared(self, candidate: Configuration, idle: Sequence[str]) -> Sequence[str]:
         """As many of these names, from the first, as the candidate can do without together."""
@@ -174,7 +174,7 @@ class _Exact:
         """Whether the smaller configuration is as good, within the margin."""
         self._measure([fewer])
         here, there = self._score(fewer), self._score(whole)
-        return here is not None and there is not None and there - here < self._belief.scores.goal.margin
+        return here is not None and there is not None and there - here < self._surrogate.scores.goal.margin
 
     def _measure(self, configurations: Sequence[Configuration]) -> None:
         new = [each for each in configurations if not self._seen(each)]
@@ -186,6 +186,6 @@ class _Exact:
 
     def _score(self, configuration: Configuration) -> float | None:
         seen = self._seen(configuration)
-        if seen is None or self._belief.unsafe(seen):
+        if seen is None or self._surrogate.unsafe(seen):
             return None
-        return sum(self._belief.scores.of(seen))
+        return sum(self._surrogate.scores.of(seen))

@@ -66,15 +66,15 @@ def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
     return Shares(1, rest - contend, contend, runs - 1 - 2 * blocks - rest, blocks)
 
 
-def enough_blocks(found: Shares, gain: float, noise: float) -> int:
+def enough_blocks(shares: Shares, gain: float, noise: float) -> int:
     """How many of confirmation's blocks show an expected log gain for sure: the rest is better searched with.
 
     Decided before its first run, from the search's runs alone, so that confirmation stays what it says.
     """
-    for blocks in usual_looks(found.blocks):
+    for blocks in usual_looks(shares.blocks):
         if gain * math.sqrt(blocks) >= _SURE * ratio_spread(noise):
             return blocks
-    return found.blocks
+    return shares.blocks
 
 
 def design_of(shares: Shares, margin: float) -> SequentialDesign:
@@ -97,12 +97,12 @@ def outlook(space: Space, goal: Goal, runs: int, noise: float, *, perturbations:
 
     Raises BudgetTooSmall.
     """
-    found = shares(runs, noise_free=not noise, perturbations=perturbations, dimensions=len(space.dimensions))
-    return Outlook(found, noise, smallest_effect(found, goal.margin, noise))
+    shared = shares(runs, noise_free=not noise, perturbations=perturbations, dimensions=len(space.dimensions))
+    return Outlook(shared, noise, smallest_effect(shared, goal.margin, noise))
 
 
-def smallest_effect(found: Shares, margin: float, noise: float) -> float:
+def smallest_effect(shares: Shares, margin: float, noise: float) -> float:
     """See Outlook. In noise-free mode it is the margin."""
     if not noise or not math.isfinite(noise):
         return margin
-    return smallest_detectable(ratio_spread(noise), design_of(found, margin), wanted=0.8)
+    return smallest_detectable(ratio_spread(noise), design_of(shares, margin), wanted=0.8)

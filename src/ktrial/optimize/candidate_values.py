@@ -28,20 +28,20 @@ def why_unsafe(knob: Knob | None) -> str:
     return f"{reason}: name it by itself to search it" if reason else ""
 
 
-def dimension(wanted: SearchedKnob, found: Found, version: Version) -> Dimension | str:
+def dimension(wanted: SearchedKnob, reading: Found, version: Version) -> Dimension | str:
     """What is searched of the knob that was found, or why nothing is.
 
     Raises BadKnobValue and BadKnobSpace, where values were given that it cannot have.
     """
-    now = found.value
-    made = _given(wanted, found, version) if _is_given(wanted) else _known(found, version)
+    now = reading.value
+    made = _given(wanted, reading, version) if _is_given(wanted) else _known(reading, version)
     if isinstance(made, str):
         return made
     if not isinstance(made, Range) and set(made) <= {now}:
         return f"it is {now} already, and no other value is known"
-    knob = found.knob
+    knob = reading.knob
     return Dimension(
-        name=found.name,
+        name=reading.name,
         cost=Cost.RUN_TIME,
         range=made if isinstance(made, Range) else None,
         choices=() if isinstance(made, Range) else tuple(dict.fromkeys((now, *made))),
@@ -55,14 +55,14 @@ def _is_given(wanted: SearchedKnob) -> bool:
     return bool(wanted.values) or wanted.low is not None
 
 
-def _given(wanted: SearchedKnob, found: Found, version: Version) -> Range | tuple[str, ...]:
+def _given(wanted: SearchedKnob, reading: Found, version: Version) -> Range | tuple[str, ...]:
     edges = (wanted.low, wanted.high)
     for value in wanted.values or (str(edge) for edge in edges):
-        values.check(found.name, found.knob, value, version)
+        values.check(reading.name, reading.knob, value, version)
     if wanted.low is None or wanted.high is None:
         return wanted.values
-    if _number(found.value) is None:
-        problem = f"it is {found.value!r} now, which is no whole number: give values, NAME=a,b,c"
+    if _number(reading.value) is None:
+        problem = f"it is {reading.value!r} now, which is no whole number: give values, NAME=a,b,c"
         raise BadKnobSpace(text=f"{wanted.name}={wanted.low}..{wanted.high}", problem=problem)
     return range_of(wanted.low, wanted.high)
 
@@ -72,23 +72,23 @@ def range_of(low: int, high: int) -> Range:
     return Range(low=low, high=high, log=low > 0 and high / low >= _WIDE)
 
 
-def _known(found: Found, version: Version) -> Range | tuple[str, ...] | str:
+def _known(reading: Found, version: Version) -> Range | tuple[str, ...] | str:
     """The values that are known without being told, or why there are none."""
-    knob = found.knob
+    knob = reading.knob
     if knob is None:
         return "ktrial does not know its values: write NAME=low..high or NAME=a,b,c"
     allowed = knob.allowed_in(version)
     match knob.kind:
         case KnobKind.SWITCH:
-            return next((pair for pair in _SWITCHES if found.value in pair), ("0", "1"))
+            return next((pair for pair in _SWITCHES if reading.value in pair), ("0", "1"))
         case KnobKind.CHOICE:
-            shown = tuple(word.strip("[]()") for word in found.text.split())
+            shown = tuple(word.strip("[]()") for word in reading.text.split())
             several = len(shown) > 1
             return allowed.choices or (shown if several else "its values are not known: write NAME=a,b,c")
         case KnobKind.INTEGER if allowed.choices:
             return allowed.choices
         case KnobKind.INTEGER:
-            return _integers(found.value, allowed.minimum, allowed.maximum)
+            return _integers(reading.value, allowed.minimum, allowed.maximum)
         case _:
             return f"its values are {_WORDS[knob.kind]}: write NAME=a,b,c"
 

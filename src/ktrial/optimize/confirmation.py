@@ -73,7 +73,7 @@ def _told(warning: DataWarning) -> DataWarning:
 
 
 def _measured(scores: ObjectiveFunction, fresh: Sequence[Observation], blocks: int) -> list[BlockedMetric]:
-    found = []
+    measured = []
     for objective in scores.goal.objectives:
         values = {label: [math.nan] * blocks for label in (BASELINE, CANDIDATE)}
         orders = {label: [0] * blocks for label in values}
@@ -82,7 +82,7 @@ def _measured(scores: ObjectiveFunction, fresh: Sequence[Observation], blocks: i
             orders[label][at] = seen.order
             if not scores.failure(seen):
                 values[label][at] = seen.values[objective.metric]
-        found.append(
+        measured.append(
             BlockedMetric(
                 workload=scores.goal.workload,
                 metric=_metric(scores.goal, objective.metric),
@@ -91,12 +91,12 @@ def _measured(scores: ObjectiveFunction, fresh: Sequence[Observation], blocks: i
                 orders={label: tuple(each) for label, each in orders.items()},
             )
         )
-    return found
+    return measured
 
 
 def _metric(goal: Goal, name: str) -> Metric:
-    found = next(each for each in goal.objectives if each.metric == name)
-    return Metric(name=name, unit=found.unit, direction=found.direction)
+    objective = next(each for each in goal.objectives if each.metric == name)
+    return Metric(name=name, unit=objective.unit, direction=objective.direction)
 
 
 def _failed(
@@ -110,12 +110,12 @@ def _broken(
 ) -> tuple[str, ...]:
     own = [each for each in fresh if each.configuration == candidate]
     problems = [scores.failure(each) for each in own if scores.failure(each)]
-    found = [f"{len(problems)} of {len(own)} runs failed: {problems[0]}"] if problems else []
+    broken = [f"{len(problems)} of {len(own)} runs failed: {problems[0]}"] if problems else []
     for guard in scores.goal.guards:
         values = [each.values[guard.metric] for each in own if guard.metric in each.values]
         if values and (text := _breach(guard, values)):
-            found.append(text)
-    return tuple(found)
+            broken.append(text)
+    return tuple(broken)
 
 
 def _breach(guard: Guard, values: Sequence[float]) -> str:

@@ -62,12 +62,12 @@ class Answer:
     @property
     def parameters(self) -> tuple[str, ...]:
         """For the kernel's command line."""
-        found = []
+        parameters = []
         for name, value in self.configuration.items():
             bare = name.removeprefix(BOOT)
             if name.startswith(BOOT) and value:
-                found.append(bare if value == bare else f"{bare}={value}")
-        return tuple(found)
+                parameters.append(bare if value == bare else f"{bare}={value}")
+        return tuple(parameters)
 
     @property
     def kernel(self) -> str:
@@ -159,22 +159,24 @@ def write_answer(answer: Answer, directory: Path) -> tuple[Path, ...]:
 
 def texts(answer: Answer) -> dict[str, str]:
     """Name of each file, relative to the answer's directory → its text."""
-    found: dict[str, str] = {}
+    texts_by_name: dict[str, str] = {}
     if answer.sysctls:
-        found[_sysctl_file(answer)] = _sysctl(answer)
+        texts_by_name[_sysctl_file(answer)] = _sysctl(answer)
     if answer.files:
-        found[_tmpfiles_file(answer)] = _tmpfiles(answer)
+        texts_by_name[_tmpfiles_file(answer)] = _tmpfiles(answer)
     if answer.kernel:
-        found["kernel"] = f"{answer.kernel}\n"
+        texts_by_name["kernel"] = f"{answer.kernel}\n"
     if answer.parameters:
-        found["kernel-command-line"] = f"{' '.join(answer.parameters)}\n"
+        texts_by_name["kernel-command-line"] = f"{' '.join(answer.parameters)}\n"
     if answer.options:
-        found["kernel.config"] = "".join(f"{key}={value}\n" for key, value in answer.options.items())
+        texts_by_name["kernel.config"] = "".join(f"{key}={value}\n" for key, value in answer.options.items())
     if answer.sysctls or answer.files or answer.parameters:
-        found[f"tuned/{answer.study}/tuned.conf"] = _tuned(answer)
-    found["undo.sh"] = _undo(answer)
-    found["answer.json"] = json.dumps(vars(answer) | {"ktrial": VERSION}, indent=2, ensure_ascii=False) + "\n"
-    return found
+        texts_by_name[f"tuned/{answer.study}/tuned.conf"] = _tuned(answer)
+    texts_by_name["undo.sh"] = _undo(answer)
+    texts_by_name["answer.json"] = (
+        json.dumps(vars(answer) | {"ktrial": VERSION}, indent=2, ensure_ascii=False) + "\n"
+    )
+    return texts_by_name
 
 
 def _head(answer: Answer, install: str) -> list[str]:

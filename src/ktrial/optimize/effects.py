@@ -19,29 +19,29 @@ _MOST_INTERACTIONS = 6
 
 def kept(surrogate: Surrogate, answer: Configuration) -> tuple[Effect, ...]:
     """What each knob of the answer brings, the largest first: with it / without it, all else as there."""
-    found = sorted(losses(surrogate, answer), key=lambda loss: -loss.mean)
-    return tuple(_effect(surrogate, answer, each) for each in found)
+    by_gain = sorted(losses(surrogate, answer), key=lambda loss: -loss.mean)
+    return tuple(_effect(surrogate, answer, each) for each in by_gain)
 
 
 def dropped(surrogate: Surrogate, explored: Configuration, answer: Configuration) -> tuple[Effect, ...]:
     """What each knob that was taken back would add to the answer."""
     gone = {name: value for name, value in explored.items() if name not in answer}
-    found = []
+    effects = []
     for name, value in gone.items():
         more = surrogate.encoding.space.only_changes({**answer, name: value})
         if not surrogate.encoding.space.holds(more):
             continue
         loss = next((each for each in losses(surrogate, more) if each.names == (name,)), None)
         if loss is not None:
-            found.append(_effect(surrogate, more, loss, "it does not carry the gain"))
-    return tuple(found)
+            effects.append(_effect(surrogate, more, loss, "it does not carry the gain"))
+    return tuple(effects)
 
 
 def _effect(surrogate: Surrogate, configuration: Configuration, loss: Loss, reason: str = "") -> Effect:
     sign = surrogate.scores.sign(0)
-    surface = surrogate.surfaces[0]
+    response = surrogate.responses[0]
     fewer = without(configuration, loss.names)
-    mean, deviation = surface.contrast([configuration, fewer], [1.0, -1.0])
+    mean, deviation = response.contrast([configuration, fewer], [1.0, -1.0])
     ends = sorted(sign * (mean + side * _SURE * deviation) for side in (-1, 1))
     return Effect(
         names=loss.names,
@@ -64,25 +64,25 @@ def importance(surrogate: Surrogate, seed: int) -> tuple[Importance, ...]:
     Of configurations drawn at random over the space; the interval is over draws of the model's posterior, so
     that what the runs leave open shows.
     """
-    encoding, surface = surrogate.encoding, surrogate.surfaces[0]
+    encoding, response = surrogate.encoding, surrogate.responses[0]
     rng = np.random.default_rng([seed, 5])
     places = [encoding.configuration(encoding.random_point(rng)) for _ in range(2 * _PLACES)]
-    rows = surface.frame.rows(places)
+    rows = response.frame.rows(places)
     some, other = rows[:_PLACES], rows[_PLACES:]
     tables = [some]
     for at in range(some.shape[1]):
         moved = some.copy()
         moved[:, at] = other[:, at]
         tables.append(moved)
-    drawn = _draws(*surface.gain_of(np.concatenate(tables)), rng).reshape(_DRAWS, len(tables), _PLACES)
+    drawn = _draws(*response.gain_of(np.concatenate(tables)), rng).reshape(_DRAWS, len(tables), _PLACES)
     apart = 0.5 * ((drawn[:, 1:] - drawn[:, :1]) ** 2).mean(axis=2)
     shares = apart / np.maximum(drawn.reshape(_DRAWS, -1).var(axis=1), 1e-18)[:, None]
     low, middle, high = np.quantile(np.clip(shares, 0.0, 1.0), [0.025, 0.5, 0.975], axis=0)
-    found = [
+    importances = [
         Importance(name=name, share=float(middle[at]), low=float(low[at]), high=float(high[at]))
         for at, name in enumerate(encoding.space.names)
     ]
-    return tuple(sorted(found, key=lambda each: -each.share))
+    return tuple(sorted(importances, key=lambda each: -each.share))
 
 
 def _draws(mean: Array, covariance: Array, rng: np.random.Generator) -> Array:
@@ -95,22 +95,22 @@ def _draws(mean: Array, covariance: Array, rng: np.random.Generator) -> Array:
 def interactions(surrogate: Surrogate, answer: Configuration) -> tuple[TunedInteraction, ...]:
     """Of every two knobs of the answer, all else as there; the clearest first."""
     holds = surrogate.encoding.space.holds
-    found: list[tuple[float, TunedInteraction]] = []
+    ranked: list[tuple[float, TunedInteraction]] = []
     for first, second in combinations(answer, 2):
         corners = [without(answer, names) for names in ((first, second), (second,), (first,), ())]
         if all(map(holds, corners)):
-            found.append(_interaction(surrogate, answer, (first, second), corners))
-    found.sort(key=lambda each: -each[0])
-    return tuple(each for _, each in found[:_MOST_INTERACTIONS])
+            ranked.append(_interaction(surrogate, answer, (first, second), corners))
+    ranked.sort(key=lambda each: -each[0])
+    return tuple(each for _, each in ranked[:_MOST_INTERACTIONS])
 
 
 def _interaction(
     surrogate: Surrogate, answer: Configuration, names: tuple[str, str], corners: Sequence[Configuration]
 ) -> tuple[float, TunedInteraction]:
-    surface, sign, space = surrogate.surfaces[0], surrogate.scores.sign(0), surrogate.encoding.space
-    mean, deviation = surface.contrast(corners, [1.0, -1.0, -1.0, 1.0])
+    response, sign, space = surrogate.responses[0], surrogate.scores.sign(0), surrogate.encoding.space
+    mean, deviation = response.contrast(corners, [1.0, -1.0, -1.0, 1.0])
     ends = sorted(sign * (mean + side * _SURE * deviation) for side in (-1, 1))
-    ratios = np.exp(sign * surface.mean(corners))
+    ratios = np.exp(sign * response.mean(corners))
     first, second = names
     return abs(mean) / max(deviation, 1e-12), TunedInteraction(
         first=first,

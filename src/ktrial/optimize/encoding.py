@@ -117,13 +117,13 @@ class Encoding:
 
     def point(self, configuration: Mapping[str, str]) -> Point:
         """Where a configuration lies."""
-        found: Point = {}
+        place: Point = {}
         for each in self.space.dimensions:
             value = configuration.get(each.name, each.default)
-            found[each.name] = place_of(each, value) if each.range else value
+            place[each.name] = place_of(each, value) if each.range else value
         for choice, names in self.groups.items():
-            found[choice] = next((name for name in names if name in configuration), NONE_OF_THEM)
-        return found
+            place[choice] = next((name for name in names if name in configuration), NONE_OF_THEM)
+        return place
 
     def draw(self, rng: np.random.Generator, *, at_default: float = 0.0) -> Configuration:
         """A configuration that meets every constraint, at random; each dimension stays at its default with
@@ -169,9 +169,9 @@ class Encoding:
         alone = {key: value for key, value in rest.items() if key not in rivals}
         here = configuration.get(name, self.space[name].default)
         default, *others = self.alternatives[name]
-        found = [rest] if here != default else []
-        found += [{**alone, name: value} for value in others if value != here]
-        return [each for each in found if self.space.holds(each)]
+        configurations = [rest] if here != default else []
+        configurations += [{**alone, name: value} for value in others if value != here]
+        return [each for each in configurations if self.space.holds(each)]
 
     def dear_values(self, configuration: Mapping[str, str]) -> Configuration:
         """Its values, defaults too, of the dimensions that take more than a write to change."""

@@ -20,7 +20,7 @@ class Ask(Model):
     """Running number, from 0; an interrupted search asks the same again."""
     block: int | None = None
     perturbation: int = 0
-    """Noise-free mode: 0 is the plain run, 1 to `Measuring.perturbations` - 1 are perturbed ones."""
+    """Noise-free mode: 0 is the plain run, 1 to `Evaluator.perturbations` - 1 are perturbed ones."""
 
 
 class Evaluator(Protocol):
@@ -119,12 +119,12 @@ class EvaluationLog:
             for at, each in enumerate(wanted)
         ]
         self.say(purpose, text)
-        found = {ask.order: seen for ask in asks if (seen := self._answered(ask))}
-        new = [ask for ask in asks if ask.order not in found]
+        answered = {ask.order: seen for ask in asks if (seen := self._answered(ask))}
+        new = [ask for ask in asks if ask.order not in answered]
         for seen in self.measuring.measure(new) if new else ():
-            found[seen.order] = seen
-            self._progress(Stage(purpose, first + len(found), self.runs))
-        self.observations += [found[ask.order] for ask in asks]
+            answered[seen.order] = seen
+            self._progress(Stage(purpose, first + len(answered), self.runs))
+        self.observations += [answered[ask.order] for ask in asks]
         return self.observations[first:]
 
     def say(self, purpose: Purpose, text: str) -> None:

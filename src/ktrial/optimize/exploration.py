@@ -98,14 +98,14 @@ class Explorer:
         def chosen(count: int) -> list[Configuration]:
             nonlocal turn
             surrogate.learn(self._log.observations, quick=turn % _REFIT != 0)
-            found: list[Configuration] = []
+            configurations: list[Configuration] = []
             for _ in range(count):
                 best = surrogate.best(_BOLDNESS[turn % len(_BOLDNESS)])
                 # Where runs go on at once, or without noise, a second look at the same place tells little.
-                again = best in found or (self._log.measuring.noise_free and self._was_run(best))
-                found.append(self._optimiser.ask(1)[0] if again or not best else best)
+                again = best in configurations or (self._log.measuring.noise_free and self._was_run(best))
+                configurations.append(self._optimiser.ask(1)[0] if again or not best else best)
                 turn += 1
-            return found
+            return configurations
 
         self._in_batches(runs, Purpose.CONTEND, chosen, self._log.measuring.at_once)
 
@@ -125,12 +125,12 @@ class Explorer:
         self, count: int, choose: Callable[[int, Configuration], list[Configuration]]
     ) -> list[Configuration]:
         """Some at a time have what is dear to change in common: one boot or build serves all of them."""
-        found: list[Configuration] = []
-        while len(found) < count:
-            found += choose(1, {})
-            if self._encoding.costly and (more := min(_SHARING - 1, count - len(found))):
-                found += choose(more, self._encoding.dear_values(found[-1]))
-        return found
+        configurations: list[Configuration] = []
+        while len(configurations) < count:
+            configurations += choose(1, {})
+            if self._encoding.costly and (more := min(_SHARING - 1, count - len(configurations))):
+                configurations += choose(more, self._encoding.dear_values(configurations[-1]))
+        return configurations
 
     def _told_of(self, seen: Observation) -> Told:
         return Told(seen.configuration, self._scores.of(seen), self._scores.excess(seen))
@@ -153,13 +153,13 @@ class Explorer:
         """As chosen; without noise nothing is run twice, so that a small space may be used up."""
         if not self._log.measuring.noise_free:
             return self._takeable(choose(count))
-        found: list[Configuration] = []
+        new: list[Configuration] = []
         for _ in range(_TRIES):
-            more = [each for each in self._takeable(choose(count - len(found))) if not self._was_run(each)]
-            found += [each for at, each in enumerate(more) if each not in (*found, *more[:at])]
-            if len(found) == count:
+            more = [each for each in self._takeable(choose(count - len(new))) if not self._was_run(each)]
+            new += [each for at, each in enumerate(more) if each not in (*new, *more[:at])]
+            if len(new) == count:
                 break
-        return found
+        return new
 
     def _takeable(self, chosen: list[Configuration]) -> list[Configuration]:
         """Without what the kernel never takes: each run that is refused would be lost for all other knobs."""

@@ -27,7 +27,7 @@ AS_IT_IS = Treatment(levels={})
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedFiles:
     """Answers from files that were read before."""
 
     files: Mapping[str, StepResult]
@@ -43,7 +43,7 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Here:
+class SearchedSystem:
     """The system that is searched."""
 
     target: Target
@@ -65,15 +65,15 @@ class Here:
         return self.refusals.get(path, "")
 
 
-def look(
+def read_knobs(
     study: Study, wanted: Sequence[SearchedKnob], machine: Machine, sources: Resources, observer: Observer
-) -> Here:
+) -> SearchedSystem:
     """Read the knobs: on this system as it is, else in a guest that is booted as trials will be.
 
     Raises KernelError, MachineError, GuestError, WorkloadError.
     """
     if isinstance(machine, RunsAlready):
-        return Here(LocalTarget(), {})
+        return SearchedSystem(LocalTarget(), {})
     paths = tuple(dict.fromkeys((*_ALWAYS, *_paths(wanted))))
     return _in_a_guest(study, paths, machine, sources, observer)
 
@@ -91,7 +91,7 @@ def _paths(wanted: Iterable[SearchedKnob]) -> Iterable[str]:
 
 def _in_a_guest(
     study: Study, paths: Sequence[str], machine: Machine, sources: Resources, observer: Observer
-) -> Here:
+) -> SearchedSystem:
     """Read, and write back what was read: nobody minds in a guest, and a kernel says what it refuses."""
     study = resolved(study)
     name = kernel_of(study, AS_IT_IS).label
@@ -114,7 +114,7 @@ def _in_a_guest(
         for path, result in zip(there, written, strict=True)
         if result.failure
     }
-    return Here(Recorded(read), refusals)
+    return SearchedSystem(RecordedFiles(read), refusals)
 
 
 def _is_tried(path: str, result: StepResult) -> bool:

@@ -51,8 +51,8 @@ def _like(study: Study, store: Store) -> Iterable[Trial]:
     for stored in reversed(store.studies()[-_STUDIES:]):
         same = (stored.study.machine, stored.study.workloads) == (study.machine, study.workloads)
         if same and stored.study.search:
-            found = store.trials(stored.id, counted=False)
-            yield from (trial for trial in found if trial.outcome is Outcome.COMPLETED)
+            trials = store.trials(stored.id, counted=False)
+            yield from (trial for trial in trials if trial.outcome is Outcome.COMPLETED)
 
 
 def _calibrated(study: Study, store: Store) -> float | None:

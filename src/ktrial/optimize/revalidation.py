@@ -19,7 +19,7 @@ from ktrial.studyfile.errors import NothingTuned
 _EXACT = "exact"
 
 
-class Holds(StrEnum):
+class RevalidationOutcome(StrEnum):
     """What came of measuring again."""
 
     YES = "still holds"
@@ -72,20 +72,20 @@ def _goes_on(study: Study, trials: Sequence[Trial]) -> bool:
     return interim.blocks_wanted(study, trials, metrics_of(study, trials)) is not None
 
 
-def judged(before: Comparison, now: Sequence[Comparison], goal: Goal) -> Holds:
+def judged(before: Comparison, now: Sequence[Comparison], goal: Goal) -> RevalidationOutcome:
     """What the new comparisons say of the confirmed one: better again, within the goal's guards."""
     if any(
         guard.metric == one.metric and one.value is not None and not guard.keeps(one.value)
         for guard in goal.guards
         for one in now
     ):
-        return Holds.NO
+        return RevalidationOutcome.NO
     same = next((one for one in now if (one.workload, one.metric) == (before.workload, before.metric)), None)
     if same is None or same.verdict is Verdict.INCONCLUSIVE:
-        return Holds.UNKNOWN
+        return RevalidationOutcome.UNKNOWN
     if same.verdict is not Verdict.BETTER:
-        return Holds.NO
-    return Holds.SMALLER if _smaller(before, same) else Holds.YES
+        return RevalidationOutcome.NO
+    return RevalidationOutcome.SMALLER if _smaller(before, same) else RevalidationOutcome.YES
 
 
 def _smaller(before: Comparison, now: Comparison) -> bool:

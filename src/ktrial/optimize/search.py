@@ -90,11 +90,11 @@ class _Search:
         self.explorer.contend(min(shared.contend, self.log.left - spare), surrogate)
         surrogate.learn(self.log.observations)
         shared, spare = self._spared(surrogate, shared)
-        found = surrogate.best()
-        candidate = self._ablated(surrogate, found, min(shared.ablate, self.log.left - spare))
+        explored = surrogate.best()
+        candidate = self._ablated(surrogate, explored, min(shared.ablate, self.log.left - spare))
         confirmation = self._confirmed(candidate, shared)
         surrogate.learn(self.log.observations)
-        return self._tuned(surrogate, found, candidate, confirmation, shared)
+        return self._tuned(surrogate, explored, candidate, confirmation, shared)
 
     def _spared(self, surrogate: Surrogate, shared: Shares) -> tuple[Shares, int]:
         """Where the gain is plain, confirmation needs fewer runs than were put by: contenders get them."""
@@ -129,13 +129,13 @@ class _Search:
         spreads = [robust_spread(np.array(column)) for column in zip(*filter(None, scores), strict=True)]
         return max(*spreads, _LEAST_NOISE)
 
-    def _ablated(self, surrogate: Surrogate, found: Configuration, runs: int) -> Configuration:
-        if not found:
+    def _ablated(self, surrogate: Surrogate, explored: Configuration, runs: int) -> Configuration:
+        if not explored:
             return {}
-        self.log.say(Purpose.ABLATE, f"taking back {_knobs(found)}")
+        self.log.say(Purpose.ABLATE, f"taking back {_knobs(explored)}")
         if self.measuring.noise_free:
-            return ablate_exactly(surrogate, self.log, found, runs)
-        return ablate(surrogate, self.log, found, runs, self.rng)
+            return ablate_exactly(surrogate, self.log, explored, runs)
+        return ablate(surrogate, self.log, explored, runs, self.rng)
 
     def _confirmed(self, candidate: Configuration, shared: Shares) -> Confirmation | None:
         if not candidate:
@@ -149,7 +149,7 @@ class _Search:
     def _tuned(
         self,
         surrogate: Surrogate,
-        found: Configuration,
+        explored: Configuration,
         candidate: Configuration,
         confirmation: Confirmation | None,
         shared: Shares,
@@ -171,7 +171,7 @@ class _Search:
             confirmed=candidate if good else None,
             comparisons=comparisons,
             kept=effects.kept(surrogate, candidate),
-            dropped=effects.dropped(surrogate, found, candidate),
+            dropped=effects.dropped(surrogate, explored, candidate),
             importance=effects.importance(surrogate, self.seed),
             interactions=effects.interactions(surrogate, candidate),
             front=front(surrogate, candidate if good else None, comparisons),
@@ -186,24 +186,24 @@ class _Search:
     def _baseline(self) -> dict[str, float]:
         runs = [each for each in self.log.observations if not each.configuration and each.values]
         objectives = {each.metric for each in self.goal.objectives}
-        found = {}
+        middles = {}
         for name in runs[0].values:
             values = [each.values[name] for each in runs if name in each.values]
             positive = name in objectives and min(values) > 0
-            found[name] = statistics.geometric_mean(values) if positive else statistics.median(values)
-        return found
+            middles[name] = statistics.geometric_mean(values) if positive else statistics.median(values)
+        return middles
 
     def _drift(self, surrogate: Surrogate) -> tuple[float, ...]:
         """A factor for each observation; that of a failed one is its neighbour's."""
         if self.measuring.noise_free:
             return ()
-        drifted = surrogate.surfaces[0].drifted()
+        drifted = surrogate.responses[0].drifted()
         factors = iter(np.exp(self.scores.sign(0) * (drifted - drifted.mean())))
-        last, found = 1.0, []
+        last, factors_of_runs = 1.0, []
         for each in surrogate.seen:
             last = last if self.scores.failure(each) else float(next(factors))
-            found.append(last)
-        return tuple(found)
+            factors_of_runs.append(last)
+        return tuple(factors_of_runs)
 
     def _seen(self) -> float | None:
         """The best single run of the search, in the objective's own direction."""
@@ -217,12 +217,12 @@ class _Search:
         return best.values[metric] / self._baseline()[metric]
 
     def _warnings(self, confirmation: Confirmation | None) -> tuple[DataWarning, ...]:
-        found = list(confirmation.warnings) if confirmation else []
+        warnings = list(confirmation.warnings) if confirmation else []
         runs = self.log.observations
         failed = [each for each in runs if self.scores.failure(each)]
         if failed:
             reason = self.scores.failure(failed[0]).rstrip(".")
             text = f"{len(failed)} of {len(runs)} runs failed, the first: {reason}"
             advice = "their configurations are no answer; a narrower range leaves more runs for the rest"
-            found.append(DataWarning(kind=WarningKind.FAILED_TRIALS, text=text, advice=advice))
-        return tuple(found)
+            warnings.append(DataWarning(kind=WarningKind.FAILED_TRIALS, text=text, advice=advice))
+        return tuple(warnings)

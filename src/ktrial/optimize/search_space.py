@@ -14,7 +14,7 @@ from ktrial.model.study import LeftOut, Search, Study
 from ktrial.model.suggestions import nearest
 from ktrial.model.tuning import Constraint, Cost, Dimension, OnlyOneOf, Order, Relation, Space
 from ktrial.optimize.candidate_values import Options, dimension, why_unsafe
-from ktrial.optimize.knob_discovery import Here, look
+from ktrial.optimize.knob_discovery import SearchedSystem, read_knobs
 from ktrial.studyfile.errors import KnobNotOnMachine, SpaceEmpty
 from ktrial.studyfile.knob_patterns import (
     BOOT,
@@ -49,18 +49,18 @@ def with_space(study: Study, machine: Machine, sources: Resources, observer: Obs
         raise AssertionError("a study without a search has no space")
     wanted = searched_knobs(search.knobs)
     kernels = next((each.values for each in wanted if each.name == KERNEL), ())
-    made = _Making(study, _options(study, sources, observer), kernels)
+    made = _SpaceBuilder(study, _options(study, sources, observer), kernels)
     at_run_time = tuple(each for each in wanted if made.at_run_time(each))
     if at_run_time:
-        made.read(at_run_time, look(study, at_run_time, machine, sources, observer))
+        made.read(at_run_time, read_knobs(study, at_run_time, machine, sources, observer))
     names = [each.name for each in wanted]
     dimensions = tuple(sorted(made.dimensions, key=lambda one: (one.cost.rank, _place(one.name, names))))
     if not dimensions:
         reasons = _commonest(made.left_out)
         raise SpaceEmpty(**({"hint": reasons} if reasons else {}))
     space = Space(dimensions=dimensions, constraints=constraints_of(dimensions))
-    found = {"space": space, "left_out": tuple(made.left_out)}
-    return study.model_copy(update={"search": search.model_copy(update=found)})
+    update = {"space": space, "left_out": tuple(made.left_out)}
+    return study.model_copy(update={"search": search.model_copy(update=update)})
 
 
 def search_of(study: Study) -> tuple[Search, Space]:
@@ -97,7 +97,7 @@ def _place(name: str, names: Sequence[str]) -> int:
 
 
 @dataclass
-class _Making:
+class _SpaceBuilder:
     """Dimensions and what is left out, as far as is known."""
 
     study: Study
@@ -132,12 +132,12 @@ class _Making:
             return True
         return False
 
-    def read(self, wanted: Iterable[SearchedKnob], here: Here) -> None:
+    def read(self, wanted: Iterable[SearchedKnob], here: SearchedSystem) -> None:
         """Find the knobs on the system."""
         version = version_of(here.system.release)
         for each in wanted:
             try:
-                found = find(here.system, each.name)
+                readings = find(here.system, each.name)
             except KnobNeedsInstance as error:
                 if each.by_itself:
                     raise
@@ -151,7 +151,7 @@ class _Making:
                     raise
                 self._leave_out(each.name, _said(error).removeprefix(f"knob {each.name} "))
                 continue
-            for one in found:
+            for one in readings:
                 fixed = here.why_fixed(one.path)
                 made = fixed or dimension(each, one, version)
                 if isinstance(made, Dimension):
@@ -209,9 +209,9 @@ class _Making:
         self.left_out.append(LeftOut(name=name, reason=reason))
 
 
-def _back(system: System, found: Found) -> tuple[str, str] | None:
+def _back(system: System, reading: Found) -> tuple[str, str] | None:
     """Of a limit that is 0 since the same limit is set in another unit: that one, and its value."""
-    other = in_another_unit(found.knob) if found.value == "0" else ""
+    other = in_another_unit(reading.knob) if reading.value == "0" else ""
     if not other:
         return None
     try:

@@ -18,7 +18,7 @@ from ktrial.model.workload import Mode
 from ktrial.optimize.evaluation_log import Ask, Progress
 from ktrial.optimize.search_space import search_of
 from ktrial.optimize.treatments import observation
-from ktrial.optimize.trial_evaluator import TrialMeasuring
+from ktrial.optimize.trial_evaluator import TrialEvaluator
 from ktrial.store import Store, StoredStudy
 from ktrial.studyfile.errors import NotTheSameSearch
 
@@ -49,7 +49,7 @@ def run_search(
         store.add_trial(number, trial)
 
     with interruption.caught():
-        measuring = TrialMeasuring(study, machine, sources, observer or Silent(), keep)
+        measuring = TrialEvaluator(study, machine, sources, observer or Silent(), keep)
         for trial in stored:
             measuring.seen(observation(trial))
         try:
@@ -80,7 +80,7 @@ def _replayed(study: Study, trials: Sequence[Trial]) -> Tuned | None:
 
 
 def _tune(
-    study: Study, measuring: "TrialMeasuring | _Replay", stored: Sequence[Trial], progress: Progress
+    study: Study, measuring: "TrialEvaluator | _Replay", stored: Sequence[Trial], progress: Progress
 ) -> Tuned:
     from ktrial.optimize import tune  # numpy and Optuna take their time to load
 

@@ -37,8 +37,8 @@ _LOOK_AROUND_S = 5.0
 
 
 @dataclass
-class TrialMeasuring:
-    """Measures configurations: `Measuring` of ktrial.optimize."""
+class TrialEvaluator:
+    """Measures configurations: an `Evaluator` of ktrial.optimize."""
 
     study: Study
     """With its search, and the search's space."""
@@ -106,11 +106,11 @@ class TrialMeasuring:
         _, space = search_of(self.study)
         levels = {name: str(level) for name, level in trial.treatment.levels.items()}
         study = resolved(study_of(self.study, space, levels))
-        found = jobs_of(study, trial.treatment, self._kernel(study, trial), self.sources)
+        jobs = jobs_of(study, trial.treatment, self._kernel(study, trial), self.sources)
         limit = self._limit()
         if limit >= study.machine.limit_seconds:
-            return found
-        return tuple(_with_limit(job, limit) for job in found)
+            return jobs
+        return tuple(_with_limit(job, limit) for job in jobs)
 
     def _limit(self) -> float:
         """Seconds after which a trial is hopeless; on this system only, where programs are ended alone."""
@@ -127,10 +127,10 @@ class TrialMeasuring:
                 self._kernels[name] = self._obtained(wanted)
             except KernelError as error:
                 self._kernels[name] = error
-        found = self._kernels[name]
-        if isinstance(found, KernelError):
-            raise found
-        return found
+        kernel = self._kernels[name]
+        if isinstance(kernel, KernelError):
+            raise kernel
+        return kernel
 
     def _obtained(self, kernel: KernelRef) -> Kernel:
         def progress(what: str, done: int = 0, total: int = 0) -> None:
@@ -147,9 +147,9 @@ class TrialMeasuring:
             try:
                 workers.begin(trials, jobs)
                 while awaited:
-                    if found := self._handled(workers.events.get()):
+                    if seen := self._handled(workers.events.get()):
                         awaited -= 1
-                        yield found
+                        yield seen
             except BaseException:
                 self.observer.stopping()
                 for trial in workers.stop():
@@ -184,28 +184,28 @@ class TrialMeasuring:
         return None
 
     def _kept(self, trial: Trial) -> Observation:
-        found = observation(trial)
-        if not found.configuration:
-            self._check_baseline(found)
+        seen = observation(trial)
+        if not seen.configuration:
+            self._check_baseline(seen)
         self.keep(trial)
-        self.seen(found)
-        return found
+        self.seen(seen)
+        return seen
 
-    def _check_baseline(self, found: Observation) -> None:
+    def _check_baseline(self, baseline: Observation) -> None:
         """What keeps the very first run from being measured would keep all others: nothing is stored then."""
         if self._slowest:
             return
         goal = search_of(self.study)[0].goal
         wanted = (*(one.metric for one in goal.objectives), *(one.metric for one in goal.guards))
         for metric in wanted:
-            if f"the metric {metric} is not in what it printed" in found.failure:
+            if f"the metric {metric} is not in what it printed" in baseline.failure:
                 how = f"say how it is found: --metric '{metric}=REGEX', or --metric {metric}=json:PATH"
                 raise ObjectiveMissing(metric=metric, printed="", hint=how)
-        if found.failure:
-            raise TuneBaselineFailed(problem=found.failure)
+        if baseline.failure:
+            raise TuneBaselineFailed(problem=baseline.failure)
         for metric in wanted:
-            if metric not in found.values:
-                raise ObjectiveMissing(metric=metric, printed=", ".join(found.values) or "nothing")
+            if metric not in baseline.values:
+                raise ObjectiveMissing(metric=metric, printed=", ".join(baseline.values) or "nothing")
 
 
 def _with_limit(job: Job, seconds: float) -> Job:

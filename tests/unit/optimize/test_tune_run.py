@@ -19,7 +19,7 @@ from ktrial.model.study import Search, Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Budget, Purpose, Tuned
 from ktrial.model.workload import Mode
-from ktrial.optimize.revalidation import Holds, judged, revalidation_of
+from ktrial.optimize.revalidation import RevalidationOutcome, judged, revalidation_of
 from ktrial.optimize.search_space import with_space
 from ktrial.optimize.session import ended, run_search
 from ktrial.store import Store, open_store
@@ -266,4 +266,9 @@ def test_measured_again_the_answer_holds_or_not(whole: Whole) -> None:
     gone = before.model_copy(update={"ratio": 1.0, "verdict": Verdict.EQUIVALENT})
     unknown = before.model_copy(update={"verdict": Verdict.INCONCLUSIVE})
     found = [judged(before, (one,), tuned.goal) for one in (before, smaller, gone, unknown)]
-    assert found == [Holds.YES, Holds.SMALLER, Holds.NO, Holds.UNKNOWN]
+    assert found == [
+        RevalidationOutcome.YES,
+        RevalidationOutcome.SMALLER,
+        RevalidationOutcome.NO,
+        RevalidationOutcome.UNKNOWN,
+    ]

@@ -39,7 +39,7 @@ def revalidate(
     from ktrial.cli.console import print_json
     from ktrial.cli.render.study_json import as_json
     from ktrial.cli.running.study import RunOptions, run_and_show
-    from ktrial.optimize.revalidation import Holds, judged
+    from ktrial.optimize.revalidation import RevalidationOutcome, judged
     from ktrial.store import default_location, open_store
 
     with open_store(store or default_location()) as opened:
@@ -57,7 +57,7 @@ def revalidate(
         print_json({**result, "holds": holds.value, "was": before.model_dump(mode="json"), "said": said})
     else:
         print(said)
-    if holds is Holds.NO:
+    if holds is RevalidationOutcome.NO:
         raise typer.Exit(NO_MORE)
 
 

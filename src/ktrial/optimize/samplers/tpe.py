@@ -87,13 +87,13 @@ def make(encoding: Encoding, objectives: int, seed: int) -> Tpe:
 def _distributions(encoding: Encoding) -> dict[str, Any]:
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-    found: dict[str, Any] = {
+    distributions: dict[str, Any] = {
         each.name: FloatDistribution(0.0, 1.0) if each.range else CategoricalDistribution(choices_of(each))
         for each in encoding.space.dimensions
     }
     for choice, names in encoding.groups.items():
-        found[choice] = CategoricalDistribution((*names, NONE_OF_THEM))
-    return found
+        distributions[choice] = CategoricalDistribution((*names, NONE_OF_THEM))
+    return distributions
 
 
 def _key(configuration: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -5,9 +5,9 @@ The logarithm of the objective, so that effects multiply, is
     level + drift(time) + sum over dimensions f_i(x_i) + sum over pairs f_ij(x_i, x_j) + noise
 
 where every f is anchored at the defaults: it is 0 where its dimension is unchanged (the anchored
-decomposition of Rabitz and Alis, J. Math. Chem. 25, 1999, with the additive kernels of Duvenaud, Nickisch and
-Rasmussen, NeurIPS 2011). So f_i *is* what changing the knob alone does, and runs of the baseline speak of
-level and drift only. A dimension's amplitude is estimated from the data, with a prior near nothing
+decomposition of Rabitz and Alis, J. Math. Chem. 25, 1999, with the additive kernels of Duvenaud, Nickisch
+and Rasmussen, NeurIPS 2011). So f_i *is* what changing the knob alone does, and runs of the baseline speak
+of level and drift only. A dimension's amplitude is estimated from the data, with a prior near nothing
 (automatic relevance determination), and pairs inherit theirs from both (effect heredity): that is the
 shrinkage that keeps a lucky run from winning. Runs that lie where the rest cannot explain them count as less
 (outliers, by their leave-one-out residuals: Rasmussen and Williams 2006, section 5.4.2).
@@ -54,23 +54,23 @@ class Frame:
 
     def rows(self, configurations: Sequence[Mapping[str, str]]) -> Array:
         """Shape (configurations, dimensions): coordinates; of a choice, its number (0: the default)."""
-        found = np.tile(self._origin, (len(configurations), 1))
+        table = np.tile(self._origin, (len(configurations), 1))
         for row, configuration in enumerate(configurations):
             for name, value in configuration.items():
                 at = self.encoding.index[name]
-                found[row, at] = self._place(at, value)
-        return found
+                table[row, at] = self._place(at, value)
+        return table
 
     def kernels(self, left: Array, right: Array) -> Array:
         """Each dimension's anchored kernel; shape (dimensions, left, right)."""
         near, far = left.T[:, :, None], right.T[:, None, :]
-        found = np.empty((len(self._origin), len(left), len(right)))
+        kernels_by_dimension = np.empty((len(self._origin), len(left), len(right)))
         chosen, spans = self._chosen, ~self._chosen
-        found[chosen] = (near[chosen] == far[chosen]) & (near[chosen] != 0)
+        kernels_by_dimension[chosen] = (near[chosen] == far[chosen]) & (near[chosen] != 0)
         origin = self._origin[spans][:, None, None]
-        found[spans] = _bell(near[spans] - far[spans])
-        found[spans] -= _bell(near[spans] - origin) * _bell(far[spans] - origin)
-        return found
+        kernels_by_dimension[spans] = _bell(near[spans] - far[spans])
+        kernels_by_dimension[spans] -= _bell(near[spans] - origin) * _bell(far[spans] - origin)
+        return kernels_by_dimension
 
     def _place(self, at: int, value: str) -> float:
         known = self._places[at]
@@ -120,7 +120,7 @@ def drift_kernel(left: Array, right: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Surface:
+class GaussianProcess:
     """What the runs so far say about every configuration."""
 
     frame: Frame
@@ -183,8 +183,8 @@ class Surface:
         for at, rows in enumerate(changed):
             picked[at, rows] = 1.0
         total = picked @ parts
-        found = total + 0.5 * self.strengths.pairs * (total * total - picked @ squares)
-        return found[:, :-1], found[:, -1]
+        covariance = total + 0.5 * self.strengths.pairs * (total * total - picked @ squares)
+        return covariance[:, :-1], covariance[:, -1]
 
     def _row(self, name: str, value: str) -> int:
         """Where the tables have one dimension at one value."""

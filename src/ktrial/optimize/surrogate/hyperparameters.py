@@ -1,9 +1,9 @@
-"""From runs to a surface: the strengths of effects, drift and noise, and the runs that count for less."""
+"""Fitting a Gaussian process to runs: strengths of effects, drift, noise, and runs that count for less."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.optimize.surrogate.gaussian_process import Data, Frame, Strengths, Surface, drift_kernel
+from ktrial.optimize.surrogate.gaussian_process import Data, Frame, GaussianProcess, Strengths, drift_kernel
 
 Array = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ _STEPS = 12
 
 def fit(
     frame: Frame, data: Data, noise: float, start: Strengths | None = None, *, quick: bool = False
-) -> Surface:
+) -> GaussianProcess:
     """The model of these runs. `noise` is what the baseline's runs say of it, as a standard deviation.
 
     `start` is where an earlier fit ended; `quick` takes it as it is. Deterministic.
@@ -42,7 +42,7 @@ def fit(
         excess = new
     factor = _root(_covariance(strengths, kernels, data, excess))
     weights = _solved(factor, data.scores)
-    return Surface(frame, data, strengths, excess, factor, weights)
+    return GaussianProcess(frame, data, strengths, excess, factor, weights)
 
 
 def _prior(dimensions: int, noise: float) -> Strengths:
@@ -70,7 +70,7 @@ def _fitted(start: Strengths, kernels: Array, data: Data, excess: Array, noise: 
 
     prior = _prior(len(kernels), noise).logs
     spreads = np.array([_AMPLITUDE_SPREAD] * len(kernels) + [_PAIRS_SPREAD, _DRIFT_SPREAD, _NOISE_SPREAD])
-    found = minimize(
+    optimum = minimize(
         lambda logs: _evidence(logs, prior, spreads, kernels, data, excess),
         start.logs,
         jac=True,
@@ -78,7 +78,7 @@ def _fitted(start: Strengths, kernels: Array, data: Data, excess: Array, noise: 
         bounds=[(each - 4 * spread, each + 4 * spread) for each, spread in zip(prior, spreads, strict=True)],
         options={"maxiter": _STEPS},
     )
-    return Strengths.of(found.x)
+    return Strengths.of(optimum.x)
 
 
 def _evidence(

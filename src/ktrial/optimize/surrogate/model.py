@@ -9,7 +9,7 @@ from ktrial.model.comparison import Comparison
 from ktrial.model.tuning import Configuration, FrontPoint, Observation
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.optimize.surrogate.gaussian_process import Data, Frame, Surface
+from ktrial.optimize.surrogate.gaussian_process import Data, Frame, GaussianProcess
 from ktrial.optimize.surrogate.hyperparameters import fit
 
 Array = NDArray[np.float64]
@@ -22,7 +22,9 @@ _RISKY, _FAILING = 0.3, 0.1
 
 
 class Surrogate:
-    """A surface for each objective, and for each guard and for failure where there is something to learn."""
+    """A response surface for each objective; one for each guard and for failure where there is something to
+    learn.
+    """
 
     def __init__(self, encoding: Encoding, scores: ObjectiveFunction, noise: float, horizon: int) -> None:
         self.encoding = encoding
@@ -30,8 +32,8 @@ class Surrogate:
         self.noise = noise
         self._frame = Frame(encoding)
         self._horizon = max(horizon, 1)
-        self.surfaces: list[Surface] = []
-        self._risk: Surface | None = None
+        self.responses: list[GaussianProcess] = []
+        self._risk: GaussianProcess | None = None
         self.seen: tuple[Observation, ...] = ()
 
     def learn(self, observations: Sequence[Observation], *, quick: bool = False) -> None:
@@ -39,27 +41,29 @@ class Surrogate:
         self.seen = tuple(observations)
         good = [each for each in observations if not self.scores.failure(each)]
         values = np.array([self.scores.of(each) for each in good])
-        before: Sequence[Surface | None] = self.surfaces or [None] * values.shape[1]
-        self.surfaces = [self._fitted(good, values[:, at], old, quick=quick) for at, old in enumerate(before)]
+        before: Sequence[GaussianProcess | None] = self.responses or [None] * values.shape[1]
+        self.responses = [
+            self._fitted(good, values[:, at], old, quick=quick) for at, old in enumerate(before)
+        ]
         self._risk = self._risks(observations)
 
     def _fitted(
-        self, runs: Sequence[Observation], values: Array, old: Surface | None, *, quick: bool
-    ) -> Surface:
+        self, runs: Sequence[Observation], values: Array, old: GaussianProcess | None, *, quick: bool
+    ) -> GaussianProcess:
         places = self._frame.rows([each.configuration for each in runs])
         times = np.array([each.order / self._horizon for each in runs])
         # The level's prior is centred where the runs are; the baseline's own level is then estimated.
         data = Data(places, times, values - float(np.median(values)))
         return fit(self._frame, data, self.noise, old.strengths if old else None, quick=quick)
 
-    def _risks(self, observations: Sequence[Observation]) -> Surface | None:
+    def _risks(self, observations: Sequence[Observation]) -> GaussianProcess | None:
         """How near to what failed, or exceeded a guard: 0 to 1."""
         unsafe = np.array([self.unsafe(each) for each in observations], dtype=np.float64)
         if not unsafe.any() or unsafe.all():
             return None
         places = self._frame.rows([each.configuration for each in observations])
         times = np.zeros(len(observations))
-        # The surface expects effects of some percent: failure is made one of 10 %.
+        # The model expects effects of some percent: failure is made one of 10 %.
         return fit(self._frame, Data(places, times, _FAILING * unsafe), 0.1 * _FAILING)
 
     def unsafe(self, seen: Observation) -> bool:
@@ -68,21 +72,21 @@ class Surrogate:
 
     def gains(self, configurations: Sequence[Configuration]) -> Array:
         """Expected log gain of each, over all objectives together."""
-        return np.asarray(sum(each.mean(configurations) for each in self.surfaces))
+        return np.asarray(sum(each.mean(configurations) for each in self.responses))
 
     def spread(self, configurations: Sequence[Configuration]) -> Array:
         """Standard deviation of what `gains` says."""
-        return np.asarray(np.sqrt(sum(each.spread(configurations) ** 2 for each in self.surfaces)))
+        return np.asarray(np.sqrt(sum(each.spread(configurations) ** 2 for each in self.responses)))
 
     def hopeful(self, boldness: float) -> Value:
         """What to look for: expected gain, the price of each change, and `boldness` times the doubt."""
         price = PRICE * self.scores.goal.margin
 
         def value(configurations: Sequence[Configuration]) -> Array:
-            found = self.gains(configurations) - price * np.array([len(each) for each in configurations])
+            promise = self.gains(configurations) - price * np.array([len(each) for each in configurations])
             if boldness:
-                found = found + boldness * self.spread(configurations)
-            return np.where(self._too_risky(configurations), -np.inf, found)
+                promise = promise + boldness * self.spread(configurations)
+            return np.where(self._too_risky(configurations), -np.inf, promise)
 
         return value
 
@@ -102,11 +106,15 @@ class Surrogate:
     def distinct(self) -> list[Configuration]:
         """Every configuration that was run, and is not known to be unsafe."""
         bad = [each.configuration for each in self.seen if self.unsafe(each)]
-        found: list[Configuration] = []
+        configurations: list[Configuration] = []
         for each in self.seen:
-            if each.configuration and each.configuration not in found and each.configuration not in bad:
-                found.append(each.configuration)
-        return found
+            if (
+                each.configuration
+                and each.configuration not in configurations
+                and each.configuration not in bad
+            ):
+                configurations.append(each.configuration)
+        return configurations
 
     def walk(self, start: Configuration, value: Value, names: Iterable[str] = ()) -> Configuration:
         """Along one dimension after the other, always to its best value, until nothing gets better."""
@@ -132,12 +140,12 @@ def front(
     surrogate: Surrogate, answer: Configuration | None, comparisons: tuple[Comparison, ...]
 ) -> tuple[FrontPoint, ...]:
     """Among what was run and kept all guards, by the model's estimates (not by single lucky runs)."""
-    if len(surrogate.surfaces) < 2:
+    if len(surrogate.responses) < 2:
         return ()
     tried: list[Configuration] = [{}, *surrogate.distinct()]
     if answer and answer not in tried:
         tried.append(answer)
-    gains = np.stack([surface.mean(tried) for surface in surrogate.surfaces], axis=1)
+    gains = np.stack([response.mean(tried) for response in surrogate.responses], axis=1)
     margin = surrogate.scores.goal.margin
     best = [at for at in range(len(tried)) if not _beaten(gains, at, margin)]
     best.sort(key=lambda at: -gains[at, 0])
