@@ -115,13 +115,13 @@ class Investigation:
 
     def _shares(self, candidate: Subset, base: Subset) -> Shares:
         """What the candidate adds to the base, of the whole difference; by target."""
-        found = {}
+        shares = {}
         for judge in self._differing():
             values = [judge.value(one) for one in (NOTHING, base, candidate, self.everything)]
             if None not in values:
                 start, low, high, end = (float(value or 0.0) for value in values)
-                found[judge.target.label] = way(start, high, end) - way(start, low, end)
-        return found
+                shares[judge.target.label] = way(start, high, end) - way(start, low, end)
+        return shares
 
     def _ratios(self, cause: Cause) -> dict[str, float]:
         effects = {

@@ -171,14 +171,14 @@ def config_ground(
     check_one_source(before, after, names)
     old, new = (builder.configured(one, progress) for one in (before, after))
     menus = builder.menus(before, progress)
-    found = grouped(old, new, menus)
-    if not found.groups:
+    groups = grouped(old, new, menus)
+    if not groups.groups:
         advice = "both have the same configuration, or only what the compiler decides is another"
         raise NothingDiffers(before=names[0], after=names[1], what="option", advice=advice)
     notes = []
     if menus.problem:
         notes.append(f"which options go together is not known ({menus.problem}): each is tried by itself")
-    return ConfigGround(before, after, old, new, found, menus, builder, progress, notes=notes)
+    return ConfigGround(before, after, old, new, groups, menus, builder, progress, notes=notes)
 
 
 def check_one_source(before: Build, after: Build, names: tuple[str, str]) -> None:

@@ -39,7 +39,7 @@ def confirm(terms: Terms, setups: Mapping[str, Setup], runs: Runs) -> Confirmed:
     def these(kernel: KernelRef, progress: Progress) -> Kernel:
         return kernels.get(kernel.asked) or runs.sources.obtain(kernel, progress)
 
-    found = run(
+    record = run(
         study,
         store=runs.store,
         machine=runs.machine,
@@ -48,10 +48,10 @@ def confirm(terms: Terms, setups: Mapping[str, Setup], runs: Runs) -> Confirmed:
         retry_failed=True,
         sources=replace(runs.sources, obtain=these),
     )
-    targets = targets_of(found, terms.metrics)
+    targets = targets_of(record, terms.metrics)
     labels = tuple(setups)[:2]
-    explained = {target.label: _explained(found, target, runs, labels) for target in targets}
-    return Confirmed(study.name, found, {label: one for label, one in explained.items() if one})
+    explained = {target.label: _explained(record, target, runs, labels) for target in targets}
+    return Confirmed(study.name, record, {label: one for label, one in explained.items() if one})
 
 
 def study_of(name: str, setups: Mapping[str, Setup], how: Measurement, margin: float) -> Study:

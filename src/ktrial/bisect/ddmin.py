@@ -18,22 +18,22 @@ def ddmin(items: Sequence[int], shows: Shows) -> tuple[int, ...]:
     `items` as a whole are known to show, and none of them not to. What is unresolved does not show: as in
     ddmin, the search goes on with finer parts.
     """
-    found, parts = tuple(items), 2
-    while len(found) > 1:
-        chunks = _split(found, parts)
+    minimal, parts = tuple(items), 2
+    while len(minimal) > 1:
+        chunks = _split(minimal, parts)
         smaller = _first_that_shows(chunks, shows)
         if smaller:
-            found, parts = smaller, 2
+            minimal, parts = smaller, 2
             continue
         # With two parts, each one's complement is the other.
-        rest = [tuple(one for one in found if one not in chunk) for chunk in chunks] if parts > 2 else []
+        rest = [tuple(one for one in minimal if one not in chunk) for chunk in chunks] if parts > 2 else []
         if smaller := _first_that_shows(rest, shows):
-            found, parts = smaller, max(parts - 1, 2)
-        elif parts < len(found):
-            parts = min(len(found), parts * 2)
+            minimal, parts = smaller, max(parts - 1, 2)
+        elif parts < len(minimal):
+            parts = min(len(minimal), parts * 2)
         else:
             break
-    return found
+    return minimal
 
 
 def _split(items: tuple[int, ...], parts: int) -> list[tuple[int, ...]]:

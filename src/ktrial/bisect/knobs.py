@@ -82,16 +82,16 @@ def subset_label(candidate: Subset, count: int, what: str, names: Sequence[str])
 
 def knob_ranges(texts: Sequence[str]) -> tuple[KnobRange, ...]:
     """From `vm.dirty_ratio=20..40`. Knobs with the same value twice are left out. Raises BadKnobRange."""
-    found: dict[str, KnobRange] = {}
+    ranges: dict[str, KnobRange] = {}
     for text in texts:
         match = _RANGE.fullmatch(text.strip())
         if match is None:
             problem = "there is no '='" if "=" not in text else "there are no two values with '..' between"
             raise BadKnobRange(text=text, problem=problem)
-        if match["name"] in found:
+        if match["name"] in ranges:
             raise BadKnobRange(text=text, problem=f"{match['name']} was given before")
-        found[match["name"]] = KnobRange(match["name"], match["before"], match["after"])
-    return tuple(one for one in found.values() if one.before != one.after)
+        ranges[match["name"]] = KnobRange(match["name"], match["before"], match["after"])
+    return tuple(one for one in ranges.values() if one.before != one.after)
 
 
 def check_names(ranges: Sequence[KnobRange], sysctls: Path = Path("/proc")) -> None:
@@ -127,7 +127,7 @@ def _read(path: Path) -> Mapping[str, str]:
         raise BadKnobFile(path=path, problem=error.strerror) from None
     except UnicodeDecodeError:
         raise BadKnobFile(path=path, problem="it is not text") from None
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith(("#", ";")):
             continue
@@ -135,8 +135,8 @@ def _read(path: Path) -> Mapping[str, str]:
         match = _LINE.fullmatch(line.strip().removeprefix("-"))
         if match is None:
             raise BadKnobFile(path=f"{path}:{number}", problem="the line is not NAME = VALUE")
-        found[_dotted(match["name"])] = match["value"]
-    return found
+        values[_dotted(match["name"])] = match["value"]
+    return values
 
 
 def _dotted(name: str) -> str:
@@ -149,7 +149,7 @@ def knobs_of_study(study: Study) -> tuple[KnobRange, ...]:
 
     Raises BadKnobRange where one has more than two levels.
     """
-    found = []
+    ranges = []
     for factor in study.factors:
         if factor.kind is not FactorKind.SETTING:
             continue
@@ -157,5 +157,5 @@ def knobs_of_study(study: Study) -> tuple[KnobRange, ...]:
             text = f"factor {factor.name}"
             raise BadKnobRange(text=text, problem=f"it has {len(factor.levels)} levels, and A and B are two")
         (other,) = (level for level in factor.levels if level != factor.baseline)
-        found.append(KnobRange(factor.target, factor.baseline, other))
-    return tuple(found)
+        ranges.append(KnobRange(factor.target, factor.baseline, other))
+    return tuple(ranges)

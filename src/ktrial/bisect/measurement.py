@@ -47,18 +47,18 @@ class Laboratory:
     def measure(self, kernel: Kernel, settings: Settings | None = None) -> StudyRecord:
         """Run the trials that the store lacks. Raises CandidatesIncomparable, and as `session.run`."""
         study = candidate_study(kernel, self.how, settings or {})
-        found = self._run(study, kernel)
-        if machine_difference(self.trials, found.trials):
-            self.runs.store.delete(found.id)
-            found = self._run(study, kernel)
-            if problem := machine_difference(self.trials, found.trials):
+        record = self._run(study, kernel)
+        if machine_difference(self.trials, record.trials):
+            self.runs.store.delete(record.id)
+            record = self._run(study, kernel)
+            if problem := machine_difference(self.trials, record.trials):
                 # The first was in the store already, from another machine: the next search measures all anew.
                 for one in self.kept:
                     self.runs.store.delete(one)
                 raise CandidatesIncomparable(problem=problem)
-        self.trials = self.trials or list(found.trials)
-        self.kept.append(found.id)
-        return found
+        self.trials = self.trials or list(record.trials)
+        self.kept.append(record.id)
+        return record
 
     def _run(self, study: Study, kernel: Kernel) -> StudyRecord:
         def this_one(_kernel: KernelRef, _progress: Progress) -> Kernel:
@@ -101,11 +101,11 @@ def problem_of(record: StudyRecord) -> str:
 
 def numbers_of(record: StudyRecord) -> Numbers:
     """Every metric's values."""
-    found: dict[Target, dict[int, float]] = {}
+    numbers: dict[Target, dict[int, float]] = {}
     for trial in record.trials:
         for target, value in _samples(trial):
-            found.setdefault(target, {})[trial.planned.perturbation.number] = value
-    return found
+            numbers.setdefault(target, {})[trial.planned.perturbation.number] = value
+    return numbers
 
 
 def _samples(trial: Trial) -> Iterable[tuple[Target, float]]:

@@ -98,7 +98,7 @@ def _edges(settable: Iterable[str], before: Config, after: Config, menus: Menus)
             any(is_on(one, config) for one in members) for config in (before, after)
         )
 
-    found = []
+    edges = []
     for name in known:
         option = menus.options.get(name)
         if option is None:
@@ -108,14 +108,14 @@ def _edges(settable: Iterable[str], before: Config, after: Config, menus: Menus)
         for other in _names(option.depends) & known - {name}:
             other_goes = is_on(other, before) and not is_on(other, after)
             backwards = turned_off or (not turned_on and other_goes)
-            found.append((other, name) if backwards else (name, other))
+            edges.append((other, name) if backwards else (name, other))
             if choice_appears(option):
                 # One of it is on as soon as it may be: nobody can leave it out.
-                found += [(other, name), (name, other)]
+                edges += [(other, name), (name, other)]
         for text in option.selected_by:
             for selecting in _names(text.partition(" if ")[0]) & known - {name}:
-                found.append((name, selecting) if turned_off else (selecting, name))
-    return found
+                edges.append((name, selecting) if turned_off else (selecting, name))
+    return edges
 
 
 def _names(text: str) -> set[str]:

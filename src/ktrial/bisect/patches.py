@@ -95,16 +95,16 @@ def series_at(path: Path) -> tuple[str, ...]:
 
     Raises BadSeries.
     """
-    found = path.expanduser().absolute()
-    if found.is_dir() and (found / _SERIES).is_file():
-        found /= _SERIES
-    if found.is_dir():
-        files = sorted(one for one in found.iterdir() if one.suffix in _SUFFIXES)
+    source = path.expanduser().absolute()
+    if source.is_dir() and (source / _SERIES).is_file():
+        source /= _SERIES
+    if source.is_dir():
+        files = sorted(one for one in source.iterdir() if one.suffix in _SUFFIXES)
         if not files:
             raise BadSeries(path=path, problem="there is no *.patch file in it")
         return tuple(map(str, files))
     try:
-        lines = [line.partition("#")[0].split() for line in found.read_text(encoding="utf-8").splitlines()]
+        lines = [line.partition("#")[0].split() for line in source.read_text(encoding="utf-8").splitlines()]
     except OSError as error:
         raise BadSeries(path=path, problem=error.strerror) from None
     except UnicodeDecodeError:
@@ -114,7 +114,7 @@ def series_at(path: Path) -> tuple[str, ...]:
     names = [line[0] for line in lines if line]
     if not names:
         raise BadSeries(path=path, problem="it names no patch")
-    return tuple(str(found.parent / name) for name in names)
+    return tuple(str(source.parent / name) for name in names)
 
 
 def _subject(patch: Patch) -> str:

@@ -116,11 +116,11 @@ class Items:
 
     @cached_property
     def _closures(self) -> tuple[Subset, ...]:
-        found: list[Subset] = []
+        closures: list[Subset] = []
         for item in range(self.count):
             required = self.requires.get(item, NOTHING)
-            found.append(frozenset({item}).union(*(found[one] for one in required)))
-        return tuple(found)
+            closures.append(frozenset({item}).union(*(closures[one] for one in required)))
+        return tuple(closures)
 
     def closed(self, subset: Iterable[int]) -> Subset:
         """The subset with all that its items require."""

@@ -144,10 +144,10 @@ class TimedJudge(Generic[Candidate]):
 
     def spread(self, first: Candidate, second: Candidate) -> float:
         """Standard deviation of the blocks' log ratios of two that were measured side by side."""
-        found = self.source.blocks((first, second), _FEWEST)
-        if found is None:
+        blocks = self.source.blocks((first, second), _FEWEST)
+        if blocks is None:
             return math.nan
-        logs = np.log(found[self.target])
+        logs = np.log(blocks[self.target])
         return float(np.nanstd(logs[1] - logs[0], ddof=1))
 
     def _way(self, base: Candidate, full: Candidate) -> float:
@@ -163,12 +163,12 @@ class TimedJudge(Generic[Candidate]):
         design = SequentialDesign(margin=margin, alpha=level).up_to(self.most_blocks)
         blocks, claim = 0, Claim.NONE
         while claim is Claim.NONE and (wanted := design.next_look(blocks)):
-            found = self.source.blocks(candidates, wanted)
-            if found is None:
+            collected = self.source.blocks(candidates, wanted)
+            if collected is None:
                 return None
             self.blocks += wanted - blocks
             blocks = wanted
-            claim = self._claim(candidates, np.log(found[self.target][:, :wanted]), statistic, design)
+            claim = self._claim(candidates, np.log(collected[self.target][:, :wanted]), statistic, design)
         return claim
 
     def _claim(
@@ -181,8 +181,8 @@ class TimedJudge(Generic[Candidate]):
                 self.effects[one, candidates[0]] = float(np.mean(whole[at] - whole[0]))
         if not looked:
             return Claim.NONE
-        found = intervals(statistic(whole), looked, design.edges(1, looked))
-        return Claim(int(claims(found, design.margin)[-1]))
+        bounds = intervals(statistic(whole), looked, design.edges(1, looked))
+        return Claim(int(claims(bounds, design.margin)[-1]))
 
 
 class Statistic(Protocol):

@@ -50,15 +50,15 @@ class TrialBlocks:
             if not self._has(one):
                 return None
         study = self._study(candidates)
-        found = self._run(study, candidates, count)
-        self.kept[candidates] = study, found
-        if interim.given_up(study, found.trials):
-            lost = [one for one in candidates if self._treatment(study, one).key in self._lost(study, found)]
+        record = self._run(study, candidates, count)
+        self.kept[candidates] = study, record
+        if interim.given_up(study, record.trials):
+            lost = [one for one in candidates if self._treatment(study, one).key in self._lost(study, record)]
             self.problems.update(dict.fromkeys(lost, "none of its first trials completed"))
             return None
         return {
-            target: np.array([self._values(study, found, one, target, count) for one in candidates])
-            for target in targets_of(found, self.terms.metrics)
+            target: np.array([self._values(study, record, one, target, count) for one in candidates])
+            for target in targets_of(record, self.terms.metrics)
         }
 
     def targets(self) -> tuple[Target, ...]:
@@ -109,24 +109,24 @@ class TrialBlocks:
         levels = levels_of(self.setups[candidate])
         return Treatment(levels={factor.name: levels[factor.name] for factor in study.factors})
 
-    def _lost(self, study: Study, found: StudyRecord) -> frozenset[str]:
-        return interim.given_up(study, found.trials)
+    def _lost(self, study: Study, record: StudyRecord) -> frozenset[str]:
+        return interim.given_up(study, record.trials)
 
     def _values(
-        self, study: Study, found: StudyRecord, candidate: Subset, target: Target, count: int
+        self, study: Study, record: StudyRecord, candidate: Subset, target: Target, count: int
     ) -> list[float]:
         key = self._treatment(study, candidate).key
-        own = {trial.planned.block: trial for trial in found.trials if trial.planned.treatment.key == key}
+        own = {trial.planned.block: trial for trial in record.trials if trial.planned.treatment.key == key}
         return [_value(own.get(block), target) for block in range(count)]
 
 
 def _value(trial: Trial | None, target: Target) -> float:
-    found = [
+    values = [
         one.value
         for one in (trial.samples if trial else ())
         if (one.workload, one.metric) == (target.workload, target.metric.name)
     ]
-    return found[0] if found and found[0] > 0 else math.nan
+    return values[0] if values and values[0] > 0 else math.nan
 
 
 @dataclass
@@ -185,13 +185,13 @@ class TimedInvestigation:
     def _effects(
         self, judges: Sequence[TimedJudge[Subset]], candidate: Subset, base: Subset
     ) -> dict[str, float]:
-        found = {judge.target.label: judge.effect(candidate, base) for judge in judges}
-        return {label: effect for label, effect in found.items() if effect is not None}
+        effects = {judge.target.label: judge.effect(candidate, base) for judge in judges}
+        return {label: effect for label, effect in effects.items() if effect is not None}
 
     def _target(self, judge: TimedJudge[Subset], search: Search) -> FoundTarget:
         target = judge.target
-        found = self.source.blocks((NOTHING, self.everything), _FIRST_LOOK)
-        values = found[target] if found else np.full((2, 1), math.nan)
+        blocks = self.source.blocks((NOTHING, self.everything), _FIRST_LOOK)
+        values = blocks[target] if blocks else np.full((2, 1), math.nan)
         before = math.exp(float(np.nanmean(np.log(values[0]))))
         effect = judge.effect(self.everything, NOTHING)
         reached = judge.effect(search.found, NOTHING) if search.causes else None

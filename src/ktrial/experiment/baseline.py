@@ -57,10 +57,10 @@ def save(name: str, kernel: Kernel, how: Measurement, runs: Runs) -> Baseline:
     before = [one for one in runs.store.studies() if one.study.name == PREFIX + name]
     # To the microsecond: each time it is another study, so that nothing measured earlier is taken for it.
     question = f"Baseline {name}, saved {datetime.now(UTC):%Y-%m-%d %H:%M:%S.%f} UTC."
-    found = measure(PREFIX + name, question, kernel, how, runs)
-    if wrong := failed(found):
-        runs.store.delete(found.id)
-        raise BaselineFailed(name=name, problem=failures(wrong, found.planned))
+    study_record = measure(PREFIX + name, question, kernel, how, runs)
+    if wrong := failed(study_record):
+        runs.store.delete(study_record.id)
+        raise BaselineFailed(name=name, problem=failures(wrong, study_record.planned))
     for old in before:
         runs.store.delete(old.id)
     return find(name, runs.store)
@@ -77,10 +77,10 @@ def measured(name: str, how: Measurement, runs: Runs) -> Baseline:
 
 def of_kernel(kernel: Kernel, how: Measurement, runs: Runs) -> Baseline:
     """A kernel as baseline, measured now unless the store has it. Raises BaselineFailed."""
-    found = measure("check", QUESTION, kernel, how, runs)
-    if wrong := failed(found):
-        raise BaselineFailed(name=kernel.name, problem=failures(wrong, found.planned))
-    return Baseline(kernel.name, False, found, kernel)
+    study_record = measure("check", QUESTION, kernel, how, runs)
+    if wrong := failed(study_record):
+        raise BaselineFailed(name=kernel.name, problem=failures(wrong, study_record.planned))
+    return Baseline(kernel.name, False, study_record, kernel)
 
 
 def find(name: str, store: Store) -> Baseline:

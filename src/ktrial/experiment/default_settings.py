@@ -103,11 +103,11 @@ def default_values(machine: Machine, boot: Boot) -> KernelValues:
     """
     if known := kept_values(boot):
         return known
-    found, kept = _read_values(machine, boot), _place(boot)
+    values, kept = _read_values(machine, boot), _place(boot)
     with file_system_errors(kept.parent):
         kept.parent.mkdir(exist_ok=True)
-        write_atomically(kept, found.model_dump_json())
-    return found
+        write_atomically(kept, values.model_dump_json())
+    return values
 
 
 def kept_values(boot: Boot) -> KernelValues | None:
@@ -149,8 +149,8 @@ def _read_values(machine: Machine, boot: Boot) -> KernelValues:
     )
 
 
-def _settings(found: dict[str, str]) -> dict[str, str]:
-    return {path: _plain(path, text) for path, text in found.items() if is_setting(path)}
+def _settings(files: dict[str, str]) -> dict[str, str]:
+    return {path: _plain(path, text) for path, text in files.items() if is_setting(path)}
 
 
 def _plain(path: str, text: str) -> str:
@@ -223,7 +223,7 @@ def knob_values(
     boot = boot_of(sources.kernel(name, progress), sources)
     observer.preparing(boot, "reading its settings")
     with machine.start(boot) as target:
-        return {found.knob.name: found.value for found in read_knobs(target) if found.knob}
+        return {each.knob.name: each.value for each in read_knobs(target) if each.knob}
 
 
 def boot_of(kernel: Kernel, sources: Resources) -> Boot:
@@ -242,11 +242,11 @@ def read_knobs(target: Target) -> tuple[Found, ...]:
         for path in _paths(knob, place.path)
     ]
     results = target.perform(tuple(Read(path=path) for _, path in places))
-    found: dict[str, Found] = {}
+    knobs: dict[str, Found] = {}
     for (knob, path), result in zip(places, results, strict=True):
         if not result.failure:
-            found.setdefault(knob.name, Found(knob.name, path, knob, result.content.removesuffix("\n")))
-    return tuple(found.values())
+            knobs.setdefault(knob.name, Found(knob.name, path, knob, result.content.removesuffix("\n")))
+    return tuple(knobs.values())
 
 
 def knob_differences(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[KnobDifference, ...]:

@@ -77,21 +77,21 @@ def _qemu() -> Iterator[Check]:
     from ktrial.machines.qemu import program as qemu
 
     try:
-        found = qemu.find()
+        program = qemu.find()
     except KtrialError as error:
         yield Check(name="QEMU", state=State.MISSING, found=error.message, remedy=error.advice)
         return
-    yield Check(name="QEMU", state=State.FINE, found=f"{found.text} ({found.program})")
-    yield _plugin(found)
+    yield Check(name="QEMU", state=State.FINE, found=f"{program.text} ({program.program})")
+    yield _plugin(program)
 
 
-def _plugin(found: "Qemu") -> Check:
+def _plugin(program: "Qemu") -> Check:
     from ktrial.machines import guest_programs
     from ktrial.machines.exact import target
 
     name = "QEMU plugin"
     try:
-        build = target.usable_plugin(found, guest_programs.directory(), "exact")
+        build = target.usable_plugin(program, guest_programs.directory(), "exact")
     except NoPluginHere as error:
         problem = f"{error.facts['problem']}; instructions are counted by the guest's clock instead"
         return Check(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
@@ -111,9 +111,9 @@ def _guest_programs() -> Check:
 
 def _program(program: str, package: str, purpose: str, otherwise: State) -> Check:
     # Without sbin, as most users have it, depmod would not be found.
-    found = shutil.which(program, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
-    if found:
-        return Check(name=program, state=State.FINE, found=found)
+    path = shutil.which(program, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
+    if path:
+        return Check(name=program, state=State.FINE, found=path)
     remedy = f"sudo apt-get install {package}"
     return Check(name=program, state=otherwise, found=f"not installed; it {purpose}", remedy=remedy)
 
@@ -128,24 +128,24 @@ def _debian_kernels() -> Check:
     except NoSuchRelease as error:
         return Check(name=name, state=State.FINE, found=error.advice)
     except NoDebianSource as error:
-        found = "this system's apt knows no Debian archive"
-        return Check(name=name, state=State.LIMITED, found=found, remedy=error.advice)
+        problem = "this system's apt knows no Debian archive"
+        return Check(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
     except KernelError as error:
-        found = str(error.facts.get("problem", error.message))
-        return Check(name=name, state=State.LIMITED, found=found, remedy=error.advice)
+        problem = str(error.facts.get("problem", error.message))
+        return Check(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
     raise AssertionError(f"there is a kernel {_NO_SUCH_VERSION}")
 
 
 def _kvm() -> Check:
     from ktrial.machines.kvm import probe
 
-    found = probe.probe()
-    if found.usable:
-        return Check(name="KVM", state=State.FINE, found=f"usable: {found.reason}")
+    kvm = probe.probe()
+    if kvm.usable:
+        return Check(name="KVM", state=State.FINE, found=f"usable: {kvm.reason}")
     return Check(
         name="KVM",
         state=State.LIMITED,
-        found=f"not usable: {found.reason}",
+        found=f"not usable: {kvm.reason}",
         remedy=f"exact mode needs none; for the others: {_kvm_remedy(probe.DEVICE)}",
     )
 

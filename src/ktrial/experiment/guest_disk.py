@@ -74,8 +74,8 @@ def modules(disk: Disk) -> tuple[str, ...]:
 def files(disk: Disk, kernel: Kernel, sources: Resources) -> tuple[CarriedFile, ...]:
     """What the guest is given for it. Raises MachineToolMissing, UnknownModule."""
     carried = sources.files("the study", (program(disk),))
-    if disk.kind is DiskKind.BRD and (found := sources.modules(kernel, ("brd",))):
-        carried += (CarriedFile(host=found[-1], guest=_BRD),)
+    if disk.kind is DiskKind.BRD and (paths := sources.modules(kernel, ("brd",))):
+        carried += (CarriedFile(host=paths[-1], guest=_BRD),)
     return carried
 
 
@@ -92,11 +92,11 @@ def boot_parameters(disk: Disk, memory: int) -> tuple[str, ...]:
 def program(disk: Disk) -> str:
     """The host's program that makes its file system, which the guest is given. Raises MachineToolMissing."""
     tool = _MAKERS[disk.filesystem][0]
-    found = shutil.which(tool) or shutil.which(tool, path=":".join(_PLACES))
-    if not found:
+    path = shutil.which(tool) or shutil.which(tool, path=":".join(_PLACES))
+    if not path:
         package = _PACKAGES[disk.filesystem]
         raise MachineToolMissing(machine="exact", program=tool, where="in PATH or /usr/sbin", package=package)
-    return str(Path(found).absolute())
+    return str(Path(path).absolute())
 
 
 def steps(disk: Disk) -> tuple[Step, ...]:
@@ -197,10 +197,10 @@ class DiskSettings:
         self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
     ) -> dict[str, str]:
         """Path → value; a setting that this kernel does not have, or this disk, is left out."""
-        found = zip(_SETTINGS, after, strict=True)
+        results = zip(_SETTINGS, after, strict=True)
         return {
             f"{directory(self.disk)}/{name}": result.content.strip()
-            for name, result in found
+            for name, result in results
             if result.failure is None
         }
 

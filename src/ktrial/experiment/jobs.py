@@ -57,12 +57,12 @@ class Job:
         self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
     ) -> dict[str, str]:
         """What was, by name, from the results of those steps. Raises SettingRefused."""
-        found: dict[str, str] = {}
+        in_force: dict[str, str] = {}
         for each in self.checks:
             first, last = len(each.before), len(each.after)
-            found |= each.read_back(before[:first], after[:last], console)
+            in_force |= each.read_back(before[:first], after[:last], console)
             before, after = before[first:], after[last:]
-        return found
+        return in_force
 
     @property
     def preparation(self) -> tuple[Step, ...]:
@@ -159,17 +159,17 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
 def _schedulers(study: Study) -> tuple[str, ...]:
     """The programs of all levels: every treatment has them, so that nothing else differs between two."""
     levels = (level for each in study.factors if each.kind is FactorKind.SCHEDULER for level in each.levels)
-    found = (sched_ext.SchedExt(argv).program for level in levels if (argv := scheduler_argv(level)))
-    return tuple(dict.fromkeys(found))
+    programs = (sched_ext.SchedExt(argv).program for level in levels if (argv := scheduler_argv(level)))
+    return tuple(dict.fromkeys(programs))
 
 
 def _boot_parameters(study: Study, treatment: Treatment) -> list[str]:
-    found = [
+    parameters = [
         boot_parameter(factor.target, treatment.levels[factor.name])
         for factor in study.factors
         if factor.kind is FactorKind.BOOT
     ]
-    return [parameter for parameter in found if parameter]
+    return [parameter for parameter in parameters if parameter]
 
 
 def boot_parameter(name: str, level: LevelValue) -> str:

@@ -30,18 +30,18 @@ class Range:
         begin, _, end = text.partition(_BETWEEN)
         ends = []
         for part, default in ((begin, (0, 0)), (end, (10**6, 0))):
-            found = series(part) if part.strip() else default
-            if found is None:
+            part_series = series(part) if part.strip() else default
+            if part_series is None:
                 raise BadKernelRange(text=text, problem=f"{part.strip()} is no version")
-            ends.append(found)
+            ends.append(part_series)
         if ends[0] > ends[1]:
             raise BadKernelRange(text=text, problem="it ends before it begins")
         return cls(*ends)
 
     def holds(self, version: str) -> bool:
         """Whether a release, or a kernel's name, lies in it."""
-        found = series(version)
-        return found is not None and self.first <= found <= self.last
+        version_series = series(version)
+        return version_series is not None and self.first <= version_series <= self.last
 
 
 def is_range(text: str) -> bool:
@@ -78,13 +78,13 @@ def expanded(
     Raises BadKernelRange, NoKernelInRange, BadKernelName; with `fetch` FetchFailed and others.
     """
     wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for part in wanted:
         if is_range(part):
-            found |= dict.fromkeys(_in_range(part, progress, fetch=fetch, flavour=flavour))
+            names |= dict.fromkeys(_in_range(part, progress, fetch=fetch, flavour=flavour))
         else:
-            found[named(full_name(part))] = None
-    return tuple(found)
+            names[named(full_name(part))] = None
+    return tuple(names)
 
 
 def _in_range(text: str, progress: Progress, *, fetch: bool, flavour: str) -> Sequence[str]:

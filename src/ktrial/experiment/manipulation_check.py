@@ -47,13 +47,13 @@ def manipulation_checks(
 
     `parameters`: the kernel's, as it is booted.
     """
-    found: list[ManipulationCheck] = []
+    checks: list[ManipulationCheck] = []
     if model := preemption_of(study, kernel, parameters):
-        found.append(model)
+        checks.append(model)
     for factor in study.factors:
         if factor.kind is FactorKind.SCHEDULER and (argv := scheduler_argv(treatment.levels[factor.name])):
-            found.append(SchedExt(argv))
-    return tuple(found)
+            checks.append(SchedExt(argv))
+    return tuple(checks)
 
 
 PARAMETER = "preempt"

@@ -109,8 +109,8 @@ def counted_profile(
     kernel = job.boot.kernel
     if not isinstance(job.workload, MarkedWorkload):
         raise NoMarkedRegion(workload=job.label, problem="it does not tell which region counts")
-    found = job.workload.region(job.use, results)
-    counts = found.counts
+    region = job.workload.region(job.use, results)
+    counts = region.counts
     if symbols.problem:
         raise NoSymbolsInGuest(name=kernel.name, problem=symbols.problem)
     _check_symbols_fit(counts, kernel)
@@ -119,7 +119,7 @@ def counted_profile(
         release=kernel.release,
         workload=job.label,
         parameters=job.boot.parameters,
-        operations=found.operations,
+        operations=region.operations,
         region=counts,
         programs=by_program(counts.pages, _programs(job.boot)),
         qemu=identity.qemu,

@@ -84,11 +84,11 @@ def _made(changes: Changes, step: QuietingStep) -> QuietingStep:
 def _steps(system: System, wish: _Wish) -> Iterator[QuietingStep]:
     step = QuietingStep(name=wish.knob, value=wish.value, why=wish.why)
     try:
-        found = find(system, wish.knob)
+        knobs = find(system, wish.knob)
     except KnobError as error:
         yield step.model_copy(update={"left_out": error.message})
         return
-    for one in found:
+    for one in knobs:
         already = "it is so already" if one.value == wish.value else ""
         yield step.model_copy(update={"name": one.name, "before": one.value, "left_out": already})
 

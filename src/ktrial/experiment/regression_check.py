@@ -103,9 +103,9 @@ def check(
 
 def worst(decisions: Iterable[Decision]) -> Decision:
     """What the decisions about single metrics make together."""
-    found = set(decisions)
+    present = set(decisions)
     for decision in (Decision.BEYOND, Decision.UNDECIDED):
-        if decision in found:
+        if decision in present:
             return decision
     return Decision.WITHIN
 
@@ -156,10 +156,10 @@ def _difference(baseline: Baseline, tested: StudyRecord) -> str:
 
 def _modes(sides: Iterable[tuple[Trial, ...]]) -> Iterable[set[Mode]]:
     """The modes that each metric of each workload was measured in."""
-    found: dict[tuple[str, str], set[Mode]] = {}
+    modes: dict[tuple[str, str], set[Mode]] = {}
     for sample in (sample for side in sides for trial in side for sample in trial.samples):
-        found.setdefault((sample.workload, sample.metric), set()).add(sample.mode)
-    return found.values()
+        modes.setdefault((sample.workload, sample.metric), set()).add(sample.mode)
+    return modes.values()
 
 
 def _labels(kernel: Kernel, baseline: Baseline) -> tuple[str, str]:

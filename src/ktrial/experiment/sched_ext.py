@@ -103,5 +103,5 @@ def _why(result: StepResult, console: str) -> str:
 
 
 def _kernels_words(console: str) -> str:
-    found = re.findall(r"sched_ext: (.+)", console)
-    return "; ".join(dict.fromkeys(line.strip() for line in found))[:_LONGEST_WORDS]
+    messages = re.findall(r"sched_ext: (.+)", console)
+    return "; ".join(dict.fromkeys(line.strip() for line in messages))[:_LONGEST_WORDS]

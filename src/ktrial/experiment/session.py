@@ -157,10 +157,10 @@ class _Session:
         for treatment in _treatments(missing):
             name = kernel_of(self.study, treatment).label
             try:
-                found = kernels[name]
-                if isinstance(found, KernelError):
-                    raise found
-                jobs[treatment.key] = jobs_of(self.study, treatment, found, self.sources)
+                kernel = kernels[name]
+                if isinstance(kernel, KernelError):
+                    raise kernel
+                jobs[treatment.key] = jobs_of(self.study, treatment, kernel, self.sources)
             except KernelError as error:
                 _raise_host_problem(error)
                 failed[treatment.key] = error
@@ -174,26 +174,26 @@ class _Session:
 
         Raises where none can, and where a build fails without which nothing is compared.
         """
-        found = self.kernels
+        kernels = self.kernels
         wanted = {one.label: one for one in (kernel_of(self.study, each) for each in _treatments(missing))}
         baseline = kernel_of(self.study, self.plan.baseline).label
         # The baseline's first: if it fails, the others need not be built.
-        names = sorted((name for name in wanted if name not in found), key=lambda name: name != baseline)
+        names = sorted((name for name in wanted if name not in kernels), key=lambda name: name != baseline)
         builds = {name: build for name in names if (build := wanted[name].build)}
         for name, error in misconfigured(builds, self.sources.builder, self._teller).items():
             self._not_had(name, error)
         self._raise_hopeless(builds)
         for name in names:
-            if name not in found:
+            if name not in kernels:
                 try:
-                    found[name] = self._kernel(wanted[name], builds)
+                    kernels[name] = self._kernel(wanted[name], builds)
                 except KernelError as error:
                     self._not_had(name, error)
                     self._raise_hopeless(builds)
-        errors = [one for one in found.values() if isinstance(one, KernelError)]
-        if errors and len(errors) == len(found) and not self.finished:
+        errors = [one for one in kernels.values() if isinstance(one, KernelError)]
+        if errors and len(errors) == len(kernels) and not self.finished:
             raise errors[0]
-        return found
+        return kernels
 
     def _kernel(self, kernel: KernelRef, builds: dict[str, Build]) -> Kernel:
         progress = self._teller(kernel.label)

@@ -51,7 +51,7 @@ def settings_of(study: Study, treatment: Treatment, release: str = "") -> tuple[
 def read_back(settings: tuple[Setting, ...], results: tuple[StepResult, ...]) -> dict[str, str]:
     """The settings in force, by name, from the results of their steps. Raises SettingRefused."""
     by_step = {result.step: result for result in results}
-    found = {}
+    values = {}
     for place, setting in enumerate(settings):
         result = by_step.get(place)
         if result is None:
@@ -62,5 +62,5 @@ def read_back(settings: tuple[Setting, ...], results: tuple[StepResult, ...]) ->
         if not setting.is_shown_by(result.after):
             now = result.after.strip()
             raise SettingRefused(f"{setting.name} = {setting.value} was asked for, the kernel made it {now}")
-        found[setting.name] = result.after.strip()
-    return found
+        values[setting.name] = result.after.strip()
+    return values

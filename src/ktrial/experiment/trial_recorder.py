@@ -148,14 +148,14 @@ _SHOWN_HUNKS = 3
 
 def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) -> tuple[DataWarning, ...]:
     """The warnings of a trial on this machine, with this kernel; None where the trial did not get so far."""
-    _, found = monitors.installed()
+    _, warnings = monitors.installed()
     if identity and identity.plain_boot_reason:
         plain = DataWarning(
             kind=WarningKind.PLAIN_BOOT,
             text=f"booted without a snapshot: {identity.plain_boot_reason}",
             advice="the numbers are the same; each trial takes a whole boot longer",
         )
-        found = (*found, plain)
+        warnings = (*warnings, plain)
     if identity and identity.clock_reason:
         clock = DataWarning(
             kind=WarningKind.COUNTED_BY_CLOCK,
@@ -164,8 +164,8 @@ def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) ->
             advice="a QEMU with plugins (Debian's is; KTRIAL_QEMU names another) counts string instructions "
             'as hardware runs them; count = "clock" in [machine], or --count clock, asks for the clock',
         )
-        found = (*found, clock)
-    return (*found, *patch_warnings(kernel)) if kernel else found
+        warnings = (*warnings, clock)
+    return (*warnings, *patch_warnings(kernel)) if kernel else warnings
 
 
 def patch_warnings(kernel: Kernel) -> tuple[DataWarning, ...]:

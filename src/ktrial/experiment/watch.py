@@ -170,9 +170,9 @@ def _incomparable(before: StudyRecord, now: StudyRecord) -> str:
 
 def worst_of(looks: Sequence[Look]) -> Decision:
     """What all looks make together: beyond, then what could not be run or decided, else within."""
-    found = {one.decision for one in looks}
+    decisions = {one.decision for one in looks}
     for decision in (Decision.BEYOND, Decision.NOT_RUN, Decision.UNDECIDED):
-        if decision in found:
+        if decision in decisions:
             return decision
     return Decision.WITHIN
 

@@ -87,9 +87,9 @@ def understand(header: list[str], file: SourceFile) -> Columns:
     taken = set(asked.group_by) | {asked.value}
 
     def one(meanings: set[str]) -> str:
-        found = next((names[name] for name in names if name in meanings and names[name] not in taken), "")
-        taken.add(found)
-        return found
+        column = next((names[name] for name in names if name in meanings and names[name] not in taken), "")
+        taken.add(column)
+        return column
 
     index_of = _index_columns(names)
     error, sd, sd_percent, runs = one(_ERROR), one(_SD), one(_SD_PERCENT), one(_RUNS)

@@ -122,8 +122,8 @@ class _Reader:
         split: dict[tuple[str, ...], list[Row]] = defaultdict(list)
         for row in self._rows:
             split[tuple(row.cells[name] for name in self._columns.families)].append(row)
-        found = [self._family(name, rows) for name, rows in split.items()]
-        families = tuple(family for family in found if family.groups)
+        family_list = [self._family(name, rows) for name, rows in split.items()]
+        families = tuple(family for family in family_list if family.groups)
         if not families:
             problem = f"no row has a number in {self._columns.value}"
             raise NoMeasurements(file=self._file.path, format="csv", problem=problem)
@@ -163,19 +163,19 @@ class _Reader:
         return [
             Group(
                 label=label,
-                factors=self._factors(found[0][0]),
-                is_default=self._is_default(found[0][0]),
-                values=tuple(value for _, value in found),
-                runs=self._runs(found),
+                factors=self._factors(measured[0][0]),
+                is_default=self._is_default(measured[0][0]),
+                values=tuple(value for _, value in measured),
+                runs=self._runs(measured),
             )
-            for label, found in split.items()
+            for label, measured in split.items()
         ]
 
-    def _runs(self, found: list[tuple[Row, float]]) -> tuple[str, ...]:
+    def _runs(self, measured: list[tuple[Row, float]]) -> tuple[str, ...]:
         name = self._columns.run
-        runs = tuple(row.cells[name] for row, _ in found) if name else ()
+        runs = tuple(row.cells[name] for row, _ in measured) if name else ()
         if self._columns.blocked and len(set(runs)) < len(runs):
-            row = next(row for at, (row, _) in enumerate(found) if row.cells[name] in runs[:at])
+            row = next(row for at, (row, _) in enumerate(measured) if row.cells[name] in runs[:at])
             raise _damaged(self._file, row.line, f"block {row.cells[name]} has {self._label(row)} twice")
         return runs
 
@@ -246,7 +246,7 @@ class _Reader:
 
 def _index(file: SourceFile, columns: Columns, rows: list[Row]) -> tuple[IndexRow, ...]:
     """Rows with baseline, result and index: UnixBench's own table."""
-    found = []
+    index_rows = []
     for row in rows:
         cells = {}
         for name in columns.index_of or ():
@@ -255,7 +255,7 @@ def _index(file: SourceFile, columns: Columns, rows: list[Row]) -> tuple[IndexRo
                 raise _damaged(file, row.line, f"{name} is {row.cells[name]!r}, not a number above zero")
             cells[name] = rounded(value, max(decimals(each.cells[name]) for each in rows))
         baseline, result, index = (cells[name] for name in columns.index_of or ())
-        found.append(
+        index_rows.append(
             IndexRow(
                 group=" · ".join(row.cells[name] for name in columns.groups) or file.group,
                 run=row.cells[columns.run] if columns.run else "",
@@ -265,7 +265,7 @@ def _index(file: SourceFile, columns: Columns, rows: list[Row]) -> tuple[IndexRo
                 index=index,
             )
         )
-    return tuple(found)
+    return tuple(index_rows)
 
 
 def _scores(families: tuple[Family, ...], places: int) -> tuple[Score, ...]:

@@ -39,7 +39,7 @@ class GoogleBenchmark:
         return Imported(
             source=file.name,
             format=self.name,
-            families=tuple(_family(file.group, *key, found) for key, found in values.items()),
+            families=tuple(_family(file.group, *key, times) for key, times in values.items()),
             warnings=_warnings(file.name, failed),
         )
 

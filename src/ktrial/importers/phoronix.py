@@ -120,10 +120,10 @@ def _groups(file: SourceFile, result: Element) -> tuple[list[Group], list[DataWa
 def _run_times(text: str) -> int:
     """How many runs the suite timed: more than there are values where some failed."""
     try:
-        found = json.loads(text) if text else {}
+        facts = json.loads(text) if text else {}
     except (ValueError, RecursionError):
         return 0
-    times = found.get("test-run-times") if isinstance(found, dict) else None
+    times = facts.get("test-run-times") if isinstance(facts, dict) else None
     if isinstance(times, list):
         return len(times)
     return len([each for each in times.split(":") if each.strip()]) if isinstance(times, str) else 0

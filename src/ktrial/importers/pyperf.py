@@ -26,10 +26,10 @@ class Pyperf:
         whole = json_object(file, self.name)
         benchmarks = objects(file, self.name, "benchmarks", whole.get("benchmarks"))
         families = [self._family(file, at, each, whole) for at, each in enumerate(benchmarks)]
-        found = tuple(family for family in families if family is not None)
-        if not found:
+        present = tuple(family for family in families if family is not None)
+        if not present:
             raise NoMeasurements(file=file.path, format=self.name, problem="no run has values")
-        return Imported(source=file.name, format=self.name, families=found)
+        return Imported(source=file.name, format=self.name, families=present)
 
     def _family(
         self, file: SourceFile, at: int, benchmark: dict[str, object], whole: dict[str, object]
@@ -47,14 +47,14 @@ class Pyperf:
 
 def _value(run: dict[str, object]) -> float | None:
     """A process's mean; None for one that only calibrated."""
-    found = run.get("values")
-    values = [finite(each) for each in found] if isinstance(found, list) else []
+    numbers = run.get("values")
+    values = [finite(each) for each in numbers] if isinstance(numbers, list) else []
     kept = [value for value in values if value is not None]
     return statistics.fmean(kept) if kept else None
 
 
-def _facts(found: dict[str, object]) -> dict[str, str]:
-    metadata = found.get("metadata")
+def _facts(benchmark: dict[str, object]) -> dict[str, str]:
+    metadata = benchmark.get("metadata")
     return {key: text_of(value) for key, value in metadata.items()} if isinstance(metadata, dict) else {}
 
 

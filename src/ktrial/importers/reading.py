@@ -36,11 +36,11 @@ def _bytes(path: Path) -> bytes:
     try:
         # A FIFO that nobody writes to would hold an open() up for ever; a device has no end.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise MeasurementsUnreadable(file=path, problem="it is not a regular file")
-            if found.st_size > limit:
-                raise MeasurementsTooLarge(file=path, size=found.st_size // _MIB, limit=LARGEST_MIB)
+            if status.st_size > limit:
+                raise MeasurementsTooLarge(file=path, size=status.st_size // _MIB, limit=LARGEST_MIB)
             raw = file.read(limit + 1)
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -58,28 +58,28 @@ def is_json_object(file: SourceFile) -> bool:
 def json_object(file: SourceFile, format: str) -> dict[str, object]:
     """The object in the file. Raises MeasurementsDamaged."""
     try:
-        found = json.loads(file.text, parse_constant=_refuse)
+        value = json.loads(file.text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise _damaged(file, format, where, f"this is not JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise _damaged(file, format, "somewhere in it", problem) from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise _damaged(file, format, "line 1", "an object ({…}) was expected")
-    return found
+    return value
 
 
-def objects(file: SourceFile, format: str, where: str, found: object) -> list[dict[str, object]]:
+def objects(file: SourceFile, format: str, where: str, value: object) -> list[dict[str, object]]:
     """A list of objects. Raises MeasurementsDamaged."""
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise _damaged(file, format, where, "a list of objects was expected")
-    return found
+    return value
 
 
-def text_of(found: object) -> str:
+def text_of(value: object) -> str:
     """A string; empty where it is none."""
-    return found if isinstance(found, str) else ""
+    return value if isinstance(value, str) else ""
 
 
 def _refuse(name: str) -> float:

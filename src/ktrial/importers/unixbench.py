@@ -78,16 +78,16 @@ class UnixBench:
 
 def _started(text: str) -> datetime | None:
     """When the run began; None where the file does not say."""
-    found = _START.search(text)
+    match = _START.search(text)
     try:
-        return datetime.strptime(found[1], "%b %d %Y %H:%M:%S") if found else None
+        return datetime.strptime(match[1], "%b %d %Y %H:%M:%S") if match else None
     except ValueError:
         return None
 
 
 def _report(text: str) -> list[_Run]:
     """What was printed of each run. A test with `---` cells has a result, and no part in the index."""
-    starts = [found.start() for found in _RUN.finditer(text)] or [0]
+    starts = [match.start() for match in _RUN.finditer(text)] or [0]
     return [
         run
         for begin, end in zip(starts, [*starts[1:], len(text)], strict=True)
@@ -103,19 +103,19 @@ def _runs_in(text: str) -> list[_Run]:
             continue
         line = line.rstrip()
         run = runs[-1]
-        if found := _COPIES.search(line):
-            runs.append(_Run(copies=int(found[1])))
-        elif found := _RESULT.match(line):
-            if (value := number(found[2])) is not None:
-                run.results[found[1]] = value, found[3]
-        elif found := _TOTAL.match(line):
-            run.score, run.partial = _printed(found[2]), bool(found[1])
-        elif found := _INDEX.match(line):
-            baseline, result, index = (_printed(found[at]) for at in (2, 3, 4))
-            if baseline and result and index and found[1] in BASELINES:
-                run.rows[found[1]] = (baseline, result, index)
+        if match := _COPIES.search(line):
+            runs.append(_Run(copies=int(match[1])))
+        elif match := _RESULT.match(line):
+            if (value := number(match[2])) is not None:
+                run.results[match[1]] = value, match[3]
+        elif match := _TOTAL.match(line):
+            run.score, run.partial = _printed(match[2]), bool(match[1])
+        elif match := _INDEX.match(line):
+            baseline, result, index = (_printed(match[at]) for at in (2, 3, 4))
+            if baseline and result and index and match[1] in BASELINES:
+                run.rows[match[1]] = (baseline, result, index)
             elif result:
-                run.results.setdefault(found[1], (result.value, ""))
+                run.results.setdefault(match[1], (result.value, ""))
     for run in runs:
         run.results = {test: result for test, result in run.results.items() if test not in run.rows}
     return runs
@@ -179,14 +179,14 @@ def _sections(file: SourceFile, format: str) -> list[tuple[_Section, int]]:
                 sections[-1].passes[-1].append(copy)
             copy = {}
     counted: dict[tuple[str, int], int] = {}
-    found = []
+    counted_sections = []
     for section in sections:
         section.passes = [each for each in section.passes if each]
         if section.passes:
             key = section.test, section.copies
-            found.append((section, counted.get(key, 0)))
+            counted_sections.append((section, counted.get(key, 0)))
             counted[key] = counted.get(key, 0) + 1
-    return found
+    return counted_sections
 
 
 def _fact(file: SourceFile, format: str, line: int, fact: re.Match[str]) -> float:

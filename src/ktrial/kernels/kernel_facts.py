@@ -110,10 +110,10 @@ def rules_of_build(wanted: Build, progress: Progress = silent) -> Rules:
         key = source.manifest.digest
         if key not in _rules:
             progress("reading Kconfig")
-            found = rules_in(_directory(source, files))
+            rules = rules_in(_directory(source, files))
             while len(_rules) >= _MOST_KEPT:
                 del _rules[next(iter(_rules))]
-            _rules[key] = found
+            _rules[key] = rules
         return _rules[key]
 
 

@@ -65,8 +65,8 @@ def find(system: System, name: str | KnobRef) -> tuple[Found, ...]:
 def instances(system: System, knob: Knob) -> tuple[str, ...]:
     """Those that are here: `vda`, `eth0/rx-0`."""
     template = knob.places[0].path
-    found = system.matching(_PLACEHOLDER.sub("*", template.replace("{group}", "**")))
-    return tuple(filter(None, (catalogue.instance_at(template, path) for path in found)))
+    paths = system.matching(_PLACEHOLDER.sub("*", template.replace("{group}", "**")))
+    return tuple(filter(None, (catalogue.instance_at(template, path) for path in paths)))
 
 
 def _instances(system: System, named: KnobRef, knob: Knob) -> tuple[Found, ...]:
@@ -114,17 +114,17 @@ def _found(name: str, path: str, knob: Knob | None, result: StepResult) -> Found
     return Found(name, path, knob, result.content.removesuffix("\n"))
 
 
-def beside(system: System, found: Found) -> tuple[str, ...]:
+def beside(system: System, knob: Found) -> tuple[str, ...]:
     """Files here of the knobs that the kernel may change with this one."""
-    if not found.knob:
+    if not knob.knob:
         return ()
-    templates = [place.path for place in found.knob.places]
-    instance = next(filter(None, (catalogue.instance_at(each, found.path) for each in templates)), "")
+    templates = [place.path for place in knob.knob.places]
+    instance = next(filter(None, (catalogue.instance_at(each, knob.path) for each in templates)), "")
     candidates = [
         filled(place.path, instance)
-        for name in found.knob.coupled
+        for name in knob.knob.coupled
         for place in catalogue.find(name).places
-        if place.path and catalogue.find(name).instance in {"", found.knob.instance}
+        if place.path and catalogue.find(name).instance in {"", knob.knob.instance}
     ]
     results = system.read(*candidates)
     return tuple(path for path, result in zip(candidates, results, strict=True) if not result.failure)

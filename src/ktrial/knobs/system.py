@@ -38,8 +38,8 @@ class System:
     @cached_property
     def release(self) -> str:
         """`6.12.117+deb13-cloud-amd64`."""
-        (found,) = self.read("/proc/sys/kernel/osrelease")
-        return found.content.strip()
+        (result,) = self.read("/proc/sys/kernel/osrelease")
+        return result.content.strip()
 
     @cached_property
     def version(self) -> Version:
@@ -48,8 +48,8 @@ class System:
 
     @cached_property
     def _mounts(self) -> dict[str, str]:
-        (found,) = self.read("/proc/mounts")
-        lines = [line.split() for line in found.content.splitlines()]
+        (result,) = self.read("/proc/mounts")
+        lines = [line.split() for line in result.content.splitlines()]
         return {line[1]: line[2] for line in lines if len(line) > 2}
 
     def missing_mount(self, path: str) -> tuple[str, str] | None:

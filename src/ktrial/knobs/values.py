@@ -101,8 +101,8 @@ def same(one: str, other: str) -> bool:
 
 def chosen(text: str) -> str:
     """What can be written back: the choice in brackets where there is one, else the text."""
-    found = re.search(r"(?:^|\s)\[([^\]\s]+)\](?:\s|$)", text)
-    return found[1] if found else text.removesuffix("\n")
+    match = re.search(r"(?:^|\s)\[([^\]\s]+)\](?:\s|$)", text)
+    return match[1] if match else text.removesuffix("\n")
 
 
 def check(name: str, knob: Knob | None, value: str, version: Version) -> None:

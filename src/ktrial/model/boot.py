@@ -50,7 +50,7 @@ class Boot(Model):
     """Machine host: limits for the programs; None: no control group."""
     allow_emulated_time: bool = False
     """Machine kvm: without KVM, the time that emulation takes will do."""
-    sample_ns: int = Field(default=0, ge=0, exclude_if=lambda found: not found)
+    sample_ns: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
     """Nanoseconds, in a guest its own, between two readings of the monitors while programs run; 0: none."""
 
 

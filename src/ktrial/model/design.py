@@ -48,7 +48,7 @@ class Factor(Model):
     """What is changed: the boot parameter's name, the setting's name or path, `workload.parameter`, the
     configuration's option."""
     # Left out where it is empty: a study's digest must stay what it was before there were builds.
-    changes: dict[str, Change] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    changes: dict[str, Change] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Of the kinds that change a build: level, as text → what it changes."""
 
     @classmethod
@@ -116,9 +116,9 @@ class PlannedTrial(Model):
     treatment: Treatment
     perturbation: Perturbation
     # Left out where they are empty: in a study without a search they mean nothing.
-    purpose: str = Field(default="", exclude_if=lambda found: not found)
+    purpose: str = Field(default="", exclude_if=lambda value: not value)
     """In a search, whose blocks are its asks: what the trial is for (model.tuning.Purpose)."""
-    compared_in: int | None = Field(default=None, exclude_if=lambda found: found is None)
+    compared_in: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """In a search: trials of the same number are compared with each other."""
 
     @property

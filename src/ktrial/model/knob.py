@@ -73,8 +73,8 @@ class Place(_Versioned):
     @property
     def sysctl(self) -> str:
         """`vm.swappiness`; empty where this is no sysctl."""
-        found = re.fullmatch(r"/proc/sys/([^{]+)", self.path)
-        return found[1].replace(".", "\0").replace("/", ".").replace("\0", "/") if found else ""
+        match = re.fullmatch(r"/proc/sys/([^{]+)", self.path)
+        return match[1].replace(".", "\0").replace("/", ".").replace("\0", "/") if match else ""
 
 
 class Default(_Versioned):
@@ -135,8 +135,8 @@ class Knob(Model):
     @property
     def instance(self) -> str:
         """What there are several of: `disk`, `interface`, `policy`, `group`; empty where there is one."""
-        found = re.search(r"\{(\w+)\}", " ".join(place.path for place in self.places))
-        return found[1] if found else ""
+        match = re.search(r"\{(\w+)\}", " ".join(place.path for place in self.places))
+        return match[1] if match else ""
 
     def places_in(self, version: Version) -> tuple[Place, ...]:
         """Where kernels of this version keep it, newest first."""

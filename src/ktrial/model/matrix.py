@@ -44,10 +44,10 @@ class Matrix(Model):
     @property
     def by_workload(self) -> tuple[tuple[str, tuple[MatrixRow, ...]], ...]:
         """The rows of each workload, with its name."""
-        found: dict[str, list[MatrixRow]] = {}
+        rows_of: dict[str, list[MatrixRow]] = {}
         for row in self.rows:
-            found.setdefault(row.workload, []).append(row)
-        return tuple((workload, tuple(rows)) for workload, rows in found.items())
+            rows_of.setdefault(row.workload, []).append(row)
+        return tuple((workload, tuple(rows)) for workload, rows in rows_of.items())
 
     @property
     def has_scatter(self) -> bool:

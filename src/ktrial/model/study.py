@@ -60,8 +60,8 @@ class Disk(Model):
     """A disk in the guest's memory, of one of the kernel's own drivers, with a file system on it."""
 
     # Left out where they are the defaults: the digest of a study must stay what it was.
-    kind: DiskKind = Field(default=DiskKind.NULL_BLK, exclude_if=lambda found: found is DiskKind.NULL_BLK)
-    rotational: bool = Field(default=False, exclude_if=lambda found: not found)
+    kind: DiskKind = Field(default=DiskKind.NULL_BLK, exclude_if=lambda value: value is DiskKind.NULL_BLK)
+    rotational: bool = Field(default=False, exclude_if=lambda value: not value)
     """null_blk: it says that it turns, as most virtual disks do; newer kernels then read further ahead."""
     size_mib: int = Field(default=256, ge=16)
     """It takes guest memory only as it fills."""
@@ -104,9 +104,9 @@ class MachineSettings(Model):
     allow_emulated_time: bool = False
     """Machine kvm: without KVM, the time that emulation takes will do."""
     # Left out where it is the default: the digest of a study must stay what it was.
-    sample_ns: int = Field(default=0, ge=0, exclude_if=lambda found: not found)
+    sample_ns: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
     """Nanoseconds, in a guest its own, between two readings of the monitors while programs run; 0: none."""
-    monitors: tuple[str, ...] = Field(default=(), exclude_if=lambda found: not found)
+    monitors: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Machine host: programs that watch the workloads, each in a run of its own."""
 
 
@@ -155,9 +155,9 @@ class Study(Model):
     timing: Timing | None = None
     """None: the numbers are exact, and need no repetition beyond the perturbations."""
     # Left out where it is empty: the digest of a study without builds must stay what it was.
-    builds: dict[str, Build] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    builds: dict[str, Build] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """What the study calls a kernel → how it is built from source, before a factor changes that."""
-    search: Search | None = Field(default=None, exclude_if=lambda found: found is None)
+    search: Search | None = Field(default=None, exclude_if=lambda value: value is None)
     """In place of factors: what is searched, and what for."""
 
     references: References = Field(default=References(), exclude=True, repr=False)
@@ -194,8 +194,8 @@ def build_of(study: Study, treatment: Treatment) -> Build | None:
 
 def builds_of(study: Study, treatments: Iterable[Treatment]) -> dict[str, Build]:
     """Every kernel to build that the treatments need, by its name, in their order."""
-    found = (build_of(study, treatment) for treatment in treatments)
-    return {build.name: build for build in found if build}
+    builds = (build_of(study, treatment) for treatment in treatments)
+    return {build.name: build for build in builds if build}
 
 
 def named_kernel(study: Study, treatment: Treatment) -> str:

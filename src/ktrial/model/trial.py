@@ -83,7 +83,7 @@ class Provenance(Model):
     """Programs that are not ktrial's: their versions and the arguments that they were run with."""
     environment: Environment | None = None
     """In real time: this host just before the trial. None in exact mode, which does not mind it."""
-    monitored: tuple[Monitored, ...] = Field(default=(), exclude_if=lambda found: not found)
+    monitored: tuple[Monitored, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Machine host: what the workloads measured while programs watched them, and without."""
 
 

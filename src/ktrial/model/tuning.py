@@ -124,10 +124,10 @@ class Space(Model):
 
     def __getitem__(self, name: str) -> Dimension:
         """The dimension of this name. Raises KeyError."""
-        found = next((each for each in self.dimensions if each.name == name), None)
-        if found is None:
+        dimension = next((each for each in self.dimensions if each.name == name), None)
+        if dimension is None:
             raise KeyError(name)
-        return found
+        return dimension
 
     @property
     def names(self) -> tuple[str, ...]:

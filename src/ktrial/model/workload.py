@@ -98,8 +98,8 @@ def short_labels(labels: Iterable[str]) -> dict[str, str]:
     Parameters stay where two labels would become the same.
     """
     names = {label: label.partition("(")[0] if label.endswith(")") else label for label in labels}
-    found = Counter(names.values())
-    return {label: name if name and found[name] == 1 else label for label, name in names.items()}
+    counts = Counter(names.values())
+    return {label: name if name and counts[name] == 1 else label for label, name in names.items()}
 
 
 class MetricRule(Model):
@@ -125,7 +125,7 @@ class Command(Model):
     repeats: int = Field(default=3, ge=1)
     """Runs that count."""
     # Left out where it is the default: the digest of a study must stay what it was.
-    discarded: int = Field(default=1, ge=0, exclude_if=lambda found: found == 1)
+    discarded: int = Field(default=1, ge=0, exclude_if=lambda value: value == 1)
     """Runs before those, which do not count: the first one meets cold caches."""
 
 

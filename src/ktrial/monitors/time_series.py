@@ -24,14 +24,14 @@ def numbers(text: str) -> dict[str, tuple[float, ...]]:
 
     As the guest's agent reads files of counters (crates/agent/src/counters.rs).
     """
-    found: dict[str, tuple[float, ...]] = {}
+    rows: dict[str, tuple[float, ...]] = {}
     for line in text.splitlines():
         words = line.split()
         values = tuple(float(word) for word in words[1:] if is_number(word))
         if values:
             name = words[0].removesuffix(":")
-            found[name] = _added(found.get(name, ()), values)
-    return found
+            rows[name] = _added(rows.get(name, ()), values)
+    return rows
 
 
 def is_number(word: str) -> bool:

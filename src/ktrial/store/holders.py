@@ -19,8 +19,8 @@ def _write_locks() -> list[tuple[int, tuple[int, int]]]:
     """Process and (device, inode) of every write lock on this host."""
     table = Path("/proc/locks")
     lines = table.read_text().splitlines() if table.exists() else []
-    found = [match for line in lines if (match := _LOCK.match(line))]
-    return [(int(m[1]), (os.makedev(int(m[2], 16), int(m[3], 16)), int(m[4]))) for m in found]
+    locks = [match for line in lines if (match := _LOCK.match(line))]
+    return [(int(m[1]), (os.makedev(int(m[2], 16), int(m[3], 16)), int(m[4]))) for m in locks]
 
 
 def _node(path: Path) -> tuple[int, int] | None:

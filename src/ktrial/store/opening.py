@@ -95,10 +95,10 @@ def _bring_up_to_date(engine: Engine) -> None:
     with engine.execution_options(ktrial_writes=True).begin() as connection:
         metadata.create_all(connection)
         fault_point("store: tables made")
-        found = connection.scalar(select(schema.c.version))
-        if found is None:
+        version = connection.scalar(select(schema.c.version))
+        if version is None:
             connection.execute(insert(schema).values(version=SCHEMA_VERSION))
-        elif found < SCHEMA_VERSION:
+        elif version < SCHEMA_VERSION:
             connection.execute(update(schema).values(version=SCHEMA_VERSION))
         fault_point("store: schema version written")
 

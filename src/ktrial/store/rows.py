@@ -79,10 +79,10 @@ def sampled_of(content: bytes) -> Sampled:
     return Sampled.model_validate_json(zlib.decompress(content))
 
 
-def kernel_difference_row(study_id: int, found: KernelDifference) -> Row:
+def kernel_difference_row(study_id: int, difference: KernelDifference) -> Row:
     """The row in `kernel_differences`."""
-    text = found.model_dump_json(exclude_defaults=True)
-    sides = {"before": found.before.digest, "after": found.after.digest}
+    text = difference.model_dump_json(exclude_defaults=True)
+    sides = {"before": difference.before.digest, "after": difference.after.digest}
     return {"study_id": study_id, **sides, "content": zlib.compress(text.encode())}
 
 

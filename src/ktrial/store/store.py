@@ -108,8 +108,8 @@ class Store:
             with self._writing() as connection:
                 # A store that an older ktrial made does not have it.
                 connection.execute(CreateIndex(trials_by_outcome, if_not_exists=True))
-                found = connection.scalar(select(studies.c.id).where(studies.c.digest == key))
-                return int(found) if found is not None else _insert(connection, studies, values)
+                study_id = connection.scalar(select(studies.c.id).where(studies.c.digest == key))
+                return int(study_id) if study_id is not None else _insert(connection, studies, values)
         except _Conflict:
             # On a server another process can come in between; then the study is there.
             with self._reading() as connection:
@@ -149,8 +149,8 @@ class Store:
     def studies(self) -> tuple[StoredStudy, ...]:
         """Every study, the newest last."""
         with self._reading() as connection:
-            found = connection.execute(_STUDIES.order_by(studies.c.id)).mappings()
-            return tuple(self._stored(row) for row in found)
+            rows_by_id = connection.execute(_STUDIES.order_by(studies.c.id)).mappings()
+            return tuple(self._stored(row) for row in rows_by_id)
 
     def names(self) -> frozenset[str]:
         """What the studies are called."""
@@ -181,12 +181,13 @@ class Store:
         of_study = select(trials.c.id).where(trials.c.study_id == study_id)
         with self._reading() as connection:
             query = select(trials).where(trials.c.study_id == study_id)
-            found = connection.execute(query.order_by(trials.c.run_order, trials.c.id)).mappings().all()
+            trial_rows = connection.execute(query.order_by(trials.c.run_order, trials.c.id)).mappings().all()
             sampled = _by_trial(connection, select(samples).where(samples.c.trial_id.in_(of_study)))
             events = select(counters).where(counters.c.trial_id.in_(of_study))
             by_trial = _by_trial(connection, events) if counted else {}
             return tuple(
-                rows.trial_of(row, sampled.get(row["id"], []), by_trial.get(row["id"], [])) for row in found
+                rows.trial_of(row, sampled.get(row["id"], []), by_trial.get(row["id"], []))
+                for row in trial_rows
             )
 
     def profile(self, study_id: int, trial_key: str, workload: str) -> Profile | None:
@@ -226,9 +227,9 @@ class Store:
             there = _has(connection, series)
             return tuple(map(rows.sampled_of, connection.scalars(query))) if there else ()
 
-    def add_kernel_difference(self, study_id: int, found: KernelDifference) -> None:
+    def add_kernel_difference(self, study_id: int, difference: KernelDifference) -> None:
         """Store what differs between two kernels of the study, by their digests; an older one is replaced."""
-        table, row = kernel_differences, rows.kernel_difference_row(study_id, found)
+        table, row = kernel_differences, rows.kernel_difference_row(study_id, difference)
         same = [table.c[name] == row[name] for name in ("study_id", "before", "after")]
         with contextlib.suppress(_Conflict), self._writing() as connection:
             connection.execute(delete(table).where(*same))

@@ -154,7 +154,7 @@ def _toml(text: str, path: Path) -> dict[str, Any]:
         )
         problem, line, column = match.groups() if match else (str(error), None, None)
         problem = _TWICE.sub(
-            lambda found: f"the table [{'.'.join(_PARTS.findall(found[1]))}] is here twice", problem
+            lambda statement: f"the table [{'.'.join(_PARTS.findall(statement[1]))}] is here twice", problem
         )
         if not line:
             problem += " at the end of the file: is a bracket or a quote left open?"

@@ -140,9 +140,9 @@ class Mistakes:
         if entry not in self._found:
             self._found.append(entry)
 
-    def wrong(self, path: KeyPath, found: object, allowed: str) -> None:
+    def wrong(self, path: KeyPath, value: object, allowed: str) -> None:
         """Note a value that is not allowed."""
-        self.add(path, f"found {shown(found)}; allowed: {allowed}")
+        self.add(path, f"found {shown(value)}; allowed: {allowed}")
 
     def unknown(self, path: KeyPath, what: str, name: str, allowed: Iterable[str]) -> None:
         """Note a name that is not one of `allowed`."""

@@ -42,7 +42,7 @@ class BuildReader:
 
     def builds(self, tables: Mapping[str, KernelTable], source: Factor | None) -> dict[str, Build]:
         """The study's kernels by name; `source` is the factor that changes where they come from."""
-        found = {}
+        builds = {}
         for name, table in tables.items():
             if not _NAME.fullmatch(name) or name == "host":
                 self._mistakes.add(
@@ -50,24 +50,24 @@ class BuildReader:
                 )
             text = self._source(name, table, source)
             if build := text and self._build(name, table, text):
-                found[name] = build
-        return found
+                builds[name] = build
+        return builds
 
     def changes(
         self, kind: FactorKind, target: str, levels: Sequence[LevelValue], path: KeyPath
     ) -> dict[LevelValue, Change]:
         """Level → what it changes, without those that change nothing."""
-        found: dict[LevelValue, Change] = {}
+        changes: dict[LevelValue, Change] = {}
         for index, level in enumerate(levels):
             change = self._change(kind, target, level, (*path, "levels", index))
             if change is None or change == Change():
                 continue
-            same = [other for other, known in found.items() if known == change and other != level]
+            same = [other for other, known in changes.items() if known == change and other != level]
             if same:
                 problem = f"{shown(level)} and {shown(same[0])} are the same"
                 self._mistakes.add((*path, "levels", index), problem)
-            found[level] = change
-        return found
+            changes[level] = change
+        return changes
 
     def _source(self, name: str, table: KernelTable, factor: Factor | None) -> str:
         """Where the kernel's source is; with a factor, at the factor's baseline."""

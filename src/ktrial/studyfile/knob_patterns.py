@@ -43,7 +43,7 @@ def searched_knobs(texts: Iterable[str]) -> tuple[SearchedKnob, ...]:
 
     Commas separate names; after `NAME=` they separate values. Raises BadKnobSpace, UnknownKnob, BadKnobName.
     """
-    named = [found for text in texts for item in _items(text) for found in _one(item)]
+    named = [knob for text in texts for item in _items(text) for knob in _one(item)]
     single = {each.name: each for each in named if each.by_itself}
     if twice := next((each for each in named if each.by_itself and single[each.name] != each), None):
         raise BadKnobSpace(text=twice.name, problem="it is here twice, with different values")
@@ -89,8 +89,8 @@ def _one(item: str) -> list[SearchedKnob]:
     if _PATTERN.search(name) and not name.endswith(f"@{ALL}"):
         raise BadKnobSpace(text=item, problem="no knob that ktrial knows is called so")
     knob = _known(name)
-    found = SearchedKnob(knob.name + name[len(name.partition("@")[0]) :] if knob else name, knob)
-    return [_with_values(item, found, values) if values else found]
+    searched = SearchedKnob(knob.name + name[len(name.partition("@")[0]) :] if knob else name, knob)
+    return [_with_values(item, searched, values) if values else searched]
 
 
 def _several(name: str) -> list[SearchedKnob]:
@@ -126,12 +126,12 @@ def _elsewhere(item: str, name: str, values: str) -> SearchedKnob:
     knob = catalogue.known(bare) if name.startswith(BOOT) else None
     if name.startswith(OPTION):
         name = f"{OPTION}{bare.removeprefix('CONFIG_')}"
-    found = SearchedKnob(name, knob)
+    searched = SearchedKnob(name, knob)
     if values:
-        return _with_values(item, found, values)
+        return _with_values(item, searched, values)
     if knob is None:
         raise BadKnobSpace(text=item, problem=f"ktrial knows no values of it: write {name}=VALUE,VALUE")
-    return found
+    return searched
 
 
 def _with_values(item: str, wanted: SearchedKnob, values: str) -> SearchedKnob:

@@ -127,12 +127,12 @@ def _kernels(study: Study, factors: Sequence[Factor]) -> Mapping[tuple[str, Leve
         baseline = Treatment(levels={factor.name: factor.baseline for factor in study.factors})
         only = (kernel_of(study, baseline),)
         return {(factor.name, level): only for factor in factors for level in factor.levels}
-    found: dict[tuple[str, LevelValue], dict[KernelRef, None]] = {}
+    kernels: dict[tuple[str, LevelValue], dict[KernelRef, None]] = {}
     for treatment in treatments(study):
         kernel = kernel_of(study, treatment)
         for factor in factors:
-            found.setdefault((factor.name, treatment.levels[factor.name]), {})[kernel] = None
-    return found
+            kernels.setdefault((factor.name, treatment.levels[factor.name]), {})[kernel] = None
+    return kernels
 
 
 def _check_searched(study: Study, mistakes: Mistakes) -> None:

@@ -60,7 +60,7 @@ def _split(text: str, awaiting: list[str], where: Path) -> tuple[str, str]:
 def _filled(data: Mapping[str, Any], factor: str, level: str) -> dict[str, Any]:
     """With the factor's level in place of the one that is awaited, wherever it is named."""
     table = dict(data["factors"][factor])
-    table["levels"] = [_or(found, level) for found in table["levels"]]
+    table["levels"] = [_or(written, level) for written in table["levels"]]
     if "baseline" in table:
         table["baseline"] = _or(table["baseline"], level)
     filled = {**data, "factors": {**data["factors"], factor: table}}
@@ -72,5 +72,5 @@ def _filled(data: Mapping[str, Any], factor: str, level: str) -> dict[str, Any]:
     return filled
 
 
-def _or(found: object, level: str) -> object:
-    return level if found == AWAITED else found
+def _or(written: object, level: str) -> object:
+    return level if written == AWAITED else written

@@ -77,7 +77,7 @@ def resolved(study: Study, kernel: Callable[[str], KernelRef] = kernels.lenient_
     """
     known = study.references
     targets = (factor.target for factor in study.factors if factor.kind is FactorKind.SETTING)
-    found = known.model_copy(
+    references = known.model_copy(
         update={
             "kernels": {name: known.kernels.get(name) or _kernel(name, kernel) for name in _kernels(study)},
             "knobs": {
@@ -85,7 +85,7 @@ def resolved(study: Study, kernel: Callable[[str], KernelRef] = kernels.lenient_
             },
         }
     )
-    return study.model_copy(update={"references": found})
+    return study.model_copy(update={"references": references})
 
 
 def _kernels(study: Study) -> Iterable[str]:

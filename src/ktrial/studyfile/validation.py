@@ -59,18 +59,18 @@ def _note(details: ErrorDetails, mistakes: Mistakes) -> None:
     path = details["loc"]
     table, field = _place(details["loc"])
     allowed = (field.description or "") if field else f"a table with {', '.join(keys_of(table))}"
-    found = details["input"]
+    value = details["input"]
     match details["type"]:
         case "extra_forbidden":
             mistakes.unknown(path, "key", str(details["loc"][-1]), keys_of(table))
         case "missing":
             mistakes.add(path, f'the key "{details["loc"][-1]}" is missing: {allowed}')
         case "value_error":
-            mistakes.add(path, f"found {shown(found)}: {details['ctx']['error']}")
-        case "literal_error" if field and isinstance(found, str):
-            mistakes.unknown(path, str(details["loc"][-1]), found, _choices(field.annotation))
+            mistakes.add(path, f"found {shown(value)}: {details['ctx']['error']}")
+        case "literal_error" if field and isinstance(value, str):
+            mistakes.unknown(path, str(details["loc"][-1]), value, _choices(field.annotation))
         case _:
-            mistakes.wrong(path, found, allowed)
+            mistakes.wrong(path, value, allowed)
 
 
 def _place(loc: tuple[int | str, ...]) -> tuple[type[Table], FieldInfo | None]:

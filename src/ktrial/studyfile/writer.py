@@ -79,19 +79,19 @@ def _disk(disk: Disk) -> dict[str, Any]:
 
 def _real_time(machine: MachineSettings) -> dict[str, Any]:
     """Keys that not all machines have, and only where they say something."""
-    found: dict[str, Any] = {"pin": machine.pin}
+    table: dict[str, Any] = {"pin": machine.pin}
     if machine.sample_ns:
-        found["sample_every"] = f"{machine.sample_ns / 1e6!r} ms"
+        table["sample_every"] = f"{machine.sample_ns / 1e6!r} ms"
     if machine.monitors:
-        found["monitors"] = machine.monitors
+        table["monitors"] = machine.monitors
     if machine.allow_emulated_time:
-        found["allow_emulated_time"] = True
+        table["allow_emulated_time"] = True
     if machine.cgroup:
         limits = machine.cgroup
         memory = "" if limits.memory_mib is None else f"{limits.memory_mib}M"
         cpus = {} if limits.cpus is None else {"cpus": limits.cpus}
-        found["cgroup"] = {**cpus, "memory": memory, "io": limits.io}
-    return found
+        table["cgroup"] = {**cpus, "memory": memory, "io": limits.io}
+    return table
 
 
 def _kernel(study: Study, build: Build) -> dict[str, Any]:

@@ -149,8 +149,8 @@ class Decoder:
     def _next_frame(self) -> Frame | None:
         pending = self._pending
         if not MAGIC.startswith(pending[: len(MAGIC)]):
-            found = bytes(pending[: len(MAGIC)])
-            _damaged(self._position, "magic", f"it begins with {found!r}, not with {MAGIC!r}")
+            start = bytes(pending[: len(MAGIC)])
+            _damaged(self._position, "magic", f"it begins with {start!r}, not with {MAGIC!r}")
         if len(pending) > len(MAGIC) and pending[len(MAGIC)] not in set(FrameKind):
             _damaged(self._position, "kind", f"its kind is {pending[len(MAGIC)]}, which is none")
         if len(pending) < _HEADER_SIZE:

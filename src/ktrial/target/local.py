@@ -48,32 +48,32 @@ class LocalTarget:
 
     def _write(self, step: Write, empty: StepResult) -> StepResult:
         action = f"write {step.path}"
-        found: dict[str, str] = {}
+        contents: dict[str, str] = {}
 
         def change() -> None:
             path = self._file(step.path, _MAY_WRITE)
             readable = path.stat().st_mode & _READABLE
             # What cannot be read before it is written says so when it is read back.
-            found["before"] = _told_or_empty(path) if readable else ""
+            contents["before"] = _told_or_empty(path) if readable else ""
             written = _put(path, step.value)
             if written < len(step.value.encode()):
                 raise OSError(f"it took {written} of {len(step.value.encode())} bytes")
-            found["after"] = _value(_head(path)[0]) if readable else ""
+            contents["after"] = _value(_head(path)[0]) if readable else ""
 
         failure = _attempt(action, change)
-        return empty.model_copy(update={**found, "failure": failure})
+        return empty.model_copy(update={**contents, "failure": failure})
 
     def _read(self, step: Read, empty: StepResult) -> StepResult:
         action = f"read {step.path}"
-        found: dict[str, str] = {}
+        contents: dict[str, str] = {}
 
         def look() -> None:
-            found["content"], whole = _head(self._file(step.path, _MAY_READ))
+            contents["content"], whole = _head(self._file(step.path, _MAY_READ))
             if not whole:
                 raise OSError(f"longer than {_READ_LIMIT} bytes; the rest was left out")
 
         failure = _attempt(action, look)
-        return empty.model_copy(update={**found, "failure": failure})
+        return empty.model_copy(update={**contents, "failure": failure})
 
     def _file(self, path: str, allowed: tuple[str, ...]) -> Path:
         """The regular file that `path` leads to. Raises OSError, also where that lies elsewhere."""
@@ -82,13 +82,13 @@ class LocalTarget:
         named = self._root / path.lstrip("/")
         # Before anything is asked of the file system: `..` must not tell what exists elsewhere either.
         self._require_below(Path(os.path.normpath(named)), allowed)
-        found = Path(os.path.realpath(named, strict=True))
-        self._require_below(found, allowed)
-        if stat.S_ISDIR(found.stat().st_mode):
+        real_path = Path(os.path.realpath(named, strict=True))
+        self._require_below(real_path, allowed)
+        if stat.S_ISDIR(real_path.stat().st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(found.stat().st_mode):
+        if not stat.S_ISREG(real_path.stat().st_mode):
             raise OSError("it is no regular file")
-        return found
+        return real_path
 
     def _require_below(self, path: Path, allowed: tuple[str, ...]) -> None:
         if not any(path.is_relative_to(self._root / top) for top in allowed):

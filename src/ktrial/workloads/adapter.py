@@ -46,10 +46,10 @@ class Program:
 
     def path(self, workload: str) -> str:
         """Where it is. Raises ProgramNotInstalled."""
-        found = shutil.which(self.name, path=ENVIRONMENT["PATH"] + _SBIN)
-        if not found:
+        program = shutil.which(self.name, path=ENVIRONMENT["PATH"] + _SBIN)
+        if not program:
             raise ProgramNotInstalled(workload=workload, program=self.name, package=self.package)
-        return found
+        return program
 
 
 @dataclass(frozen=True)
@@ -97,22 +97,22 @@ class InstalledProgram:
         done = ended_well(use.label, results[1:], wanted=1 + len(self.before) + len(self.after))
         result = done[len(self.before)]
         try:
-            found = self.read(result.stdout or result.stderr, self.settings(use))
+            metrics = self.read(result.stdout or result.stderr, self.settings(use))
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             problem = f"{error}; it ended with: {last_words(result)}"
             raise BadOutput(workload=use.label, problem=problem) from None
-        if not found:
+        if not metrics:
             raise BadOutput(workload=use.label, problem=f"there is no number in it: {last_words(result)}")
-        return tuple(self._sample(use.label, mode, name, numbers) for name, numbers in found.items())
+        return tuple(self._sample(use.label, mode, name, numbers) for name, numbers in metrics.items())
 
     def programs(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> dict[str, str]:
         """Program → its version and the arguments that it was run with."""
         if not results:
             return {}
         flags = " ".join(word for word in self.arguments(self.settings(use)) if "\n" not in word)
-        found = {self.program.name: f"{_version(self.program, results[:1])}: {flags}"}
+        versions = {self.program.name: f"{_version(self.program, results[:1])}: {flags}"}
         # A script tells the versions of what it runs.
-        return found | {each.name: _version(each, results) for each in self.others}
+        return versions | {each.name: _version(each, results) for each in self.others}
 
     def settings(self, use: WorkloadUse) -> Settings:
         """Every parameter of a use, those that it does not set at their defaults."""

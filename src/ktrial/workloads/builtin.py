@@ -94,8 +94,8 @@ class BuiltIn:
     def _check(self, label: str, mode: Mode, report: _Report) -> None:
         first, *_ = promised = [one.name for one in self.description.metrics]
         expected = (self.description.name, _clock(mode), first)
-        found = (report.workload, report.clock, report.metrics[0].name)
-        for what, wanted, got in zip(("workload", "clock", "first metric"), expected, found, strict=True):
+        reported = (report.workload, report.clock, report.metrics[0].name)
+        for what, wanted, got in zip(("workload", "clock", "first metric"), expected, reported, strict=True):
             if wanted != got:
                 raise BadOutput(workload=label, problem=f"{what} {got!r} instead of {wanted!r}")
         # UnixBench's tests can be run one by one: a metric may be missing, but none is new.
@@ -151,7 +151,7 @@ def _counted(label: str, metric: _Metric, region: MarkedRegion, report: _Report)
     That is in ticks of the guest's clock, which are instructions, for there are no string instructions in it;
     one of them is the mark, which the plugin does not count.
     """
-    found, overhead = region.counts.operations, max(report.overhead - 1, 0)
+    operations, overhead = region.counts.operations, max(report.overhead - 1, 0)
 
     def own(count: float) -> float:
         return max(count - overhead, 0.0) / report.bundle
@@ -162,11 +162,11 @@ def _counted(label: str, metric: _Metric, region: MarkedRegion, report: _Report)
         unit=metric.unit,
         direction=metric.direction,
         mode=Mode.EXACT_PLUGIN,
-        value=own(found.median),
+        value=own(operations.median),
         operations=metric.operations,
-        minimum=own(found.minimum),
-        median=own(found.median),
-        mean=own(found.total / found.count),
+        minimum=own(operations.minimum),
+        median=own(operations.median),
+        mean=own(operations.total / operations.count),
     )
 
 

@@ -134,8 +134,8 @@ def _command(use: WorkloadUse) -> Command:
 
 def _sample(label: str, rule: MetricRule, mode: Mode, results: list[StepResult]) -> Sample:
     clock = not rule.regex and not rule.json_path
-    found = _instructions_or_time(label, mode, results) if clock else values(label, rule, results)
-    median = statistics.median(found)
+    measured = _instructions_or_time(label, mode, results) if clock else values(label, rule, results)
+    median = statistics.median(measured)
     return Sample(
         workload=label,
         metric=rule.name,
@@ -143,10 +143,10 @@ def _sample(label: str, rule: MetricRule, mode: Mode, results: list[StepResult])
         direction=rule.direction,
         mode=mode,
         value=median,
-        operations=len(found),
-        minimum=min(found),
+        operations=len(measured),
+        minimum=min(measured),
         median=median,
-        mean=statistics.fmean(found),
+        mean=statistics.fmean(measured),
     )
 
 
@@ -188,29 +188,29 @@ def _by_regex(workload: str, rule: MetricRule, result: StepResult) -> list[float
 
 def _by_json(workload: str, rule: MetricRule, result: StepResult) -> list[float]:
     try:
-        found = json.loads(result.stdout)
+        value = json.loads(result.stdout)
     except json.JSONDecodeError as error:
         raise _not_found(workload, rule, result, f"its output is no JSON ({error})") from None
     way = ""
     for key in rule.json_path.split("."):
         way = f"{way}.{key}" if way else key
         try:
-            found = found[int(key)] if isinstance(found, list) else found[key]
+            value = value[int(key)] if isinstance(value, list) else value[key]
         except (KeyError, IndexError, ValueError, TypeError):
             raise _not_found(workload, rule, result, f"there is no {way!r} in the JSON") from None
-    numbers = found if isinstance(found, list) and found else [found]
+    numbers = value if isinstance(value, list) and value else [value]
     return [_number(workload, rule, result, number) for number in numbers]
 
 
-def _number(workload: str, rule: MetricRule, result: StepResult, found: object) -> float:
-    plain = isinstance(found, int | float | str) and not isinstance(found, bool)
+def _number(workload: str, rule: MetricRule, result: StepResult, value: object) -> float:
+    plain = isinstance(value, int | float | str) and not isinstance(value, bool)
     try:
-        number = float(str(found)) if plain else math.nan
+        number = float(str(value)) if plain else math.nan
     except ValueError:
         number = math.nan
     if math.isfinite(number):
         return number
-    raise _not_found(workload, rule, result, f"{found!r} is not a number")
+    raise _not_found(workload, rule, result, f"{value!r} is not a number")
 
 
 def _not_found(workload: str, rule: MetricRule, result: StepResult, problem: str) -> MetricNotFound:

@@ -27,10 +27,10 @@ _Wanted = tuple[str, tuple[Path, ...]]
 
 def program_path(workload: str, program: str) -> str:
     """Where the host has the program: a path as it is, a name by the host's PATH. Raises ProgramNotFound."""
-    found = shutil.which(program) if "/" not in program else program
-    if found is None or not Path(found).is_file():
+    path = shutil.which(program) if "/" not in program else program
+    if path is None or not Path(path).is_file():
         raise ProgramNotFound(workload=workload, program=program)
-    return str(Path(found).absolute())
+    return str(Path(path).absolute())
 
 
 def with_all_they_need(workload: str, files: tuple[str, ...]) -> tuple[CarriedFile, ...]:
@@ -69,8 +69,8 @@ def _needs(workload: str, file: str, search: tuple[Path, ...]) -> list[_Wanted]:
     if not start.startswith(b"\x7fELF"):
         return []
     needed = needed_by(workload, Path(file), search)
-    found: list[_Wanted] = [(library, needed.search) for library in needed.files]
-    return [*found, (_LOADER_CACHE, ())] if needed.by_cache_only else found
+    libraries: list[_Wanted] = [(library, needed.search) for library in needed.files]
+    return [*libraries, (_LOADER_CACHE, ())] if needed.by_cache_only else libraries
 
 
 def _interpreters(workload: str, start: bytes) -> list[str]:
@@ -78,11 +78,11 @@ def _interpreters(workload: str, start: bytes) -> list[str]:
     words = shlex.split(start.split(b"\n")[0][2:].decode(errors="replace"))
     if not words:
         return []
-    found = [program_path(workload, words[0])]
+    programs = [program_path(workload, words[0])]
     if Path(words[0]).name == "env":
         names = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-        found += [program_path(workload, name) for name in names[:1]]
-    return found
+        programs += [program_path(workload, name) for name in names[:1]]
+    return programs
 
 
 _DEFAULT_DIRECTORIES = tuple(
@@ -128,15 +128,15 @@ def needed_by(workload: str, path: Path, inherited: tuple[Path, ...] = ()) -> Ne
     """
     dynamic = _read(workload, path)
     search = (*dynamic.search, *inherited, *_DEFAULT_DIRECTORIES)
-    found, by_cache_only = list(dynamic.loader), False
+    libraries, by_cache_only = list(dynamic.loader), False
     for name in dynamic.names:
         library = _first(name, search)
         if library is None:
             library, by_cache_only = _cached().get(name), True
         if library is None:
             raise LibraryNotFound(workload=workload, path=path, library=name)
-        found.append(library)
-    return Needed(tuple(found), by_cache_only, search=(*dynamic.inherited, *inherited))
+        libraries.append(library)
+    return Needed(tuple(libraries), by_cache_only, search=(*dynamic.inherited, *inherited))
 
 
 def _read(workload: str, path: Path) -> _Dynamic:
@@ -197,10 +197,10 @@ def _cached() -> dict[str, str]:
     if ldconfig is None:
         return {}
     told = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
-    found: dict[str, str] = {}
+    libraries: dict[str, str] = {}
     for line in told.stdout.splitlines():
         name, _, rest = line.strip().partition(" (")
         kind, _, path = rest.partition(") => ")
         if path and kind == "libc6,x86-64":
-            found.setdefault(name, path)
-    return found
+            libraries.setdefault(name, path)
+    return libraries

@@ -27,11 +27,11 @@ class MarkedWorkload(Protocol):
 
 def string_bytes(label: str, region: MarkedRegion) -> Sample:
     """The sample of STRING_BYTES: the median over the operations, as with instructions."""
-    found = region.counts.operations
+    operations = region.counts.operations
     mean = region.counts.strings.bytes / region.operations
-    bundle = region.operations / found.count
+    bundle = region.operations / operations.count
     # A command that marks operations of its own is one operation all the same.
-    median = mean if bundle < 1 or found.string_bytes is None else found.string_bytes / bundle
+    median = mean if bundle < 1 or operations.string_bytes is None else operations.string_bytes / bundle
     return Sample(
         workload=label,
         metric=STRING_BYTES.name,
@@ -39,7 +39,7 @@ def string_bytes(label: str, region: MarkedRegion) -> Sample:
         direction=STRING_BYTES.direction,
         mode=Mode.EXACT_PLUGIN,
         value=median,
-        operations=found.count,
+        operations=operations.count,
         median=median,
         mean=mean,
     )

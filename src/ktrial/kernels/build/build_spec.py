@@ -84,10 +84,10 @@ def _source(source: str, directory: Path) -> str:
         return source
     if source.startswith(GIT_PREFIX):
         repository, revision = git_parts(source)
-        found = _absolute(repository, directory)
-        if not found.is_dir():
-            raise _unusable(source, f"there is no directory {found}", f"give one of: {_SOURCES}")
-        return f"{GIT_PREFIX}{found}@{revision}"
+        git_directory = _absolute(repository, directory)
+        if not git_directory.is_dir():
+            raise _unusable(source, f"there is no directory {git_directory}", f"give one of: {_SOURCES}")
+        return f"{GIT_PREFIX}{git_directory}@{revision}"
     path = _absolute(Path(source), directory)
     if not source.strip() or not path.exists():
         kind, colon, _ = source.partition(":")
@@ -117,9 +117,9 @@ def _patch(patch: str, directory: Path) -> Patch:
         content = path.read_bytes()
     except OSError as error:
         raise bad(path, f"it cannot be read: {error.strerror}", "give the path of a file") from None
-    found = Patch(path=str(path), digest=hashlib.sha256(content).hexdigest())
-    paths_in(found.path, text_of(found))
-    return found
+    series_patch = Patch(path=str(path), digest=hashlib.sha256(content).hexdigest())
+    paths_in(series_patch.path, text_of(series_patch))
+    return series_patch
 
 
 def _variable(name: str, value: str) -> str:

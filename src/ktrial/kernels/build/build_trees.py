@@ -182,9 +182,9 @@ def taken(need: Need, room: int, progress: Progress) -> Iterator[tuple[BuildTree
 
 def kept_trees() -> tuple[KeptTree, ...]:
     """The trees that are kept, the one that was used last first."""
-    found = [(tree, record) for tree in _trees() if (record := tree.record()) is not None]
-    found.sort(key=lambda pair: pair[1].used, reverse=True)
-    return tuple(KeptTree(record.kernel, record.used, disk_usage(tree.build)) for tree, record in found)
+    trees = [(tree, record) for tree in _trees() if (record := tree.record()) is not None]
+    trees.sort(key=lambda pair: pair[1].used, reverse=True)
+    return tuple(KeptTree(record.kernel, record.used, disk_usage(tree.build)) for tree, record in trees)
 
 
 def distance(need: Need, tree: BuildTree) -> tuple[int, int] | None:
@@ -216,8 +216,10 @@ def _files_differing(wanted: Manifest, tree: BuildTree) -> int:
 
 
 def _by_nearness(need: Need) -> list[BuildTree]:
-    found = [(away, tree.home.name, tree) for tree in _trees() if (away := distance(need, tree)) is not None]
-    return [tree for _, _, tree in sorted(found, key=lambda one: one[:2])]
+    distances = [
+        (away, tree.home.name, tree) for tree in _trees() if (away := distance(need, tree)) is not None
+    ]
+    return [tree for _, _, tree in sorted(distances, key=lambda one: one[:2])]
 
 
 def _make_room() -> None:
@@ -267,9 +269,9 @@ def files_touched(build: Path, before: str, after: str, paths: Collection[str] =
     wanted = _marks(before, after, paths)
     if not wanted:
         return 0
-    found = [path for path in build.rglob(_OBJECTS) if not wanted.isdisjoint(path.read_bytes().split())]
-    archives = {above for path in found for above in path.relative_to(build).parents}
-    return len(found) + len(archives)
+    objects = [path for path in build.rglob(_OBJECTS) if not wanted.isdisjoint(path.read_bytes().split())]
+    archives = {above for path in objects for above in path.relative_to(build).parents}
+    return len(objects) + len(archives)
 
 
 def _marks(before: str, after: str, paths: Collection[str]) -> set[bytes]:

@@ -71,12 +71,12 @@ def build(wanted: Build, progress: Progress = silent) -> Kernel:
     """
     cache = Cache()
     with file_system_errors(cache.root):
-        if found := cached(wanted):
-            return found
+        if kernel := cached(wanted):
+            return kernel
         with cache.adding(wanted.name, progress), cache.workspace() as workspace:
             # Another process may have built it while this one waited.
-            if found := cached(wanted):
-                return found
+            if kernel := cached(wanted):
+                return kernel
             parts = made(wanted, workspace, progress)
             return _of(cache.store(wanted.name, parts, workspace, progress), wanted)
 
@@ -216,9 +216,9 @@ def _compile(job: _Job, tree: BuildTree, near: bool, most: int, expected: int, p
         remember_files(job.config, files)
 
 
-def _check_same(job: _Job, found: Mapping[str, str], make: Make) -> None:
+def _check_same(job: _Job, options: Mapping[str, str], make: Make) -> None:
     """Raise BuildFailed where the whole source makes another configuration than its Kconfig files made."""
-    if different := sorted(dict(job.options.items() ^ found.items())):
+    if different := sorted(dict(job.options.items() ^ options.items())):
         problem = f"its configuration came out otherwise than resolved: {', '.join(different[:6])}"
         source = job.wanted.source
         raise BuildFailed(name=source, directory=source, problem=problem, log=make.log)

@@ -62,8 +62,8 @@ def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
 def numbers(text: str) -> tuple[int, ...]:
     """The first version in the text, up to three numbers; none where there is none."""
     # What stands in parentheses is the package's version.
-    found = _VERSION.search(re.sub(r"\([^)]*\)", "", text))
-    return tuple(int(part or 0) for part in found.groups()) if found else ()
+    match = _VERSION.search(re.sub(r"\([^)]*\)", "", text))
+    return tuple(int(part or 0) for part in match.groups()) if match else ()
 
 
 @lru_cache

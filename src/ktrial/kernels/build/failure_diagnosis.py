@@ -79,8 +79,8 @@ _GCC_BY_LINUX = {10: (5, 7), 11: (5, 12), 12: (5, 18), 13: (6, 3), 14: (6, 9), 1
 def wanted_tool(output: str) -> tuple[str, str] | None:
     """What a failed build wants that is not here, and what to do, as far as its output tells."""
     for pattern, (wanted, advice) in _WANTS.items():
-        if found := pattern.search(output):
-            return wanted.format(**found.groupdict()), advice
+        if match := pattern.search(output):
+            return wanted.format(**match.groupdict()), advice
     return None
 
 

@@ -155,9 +155,11 @@ class Make:
         name = self.called or str(self.tree.directory)
         problem = first_error(said) or f"make ended with status {status}"
         if tool := wanted_tool(said):
-            found = f"{compiler_of(self.variables).shown.partition(',')[0]} ({problem})"
+            compiler = f"{compiler_of(self.variables).shown.partition(',')[0]} ({problem})"
             advice = f"{tool[1]}; the whole log: {self.log}"
-            return CompilerUnsuitable(name=name, directory=name, wanted=tool[0], found=found, advice=advice)
+            return CompilerUnsuitable(
+                name=name, directory=name, wanted=tool[0], found=compiler, advice=advice
+            )
         if missing := missing_tool(said):
             return BuildToolsMissing(name=name, directory=name, tools=missing[0], packages=missing[1])
         older = older_compiler(compiler_of(self.variables).shown, self.tree.version)
@@ -210,15 +212,15 @@ def jobs() -> int:
 
 
 def _free_memory() -> int:
-    found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    return int(found[1]) << 10 if found else _MEMORY_A_JOB
+    match = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return int(match[1]) << 10 if match else _MEMORY_A_JOB
 
 
 def first_error(output: str) -> str:
     """The first real error in what make printed; empty where there is none."""
     for pattern in _ERRORS:
-        if found := pattern.search(output):
-            return found[0].strip()[:_LONGEST_ERROR]
+        if match := pattern.search(output):
+            return match[0].strip()[:_LONGEST_ERROR]
     return ""
 
 

@@ -93,21 +93,21 @@ def paths_in(patch: str, text: str) -> dict[str, bool]:
         PatchSet(text)
     except UnidiffParseError as error:
         raise bad(patch, f"it is damaged, or cut short: {error}", "write it again: git diff") from None
-    found: dict[str, bool] = {match["path"]: False for match in _MADE_OR_GONE.finditer(text)}
+    paths: dict[str, bool] = {match["path"]: False for match in _MADE_OR_GONE.finditer(text)}
     for old, new in _FILE.findall(text):
         if old != _NOTHING:
-            found[_stripped(patch, old)] = new == _NOTHING or _stripped(patch, old) == _stripped(patch, new)
+            paths[_stripped(patch, old)] = new == _NOTHING or _stripped(patch, old) == _stripped(patch, new)
         if new != _NOTHING:
-            found.setdefault(_stripped(patch, new), False)
+            paths.setdefault(_stripped(patch, new), False)
     for direction, path in _MOVED.findall(text):
-        found[path] = direction == "from"
-    if not found:
+        paths[path] = direction == "from"
+    if not paths:
         raise bad(patch, "there is no change of a file in it", "it must be a unified diff: diff -u, git diff")
-    for path in found:
+    for path in paths:
         parts = PurePosixPath(path).parts
         if not parts or path.startswith("/") or ".." in parts or ".git" in parts:
             raise bad(patch, f"it changes {path}, outside of the source", "paths start at the source's top")
-    return found
+    return paths
 
 
 def bad(path: str | Path, problem: str, advice: str) -> BadPatch:
@@ -185,7 +185,7 @@ def _run(patch: Patch, snapshot: Snapshot, text: str, place: Path) -> str:
 
 def _inexact(patch: Patch, said: str) -> list[str]:
     """Each hunk that did not lie where the patch says, or whose surrounding lines differ."""
-    found = []
+    warnings = []
     for match in _INEXACT.finditer(said):
         how = []
         if match["offset"]:
@@ -195,8 +195,8 @@ def _inexact(patch: Patch, said: str) -> list[str]:
         if match["fuzz"]:
             how.append(f"where lines around it differ (fuzz {match['fuzz']})")
         where = f"hunk {match['number']} of {_file_before(said, match.start())}"
-        found.append(f"{Path(patch.path).name}: {where} applies {', '.join(how)}")
-    return found
+        warnings.append(f"{Path(patch.path).name}: {where} applies {', '.join(how)}")
+    return warnings
 
 
 def _refused(patch: Patch, snapshot: Snapshot, text: str, said: str) -> PatchNotApplied | BadPatch:

@@ -59,7 +59,7 @@ def manifest_of(directory: Path, memory: Path | None = None) -> Manifest:
     `memory`: a file that keeps what was read, so that only files whose size or times differ are read again.
     """
     known = _remembered(memory)
-    found: Known = {}
+    entries: Known = {}
     now = time.time_ns()
     for path in source_files(directory):
         try:
@@ -71,14 +71,14 @@ def manifest_of(directory: Path, memory: Path | None = None) -> Manifest:
         stamp = [facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
         old = known.get(path)
         if old is not None and old[:4] == stamp and _mode(facts) == str(old[4])[:6]:
-            found[path] = old
+            entries[path] = old
         else:
             racy = now - max(facts.st_mtime_ns, facts.st_ctime_ns) < _RACY_NS
-            found[path] = [*([0] * 4 if racy else stamp), _entry(directory / path, facts)]
-    if memory is not None and found != known:
+            entries[path] = [*([0] * 4 if racy else stamp), _entry(directory / path, facts)]
+    if memory is not None and entries != known:
         memory.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(memory, json.dumps(found))
-    return Manifest({path: str(one[4]) for path, one in found.items()})
+        write_atomically(memory, json.dumps(entries))
+    return Manifest({path: str(one[4]) for path, one in entries.items()})
 
 
 def source_files(directory: Path) -> Iterator[str]:

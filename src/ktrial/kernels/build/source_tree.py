@@ -59,14 +59,14 @@ def tree_in(directory: Path) -> Tree:
 
 def version_in(makefile: str, called: object) -> str:
     """The version that a source's Makefile names: `6.1.192`. Raises NotASource."""
-    found: dict[str, str] = dict(_VERSION.findall(makefile))
-    if "VERSION" not in found:
+    variables: dict[str, str] = dict(_VERSION.findall(makefile))
+    if "VERSION" not in variables:
         raise NotASource(name=called, directory=called, problem="its Makefile names no version")
-    numbers = [found[part] for part in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if found.get(part)]
-    return ".".join(numbers) + found.get("EXTRAVERSION", "")
+    numbers = [variables[part] for part in ("VERSION", "PATCHLEVEL", "SUBLEVEL") if variables.get(part)]
+    return ".".join(numbers) + variables.get("EXTRAVERSION", "")
 
 
 def check_clean(tree: Tree) -> None:
     """Raise SourceNotClean where the tree was built in place."""
-    if found := [name for name in _PRODUCTS if (tree.directory / name).exists()]:
-        raise SourceNotClean(name=tree.directory, directory=tree.directory, found=found[0])
+    if products := [name for name in _PRODUCTS if (tree.directory / name).exists()]:
+        raise SourceNotClean(name=tree.directory, directory=tree.directory, found=products[0])

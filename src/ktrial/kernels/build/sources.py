@@ -75,10 +75,10 @@ class _FromDirectory:
     unchanging: bool
 
     def content(self, path: str) -> bytes:
-        found = content_of(self.directory / path)
-        if not self.unchanging and object_of(found) != self.files[path].split()[1]:
+        blob = content_of(self.directory / path)
+        if not self.unchanging and object_of(blob) != self.files[path].split()[1]:
             raise SourceChanged(name=self.directory, directory=self.directory, path=path)
-        return found
+        return blob
 
     def place(self, path: str, target: Path) -> None:
         if self.unchanging:

@@ -100,19 +100,19 @@ def _rate() -> float:
 
 
 def _builds() -> list[_PastBuild]:
-    found = _remembered().get("builds", ())
+    records = _remembered().get("builds", ())
     try:
-        return [{"seconds": float(one["seconds"]), "anew": bool(one["anew"])} for one in found]
+        return [{"seconds": float(one["seconds"]), "anew": bool(one["anew"])} for one in records]
     except (ValueError, KeyError, TypeError):
         return []
 
 
 def _remembered() -> dict[str, Any]:
     try:
-        found = json.loads(_memory().read_text())
+        memory = json.loads(_memory().read_text())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return memory if isinstance(memory, dict) else {}
 
 
 def _memory() -> Path:

@@ -133,10 +133,10 @@ class Cache:
         Returns the name and the bytes freed (0: shared). Raises KernelNotFound.
         """
         # A record that cannot be read is taken away all the same.
-        found = name if self._name_file(name).exists() else self.record(name).name
+        full_name = name if self._name_file(name).exists() else self.record(name).name
         with self._locked():
-            self._name_file(found).unlink(missing_ok=True)
-        return found, self._sweep()
+            self._name_file(full_name).unlink(missing_ok=True)
+        return full_name, self._sweep()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

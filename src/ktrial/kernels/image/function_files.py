@@ -83,10 +83,10 @@ def _function_files(kernel: Kernel) -> FunctionFiles:
         kept = _Kept.model_validate_json(place.read_bytes())
         if kept.key == key:
             return kept.found
-    found = _read(kernel)
+    files = _read(kernel)
     with suppress(OSError):  # a full disk, or a cache of somebody else's: it is read again next time
-        write_atomically(place, _Kept(key=key, found=found).model_dump_json())
-    return found
+        write_atomically(place, _Kept(key=key, found=files).model_dump_json())
+    return files
 
 
 def _key(kernel: Kernel) -> str:
@@ -98,10 +98,10 @@ def _key(kernel: Kernel) -> str:
 
 def _state(file: Path) -> tuple[int, int] | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def _read(kernel: Kernel) -> FunctionFiles:
@@ -117,8 +117,8 @@ def _anchors(vmlinux: bytes) -> dict[int, str]:
         image = _Image(vmlinux)
     except ELFError:
         return {}
-    found = [list(image.entries(layout)) for layout in _LAYOUTS]
-    best = max(found, key=len)
+    candidates = [list(image.entries(layout)) for layout in _LAYOUTS]
+    best = max(candidates, key=len)
     return {address: name for address, name in best if name}
 
 
@@ -175,12 +175,12 @@ def _files(code: Iterable[Symbol], anchors: Mapping[int, str]) -> dict[str, str]
     ends = {at for at, names in by_address.items() if any(map(_SECTION_ENDS.fullmatch, names))}
     before = _nearest(addresses, told, ends)
     after = _nearest(reversed(addresses), told, ends)
-    found: dict[str, set[str]] = defaultdict(set)
+    places: dict[str, set[str]] = defaultdict(set)
     for address in addresses:
         place = told.get(address) or _common(before[address], after[address])
         for name in by_address[address]:
-            found[name].add(place)
-    return {name: place for name, (place, *others) in found.items() if place and not others}
+            places[name].add(place)
+    return {name: place for name, (place, *others) in places.items() if place and not others}
 
 
 def _told(addresses: list[int], anchors: Mapping[int, str]) -> dict[int, str]:

@@ -102,16 +102,16 @@ def _contents(path: Path) -> bytes:
     return _refuse(path, "a directory" if stat.S_ISDIR(status.st_mode) else "a device, pipe or socket")
 
 
-def _refuse(path: Path, found: str) -> NoReturn:
-    raise NotAKernel(name=path, path=path, found=found)
+def _refuse(path: Path, kind: str) -> NoReturn:
+    raise NotAKernel(name=path, path=path, found=kind)
 
 
 def _vmlinux(path: Path, data: bytes) -> Image:
     check_elf(path, data)
-    found = _LINUX_VERSION.search(data)
-    if found is None:
+    match = _LINUX_VERSION.search(data)
+    if match is None:
         raise NotAKernel(name=path, path=path, found="an ELF program without a Linux version string")
-    return Image(ImageKind.VMLINUX, found[1].decode("ascii", "replace"), data, data)
+    return Image(ImageKind.VMLINUX, match[1].decode("ascii", "replace"), data, data)
 
 
 def _bzimage(path: Path, data: bytes) -> Image:
@@ -119,8 +119,8 @@ def _bzimage(path: Path, data: bytes) -> Image:
         raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {_HEADER_END}")
     version, xloadflags = _u16(data, 0x206), _u16(data, 0x236)
     if version < _VERSION_2_08:
-        found = f"a boot image of protocol {version >> 8}.{version & 0xFF:02} (before Linux 2.6.26)"
-        raise NotAKernel(name=path, path=path, found=found)
+        kind = f"a boot image of protocol {version >> 8}.{version & 0xFF:02} (before Linux 2.6.26)"
+        raise NotAKernel(name=path, path=path, found=kind)
     if version < _VERSION_2_12 or not xloadflags & _XLF_KERNEL_64:
         raise WrongArchitecture(name=path, path=path, architecture="32-bit x86 (or older than Linux 3.8)")
     setup_bytes = ((data[0x1F1] or 4) + 1) * _SECTOR

@@ -61,9 +61,9 @@ def symbols(kernel: Kernel) -> Symbols:
                 source, parse_symbols((entry / source).read_text(encoding="ascii", errors="replace"))
             )
     if kernel.vmlinux is not None:
-        found = sorted(symbols_of(kernel.vmlinux.read_bytes()))
-        if len(found) >= _FEWEST_SYMBOLS:
-            return Symbols("vmlinux", tuple(Symbol(*one) for one in found))
+        entries = sorted(symbols_of(kernel.vmlinux.read_bytes()))
+        if len(entries) >= _FEWEST_SYMBOLS:
+            return Symbols("vmlinux", tuple(Symbol(*one) for one in entries))
     raise SymbolsUnknown(name=kernel.name)
 
 
@@ -72,10 +72,10 @@ def save_symbols(kernel: Kernel, text: str) -> Path:
 
     Raises ValueError where `text` is no usable table: too short, or with addresses hidden (kptr_restrict).
     """
-    found = parse_symbols(text)
-    if len(found) < _FEWEST_SYMBOLS:
-        raise ValueError(f"only {len(found)} symbols: not the whole of /proc/kallsyms")
-    if found[-1].address == 0:
+    parsed = parse_symbols(text)
+    if len(parsed) < _FEWEST_SYMBOLS:
+        raise ValueError(f"only {len(parsed)} symbols: not the whole of /proc/kallsyms")
+    if parsed[-1].address == 0:
         raise ValueError("all addresses are 0: the kernel hides them (kernel.kptr_restrict)")
     path = kernel.image.parent / KALLSYMS
     with file_system_errors(path.parent):
@@ -91,5 +91,5 @@ def kept_kallsyms(kernel: Kernel) -> Path | None:
 
 def parse_symbols(text: str) -> tuple[Symbol, ...]:
     """Read lines like `ffffffff81000000 T _text` or `ffffffffc0000000 t init\t[ext4]`, sorted by address."""
-    found = (Symbol(int(line[1], 16), line[2], line[3], line[4] or "") for line in _LINE.finditer(text))
-    return tuple(sorted(found, key=lambda symbol: symbol.address))
+    parsed = (Symbol(int(line[1], 16), line[2], line[3], line[4] or "") for line in _LINE.finditer(text))
+    return tuple(sorted(parsed, key=lambda symbol: symbol.address))

@@ -80,8 +80,8 @@ class Rules:
     def default(self, option: str, config: Config) -> str | None:
         """The value that it has where nobody sets it, were all others as in `config`; None: not set."""
         symbol = self._symbols.get(option)
-        found = self._automatic(symbol, config) if symbol else ""
-        return None if found in {"n", ""} else found
+        value = self._automatic(symbol, config) if symbol else ""
+        return None if value in {"n", ""} else value
 
     def against_default(self, option: str, value: str | None, config: Config) -> bool:
         """Whether somebody must have set it in `config`: it is shown there, and its default is another value.
@@ -122,8 +122,8 @@ class Rules:
 
     def _automatic(self, symbol: Any, config: Config) -> str:
         if symbol.orig_type not in _SWITCHES:
-            found = (default for default, condition in symbol.defaults if _value(condition, config))
-            return next((_text(one, config) for one in found), "")
+            defaults = (default for default, condition in symbol.defaults if _value(condition, config))
+            return next((_text(one, config) for one in defaults), "")
         value = _N
         for default, condition in symbol.defaults:
             if met := _value(condition, config):

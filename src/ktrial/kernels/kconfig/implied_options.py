@@ -137,8 +137,8 @@ class _Folding:
 
     def _reasons(self, name: str) -> frozenset[str]:
         configs = self.before.config, self.after.config
-        found = self.old.reasons(name, *configs) | self.new.reasons(name, *configs)
-        return found & self.changes.keys()
+        options = self.old.reasons(name, *configs) | self.new.reasons(name, *configs)
+        return options & self.changes.keys()
 
     def _choose_one_of_each_choice(self) -> None:
         """Of the alternatives that changed places, the first by name stands for the choice."""
@@ -151,15 +151,15 @@ class _Folding:
     def _resolve(self, waiting: dict[str, frozenset[str]]) -> None:
         """Round by round: what follows from something whose root is known has that root."""
         while waiting:
-            found = {
+            resolved = {
                 name: root for name, reasons in waiting.items() if (root := self._best(reasons)) is not None
             }
-            if not found:
+            if not resolved:
                 # Nothing that is left follows from anything known: another definition, or a circle.
                 first = min(waiting)
-                found = {first: self._without_reason(first, waiting[first])}
-            self.roots |= found
-            waiting = {name: reasons for name, reasons in waiting.items() if name not in found}
+                resolved = {first: self._without_reason(first, waiting[first])}
+            self.roots |= resolved
+            waiting = {name: reasons for name, reasons in waiting.items() if name not in resolved}
 
     def _without_reason(self, name: str, reasons: frozenset[str]) -> _Root:
         if reasons:

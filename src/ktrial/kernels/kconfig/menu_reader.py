@@ -48,11 +48,11 @@ def menus(kconfig: kconfiglib.Kconfig) -> dict[str, Any]:
 
 def selectors(kconfig: kconfiglib.Kconfig) -> dict[str, list[tuple[Any, Any]]]:
     """For each option's name, which options select it, and under which condition."""
-    found: dict[str, list[tuple[Any, Any]]] = defaultdict(list)
+    by_option: dict[str, list[tuple[Any, Any]]] = defaultdict(list)
     for symbol in kconfig.unique_defined_syms:
         for selected, condition in symbol.orig_selects:
-            found[selected.name].append((symbol, condition))
-    return found
+            by_option[selected.name].append((symbol, condition))
+    return by_option
 
 
 def facts(symbol: Any, forced: list[tuple[Any, Any]]) -> dict[str, Any]:
@@ -71,13 +71,13 @@ def facts(symbol: Any, forced: list[tuple[Any, Any]]) -> dict[str, Any]:
 
 def path(node: Any) -> list[str]:
     """The menus around, from the outermost in."""
-    found = []
+    prompts = []
     above = node.parent
     while above is not None and above.parent is not None:
         if above.prompt:
-            found.append(above.prompt[0])
+            prompts.append(above.prompt[0])
         above = above.parent
-    return found[::-1]
+    return prompts[::-1]
 
 
 def selecting(symbol: Any, condition: Any) -> str:

@@ -22,10 +22,10 @@ def menus_in(tree: Tree, make: Mapping[str, str], keep: Path | None = None) -> M
     if keep is not None and keep.exists():
         return Menus.model_validate_json(keep.read_bytes())
     options, problem = read(tree, make)
-    found = Menus(options=options or {}, problem=problem)
+    menus = Menus(options=options or {}, problem=problem)
     if keep is not None and not problem:
-        write_atomically(keep, found.model_dump_json())
-    return found
+        write_atomically(keep, menus.model_dump_json())
+    return menus
 
 
 def read(tree: Tree, make: Mapping[str, str], *arguments: str) -> tuple[dict[str, Any] | None, str]:
@@ -46,8 +46,8 @@ def read(tree: Tree, make: Mapping[str, str], *arguments: str) -> tuple[dict[str
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         return None, f"kconfiglib cannot read it: {lines[-1] if lines else 'it says nothing'}"
-    found: dict[str, Any] | None = json.loads(done.stdout)
-    return found, ""
+    options: dict[str, Any] | None = json.loads(done.stdout)
+    return options, ""
 
 
 def _environment(tree: Tree, make: Mapping[str, str]) -> dict[str, str]:
@@ -102,7 +102,7 @@ class Definition:
 
 def definitions(tree: Tree) -> dict[str, Definition]:
     """Every option that x86 knows, `CONFIG_…`, with where it is defined."""
-    found: dict[str, Definition] = {}
+    by_option: dict[str, Definition] = {}
     for path in _files(tree.directory):
         text = path.read_text(encoding="utf-8", errors="replace")
         file = str(path.relative_to(tree.directory))
@@ -110,8 +110,8 @@ def definitions(tree: Tree) -> dict[str, Definition]:
             ends = _NEXT.search(text, match.end())
             block = text[match.end() : ends.start() if ends else len(text)]
             line = text.count("\n", 0, match.start()) + 1
-            found.setdefault(f"CONFIG_{match[1]}", Definition(file, line, tuple(_DEPENDS.findall(block))))
-    return found
+            by_option.setdefault(f"CONFIG_{match[1]}", Definition(file, line, tuple(_DEPENDS.findall(block))))
+    return by_option
 
 
 def _files(source: Path) -> Iterator[Path]:

@@ -18,7 +18,7 @@ def unmet_dependencies(
     make: "Make", name: str, wanted: str, final: Mapping[str, str], known: Mapping[str, Definition]
 ) -> OptionNotTaken:
     """The error for one option. `final`: the configuration; `known`: what the source defines."""
-    found = final.get(name, "n")
+    value = final.get(name, "n")
     place = known.get(name)
     if place is None:
         near = nearest(name, known)
@@ -26,7 +26,7 @@ def unmet_dependencies(
         advice = "look for it: make menuconfig, then /"
     else:
         facts, _ = read(make.tree, make.variables, str(make.build / ".config"), name)
-        problem = f"it became {found}"
+        problem = f"it became {value}"
         advice = _explained(wanted, facts) if facts else _defined(place)
         if wanted == "m" and final.get("CONFIG_MODULES", "n") == "n":
             advice += "; a module needs MODULES=y"

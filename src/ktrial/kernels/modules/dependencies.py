@@ -37,11 +37,11 @@ def resolve(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
     catalogue = _catalogue(kernel.modules)
     order: dict[str, None] = {}
     for name in wanted:
-        found = catalogue.lookup(name)
-        if found is None:
+        modules = catalogue.lookup(name)
+        if modules is None:
             similar = nearest(_plain(name), [*catalogue.files, *catalogue.builtin])
             raise UnknownModule(name=kernel.name, module=name, similar=similar, directory=kernel.modules)
-        for module in found:
+        for module in modules:
             catalogue.collect(module, order, frozenset())
     return tuple(_loadable(kernel, kernel.modules, catalogue.files[module]) for module in order)
 
@@ -79,14 +79,14 @@ class _Catalogue:
             return (plain,)
         if plain in self.builtin:
             return ()
-        found = [
+        modules = [
             module
             for pattern, module in self.aliases
             if pattern in (name, plain) or fnmatchcase(name, pattern)
         ]
-        if not found:
+        if not modules:
             return None
-        return tuple(dict.fromkeys(module for module in found if module in self.files))
+        return tuple(dict.fromkeys(module for module in modules if module in self.files))
 
     def collect(self, module: str, order: dict[str, None], above: frozenset[str]) -> None:
         """Add `module` to `order`, with what must be before it and what shall come after it."""
@@ -119,8 +119,8 @@ def _lines(path: Path) -> list[str]:
 
 def _aliases(directory: Path) -> list[tuple[str, str]]:
     """`alias PATTERN MODULE` lines; depmod writes aliases of built-in modules to a binary file only."""
-    found = [re.fullmatch(r"alias (\S+) (\S+)", line) for line in _lines(directory / "modules.alias")]
-    own = [(match[1], _plain(match[2])) for match in found if match]
+    matches = [re.fullmatch(r"alias (\S+) (\S+)", line) for line in _lines(directory / "modules.alias")]
+    own = [(match[1], _plain(match[2])) for match in matches if match]
     return own + [
         (alias, module) for alias, module in _builtin_aliases(directory / "modules.builtin.modinfo")
     ]
@@ -130,16 +130,16 @@ def _builtin_aliases(path: Path) -> list[tuple[str, str]]:
     """`module.alias=PATTERN`, separated by NUL."""
     if not path.exists():
         return []
-    found = (
+    matches = (
         re.fullmatch(r"([\w-]+)\.alias=(\S+)", one.decode("utf-8", "replace"))
         for one in path.read_bytes().split(b"\0")
     )
-    return [(match[2], _plain(match[1])) for match in found if match]
+    return [(match[2], _plain(match[1])) for match in matches if match]
 
 
 def _soft_dependencies(directory: Path) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """`softdep MODULE pre: a b post: c` → the names before and after."""
-    found: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
+    dependencies: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for line in _lines(directory / "modules.softdep"):
         words = line.split()
         lists: dict[str, list[str]] = {"pre:": [], "post:": []}
@@ -149,9 +149,9 @@ def _soft_dependencies(directory: Path) -> dict[str, tuple[tuple[str, ...], tupl
                 current = lists[word]
             else:
                 current.append(word)
-        before, after = found.get(_plain(words[1]), ((), ()))
-        found[_plain(words[1])] = (before + tuple(lists["pre:"]), after + tuple(lists["post:"]))
-    return found
+        before, after = dependencies.get(_plain(words[1]), ((), ()))
+        dependencies[_plain(words[1])] = (before + tuple(lists["pre:"]), after + tuple(lists["post:"]))
+    return dependencies
 
 
 def _plain(name: str) -> str:

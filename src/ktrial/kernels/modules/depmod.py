@@ -85,8 +85,8 @@ def find_modules(name: str, given: Path, release: str) -> Path:
 
 def built_for_release(module: Path) -> str:
     """The release that a module file says it was built for (its `vermagic`); empty where it says none."""
-    found = _VERMAGIC.search(unpacked(module))
-    return found[1].decode("ascii", "replace") if found else ""
+    match = _VERMAGIC.search(unpacked(module))
+    return match[1].decode("ascii", "replace") if match else ""
 
 
 def unpacked(module: Path) -> bytes:

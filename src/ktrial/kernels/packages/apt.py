@@ -171,14 +171,14 @@ class PrivateApt:
             require_space(lists, _LISTS_BYTES)
         done = self._run(kernel, _UPDATE, lists, progress, "fetching package lists", 0)
         check_output(done.stderr, lists, _LISTS_BYTES)
-        found = [package for target in self._targets(kernel) for package in self._read(kernel, target)]
-        if not found:
+        packages = [package for target in self._targets(kernel) for package in self._read(kernel, target)]
+        if not packages:
             raise self._failure(kernel, done.stderr)
         problems = [line for line in _complaints(done.stderr) if not _ABSENT_SUITE.search(line)]
         index = {
             "format": _INDEX_FORMAT,
             "problems": problems,
-            "packages": [vars(package) for package in found],
+            "packages": [vars(package) for package in packages],
         }
         write_atomically(self._index, json.dumps(index))
 

@@ -52,19 +52,19 @@ def configured_sources(indextargets: str) -> list[ConfiguredSource]:
 
     The first tells origins, but only of lists that were fetched; the second tells all that is set up.
     """
-    found = {}
+    sources = {}
     for target in Deb822.iter_paragraphs(indextargets, use_apt_pkg=False):
         uri, suite = target.get("Repo-URI", ""), target.get("Release", "")
         file = Path(target.get("Sourcesentry", "").rpartition(":")[0])
-        if uri and (uri, suite) not in found:
-            found[uri, suite] = ConfiguredSource(
+        if uri and (uri, suite) not in sources:
+            sources[uri, suite] = ConfiguredSource(
                 uri=uri,
                 origin=target.get("Origin", ""),
                 label=target.get("Label", ""),
                 suite=suite,
                 options=source_options(file, uri),
             )
-    return list(found.values())
+    return list(sources.values())
 
 
 def source_options(file: Path, uri: str) -> tuple[tuple[str, str], ...]:

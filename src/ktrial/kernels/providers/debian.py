@@ -119,7 +119,7 @@ class Debian:
 
 def debian_archives(name: str, sources: list[ConfiguredSource]) -> tuple[Archive, ...]:
     """Debian's archives among the system's sources, with all suites to look for. Raises NoDebianSource."""
-    found: dict[str, Archive] = {}
+    archives: dict[str, Archive] = {}
     for source in sources:
         known = _KNOWN_SUITE.fullmatch(source.suite) is not None
         if source.origin == "Debian" or (not source.origin and known):
@@ -128,11 +128,11 @@ def debian_archives(name: str, sources: list[ConfiguredSource]) -> tuple[Archive
             options = dict(source.options)
             if "Signed-By" not in options and _KEYRING.exists():
                 options["Signed-By"] = str(_KEYRING)
-            before = found.get(source.uri, Archive(source.uri, (), tuple(options.items())))
-            found[source.uri] = replace(before, suites=tuple(dict.fromkeys(before.suites + suites)))
-    if not found:
+            before = archives.get(source.uri, Archive(source.uri, (), tuple(options.items())))
+            archives[source.uri] = replace(before, suites=tuple(dict.fromkeys(before.suites + suites)))
+    if not archives:
         raise NoDebianSource(name=name)
-    return tuple(found.values())
+    return tuple(archives.values())
 
 
 @dataclass(frozen=True)
@@ -193,14 +193,14 @@ def choose(name: str, wanted: str, packages: tuple[Package, ...]) -> _Candidate:
 def needed_packages(package: Package, packages: tuple[Package, ...]) -> list[Package]:
     """Return the package and what it depends on of the same kernel, in the same version."""
     by_name = {one.name: one for one in packages if one.version == package.version}
-    found = {package.name: package}
+    needed = {package.name: package}
     waiting = [package]
     while waiting:
         for name in _dependencies(waiting.pop()):
-            if name in by_name and name not in found:
-                found[name] = by_name[name]
+            if name in by_name and name not in needed:
+                needed[name] = by_name[name]
                 waiting.append(by_name[name])
-    return list(found.values())
+    return list(needed.values())
 
 
 def _parse(name: str, wanted: str) -> tuple[str, str]:

@@ -50,39 +50,39 @@ def apply(
     KnobNotTaken (the kernel took it silently and kept what it had), and with `exactly` KnobRounded.
     """
     system = System(target)
-    wanted = [(found, value) for name, value in settings for found in find(system, name)]
-    for found, value in wanted:
-        values.check(found.name, found.knob, value, system.version)
-    return tuple(_one(system, found, value, changes, exactly) for found, value in wanted)
+    wanted = [(instance, value) for name, value in settings for instance in find(system, name)]
+    for instance, value in wanted:
+        values.check(instance.name, instance.knob, value, system.version)
+    return tuple(_one(system, instance, value, changes, exactly) for instance, value in wanted)
 
 
-def _one(system: System, found: Found, value: str, changes: "Changes | None", exactly: bool) -> Applied:
+def _one(system: System, knob: Found, value: str, changes: "Changes | None", exactly: bool) -> Applied:
     # Read again: another knob of the same call may have changed it (dirty_ratio clears dirty_bytes).
-    (before,) = system.read(found.path)
+    (before,) = system.read(knob.path)
     if before.failure:
-        raise errno_diagnosis.of_reading(system, found.name, found.path, found.knob, before.failure)
-    entry = changes.planned(system, found, before.content, value) if changes else None
+        raise errno_diagnosis.of_reading(system, knob.name, knob.path, knob.knob, before.failure)
+    entry = changes.planned(system, knob, before.content, value) if changes else None
     if changes and entry:
         entry = changes.noted(entry, Stage.WRITING)
-    (result,) = system.target.perform((Write(path=found.path, value=value),))
+    (result,) = system.target.perform((Write(path=knob.path, value=value),))
     fault_point("apply: value written")
     if result.failure:
-        raise errno_diagnosis.of_writing(system, found.name, found.path, found.knob, value, result.failure)
+        raise errno_diagnosis.of_writing(system, knob.name, knob.path, knob.knob, value, result.failure)
     if changes and entry:
         changes.noted(entry, Stage.MADE, result.after)
-    return _compared(found, before.content.removesuffix("\n"), value, result, exactly)
+    return _compared(knob, before.content.removesuffix("\n"), value, result, exactly)
 
 
-def _compared(found: Found, before: str, value: str, result: StepResult, exactly: bool) -> Applied:
-    applied = Applied(found.name, found.path, before, value, result.after)
+def _compared(knob: Found, before: str, value: str, result: StepResult, exactly: bool) -> Applied:
+    applied = Applied(knob.name, knob.path, before, value, result.after)
     if not applied.rounded:
         return applied
     now = " ".join(result.after.split())
     if result.after == before:
         advice = "it rounds to that, or ignores what it cannot use; its log may say why: dmesg"
-        raise KnobNotTaken(knob=found.name, value=value, now=now, next=advice)
+        raise KnobNotTaken(knob=knob.name, value=value, now=now, next=advice)
     if exactly:
-        raise KnobRounded(knob=found.name, value=value, now=now)
+        raise KnobRounded(knob=knob.name, value=value, now=now)
     return applied
 
 
@@ -137,18 +137,18 @@ class Changes:
             restore.tell(undone, self._say)
             return undone
 
-    def planned(self, system: System, found: Found, before: str, value: str) -> Entry:
+    def planned(self, system: System, knob: Found, before: str, value: str) -> Entry:
         """Note on disk what is going to be changed. Raises KnobForbidden where it could not be undone."""
-        form = values.form_of(found.path)
+        form = values.form_of(knob.path)
         if "\n" in (old := form.undoing(before.removesuffix("\n"), value)):
             advice = "ktrial cannot put back a file of several lines"
-            raise KnobForbidden(knob=found.name, action="changing it", answer="several lines", next=advice)
+            raise KnobForbidden(knob=knob.name, action="changing it", answer="several lines", next=advice)
         entry = Entry(
-            knob=found.name,
-            path=found.path,
+            knob=knob.name,
+            path=knob.path,
             old=old,
             new=value,
-            beside=texts(self._target, beside(system, found)),
+            beside=texts(self._target, beside(system, knob)),
             **self._whose(),
         )
         self._numbers.add(entry.number)

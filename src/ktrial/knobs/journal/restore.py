@@ -137,12 +137,12 @@ class _Undoing:
             return self.ended(Ending.NEVER_MADE, f"{entry.knob} had not been changed yet")
         if entry.kind is not Kind.KNOB:
             return self._take_away()
-        (found,) = self.target.perform((Read(path=entry.path),))
-        if found.failure and found.failure.name in {"ENOENT", "ENOTDIR", "ENODEV"}:
+        (current,) = self.target.perform((Read(path=entry.path),))
+        if current.failure and current.failure.name in {"ENOENT", "ENOTDIR", "ENODEV"}:
             return self.ended(Ending.ABSENT, f"{entry.knob} is there no more ({entry.path})")
-        if found.failure:
-            return self._left(Ending.REFUSED, f"{entry.knob} cannot be read: {found.failure.text}")
-        return self._by_value(found)
+        if current.failure:
+            return self._left(Ending.REFUSED, f"{entry.knob} cannot be read: {current.failure.text}")
+        return self._by_value(current)
 
     def _take_away(self) -> Undone:
         entry = self.entry
@@ -157,9 +157,9 @@ class _Undoing:
         fault_point("restore: unmounted or unloaded")
         return self.ended(Ending.RESTORED, f"{entry.knob} is gone again")
 
-    def _by_value(self, found: StepResult) -> Undone:
+    def _by_value(self, current: StepResult) -> Undone:
         entry, form = self.entry, values.form_of(self.entry.path)
-        now = found.content.removesuffix("\n")
+        now = current.content.removesuffix("\n")
         if form.shows(entry.old, now) and not self._changed_beside():
             return self.ended(Ending.AS_BEFORE, f"{entry.knob} is {_shown(entry.old)} already")
         # While it was being written, whatever is there is what the kernel made of it.

@@ -173,18 +173,18 @@ def not_booted(
     console, said = process.console_text(), process.said()
     process.kill()
     if report.failed:
-        found = outcome.agent_failed(report.failed, console)
+        verdict = outcome.agent_failed(report.failed, console)
     else:
         talkative = _talkative_console(setup, children)
         console = talkative if len(talkative) > len(console) else console
-        found = outcome.judge(ending, setup.limits, console=console, said=said, ready=False)
-    return ended(found, console)
+        verdict = outcome.judge(ending, setup.limits, console=console, said=said, ready=False)
+    return ended(verdict, console)
 
 
-def ended(found: outcome.Verdict, console: str) -> GuestEnded:
+def ended(verdict: outcome.Verdict, console: str) -> GuestEnded:
     """The error for a guest that ended before it did any step."""
     end = outcome.console_end(console)
-    return GuestEnded(outcome=found.outcome.value, reason=found.reason, console=end, results=())
+    return GuestEnded(outcome=verdict.outcome.value, reason=verdict.reason, console=end, results=())
 
 
 def _talkative_console(setup: Setup, children: Children) -> str:

@@ -80,8 +80,8 @@ def find(version: Version, directory: Path | None = None) -> PluginBuild | NoPlu
     """The build for a version of QEMU, among those that come with ktrial (or in `directory`)."""
     apis = [api for first, api in _APIS if version >= first]
     if not apis:
-        oldest, found = _dotted(_APIS[0][0]), _dotted(version)
-        return NoPlugin(f"QEMU {found} is too old for the plugin, which needs {oldest} or later")
+        oldest, actual = _dotted(_APIS[0][0]), _dotted(version)
+        return NoPlugin(f"QEMU {actual} is too old for the plugin, which needs {oldest} or later")
     path = (directory or guest_programs.directory()) / f"insn-v{apis[-1]}.so"
     if not path.is_file():
         return NoPlugin(f"{path} is missing: this ktrial was installed without its plugin (make guest)")
@@ -145,9 +145,9 @@ def read_runs(path: Path) -> tuple[RegionCounts | None, ...]:
     runs: list[bool] = []
 
     def arrange(lines: list[Line]) -> list[Line]:
-        found = split(lines)
-        runs.extend(map(bool, found))
-        return [merge(run) for run in found if run]
+        runs_of_line = split(lines)
+        runs.extend(map(bool, runs_of_line))
+        return [merge(run) for run in runs_of_line if run]
 
     regions = iter(_read(path, arrange, whole=True).regions)
     return tuple(next(regions) if is_there else None for is_there in runs)

@@ -173,10 +173,10 @@ def by_program(pages: Iterable[PageCount], files: Mapping[str, Path]) -> tuple[P
         status = path.stat()
         for checksum in _checksums(path, status.st_mtime_ns, status.st_size):
             owners.setdefault(checksum, name)
-    found: dict[str, list[PageCount]] = {}
+    pages_of: dict[str, list[PageCount]] = {}
     for page in pages:
-        found.setdefault(owners.get(page.checksum, ""), []).append(page)
-    counts = (_count(name, its_pages) for name, its_pages in found.items())
+        pages_of.setdefault(owners.get(page.checksum, ""), []).append(page)
+    counts = (_count(name, its_pages) for name, its_pages in pages_of.items())
     return tuple(sorted(counts, key=lambda count: (-count.instructions, count.program)))
 
 

@@ -74,8 +74,8 @@ class ExactTarget:
             try:
                 process = kept.enter_context(restored(self._setup, self._children, snapshot, plan))
             except Unstarted as error:
-                found = outcome.judge_unstarted(error.status, error.said)
-                raise self._ended(found, ()) from None
+                verdict = outcome.judge_unstarted(error.status, error.said)
+                raise self._ended(verdict, ()) from None
             return self._results(process, *self._run(process))
 
     def _perform_plainly(self, plan: bytes) -> tuple[StepResult, ...]:
@@ -98,9 +98,9 @@ class ExactTarget:
     def _results(self, process: QemuProcess, ending: Ending, report: Report) -> tuple[StepResult, ...]:
         console = process.console_text()
         self._console = outcome.console_end(console)
-        found = self._judge(ending, report, console, process.said())
-        if found:
-            raise self._ended(found, report.results)
+        verdict = self._judge(ending, report, console, process.said())
+        if verdict:
+            raise self._ended(verdict, report.results)
         return report.results
 
     def _judge(self, ending: Ending, report: Report, console: str, said: str) -> outcome.Verdict | None:
@@ -125,9 +125,9 @@ class ExactTarget:
         limit = self._setup.limits.instructions
         return step.model_copy(update={"limit_ns": limit}) if _is_unlimited(step) else step
 
-    def _ended(self, found: outcome.Verdict, results: tuple[StepResult, ...]) -> GuestEnded:
+    def _ended(self, verdict: outcome.Verdict, results: tuple[StepResult, ...]) -> GuestEnded:
         return GuestEnded(
-            outcome=found.outcome.value, reason=found.reason, console=self._console, results=results
+            outcome=verdict.outcome.value, reason=verdict.reason, console=self._console, results=results
         )
 
 
@@ -242,12 +242,12 @@ def _with_regions(
 
 def usable_plugin(installed: Qemu, guest: Path, machine: str) -> PluginBuild:
     """The plugin's build for this QEMU, which has been seen to load. Raises NoPluginHere."""
-    found = plugin.find(installed.version, guest)
-    problem = found if isinstance(found, NoPlugin) else _problem(installed, found)
-    if isinstance(found, NoPlugin) or problem:
+    build = plugin.find(installed.version, guest)
+    problem = build if isinstance(build, NoPlugin) else _problem(installed, build)
+    if isinstance(build, NoPlugin) or problem:
         reason = problem.reason if problem else ""
         raise NoPluginHere(machine=machine, program=installed.program, problem=reason)
-    return found
+    return build
 
 
 @lru_cache

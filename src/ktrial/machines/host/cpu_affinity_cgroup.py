@@ -69,12 +69,12 @@ _DELEGATE = "as root, or in a scope of your own: systemd-run --user --scope -p D
 
 
 def _settings(limits: CgroupLimits) -> list[tuple[str, str]]:
-    found = []
+    settings = []
     if limits.cpus is not None:
-        found.append(("cpu.max", f"{round(limits.cpus * _PERIOD_US)} {_PERIOD_US}"))
+        settings.append(("cpu.max", f"{round(limits.cpus * _PERIOD_US)} {_PERIOD_US}"))
     if limits.memory_mib is not None:
-        found.append(("memory.max", str(limits.memory_mib << 20)))
-    return found + [("io.max", line) for line in limits.io]
+        settings.append(("memory.max", str(limits.memory_mib << 20)))
+    return settings + [("io.max", line) for line in limits.io]
 
 
 def _limit(file: Path, value: str, machine: str) -> None:

@@ -83,12 +83,12 @@ class Launchers:
                 self.check()
                 printed = {watcher.name: watcher.end() for watcher in watchers}
             self.check()
-            found = tuple(StepResult.model_validate_json(line) for line in _lines(results))
-            if status or len(found) < len(runs):
+            step_results = tuple(StepResult.model_validate_json(line) for line in _lines(results))
+            if status or len(step_results) < len(runs):
                 last = _text(said).strip() or "it said nothing"
                 problem = f"the launcher ended with status {status}: {last}"
                 raise MachineError(machine=self._machine, problem=problem)
-            return _with_printed(found, printed)
+            return _with_printed(step_results, printed)
 
     def _spawn(self, program: Path, results: int, said: int) -> subprocess.Popen[bytes]:
         try:
@@ -126,8 +126,8 @@ def _beside(runs: Sequence[tuple[int, Run]]) -> tuple[TracerProgram, ...]:
     return tuple(dict.fromkeys(each for _, run in runs for each in run.beside))
 
 
-def _with_printed(found: tuple[StepResult, ...], printed: dict[str, str]) -> tuple[StepResult, ...]:
-    return (*found[:-1], found[-1].model_copy(update={"beside": printed})) if printed else found
+def _with_printed(results: tuple[StepResult, ...], printed: dict[str, str]) -> tuple[StepResult, ...]:
+    return (*results[:-1], results[-1].model_copy(update={"beside": printed})) if printed else results
 
 
 def _rows(runs: Sequence[tuple[int, Run]]) -> list[dict[str, object]]:

@@ -197,10 +197,10 @@ def cpu_model() -> str:
 
 
 def _placed(boot: Boot) -> list[str]:
-    found = [f"pin={cpu_list(set(boot.pin))}"] if boot.pin else []
+    arguments = [f"pin={cpu_list(set(boot.pin))}"] if boot.pin else []
     if boot.cgroup:
-        found.append(f"cgroup={boot.cgroup.model_dump_json(exclude_none=True)}")
-    return found
+        arguments.append(f"cgroup={boot.cgroup.model_dump_json(exclude_none=True)}")
+    return arguments
 
 
 def _change(step: Step) -> str:
@@ -230,17 +230,17 @@ def _push(step: Push) -> None:
 
 
 def _collect(step: Collect) -> tuple[str, Failure | None]:
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
 
     def collect() -> None:
         with Path(step.path).open("rb") as file:
             content = file.read(_COLLECT_LIMIT + 1)
         if len(content) > _COLLECT_LIMIT:
             raise OSError(f"longer than {_COLLECT_LIMIT} bytes")
-        found["content"] = base64.b64encode(content).decode()
+        result["content"] = base64.b64encode(content).decode()
 
     failure = _attempt(f"collect {step.path}", collect)
-    return found.get("content", ""), failure
+    return result.get("content", ""), failure
 
 
 def _command(*argv: str) -> None:

@@ -173,9 +173,9 @@ class RealTimeTarget:
         report = read_report(process)
         console = process.console_text()
         self._console = outcome.console_end(console)
-        found = self._judge(ending, report, console, process.said(), held)
-        if found:
-            raise self._ended(found, report.results)
+        verdict = self._judge(ending, report, console, process.said(), held)
+        if verdict:
+            raise self._ended(verdict, report.results)
         return report.results
 
     def _judge(
@@ -194,8 +194,8 @@ class RealTimeTarget:
 
     def _judge_done(self, report: Report, console: str, held: set[int]) -> outcome.Verdict | None:
         killed = sum(result.oom_kills for result in report.results)
-        if found := outcome.processes_killed(killed, console):
-            return found
+        if verdict := outcome.processes_killed(killed, console):
+            return verdict
         late = any(result.timed_out and result.step in held for result in report.results)
         end, limits = Ending(Stop.SECONDS), self._setup.limits
         return outcome.judge(end, limits, console="", said="", ready=True) if late else None
@@ -206,7 +206,7 @@ class RealTimeTarget:
             return step.model_copy(update={"limit_ns": round(self._setup.limits.seconds * 1e9)})
         return step
 
-    def _ended(self, found: outcome.Verdict, results: tuple[StepResult, ...] = ()) -> GuestEnded:
+    def _ended(self, verdict: outcome.Verdict, results: tuple[StepResult, ...] = ()) -> GuestEnded:
         return GuestEnded(
-            outcome=found.outcome.value, reason=found.reason, console=self._console, results=results
+            outcome=verdict.outcome.value, reason=verdict.reason, console=self._console, results=results
         )

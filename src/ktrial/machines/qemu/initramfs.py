@@ -42,16 +42,16 @@ class Entry:
 
 def entries(boot: Boot, programs: dict[str, Path], boot_file: bytes, machine: str) -> tuple[Entry, ...]:
     """Every file of the archive, in its order. Raises FileToCarry."""
-    found = {guest: Entry(guest, 0o755, host) for guest, host in programs.items()}
-    found[BOOT_PLAN_PATH] = Entry(BOOT_PLAN_PATH, 0o644, boot_file)
+    by_path = {guest: Entry(guest, 0o755, host) for guest, host in programs.items()}
+    by_path[BOOT_PLAN_PATH] = Entry(BOOT_PLAN_PATH, 0o644, boot_file)
     if boot.initrd_padding:
-        found[BALLAST] = Entry(BALLAST, 0o644, bytes(boot.initrd_padding))
+        by_path[BALLAST] = Entry(BALLAST, 0o644, bytes(boot.initrd_padding))
     for host, guest in zip(boot.modules, module_paths(boot), strict=True):
-        found[guest] = _module(host, guest, machine)
+        by_path[guest] = _module(host, guest, machine)
     for carried in boot.files:
         guest = _guest_path(carried.host, carried.guest, machine)
-        found[guest] = Entry(guest, carried.mode | 0o400, _regular(carried.host, machine))
-    return tuple(found[guest] for guest in sorted(found))
+        by_path[guest] = Entry(guest, carried.mode | 0o400, _regular(carried.host, machine))
+    return tuple(by_path[guest] for guest in sorted(by_path))
 
 
 def module_paths(boot: Boot) -> tuple[str, ...]:
@@ -60,19 +60,19 @@ def module_paths(boot: Boot) -> tuple[str, ...]:
     return tuple(f"{directory}/{n:03}-{path.name}" for n, path in enumerate(boot.modules))
 
 
-def manifest_digest(found: tuple[Entry, ...]) -> str:
+def manifest_digest(files: tuple[Entry, ...]) -> str:
     """SHA-256 over names, modes and contents: the archive's identity, without making the archive."""
-    return digest([FORMAT, [[entry.guest, entry.mode, entry.digest] for entry in found]])
+    return digest([FORMAT, [[entry.guest, entry.mode, entry.digest] for entry in files]])
 
 
-def write(found: tuple[Entry, ...], output: int, machine: str) -> None:
+def write(files: tuple[Entry, ...], output: int, machine: str) -> None:
     """Write the archive to the open file `output`. Raises MachineError or MachineToolMissing."""
     if not shutil.which(_COMMAND[0]):
         raise MachineToolMissing(machine=machine, program="cpio", where="in PATH", package="cpio")
     with tempfile.TemporaryDirectory(prefix="ktrial-initramfs-") as staging:
         root = Path(staging)
         try:
-            names = _stage(found, root)
+            names = _stage(files, root)
         except OSError as error:
             problem = f"{error.strerror}: {error.filename}"
             raise MachineError(
@@ -86,8 +86,8 @@ def write(found: tuple[Entry, ...], output: int, machine: str) -> None:
         raise MachineError(machine=machine, problem=f"cpio fails with status {done.returncode}: {said}")
 
 
-def _stage(found: tuple[Entry, ...], root: Path) -> list[bytes]:
-    for entry in found:
+def _stage(files: tuple[Entry, ...], root: Path) -> list[bytes]:
+    for entry in files:
         place = root / entry.guest.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(entry.source, bytes):

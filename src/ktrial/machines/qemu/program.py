@@ -64,9 +64,9 @@ def version_in(text: str) -> Version | None:
 
 def _program(machine: str) -> Path:
     named = os.environ.get(VARIABLE, "")
-    found = shutil.which(named or PROGRAM)
-    if found:
-        return Path(found)
+    path = shutil.which(named or PROGRAM)
+    if path:
+        return Path(path)
     where = f"a program, though {VARIABLE} says so" if named else "in PATH"
     raise MachineToolMissing(machine=machine, program=named or PROGRAM, where=where, package=PACKAGE)
 
@@ -90,11 +90,11 @@ def _dotted(version: Version) -> str:
 
 def _firmware(program: Path, machine: str) -> str:
     directories = [Path(line) for line in _output(program, machine, "-L", "help").splitlines()]
-    found = {
+    digests = {
         name: next((digest_of_file(d / name) for d in directories if (d / name).is_file()), "")
         for name in _FIRMWARE
     }
-    return digest_of_bytes(repr(sorted(found.items())).encode())
+    return digest_of_bytes(repr(sorted(digests.items())).encode())
 
 
 def _output(program: Path, machine: str, *arguments: str) -> str:

@@ -41,14 +41,14 @@ def changes(
     `changed_by_study`: paths of the settings that the study itself changes, which are no news.
     """
     seconds = (after.taken - before.taken).total_seconds()
-    found = []
+    warnings = []
     for then in before.readings:
         now = after.reading(then.name)
         if now is not None and not _is_of_study(then, changed_by_study):
             text = _change(then, now, seconds)
             if text:
-                found.append(_changed(then.name, text, now))
-    return tuple(found)
+                warnings.append(_changed(then.name, text, now))
+    return tuple(warnings)
 
 
 def confounds(
@@ -200,7 +200,7 @@ def audit(root: Path = Path("/"), *, patient: bool = True) -> Environment:
 def _read(row: Reader, root: Path) -> Reading:
     known = Reading(name=row.name, kind=row.kind, places=row.places)
     try:
-        found = row.read(root)
+        value = row.read(root)
     except Absent as error:
         return known.model_copy(update={"absent": str(error)})
     except OSError as error:
@@ -209,10 +209,10 @@ def _read(row: Reader, root: Path) -> Reading:
         return known.model_copy(update={"absent": f"it has an unknown form here: {error}"})
     return known.model_copy(
         update={
-            "value": found.value,
-            "number": found.number,
-            "concern": found.concern,
-            "advice": found.advice,
+            "value": value.value,
+            "number": value.number,
+            "concern": value.concern,
+            "advice": value.advice,
         }
     )
 

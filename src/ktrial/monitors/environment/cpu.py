@@ -57,14 +57,14 @@ def _smt(root: Path) -> Found:
 
 def _idle_states(root: Path) -> Found:
     driver = text(root, _IDLE)
-    found = []
+    states = []
     for state in sorted((root / _CPU.lstrip("/")).glob("cpu0/cpuidle/state*")):
         if (state / "disable").read_text().strip() == "0":
-            found.append(((state / "name").read_text().strip(), int((state / "latency").read_text())))
-    if not found:
+            states.append(((state / "name").read_text().strip(), int((state / "latency").read_text())))
+    if not states:
         raise Absent("no idle state is enabled")
-    shown = ", ".join(f"{name} {latency} µs" for name, latency in found)
-    deepest = max(latency for _, latency in found)
+    shown = ", ".join(f"{name} {latency} µs" for name, latency in states)
+    deepest = max(latency for _, latency in states)
     deep = deepest > _SLOW_EXIT_US
     return Found(
         f"{driver}: {shown}",
@@ -91,15 +91,15 @@ def _throttling(root: Path) -> Found:
 def _temperature(root: Path) -> Found:
     """The hottest sensor: thermal zones, and what hwmon drivers (coretemp, k10temp) tell."""
     patterns = ("sys/class/thermal/thermal_zone*/temp", "sys/class/hwmon/hwmon*/temp*_input")
-    found = []
+    temperatures = []
     for file in (file for pattern in patterns for file in root.glob(pattern)):
         try:
-            found.append(int(file.read_text()))
+            temperatures.append(int(file.read_text()))
         except (OSError, ValueError):  # a sensor that is switched off answers with an error
             continue
-    if not found:
+    if not temperatures:
         raise Absent("no sensor can be read here")
-    hottest = max(found)
+    hottest = max(temperatures)
     hot = hottest > _HOT_MILLIDEGREES
     return Found(
         f"{hottest / 1000:.0f} °C",

@@ -44,9 +44,9 @@ def _mitigations(root: Path) -> Found:
     files = sorted((root / _VULNERABILITIES).glob("*"))
     if not files:
         raise Absent("this kernel does not tell")
-    found = {file.name: file.read_text().strip() for file in files}
-    open_ones = [name for name, state in found.items() if state.startswith("Vulnerable")]
-    mitigated = [name for name, state in found.items() if "Mitigation" in state]
+    states = {file.name: file.read_text().strip() for file in files}
+    open_ones = [name for name, state in states.items() if state.startswith("Vulnerable")]
+    mitigated = [name for name, state in states.items() if "Mitigation" in state]
     return Found(
         f"{len(mitigated)} mitigated ({', '.join(mitigated) or 'none'}), "
         f"{len(open_ones)} vulnerable ({', '.join(open_ones) or 'none'})"

@@ -98,8 +98,8 @@ def _balancer(root: Path) -> Found:
 
 def _names(processes: Path) -> Iterator[str]:
     """Of all programs that run. There may be thousands, and each trial asks."""
-    with os.scandir(processes) as found:
-        for process in found:
+    with os.scandir(processes) as directories:
+        for process in directories:
             if process.name.isdecimal():
                 with contextlib.suppress(OSError):  # it has just ended
                     yield Path(process.path, "comm").read_bytes().decode(errors="replace").strip()

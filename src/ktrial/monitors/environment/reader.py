@@ -54,12 +54,12 @@ def chosen(root: Path, path: str) -> str:
 
 def of_cpus(root: Path, path: str) -> dict[int, str]:
     """A file of every CPU that has it: `/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor`."""
-    found = {}
+    texts = {}
     for file in root.glob(path.lstrip("/")):
         number = re.search(r"/cpu(\d+)/", str(file))
         if number:
-            found[int(number[1])] = file.read_text(errors="replace").strip()
-    return found
+            texts[int(number[1])] = file.read_text(errors="replace").strip()
+    return texts
 
 
 def together(values: dict[int, str]) -> str:
@@ -76,13 +76,13 @@ def together(values: dict[int, str]) -> str:
 
 def ranges(numbers: Iterable[int]) -> str:
     """`0-3,8`."""
-    found: list[list[int]] = []
+    runs: list[list[int]] = []
     for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
         else:
-            found.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
+            runs.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
 
 
 def meminfo(root: Path) -> dict[str, int]:

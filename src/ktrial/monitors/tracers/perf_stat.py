@@ -84,10 +84,10 @@ class _PerfStat:
 
     def counted(self, printed: str) -> dict[str, float]:
         """`perf-stat.cycles` and so on; `perf-stat.task-clock_ms`."""
-        found = [each for each in lines(printed) if each.value is not None]
-        if not found:
+        counts = [each for each in lines(printed) if each.value is not None]
+        if not counts:
             raise ValueError("perf printed no count")
-        return {f"{NAME}.{each.event}{'_ms' * (each.unit == 'msec')}": each.value or 0.0 for each in found}
+        return {f"{NAME}.{each.event}{'_ms' * (each.unit == 'msec')}": each.value or 0.0 for each in counts}
 
 
 @cache
@@ -116,8 +116,8 @@ def _counting(program: str) -> tuple[list[Counted], str]:
     All of them are tried together. A perf that does not know one of them takes none: then each for itself.
     """
     together, problem = _tried(program, EVENTS)
-    found = together or [each for event in EVENTS for each in _tried(program, (event,))[0]]
-    return [each for each in found if each.supported], problem
+    events = together or [each for event in EVENTS for each in _tried(program, (event,))[0]]
+    return [each for each in events if each.supported], problem
 
 
 def _tried(program: str, events: Iterable[str]) -> tuple[list[Counted], str]:

@@ -39,14 +39,14 @@ def _read(output: str, _settings: Settings) -> dict[str, float]:
     (job,) = json.loads(output[output.index("{") :])["jobs"]
     if job["error"]:
         raise ValueError(f"fio reports error {job['error']}")
-    found = {}
+    metrics = {}
     for way in _WAYS:
         if job[way]["total_ios"]:
-            found[f"{way} rate"] = float(job[way]["iops"])
-            found[f"{way} throughput"] = float(job[way]["bw"])
-            found[f"{way} latency"] = float(job[way]["lat_ns"]["mean"])
-            found[f"{way} latency p99"] = float(job[way]["clat_ns"]["percentile"]["99.000000"])
-    return found
+            metrics[f"{way} rate"] = float(job[way]["iops"])
+            metrics[f"{way} throughput"] = float(job[way]["bw"])
+            metrics[f"{way} latency"] = float(job[way]["lat_ns"]["mean"])
+            metrics[f"{way} latency p99"] = float(job[way]["clat_ns"]["percentile"]["99.000000"])
+    return metrics
 
 
 WORKLOAD = InstalledProgram(

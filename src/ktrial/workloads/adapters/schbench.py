@@ -15,9 +15,9 @@ def _arguments(settings: Settings) -> tuple[str, ...]:
 
 def _percentile(title: str, percentile: str, output: str) -> float:
     """In the last report: it prints one every ten seconds."""
-    _, found, last = output.rpartition(f"{title} percentiles")
+    _, title_line, last = output.rpartition(f"{title} percentiles")
     match = re.search(rf"^\s*\*?\s*{re.escape(percentile)}th: (\d+)", last, re.MULTILINE)
-    if not found or not match:
+    if not title_line or not match:
         raise ValueError(f"the {percentile}th percentile of {title} is not in it")
     return float(match[1])
 

@@ -17,8 +17,8 @@ def _arguments(settings: Settings) -> tuple[str, ...]:
 
 def _read(output: str, settings: Settings) -> dict[str, float]:
     """The YAML's part `metrics` is a list of flat tables: here, of one."""
-    _, found, metrics = output.partition("\nmetrics:\n")
-    if not found:
+    _, heading, metrics = output.partition("\nmetrics:\n")
+    if not heading:
         raise ValueError("it has no metrics")
     fields: dict[str, str] = {}
     for name, value in _FIELD.findall(metrics):

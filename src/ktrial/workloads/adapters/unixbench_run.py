@@ -62,15 +62,15 @@ def _arguments(settings: Settings) -> tuple[str, ...]:
 
 def _read(output: str, settings: Settings) -> dict[str, float]:
     names = {title: name for name, (title, _, _) in _TESTS.items()}
-    found: dict[str, float] = {}
+    scores: dict[str, float] = {}
     for title, text in _parts(output, int(settings["copies"])):
         if title in names:
-            found[names[title]] = score(
+            scores[names[title]] = score(
                 [_pass(each) for each in re.split(r"^#### Pass ", text, flags=re.M)[1:]]
             )
-    if set(found) == set(_TESTS):
-        found[_INDEX] = index(found)
-    return found
+    if set(scores) == set(_TESTS):
+        scores[_INDEX] = index(scores)
+    return scores
 
 
 def _parts(log: str, copies: int) -> Iterator[tuple[str, str]]:

@@ -52,14 +52,14 @@ def parsed(text: str) -> Printed:
 
     Maps with keys are the scripts' own notes. What is none of this is passed over: a line cut short, say.
     """
-    found = Printed({}, {})
+    maps = Printed({}, {})
     for line in text.splitlines():
         for name, value in _maps(line):
             if isinstance(value, int | float) and not isinstance(value, bool):
-                found.counts[name] = float(value)
+                maps.counts[name] = float(value)
             elif isinstance(value, list):
-                found.histograms[name] = tuple(_buckets(value))
-    return found
+                maps.histograms[name] = tuple(_buckets(value))
+    return maps
 
 
 def _maps(line: str) -> Iterator[tuple[str, object]]:
@@ -103,14 +103,14 @@ class BpftraceMonitor:
         """`read-ahead.pages`, `read-ahead.window[16..31]` and so on."""
         if _READY not in printed:
             raise ValueError("bpftrace attached nothing")
-        found = parsed(printed)
+        maps = parsed(printed)
         bars = {
             f"{self.name}.{name}{bar.name}": float(bar.values)
-            for name, bars in found.histograms.items()
+            for name, bars in maps.histograms.items()
             for bar in bars
             if bar.values
         }
-        return {f"{self.name}.{name}": value for name, value in found.counts.items()} | bars
+        return {f"{self.name}.{name}": value for name, value in maps.counts.items()} | bars
 
 
 @cache
