@@ -27,7 +27,7 @@ PRELOADED = (
     "rich",
 )
 """Imported once, for all runs."""
-LONGEST_TEST = 60
+LONGEST_TEST = 300
 """Seconds until pytest ends a test; a mutant that makes one wait for ever is killed by that."""
 OUT_OF_TIME = "out of time"
 
