@@ -18,7 +18,7 @@ help:
 	@echo 'make test    set everything up and run the tests of each change'
 	@echo 'make test-nightly   every test, for hours: all kernels, all seeds, kernels that are built; resumes'
 	@echo 'make test-slow      the part of it that builds kernels'
-	@echo 'make test-mutation  the share of changes in the code that the tests notice; an hour'
+	@echo 'make test-mutation  the share of changes in the code that the tests notice; an hour; resumes'
 	@echo 'make bench   speeds, as ratios measured side by side'
 	@echo 'make guest   build the guest programs'
 	@echo 'make wheel   build dist/ktrial-*.whl'
@@ -69,13 +69,14 @@ guest-test: setup
 	$(GUESTS)
 
 # Everything, for hours. Interrupted, or after a failure, it says what is left; the same command goes on there.
-# What builds kernels comes last and alone: it needs 4 GB in the cache, and all cores for itself.
+# What builds kernels comes late and alone: it needs 4 GB in the cache, and all cores for itself. Mutants come last.
 test-nightly: PURPOSE := slow
 test-nightly: setup
 	@$(SIDE_BY_SIDE) check-python check-rust
 	@status=0; \
 	$(PYTEST) --nightly --resume tests/docs tests/recorded tests/unit tests/guest || status=$$?; \
 	[ $$status -eq 2 ] || $(BIN)/pytest --nightly --resume -s tests/slow || status=$$?; \
+	[ $$status -eq 2 ] || $(MAKE) --no-print-directory test-mutation || status=$$?; \
 	exit $$status
 
 # What the tests notice of changes in the code that verdicts and settings rest on: tests/mutation/README.md.

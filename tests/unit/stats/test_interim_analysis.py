@@ -9,7 +9,7 @@ from ktrial.model.comparison import Verdict
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.sequential import BlockedMetric, SequentialDesign, look
-from ktrial.stats.sequential.boundaries import boundaries
+from ktrial.stats.sequential.boundaries import LOOKS, boundaries
 from ktrial.stats.sequential.p_values import repeated_p
 from ktrial.stats.sequential.repeated_intervals import (
     Intervals,
@@ -220,3 +220,29 @@ def test_looks_that_make_no_sense_are_refused_with_the_reason(
 def test_the_horizon_is_the_last_look_unless_it_is_said() -> None:
     assert boundaries((6, 10), 0.05, 10) == boundaries((6, 10), 0.05)
     assert boundaries((6, 10), 0.05, 60)[-1] > boundaries((6, 10), 0.05)[-1]
+
+
+@pytest.mark.parametrize(
+    ("looks", "alpha", "horizon", "edges"),
+    [
+        (
+            LOOKS,
+            0.05,
+            0,
+            (4.27139074, 3.57337284, 3.13526773, 2.95740083, 2.66885418, 2.58703245, 2.40664575),
+        ),
+        (
+            (3, 4, 5, 6, 7, 8),
+            0.05,
+            0,
+            (6.22250237, 5.33693148, 4.47004024, 3.95803385, 3.60403412, 3.41361226),
+        ),
+        ((6, 7, 12, 13), 0.01, 0, (4.60021213, 4.87745048, 3.68669862, 3.80439623)),
+        ((4, 6), 0.05, 12, (4.33530038, 3.73957943)),
+    ],
+)
+def test_boundaries_stay_what_they_are_to_the_last_digit(
+    looks: tuple[int, ...], alpha: float, horizon: int, edges: tuple[float, ...]
+) -> None:
+    """A change here changes verdicts. That they are right is shown by brute force."""
+    assert boundaries(looks, alpha, horizon) == pytest.approx(edges, abs=2e-8)
