@@ -1,4 +1,7 @@
-"""A provider of kernels as another package would bring it: `slow:VERSION`, which writes down each fetch."""
+"""A provider of kernels as another package would bring it: `slow:VERSION`, which writes down each fetch.
+
+SLOW_LOG: where to. SLOW_SECONDS: how long it takes. SLOW_PACKAGES: what it says that kernels came in.
+"""
 
 import os
 import time
@@ -26,7 +29,9 @@ class Slow:
         time.sleep(float(os.environ.get("SLOW_SECONDS", "0")))
         image = make.vmlinuz(request.workspace, version=f"6.1.0-{request.wanted} (someone)")
         modules = make.module_tree(request.workspace, f"6.1.0-{request.wanted}")
-        return Parts(image=image, modules=modules, origin=Origin(provider="slow", source=request.wanted))
+        packages = tuple(os.environ.get("SLOW_PACKAGES", "").split())
+        origin = Origin(provider="slow", source=request.wanted, packages=packages)
+        return Parts(image=image, modules=modules, origin=origin)
 
 
 PROVIDER = Slow()

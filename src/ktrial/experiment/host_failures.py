@@ -6,7 +6,9 @@ from ktrial.kernels.errors import CacheFull, CacheUnusable, ToolMissing
 from ktrial.machines.errors import (
     BadPin,
     BadSetting,
+    BootChanged,
     CgroupUnusable,
+    FileChanged,
     FileToCarry,
     HostChangeForbidden,
     KvmUnusable,
@@ -22,10 +24,12 @@ from ktrial.target.errors import GuestProgramsMissing
 HOST_PROBLEMS: tuple[type[KtrialError], ...] = (
     BadPin,
     BadSetting,
+    BootChanged,
     BuildToolsMissing,
     CacheFull,
     CacheUnusable,
     CgroupUnusable,
+    FileChanged,
     FileToCarry,
     GuestProgramsMissing,
     HostChangeForbidden,

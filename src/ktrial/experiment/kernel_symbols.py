@@ -59,8 +59,8 @@ def _look_up(target: CountingTarget, boot: Boot) -> KernelFunctions:
 
 def _of_image(target: CountingTarget, kernel: Kernel) -> str:
     kept = kept_kallsyms(kernel)
-    if kept:
-        return kept.read_text(encoding="ascii", errors="replace")
+    if kept is not None:
+        return kept
     text = target.kallsyms()
     try:
         save_symbols(kernel, text)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         record,
         reference,
         remove,
+        verify,
     )
     from ktrial.kernels.scheduler_model import Scheduling, scheduling
 
@@ -51,6 +52,7 @@ __all__ = [
     "scheduling",
     "silent",
     "symbols",
+    "verify",
 ]
 
 _FROM = {
@@ -78,6 +80,7 @@ _FROM = {
     "scheduling": "ktrial.kernels.scheduler_model",
     "silent": "ktrial.kernels.progress",
     "symbols": "ktrial.kernels.image.symbols",
+    "verify": "ktrial.kernels.registry",
 }
 """Name → the module that has it."""
 

@@ -152,6 +152,12 @@ class CacheDamaged(KernelError):
     hint = "fetch it again: ktrial kernel remove {name}; ktrial kernel add {name}"
 
 
+class KernelDamaged(KernelError):
+    """Kernel {name} is damaged in the cache ({files}), and cannot be made whole: {problem}."""
+
+    hint = "nothing was booted from it; have it anew: ktrial kernel add {name}"
+
+
 class BadRange(KernelError):
     """'{text}' is no range of releases: {problem}."""
 

@@ -1,13 +1,23 @@
 """Obtain kernels by name, and find those that were obtained."""
 
 import os
+import warnings
 from contextlib import suppress
 from pathlib import Path
 
+from ktrial.kernels.cache import verification
 from ktrial.kernels.cache.cache import Cache
 from ktrial.kernels.cache.disk_space import file_system_errors
 from ktrial.kernels.cache.entry import NameRecord
-from ktrial.kernels.errors import BadKernelName, CacheDamaged, KernelNameAmbiguous, KernelNotFound
+from ktrial.kernels.cache.repair import mend, whole_kernel
+from ktrial.kernels.cache.verification import KernelCheck, drop_damaged_additions
+from ktrial.kernels.errors import (
+    BadKernelName,
+    CacheDamaged,
+    KernelDamaged,
+    KernelNameAmbiguous,
+    KernelNotFound,
+)
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import Keeps, Request, TellsRelease, provider_named, provider_of
 from ktrial.model.kernel import Kernel
@@ -47,10 +57,8 @@ def add(
         raise BadKernelName(name=name, problem=problem, allowed="give --modules and --config with path: only")
     cache = Cache()
     with file_system_errors(cache.root), cache.adding(wanted.name, progress):
-        if provider.remembers and not refresh:
-            # A damaged entry is fetched again.
-            with suppress(KernelNotFound, CacheDamaged):
-                return cache.kernel(wanted.name)
+        if provider.remembers and not refresh and (known := _kept(cache, wanted.name, progress)):
+            return known
         with cache.workspace() as workspace:
             request = Request(
                 name=name,
@@ -63,6 +71,20 @@ def add(
                 refresh=refresh,
             )
             return cache.store(wanted.name, provider.fetch(request), workspace, progress)
+
+
+def _kept(cache: Cache, name: str, progress: Progress) -> Kernel | None:
+    """The kernel, whole; None where it has to be fetched: it is not there, or damaged beyond repair."""
+    try:
+        known = cache.record(name)
+        mend(cache, known, progress)
+        drop_damaged_additions(cache.entry_directory(known.digest))
+        return cache.kernel(name)
+    except KernelDamaged as error:
+        warnings.warn(f"{error.message} It is fetched anew", stacklevel=3)
+    except (KernelNotFound, CacheDamaged):
+        return None
+    return None
 
 
 def get(name: str) -> Kernel:
@@ -87,6 +109,16 @@ def record(name: str) -> NameRecord:
     cache = Cache()
     with file_system_errors(cache.root):
         return cache.record(_meant(name))
+
+
+def verify(name: str, progress: Progress = silent) -> KernelCheck:
+    """Read all of a kernel's files, and compare them with what was noted of them when it was added.
+
+    Raises KernelNotFound, KernelNameAmbiguous.
+    """
+    cache = Cache()
+    with file_system_errors(cache.root):
+        return verification.verify(cache, cache.record(_meant(name)), progress)
 
 
 def remove(name: str) -> tuple[str, int]:
@@ -135,7 +167,7 @@ def _meant(name: str) -> str:
 
 
 def obtain(kernel: str | KernelRef, progress: Progress = silent) -> Kernel:
-    """The kernel, fetched if the cache lacks it. Raises KernelError.
+    """The kernel, fetched if the cache lacks it, and whole: ready to be booted. Raises KernelError.
 
     A file of the user's is read again each time, as it may have been built anew; unless it was added together
     with modules or a configuration, which its name does not tell.
@@ -144,7 +176,7 @@ def obtain(kernel: str | KernelRef, progress: Progress = silent) -> Kernel:
     cache = Cache()
     try:
         with file_system_errors(cache.root):
-            known = cache.kernel(name)
+            known = whole_kernel(cache, name, progress)
     except KernelNotFound:
         return add(kernel, progress=progress)
     alone = known.modules is None and known.config is None

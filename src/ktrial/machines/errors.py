@@ -53,6 +53,18 @@ class NoSpaceForSnapshot(MachineError):
     hint = "free about {mib} MiB there, or put the cache elsewhere: KTRIAL_CACHE=/some/directory"
 
 
+class FileChanged(MachineError):
+    """Machine {machine}: {path} is not what it was when it was looked at: SHA-256 {before}…, now {now}…"""
+
+    hint = "nothing was booted from it; the same command again makes it whole, or says why it cannot"
+
+
+class BootChanged(MachineError):
+    """Machine {machine}: what it boots has changed while it was in use: {what}."""
+
+    hint = "the trials stored before are safe; run the same command again"
+
+
 class BadSetting(MachineError):
     """The environment variable {variable} is {value!r}: {problem}."""
 

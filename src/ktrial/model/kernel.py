@@ -109,6 +109,8 @@ class BootImage(Model):
     """Bytes of the file: a shorter one is damaged."""
     memory_end: int
     """Up to which address the kernel fills memory while it boots."""
+    digest: str = Field(default="", exclude_if=lambda found: not found)
+    """SHA-256 of the file; empty where nobody noted it."""
 
 
 class Kernel(Model):

@@ -8,7 +8,7 @@ from tests.support.exact_guests import COUNTERS, UPTIME, boot_of, busy_cores, ho
 from tests.support.kernel_versions import versions
 
 from ktrial import kernels
-from ktrial.machines.errors import CannotSaveState, NoSpaceForSnapshot, TooManyCpus
+from ktrial.machines.errors import BootChanged, CannotSaveState, NoSpaceForSnapshot, TooManyCpus
 from ktrial.machines.exact import ExactMachine, migration
 from ktrial.machines.exact.setup import OLDEST_FOR_CPUS
 from ktrial.machines.qemu import program
@@ -127,6 +127,18 @@ def test_settings_of_the_boot_arrive(kernel: Kernel, machine: ExactMachine, tmp_
     assert command_line.content.split()[-1] == "ktrial.test=7"
     assert 250_000 < int(memory.content.split()[1]) < 320 * 1024
     assert carried.content == "carried along\n"
+
+
+def test_what_a_machine_boots_may_not_change_while_it_is_in_use(
+    kernel: Kernel, machine: ExactMachine, tmp_path: Path
+) -> None:
+    (tmp_path / "notes").write_text("carried along\n")
+    boot = boot_of(kernel, files=(CarriedFile(host=tmp_path / "notes", guest="/etc/notes"),))
+    (before,) = perform(machine, boot, Read(path="/etc/notes"))
+    assert before.content == "carried along\n"
+    (tmp_path / "notes").write_text("damaged\n")
+    with pytest.raises(BootChanged, match="has changed while it was in use: initial RAM disk"):
+        perform(machine, boot, Read(path="/etc/notes"))
 
 
 def test_modules_are_loaded_before_the_snapshot(kernel: Kernel, machine: ExactMachine) -> None:

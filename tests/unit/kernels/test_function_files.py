@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.scripted import a_kernel
 
+from ktrial.file_digests import sealed, unsealed
 from ktrial.kernels.image.function_files import function_files
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import FunctionFiles
@@ -67,7 +68,8 @@ def a_table(size: int, file: int, *, from_itself: bool) -> bytes:
 
 def kernel(directory: Path, vmlinux: bytes | None, symbols: str | None = None) -> Kernel:
     lines = (f"{TEXT + 16 * number:016x} T {name}" for number, name in enumerate(FUNCTIONS))
-    (directory / "kallsyms").write_text("\n".join(lines) if symbols is None else symbols)
+    text = "\n".join(lines) if symbols is None else symbols
+    (directory / "kallsyms").write_bytes(sealed(text.encode()))
     if vmlinux is not None:
         (directory / "vmlinux").write_bytes(vmlinux)
     return a_kernel(
@@ -126,9 +128,12 @@ def test_what_is_kept_is_of_these_symbols_and_whole(tmp_path: Path) -> None:
     found = function_files(first)
     (kept,) = tmp_path.glob("*.json")
     kept.write_bytes(kept.read_bytes()[:-9])
-    assert function_files(first.model_copy(update={"name": "damaged"})) == found
-    more = (tmp_path / "kallsyms").read_text() + f"\n{TEXT + 16 * 50:016x} T told_later"
-    (tmp_path / "kallsyms").write_text(more)
+    with pytest.warns(UserWarning, match=r"function-files\.json is damaged"):
+        assert function_files(first.model_copy(update={"name": "damaged"})) == found
+    told = unsealed((tmp_path / "kallsyms").read_bytes())
+    assert told
+    more = told.decode() + f"\n{TEXT + 16 * 50:016x} T told_later"
+    (tmp_path / "kallsyms").write_bytes(sealed(more.encode()))
     later = function_files(first.model_copy(update={"name": "told more"}))
     assert later.functions == found.functions | {"told_later"}
     assert list(tmp_path.glob("*.json")) == [kept]

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from ktrial.file_digests import digest_of_bytes
 from ktrial.machines import guest_programs
-from ktrial.machines.errors import MachineError
+from ktrial.machines.errors import FileChanged, MachineError
 from ktrial.machines.qemu.boot import TooSmall, boot_files, check_memory
 from ktrial.machines.qemu.process import memory_file
 from ktrial.model.boot import Boot
@@ -38,6 +39,16 @@ def test_a_kernel_that_is_shorter_than_it_was_is_no_kernel(tmp_path: Path, guest
     assert caught.value.facts["outcome"] == "not-a-kernel"
     whole = boot_files(boot(image, BootImage(size=100, memory_end=0)), guest, "exact")
     assert whole.kernel == image
+
+
+def test_a_kernel_that_is_another_than_it_was_is_refused(tmp_path: Path, guest: Path) -> None:
+    image = tmp_path / "vmlinuz"
+    image.write_bytes(bytes(100))
+    noted = BootImage(size=100, memory_end=0, digest=digest_of_bytes(bytes(100)))
+    assert boot_files(boot(image, noted), guest, "exact").kernel_digest == noted.digest
+    image.write_bytes(bytes(99) + b"!")
+    with pytest.raises(FileChanged, match=f"{image} is not what it was when it was looked at"):
+        boot_files(boot(image, noted), guest, "exact")
 
 
 def test_a_kernel_that_has_gone_is_named(tmp_path: Path, guest: Path) -> None:

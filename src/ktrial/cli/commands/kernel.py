@@ -10,6 +10,7 @@ import typer
 from ktrial.cli.command_line import Command, command_group
 from ktrial.cli.commands.kernel_build import build
 from ktrial.cli.commands.kernel_diff import diff
+from ktrial.cli.commands.kernel_verify import verify
 from ktrial.cli.console import messages, output, print_json
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import kernel_names
@@ -103,6 +104,7 @@ def remove(name: Name) -> None:
 
 app.command("build", cls=Command)(build)
 app.command("diff", cls=Command)(diff)
+app.command("verify", cls=Command)(verify)
 
 
 @contextmanager

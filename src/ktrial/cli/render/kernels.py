@@ -1,5 +1,6 @@
 """Kernels of the cache, for people and for programs."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -8,6 +9,7 @@ from rich.table import Table
 from ktrial import kernels
 from ktrial.format.sanitize import shortened
 from ktrial.kernels.cache.disk_space import shown
+from ktrial.kernels.cache.verification import KernelCheck
 from ktrial.kernels.errors import SymbolsUnknown
 from ktrial.model.kernel import Kernel, Origin
 
@@ -53,6 +55,15 @@ def kernels_table(found: tuple[Kernel, ...], columns: int) -> Table:
     others = sum(max(map(len, column)) + _GAP for column in zip(heads, *rows, strict=True))
     for kernel, row in zip(found, rows, strict=True):
         table.add_row(shortened(kernel.name, max(_SHORTEST_NAME, columns - others)), *row)
+    return table
+
+
+def verification_table(checks: Iterable[KernelCheck]) -> Table:
+    """What became of looking through kernels; the damaged files by their paths."""
+    table = Table("name", "digest", "files", "damaged", box=None, pad_edge=False)
+    for check in checks:
+        paths = [str(check.directory / path) for path in check.damaged]
+        table.add_row(check.name, check.digest[:SHORT_DIGEST], str(check.files), "\n".join(paths) or "none")
     return table
 
 

@@ -21,9 +21,9 @@ from ktrial.kernels.build.sources import Snapshot, snapshot_of
 from ktrial.kernels.build.time_estimate import expected_files, remember_build, remember_files
 from ktrial.kernels.cache.cache import Cache
 from ktrial.kernels.cache.disk_space import file_system_errors
-from ktrial.kernels.cache.entry import SYSTEM_MAP
 from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held
+from ktrial.kernels.cache.manifest import SYSTEM_MAP
 from ktrial.kernels.errors import CacheDamaged, KernelNotFound
 from ktrial.kernels.kconfig.config import parse_config
 from ktrial.kernels.progress import Progress, silent

@@ -1,6 +1,7 @@
 """The cache: one directory for each content, named by its digest, and names that lead to them.
 
-    <root>/by-digest/<sha256>/      kernel.json, vmlinuz, vmlinux, config, System.map, lib/modules/<release>/
+    <root>/by-digest/<sha256>/      kernel.json, vmlinuz, vmlinux, config, System.map, lib/modules/<release>/,
+                                    and manifest.json with the digests of these
     <root>/names/<name>.json        which content a name stands for, where it came from, when it was added
     <root>/work/<random>/           being put together; its lock file tells whether its maker still lives
     <root>/locks/                   one for each name while it is added, one for the directory itself
@@ -24,15 +25,18 @@ from filelock import FileLock
 from pydantic import ValidationError
 
 from ktrial.kernels.cache.atomic_write import sync_directory, write_atomically
-from ktrial.kernels.cache.entry import ENTRY_FILE, IMAGE, EntryRecord, NameRecord, build_entry, kernel_of
+from ktrial.kernels.cache.entry import EntryRecord, NameRecord, build_entry, kernel_of
 from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held, held_if_free
+from ktrial.kernels.cache.manifest import ENTRY_FILE, IMAGE, replace_damaged
 from ktrial.kernels.errors import CacheDamaged, ImageError, KernelNotFound
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import Parts
 from ktrial.model.kernel import Kernel
 from ktrial.model.suggestions import nearest
 
+BY_DIGEST = "by-digest"
+"""The directory of all contents, below the cache's root."""
 _SHORTEST_DIGEST = 6
 _LONGEST_FILE_NAME = 180
 
@@ -81,12 +85,12 @@ class Cache:
 
     def entry_directory(self, digest: str) -> Path:
         """Return where a content is kept."""
-        return self.root / "by-digest" / digest
+        return self.root / BY_DIGEST / digest
 
     @contextmanager
     def adding(self, name: str, progress: Progress) -> Iterator[None]:
         """Hold the name: a second process that adds it waits here, and then finds it."""
-        for part in ("by-digest", "names", "work", "locks", "providers"):
+        for part in (BY_DIGEST, "names", "work", "locks", "providers"):
             (self.root / part).mkdir(parents=True, exist_ok=True)
         lock = self.root / "locks" / self._name_file(name).with_suffix(".lock").name
         with held(lock, progress, "waiting for another ktrial that adds the same kernel"):
@@ -121,7 +125,9 @@ class Cache:
         with self._locked():
             if home.exists() and not _is_whole(home):
                 home.rename(workspace / "damaged")
-            if not home.exists():
+            if home.exists():
+                replace_damaged(home, made, name, parts.origin.source)
+            else:
                 made.rename(home)
                 sync_directory(home.parent)
             write_atomically(self._name_file(name), record.model_dump_json(indent=2))
@@ -164,7 +170,7 @@ class Cache:
             named = {record.digest for record in self.names()}
         except CacheDamaged:
             return []
-        return [path for path in (self.root / "by-digest").iterdir() if path.name not in named]
+        return [path for path in (self.root / BY_DIGEST).iterdir() if path.name not in named]
 
     def _name_file(self, name: str) -> Path:
         plain = quote(name, safe=":+")

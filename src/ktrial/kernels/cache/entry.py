@@ -9,17 +9,26 @@ from pathlib import Path
 
 from ktrial.kernels.cache.atomic_write import sync_tree
 from ktrial.kernels.cache.disk_space import require_space
+from ktrial.kernels.cache.manifest import (
+    CONFIG,
+    ENTRY_FILE,
+    IMAGE,
+    SYSTEM_MAP,
+    VMLINUX,
+    content_of,
+    digest_of_content,
+    kept_manifest,
+    write_manifest,
+)
 from ktrial.kernels.errors import ConfigUnusable
 from ktrial.kernels.image.extract_vmlinux import extract_vmlinux
 from ktrial.kernels.image.image import Image, boot_image, read_image
 from ktrial.kernels.kconfig.config import embedded_config, parse_config
-from ktrial.kernels.modules.depmod import GENERATED, module_files, place_modules, run_depmod
+from ktrial.kernels.modules.depmod import module_files, place_modules, run_depmod
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.protocol import Parts
 from ktrial.model.base import Model
 from ktrial.model.kernel import BootImage, Kernel, Origin
-
-ENTRY_FILE = "kernel.json"
 
 
 class EntryRecord(Model):
@@ -67,10 +76,17 @@ def kernel_of(name: NameRecord, entry: EntryRecord, directory: Path) -> Kernel:
         image=directory / IMAGE,
         vmlinux=part(VMLINUX),
         vmlinux_reason=entry.vmlinux_reason,
-        boot_image=entry.boot_image or boot_image(part(VMLINUX) or directory / IMAGE),
+        boot_image=_boot_image(entry, part(VMLINUX) or directory / IMAGE),
         config=part(CONFIG),
         modules=part("lib", "modules", entry.release),
     )
+
+
+def _boot_image(entry: EntryRecord, booted: Path) -> BootImage:
+    """Its digest stands in the manifest alone: an older ktrial reads what else is noted of it."""
+    manifest = kept_manifest(booted.parent)
+    noted = entry.boot_image or boot_image(booted)
+    return noted.model_copy(update={"digest": manifest.booted}) if manifest else noted
 
 
 _SMALLEST_SYSTEM_MAP = 100_000
@@ -94,7 +110,8 @@ def build_entry(name: str, parts: Parts, made: Path, workspace: Path, progress: 
     if parts.modules is not None:
         progress("resolving the modules' dependencies")
         place_modules(name, parts.modules, image.release, made, workspace)
-    digest = content_digest(made)
+    content = content_of(made)
+    digest = digest_of_content(content)
     if parts.modules is not None:
         run_depmod(name, made, image.release)
     if extracted.vmlinux is not None:
@@ -110,6 +127,7 @@ def build_entry(name: str, parts: Parts, made: Path, workspace: Path, progress: 
         module_count=len(module_files(made / "lib" / "modules" / image.release)),
     )
     (made / ENTRY_FILE).write_text(record.model_dump_json(indent=2), encoding="utf-8")
+    write_manifest(made, content)
     made.chmod(0o755)
     progress("writing to disk")
     sync_tree(made)
@@ -122,20 +140,6 @@ def _copied_bytes(parts: Parts, workspace: Path) -> Iterator[int]:
     for top in outside:
         for path in module_files(top) if top.is_dir() else [top]:
             yield path.stat().st_size if path.exists() else 0
-
-
-def content_digest(made: Path) -> str:
-    """SHA-256 over the paths and contents of image, configuration, modules and symbols.
-
-    What depmod writes is left out: it follows from the modules, and differs with kmod's version.
-    """
-    total = hashlib.sha256()
-    for path in sorted(made.rglob("*")):
-        if path.is_file() and path.name not in GENERATED:
-            with path.open("rb") as file:
-                inner = hashlib.file_digest(file, "sha256").hexdigest()
-            total.update(f"{path.relative_to(made)}\0{inner}\n".encode())
-    return total.hexdigest()
 
 
 def _take_config(name: str, parts: Parts, image: Image, vmlinux: bytes, made: Path, workspace: Path) -> None:
@@ -169,6 +173,3 @@ def _take(source: Path, target: Path, workspace: Path) -> None:
     else:
         shutil.copyfile(source, target)
     target.chmod(0o644)
-
-
-IMAGE, VMLINUX, CONFIG, SYSTEM_MAP, KALLSYMS = "vmlinuz", "vmlinux", "config", "System.map", "kallsyms"

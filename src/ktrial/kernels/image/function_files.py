@@ -12,6 +12,7 @@ image takes more than ten times as long.
 
 import re
 import struct
+import warnings
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,15 +26,15 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from pydantic import ValidationError
 
+from ktrial.file_digests import sealed, unsealed
 from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.entry import KALLSYMS, SYSTEM_MAP
+from ktrial.kernels.cache.manifest import FUNCTION_FILES, KALLSYMS, SYSTEM_MAP
 from ktrial.kernels.errors import SymbolsUnknown
 from ktrial.kernels.image.symbols import Symbol, symbols
 from ktrial.model.base import Model, digest
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import FunctionFiles
 
-_KEPT = "function-files.json"
 _FORMAT = 1
 """Of what is kept; greater whenever another ktrial finds something else."""
 _TABLE = "__bug_table"
@@ -78,15 +79,25 @@ def function_files(kernel: Kernel) -> FunctionFiles:
 
 @lru_cache(maxsize=16)
 def _function_files(kernel: Kernel) -> FunctionFiles:
-    place, key = kernel.image.parent / _KEPT, _key(kernel)
-    with suppress(OSError, ValidationError):  # never written, damaged, or of another ktrial
-        kept = _Kept.model_validate_json(place.read_bytes())
+    place, key = kernel.image.parent / FUNCTION_FILES, _key(kernel)
+    with suppress(OSError, ValidationError):  # never written, or of another ktrial
+        kept = _Kept.model_validate_json(_whole(kernel, place))
         if kept.key == key:
             return kept.found
     files = _read(kernel)
     with suppress(OSError):  # a full disk, or a cache of somebody else's: it is read again next time
-        write_atomically(place, _Kept(key=key, found=files).model_dump_json())
+        write_atomically(place, sealed(_Kept(key=key, found=files).model_dump_json().encode()))
     return files
+
+
+def _whole(kernel: Kernel, place: Path) -> bytes:
+    """What was kept; nothing where it is damaged, which is told, or of an older ktrial, without a digest."""
+    data = place.read_bytes()
+    content = unsealed(data)
+    if content is None and not data.startswith(b'{"key"'):
+        text = f"{place} is damaged: the sources of kernel {kernel.name}'s functions are read again"
+        warnings.warn(text, stacklevel=2)
+    return content or b""
 
 
 def _key(kernel: Kernel) -> str:

@@ -5,19 +5,22 @@ the booted kernel (nokaslr), which whoever boots it hands to `save_symbols`; the
 """
 
 import re
+import warnings
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from ktrial.file_digests import sealed, unsealed
 from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.disk_space import file_system_errors
-from ktrial.kernels.cache.entry import KALLSYMS, SYSTEM_MAP
+from ktrial.kernels.cache.manifest import KALLSYMS, SYSTEM_MAP
 from ktrial.kernels.errors import SymbolsUnknown
 from ktrial.kernels.image.elf import symbols_of
 from ktrial.model.kernel import Kernel
 
 _LINE = re.compile(r"^([0-9a-f]{8,16}) (\w) (\S+)(?:\s+\[(\S+)\])?$", re.MULTILINE)
+_UNSEALED = re.compile(rb"[0-9a-f]{16} \w ")
 _FEWEST_SYMBOLS = 1000
 """Every kernel has tens of thousands; fewer come from a stub or a cut-off text."""
 
@@ -54,12 +57,12 @@ class Symbols:
 
 def symbols(kernel: Kernel) -> Symbols:
     """Return the symbols of `kernel`. Raises SymbolsUnknown where nobody has told them yet."""
-    entry = kernel.image.parent
-    for source in (KALLSYMS, SYSTEM_MAP):
-        if (entry / source).exists():
-            return Symbols(
-                source, parse_symbols((entry / source).read_text(encoding="ascii", errors="replace"))
-            )
+    told = kept_kallsyms(kernel)
+    if told is not None:
+        return Symbols(KALLSYMS, parse_symbols(told))
+    system_map = kernel.image.parent / SYSTEM_MAP
+    if system_map.exists():
+        return Symbols(SYSTEM_MAP, parse_symbols(system_map.read_text(encoding="ascii", errors="replace")))
     if kernel.vmlinux is not None:
         entries = sorted(symbols_of(kernel.vmlinux.read_bytes()))
         if len(entries) >= _FEWEST_SYMBOLS:
@@ -79,14 +82,23 @@ def save_symbols(kernel: Kernel, text: str) -> Path:
         raise ValueError("all addresses are 0: the kernel hides them (kernel.kptr_restrict)")
     path = kernel.image.parent / KALLSYMS
     with file_system_errors(path.parent):
-        write_atomically(path, text)
+        write_atomically(path, sealed(text.encode()))
     return path
 
 
-def kept_kallsyms(kernel: Kernel) -> Path | None:
-    """The file that `save_symbols` wrote for this kernel; None where it has not been told yet."""
+def kept_kallsyms(kernel: Kernel) -> str | None:
+    """What `save_symbols` kept for this kernel; None where that is nothing, or damaged, which is told."""
     path = kernel.image.parent / KALLSYMS
-    return path if path.is_file() else None
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    text = unsealed(data)
+    # An older ktrial kept them without a digest: the guest is asked again.
+    if text is None and not _UNSEALED.match(data):
+        told = f"the symbols of kernel {kernel.name} are damaged ({path}): the guest is asked for them again"
+        warnings.warn(told, stacklevel=2)
+    return None if text is None else text.decode("ascii", errors="replace")
 
 
 def parse_symbols(text: str) -> tuple[Symbol, ...]:

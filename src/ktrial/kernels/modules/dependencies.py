@@ -1,19 +1,20 @@
 """Which module files must be loaded, and in which order."""
 
 import re
+import warnings
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
+from ktrial.file_digests import digest_of_bytes, has_digest
 from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.disk_space import file_system_errors
+from ktrial.kernels.cache.repair import whole_modules
 from ktrial.kernels.errors import ModulesUnusable, UnknownModule
-from ktrial.kernels.modules.depmod import SUFFIXES, UNPACK, unpacked
+from ktrial.kernels.modules.depmod import LOADABLE, NOTE, SUFFIXES, UNPACK, unpacked
 from ktrial.model.kernel import Kernel
 from ktrial.model.suggestions import nearest
-
-_LOADABLE = "loadable"
 
 
 def resolve(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
@@ -24,7 +25,7 @@ def resolve(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
     a guest has no modprobe that the kernel could call later for the rest. An alias brings every module that
     claims it, so that one brought by a soft dependency may refuse the CPU (ENODEV) without harm. What is
     built into the kernel is left out. Compressed modules come as unpacked files.
-    Raises UnknownModule; ModulesUnusable where a file is damaged.
+    Raises UnknownModule; ModulesUnusable or KernelDamaged where a file is damaged.
     """
     wanted = list(names)
     if not wanted:
@@ -43,7 +44,9 @@ def resolve(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
             raise UnknownModule(name=kernel.name, module=name, similar=similar, directory=kernel.modules)
         for module in modules:
             catalogue.collect(module, order, frozenset())
-    return tuple(_loadable(kernel, kernel.modules, catalogue.files[module]) for module in order)
+    files = [catalogue.files[module] for module in order]
+    whole_modules(kernel, [kernel.modules / file for file in files])
+    return tuple(_loadable(kernel, kernel.modules, file) for file in files)
 
 
 def module_names(kernel: Kernel) -> tuple[str, ...]:
@@ -166,8 +169,9 @@ def _loadable(kernel: Kernel, directory: Path, file: Path) -> Path:
     if packed.suffix not in UNPACK:
         return packed
     entry = directory.parents[2]
-    target = entry / _LOADABLE / file.with_suffix("")
-    if not target.exists():
+    target = entry / LOADABLE / file.with_suffix("")
+    note = target.with_name(f"{target.name}{NOTE}")
+    if not _is_noted(target, note):
         try:
             plain = unpacked(packed)
         except ValueError as error:
@@ -175,5 +179,16 @@ def _loadable(kernel: Kernel, directory: Path, file: Path) -> Path:
             raise ModulesUnusable(**facts, problem=error) from error
         with file_system_errors(entry):
             target.parent.mkdir(parents=True, exist_ok=True)
+            if note.exists() and not (target.exists() and target.read_bytes() == plain):
+                warnings.warn(f"module {target} was damaged: unpacked again from {packed}", stacklevel=2)
             write_atomically(target, plain)
+            write_atomically(note, digest_of_bytes(plain))
     return target
+
+
+def _is_noted(target: Path, note: Path) -> bool:
+    """Whether the unpacked file is there, with the digest that was noted of it."""
+    try:
+        return has_digest(target, note.read_text(encoding="ascii"))
+    except (FileNotFoundError, UnicodeDecodeError):
+        return False

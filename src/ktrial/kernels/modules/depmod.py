@@ -18,6 +18,8 @@ from ktrial.kernels.errors import ModulesUnusable, ToolFailed, ToolMissing
 SBIN = ("/usr/sbin", "/sbin")
 """Where depmod is; not everybody has it on the PATH."""
 SUFFIXES = (".ko", ".ko.xz", ".ko.zst", ".ko.gz")
+LOADABLE, NOTE = "loadable", ".sha256"
+"""The directory of a kernel's unpacked modules, and what ends the names of the files with their digests."""
 GENERATED = frozenset(
     "modules." + name
     for name in (

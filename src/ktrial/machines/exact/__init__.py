@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ktrial.machines import guest_programs
-from ktrial.machines.errors import CannotSaveState, MachineToolMissing, NoPluginHere
+from ktrial.machines.errors import BootChanged, CannotSaveState, MachineToolMissing, NoPluginHere
 from ktrial.machines.exact.boot import snapshot_contents
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup, prepare
@@ -44,6 +44,7 @@ class ExactMachine:
         self._children = Children(NAME)
         self._snapshots = SnapshotCache(cache or snapshots_directory(), snapshots_limit(), NAME)
         self._plain_boot_reasons: dict[str, str] = {}
+        self._facts: dict[tuple[Boot, Mode], dict[str, str]] = {}
         self._wanted = count
         self._counting: _Counting | None = None
 
@@ -97,6 +98,7 @@ class ExactMachine:
         installed = qemu.find(NAME)
         build = usable_plugin(installed, self._guest, NAME)
         setup = prepare(boot, installed, self._guest, NAME, Mode.EXACT_PLUGIN)
+        self._check_unchanged(setup)
         self._prepare(setup, _silent)
         reason = self._plain_boot_reasons.get(setup.key, "")
         yield InstrumentedTarget(setup, self._children, self._snapshots, reason, build)
@@ -108,8 +110,16 @@ class ExactMachine:
     def _setup(self, boot: Boot) -> Setup:
         self._children.check()
         setup = prepare(boot, qemu.find(NAME), self._guest, NAME, self.mode)
+        self._check_unchanged(setup)
         told = setup.identity.model_copy(update={"clock_reason": self._chosen().reason})
         return replace(setup, identity=told)
+
+    def _check_unchanged(self, setup: Setup) -> None:
+        """A boot is made of the same files for as long as this machine is in use. Raises BootChanged."""
+        first = self._facts.setdefault((setup.boot, setup.identity.mode), setup.facts)
+        changed = [name for name, fact in first.items() if setup.facts[name] != fact]
+        if changed:
+            raise BootChanged(machine=NAME, what=", ".join(changed))
 
     def _chosen(self) -> "_Counting":
         if self._counting is None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ktrial.file_digests import digest_of_file
-from ktrial.machines.errors import MachineError, QemuGone
+from ktrial.file_digests import digest_of_file, has_digest
+from ktrial.machines.errors import FileChanged, MachineError, QemuGone
 from ktrial.machines.guest_programs import programs
 from ktrial.machines.qemu import initramfs
 from ktrial.machines.qemu.process import QemuProcess, inherited_path
@@ -52,6 +52,8 @@ def _kernel(boot: Boot, machine: str) -> tuple[Path, str]:
     if known and size < known.size:
         reason = f"{path} is not a kernel for this machine: it is cut short: {size} bytes of {known.size}"
         raise GuestEnded(outcome=Outcome.NOT_A_KERNEL.value, reason=reason, console="", results=())
+    if known and known.digest and not has_digest(path, known.digest):
+        raise FileChanged(machine=machine, path=path, before=known.digest[:12], now=digest[:12])
     return path, digest
 
 

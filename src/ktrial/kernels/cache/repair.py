@@ -1,0 +1,144 @@
+"""Kernels in the cache are whole before they are used: what is damaged is made again, or the kernel refused.
+
+What follows from a kernel's content (vmlinux, depmod's lists) is made from that. Damaged content is fetched
+again where it came in a package, and taken if it is the same kernel, to the last bit.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ktrial.errors import KtrialError
+from ktrial.kernels.cache.cache import BY_DIGEST, Cache
+from ktrial.kernels.cache.entry import NameRecord, build_entry
+from ktrial.kernels.cache.manifest import (
+    CONFIG,
+    IMAGE,
+    SYSTEM_MAP,
+    Manifest,
+    damaged_files,
+    kept_manifest,
+    named,
+    replace_damaged,
+)
+from ktrial.kernels.errors import KernelDamaged
+from ktrial.kernels.progress import Progress, silent
+from ktrial.kernels.providers.protocol import Parts, Request, TellsRelease, provider_of
+from ktrial.model.kernel import Kernel, Origin
+
+_NOWHERE = Origin(provider="", source="")
+_UNKNOWN = "parts of it"
+
+
+def whole_kernel(cache: Cache, name: str, progress: Progress) -> Kernel:
+    """The kernel, all of whose files but the modules are what they were when it was added.
+
+    Raises KernelNotFound, CacheDamaged, KernelDamaged.
+    """
+    record = cache.record(name)
+    home = cache.entry_directory(record.digest)
+    manifest = kept_manifest(home)
+    if manifest is None or damaged_files(home, manifest, manifest.needed):
+        with cache.adding(record.name, progress):
+            mend(cache, record, progress, ())
+    return cache.kernel(name)
+
+
+def whole_modules(kernel: Kernel, files: Iterable[Path]) -> None:
+    """Make sure that these files of the kernel's are what they were. Raises KernelDamaged.
+
+    A kernel that is not in the cache is left alone.
+    """
+    home, cache = kernel.image.parent, Cache()
+    manifest = kept_manifest(home) if home.parent == cache.root / BY_DIGEST else None
+    if manifest is None:
+        return
+    paths = [str(file.relative_to(home)) for file in files]
+    if damaged_files(home, manifest, [path for path in paths if path in manifest.files]):
+        record = cache.record(kernel.name)
+        with cache.adding(record.name, silent):
+            mend(cache, record, silent, paths)
+
+
+def mend(cache: Cache, record: NameRecord, progress: Progress, paths: Iterable[str] | None = None) -> None:
+    """Make damaged files again, and warn; the name must be held (`Cache.adding`). Raises KernelDamaged.
+
+    Looked at are `paths` (None: every module), and all files but the modules.
+    """
+    home = cache.entry_directory(record.digest)
+    manifest = kept_manifest(home)
+    looked_at = manifest.files if manifest and paths is None else {*(paths or ())}
+    damaged = damaged_files(home, manifest, {*manifest.needed, *looked_at}) if manifest else ()
+    if manifest and not damaged:
+        return  # another process was here
+    with cache.workspace() as workspace:
+        made, source = _made_again(cache, record, manifest, damaged, workspace, progress)
+        replace_damaged(home, made, record.name, source)
+
+
+def _made_again(
+    cache: Cache,
+    record: NameRecord,
+    manifest: Manifest | None,
+    damaged: tuple[str, ...],
+    workspace: Path,
+    progress: Progress,
+) -> tuple[Path, str]:
+    """The kernel put together anew, in the workspace, and from what. Raises KernelDamaged."""
+    home, made = cache.entry_directory(record.digest), workspace / "entry"
+    if manifest is None or not any(path in manifest.content for path in damaged):
+        try:
+            if build_entry(record.name, _own_parts(home), made, workspace, progress).digest == record.digest:
+                return made, "its image and modules"
+        except KtrialError as error:
+            problem = error.message
+        else:
+            problem = "its files have not the digest that it was added with"
+        if manifest is not None:
+            raise _refused(record, damaged, problem)
+        made = workspace / "fetched"
+    packages = ", ".join(record.origin.packages)
+    if not packages:
+        raise _refused(record, damaged, f"it came from {record.origin.source}, and from no package")
+    try:
+        parts = _fetched(cache, record, workspace, progress)
+        entry = build_entry(record.name, parts, made, workspace, progress)
+    except KtrialError as error:
+        raise _refused(record, damaged, f"{packages} cannot be fetched again: {error.message}") from error
+    if entry.digest != record.digest:
+        raise _refused(record, damaged, f"what can be fetched now is not {packages}")
+    return made, packages
+
+
+def _own_parts(home: Path) -> Parts:
+    def part(path: Path) -> Path | None:
+        return path if path.exists() else None
+
+    modules = next(iter(sorted((home / "lib" / "modules").glob("*"))), None)
+    return Parts(
+        image=home / IMAGE,
+        origin=_NOWHERE,
+        modules=modules,
+        config=part(home / CONFIG),
+        system_map=part(home / SYSTEM_MAP),
+    )
+
+
+def _fetched(cache: Cache, record: NameRecord, workspace: Path, progress: Progress) -> Parts:
+    """The parts from the package of its very release, where the provider's names tell releases."""
+    provider, wanted = provider_of(record.name)
+    home = cache.entry_directory(record.digest)
+    release = next((path.name for path in sorted((home / "lib" / "modules").glob("*"))), "")
+    if release and isinstance(provider, TellsRelease):
+        wanted = release
+    request = Request(
+        name=f"{provider.prefix}:{wanted}",
+        wanted=wanted,
+        workspace=workspace,
+        state=cache.root / "providers" / provider.prefix,
+        progress=progress,
+    )
+    return provider.fetch(request)
+
+
+def _refused(record: NameRecord, damaged: tuple[str, ...], problem: str) -> KernelDamaged:
+    return KernelDamaged(name=record.name, files=named(damaged) or _UNKNOWN, problem=problem.rstrip("."))

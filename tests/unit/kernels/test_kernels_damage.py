@@ -1,0 +1,200 @@
+"""Kernels whose files were damaged in the cache: made whole before they are booted, or refused."""
+
+import json
+import lzma
+import os
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support import kernel_images as make
+from tests.support import kernel_provider
+from typer.testing import CliRunner, Result
+
+from ktrial import kernels
+from ktrial.cli.commands.kernel import app
+from ktrial.file_digests import digest_of_file
+from ktrial.kernels.errors import KernelDamaged, SymbolsUnknown
+from ktrial.model.kernel import Kernel
+
+pytestmark = pytest.mark.filterwarnings("ignore:the kernel provider broken")
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    """A distribution's kernel, whose packages can be fetched again."""
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    kernel_provider.install(tmp_path / "site")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setenv("SLOW_LOG", str(tmp_path / "fetches"))
+    monkeypatch.setenv("SLOW_PACKAGES", "slow-image=1.0")
+    return kernels.add("slow:one")
+
+
+def flip(path: Path) -> None:
+    """One bit becomes another; size and modification time stay."""
+    before, data = path.stat(), bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def shorten(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def digests(kernel: Kernel) -> dict[str, str]:
+    home = kernel.image.parent
+    return {str(path.relative_to(home)): digest_of_file(path) for path in home.rglob("*") if path.is_file()}
+
+
+MODULES = f"lib/modules/{make.RELEASE.replace('test', 'one')}"
+FROM_ITSELF = ["vmlinux", "kernel.json", f"{MODULES}/modules.dep", "manifest.json"]
+FROM_PACKAGE = ["vmlinuz", f"{MODULES}/modules.builtin"]
+
+
+@pytest.mark.parametrize("damage", [flip, shorten, Path.unlink])
+@pytest.mark.parametrize("name", [*FROM_ITSELF, *FROM_PACKAGE])
+def test_what_is_damaged_is_made_again_before_it_is_used(
+    name: str, damage: Callable[[Path], None], kernel: Kernel, tmp_path: Path
+) -> None:
+    before = digests(kernel)
+    damage(kernel.image.parent / name)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert kernels.obtain("slow:one") == kernel
+    assert digests(kernel) == before
+    expected = f"kernel slow:one was damaged in the cache ({name})"
+    # The manifest only tells of other files: without it they are made again too, and found to be the same.
+    assert any(expected in str(each.message) for each in told) is (name != "manifest.json")
+    fetches = (tmp_path / "fetches").read_text().splitlines()
+    assert len(fetches) == (2 if name in FROM_PACKAGE else 1)
+
+
+@pytest.mark.parametrize("damage", [flip, Path.unlink])
+def test_a_module_is_looked_at_when_it_is_loaded(damage: Callable[[Path], None], kernel: Kernel) -> None:
+    assert kernel.modules
+    module = kernel.modules / "kernel" / "two.ko"
+    damage(module)
+    with pytest.warns(UserWarning, match=r"cache \(.*two\.ko\): made again from slow-image=1\.0"):
+        assert kernels.resolve(kernel, ["two"]) == (module,)
+    assert module.read_bytes() == make.module(kernel.release)
+
+
+def test_an_unpacked_module_is_unpacked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    tree = make.module_tree(tmp_path, names=("packed",))
+    (tree / "kernel" / "packed.ko.xz").write_bytes(lzma.compress(make.module()))
+    (tree / "kernel" / "packed.ko").unlink()
+    kernel = kernels.add(f"path:{make.vmlinuz(tmp_path)}", modules=tree)
+    (unpacked,) = kernels.resolve(kernel, ["packed"])
+    flip(unpacked)
+    with pytest.warns(UserWarning, match=r"packed\.ko was damaged: unpacked again from .*packed\.ko\.xz"):
+        assert kernels.resolve(kernel, ["packed"]) == (unpacked,)
+    assert unpacked.read_bytes() == make.module()
+
+
+def test_what_the_package_no_longer_holds_is_refused(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    flip(kernel.image)
+    other = make.elf(extra=b"another build")
+    monkeypatch.setattr(make, "elf", lambda: other)
+    with pytest.raises(KernelDamaged) as caught:
+        kernels.obtain("slow:one")
+    assert "slow:one is damaged in the cache (vmlinuz)" in caught.value.message
+    assert caught.value.advice == "nothing was booted from it; have it anew: ktrial kernel add slow:one"
+
+
+def test_files_of_the_users_own_are_refused_and_can_be_added_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    image, modules = make.vmlinuz(tmp_path), make.module_tree(tmp_path)
+    kernel = kernels.add(f"path:{image}", modules=modules)
+    before = digests(kernel)
+    flip(kernel.image)
+    with pytest.raises(KernelDamaged, match=rf"\(vmlinuz\).*it came from {image}, and from no package"):
+        kernels.obtain(kernel.name)
+    with pytest.warns(UserWarning, match=rf"\(vmlinuz\): made again from {image}"):
+        assert kernels.add(kernel.name, modules=modules) == kernel
+    assert digests(kernel) == before
+
+
+def test_kernels_of_an_older_ktrial_are_looked_through_once(kernel: Kernel, tmp_path: Path) -> None:
+    before = digests(kernel)
+    (kernel.image.parent / "manifest.json").unlink()
+    assert kernel.vmlinux
+    flip(kernel.vmlinux)
+    with pytest.warns(UserWarning, match=r"\(vmlinux\): made again from its image and modules"):
+        assert kernels.obtain("slow:one") == kernel
+    assert digests(kernel) == before
+    (kernel.image.parent / "manifest.json").unlink()
+    flip(kernel.image)
+    with pytest.warns(UserWarning, match=r"\(vmlinuz\): made again from slow-image=1\.0"):
+        assert kernels.obtain("slow:one") == kernel
+    assert digests(kernel) == before
+
+
+def test_what_a_damaged_kernel_has_told_goes_with_it(kernel: Kernel) -> None:
+    kernels.save_symbols(kernel, KALLSYMS)
+    assert kernel.vmlinux
+    flip(kernel.vmlinux)
+    with pytest.warns(UserWarning, match="vmlinux"):
+        kernels.obtain("slow:one")
+    with pytest.raises(SymbolsUnknown):
+        kernels.symbols(kernel)
+
+
+KALLSYMS = "".join(f"{0xFFFFFFFF81000000 + 16 * number:016x} T function_{number}\n" for number in range(1500))
+
+
+@pytest.mark.parametrize("damage", [flip, shorten, lambda path: path.write_bytes(b"")])
+def test_damaged_symbols_are_told_and_not_used(damage: Callable[[Path], None], kernel: Kernel) -> None:
+    path = kernels.save_symbols(kernel, KALLSYMS)
+    assert len(kernels.symbols(kernel).all) == 1500
+    damage(path)
+    with (
+        pytest.warns(UserWarning, match="symbols of kernel slow:one are damaged .*asked for them again"),
+        pytest.raises(SymbolsUnknown),
+    ):
+        kernels.symbols(kernel)
+
+
+def test_whole_files_are_left_alone(kernel: Kernel, recwarn: pytest.WarningsRecorder) -> None:
+    shutil.rmtree(kernel.image.parents[2] / "work")
+    assert kernels.obtain("slow:one") == kernel
+    assert [each for each in recwarn if "damaged" in str(each.message)] == []
+    assert not (kernel.image.parents[2] / "work").exists(), "nothing was put together"
+
+
+def ran(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_verify_reads_everything_and_names_what_is_damaged(kernel: Kernel) -> None:
+    assert kernel.modules
+    kernels.save_symbols(kernel, KALLSYMS)
+    assert ran("verify").exit_code == 0
+    assert kernels.verify("slow:one").damaged == ()
+    for path in (kernel.image, kernel.modules / "kernel" / "one.ko", kernel.image.parent / "kallsyms"):
+        flip(path)
+    found = ran("verify", "slow:one", "--json")
+    assert found.exit_code == 1
+    assert "ktrial kernel add slow:one" in found.stderr
+    (told,) = json.loads(found.stdout)
+    assert told["name"] == "slow:one"
+    assert told["damaged"] == ["vmlinuz", f"{MODULES}/kernel/one.ko", "kallsyms"]
+    with pytest.warns(UserWarning, match="slow:one was damaged"):
+        assert ran("add", "slow:one").exit_code == 0
+    assert ran("verify", "slow:one").exit_code == 0
+
+
+def test_verify_looks_through_a_kernel_of_an_older_ktrial(kernel: Kernel) -> None:
+    (kernel.image.parent / "manifest.json").unlink()
+    assert kernels.verify("slow:one").damaged == ()
+    assert kernel.vmlinux
+    flip(kernel.vmlinux)
+    assert kernels.verify("slow:one").damaged == ("vmlinux",)
+    flip(kernel.image)
+    assert kernels.verify("slow:one").damaged == ("its content, or manifest.json",)
