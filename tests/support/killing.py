@@ -17,7 +17,7 @@ import pytest
 from ktrial.cli.app import app
 from ktrial.cli.error_handling import Ending
 from ktrial.cli.main import main
-from ktrial.knobs import Setting, System, changing, find
+from ktrial.knobs import KnobSetting, System, changing, find
 from ktrial.knobs.journal.location import CHANGES, VARIABLE
 from ktrial.target import LocalTarget, Target
 
@@ -47,7 +47,7 @@ def forked(work: Callable[[], object]) -> int:
         os._exit(1)
 
 
-def change_for_ever(target: Target, rounds: Iterable[tuple[Setting, ...]], begun: int) -> NoReturn:
+def change_for_ever(target: Target, rounds: Iterable[tuple[KnobSetting, ...]], begun: int) -> NoReturn:
     """Set and put back, with a word to the pipe `begun` at the start of each round."""
     while True:
         for settings in rounds:
@@ -57,7 +57,7 @@ def change_for_ever(target: Target, rounds: Iterable[tuple[Setting, ...]], begun
                 changes.apply(*reversed(settings))
 
 
-def change_and_wait(target: Target, settings: tuple[Setting, ...], begun: int) -> None:
+def change_and_wait(target: Target, settings: tuple[KnobSetting, ...], begun: int) -> None:
     """As `ktrial` itself does it: change, tell the pipe, and wait for a signal that ends it."""
     with Ending(), changing(target, "a study") as changes:
         changes.apply(*settings)

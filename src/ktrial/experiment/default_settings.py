@@ -19,7 +19,7 @@ from ktrial.experiment.resources import Resources, default_resources
 from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.disk_space import file_system_errors
 from ktrial.kernels.errors import UnknownModule
-from ktrial.knobs import Found
+from ktrial.knobs import KnobInstance
 from ktrial.knobs.catalogue import all_knobs
 from ktrial.machines import Machine
 from ktrial.machines.exact import ExactMachine
@@ -232,7 +232,7 @@ def boot_of(kernel: Kernel, sources: Resources) -> Boot:
     return Boot(kernel=kernel, memory_mib=MEMORY_MIB, modules=modules)
 
 
-def read_knobs(target: Target) -> tuple[Found, ...]:
+def read_knobs(target: Target) -> tuple[KnobInstance, ...]:
     """Every knob of the catalogue that the target has, each in the newest of its places that is there."""
     places = [
         (knob, path)
@@ -242,10 +242,12 @@ def read_knobs(target: Target) -> tuple[Found, ...]:
         for path in _paths(knob, place.path)
     ]
     results = target.perform(tuple(Read(path=path) for _, path in places))
-    knobs: dict[str, Found] = {}
+    knobs: dict[str, KnobInstance] = {}
     for (knob, path), result in zip(places, results, strict=True):
         if not result.failure:
-            knobs.setdefault(knob.name, Found(knob.name, path, knob, result.content.removesuffix("\n")))
+            knobs.setdefault(
+                knob.name, KnobInstance(knob.name, path, knob, result.content.removesuffix("\n"))
+            )
     return tuple(knobs.values())
 
 

@@ -1,6 +1,6 @@
 """What is watched around a trial: the environment before it, series while it runs, and monitoring programs.
 
-Monitoring programs watch workloads in a run of their own beside the one that counts: A monitor slows down
+Monitoring programs watch workloads in a run of their own beside the one that counts. A monitor slows down
 what it watches. So a study's numbers come from runs without any, and each monitor has the same programs run
 once more: what it counted is the trial's, and by how much slower those programs were is what it costs. In
 every other block the watched runs come first, since one run may warm up what the next one finds.
@@ -55,7 +55,7 @@ class Watched:
         scale = operations / self.operations if operations and self.operations else 1.0
         return {name: value * scale for name, value in self.counters}
 
-    def beside(self, alone: Iterable[Sample]) -> Iterator[Monitored]:
+    def slowdowns(self, alone: Iterable[Sample]) -> Iterator[Monitored]:
         """The first metric that both runs have."""
         watched = {sample.metric: sample.value for sample in self.samples}
         for sample in alone:
@@ -103,7 +103,7 @@ def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], na
     prepared = monitor.prepare()
     writes = tuple(setting.step for setting in job.settings)
     runs = tuple(
-        step.model_copy(update={"beside": (prepared.beside,)}) if isinstance(step, Run) else step
+        step.model_copy(update={"tracers": (prepared.tracer,)}) if isinstance(step, Run) else step
         for step in steps
     )
     before = (*job.before, *job.preparation, *writes)
@@ -125,8 +125,8 @@ def _counters(monitor: monitors.Tracer, results: tuple[StepResult, ...]) -> dict
     """Summed over the rows of programs, each of which had the monitor started anew."""
     totals: dict[str, float] = {}
     for result in results:
-        if monitor.name in result.beside:
-            for name, rise in monitor.counted(result.beside[monitor.name]).items():
+        if monitor.name in result.tracer_output:
+            for name, rise in monitor.counted(result.tracer_output[monitor.name]).items():
                 totals[name] = totals.get(name, 0.0) + rise
     return totals
 

@@ -14,11 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ktrial.knobs.journal.apply import Applied, Changes, Setting, apply, changing
+    from ktrial.knobs.journal.apply import Applied, Changes, KnobSetting, apply, changing
     from ktrial.knobs.journal.journal import Entry, Journal, Owner, Stage
     from ktrial.knobs.journal.location import is_anything_to_undo, journal_directory
     from ktrial.knobs.journal.restore import LEFT, Ending, Undone, abandoned, restore, tell
-    from ktrial.knobs.lookup import Found, find, instances
+    from ktrial.knobs.lookup import KnobInstance, find, instances
     from ktrial.knobs.names import lenient_reference, reference
     from ktrial.knobs.system import Lister, System
 
@@ -28,11 +28,11 @@ __all__ = [
     "Changes",
     "Ending",
     "Entry",
-    "Found",
     "Journal",
+    "KnobInstance",
+    "KnobSetting",
     "Lister",
     "Owner",
-    "Setting",
     "Stage",
     "System",
     "Undone",
@@ -54,12 +54,12 @@ _FROM = {
     "Changes": "ktrial.knobs.journal.apply",
     "Ending": "ktrial.knobs.journal.restore",
     "Entry": "ktrial.knobs.journal.journal",
-    "Found": "ktrial.knobs.lookup",
+    "KnobInstance": "ktrial.knobs.lookup",
     "Journal": "ktrial.knobs.journal.journal",
     "LEFT": "ktrial.knobs.journal.restore",
     "Lister": "ktrial.knobs.system",
     "Owner": "ktrial.knobs.journal.journal",
-    "Setting": "ktrial.knobs.journal.apply",
+    "KnobSetting": "ktrial.knobs.journal.apply",
     "Stage": "ktrial.knobs.journal.journal",
     "System": "ktrial.knobs.system",
     "Undone": "ktrial.knobs.journal.restore",

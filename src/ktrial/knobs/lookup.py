@@ -16,7 +16,7 @@ _SHOWN_INSTANCES = 8
 
 
 @dataclass(frozen=True)
-class Found:
+class KnobInstance:
     """A knob's file on a system, and what is in it."""
 
     name: str
@@ -40,7 +40,7 @@ class Found:
         return values.chosen(self.text) != self.text or self.path.endswith("/sched/preempt")
 
 
-def find(system: System, name: str | KnobRef) -> tuple[Found, ...]:
+def find(system: System, name: str | KnobRef) -> tuple[KnobInstance, ...]:
     """What the name stands for here: one, or with `@*` all instances.
 
     Raises BadKnobName, UnknownKnob, KnobNeedsInstance, KnobNeedsReboot, KnobAbsent and its kinds,
@@ -69,7 +69,7 @@ def instances(system: System, knob: Knob) -> tuple[str, ...]:
     return tuple(filter(None, (catalogue.instance_at(template, path) for path in paths)))
 
 
-def _instances(system: System, named: KnobRef, knob: Knob) -> tuple[Found, ...]:
+def _instances(system: System, named: KnobRef, knob: Knob) -> tuple[KnobInstance, ...]:
     here = instances(system, knob)
     if not here:
         raise errno_diagnosis.absent(system, named.asked, knob.places[0].path, knob)
@@ -80,7 +80,7 @@ def _instances(system: System, named: KnobRef, knob: Knob) -> tuple[Found, ...]:
     return tuple(_at(system, f"{knob.name}@{one}", filled(knob.places[0].path, one), knob) for one in here)
 
 
-def _first(system: System, named: KnobRef, knob: Knob) -> Found:
+def _first(system: System, named: KnobRef, knob: Knob) -> KnobInstance:
     """In the newest place that the system has, whatever its version says."""
     places = [place for place in knob.places if place.path]
     results = system.read(*(place.path for place in places))
@@ -103,18 +103,18 @@ def _telling(
     return next(iter(there or of_version or pairs))
 
 
-def _at(system: System, name: str, path: str, knob: Knob | None) -> Found:
+def _at(system: System, name: str, path: str, knob: Knob | None) -> KnobInstance:
     (result,) = system.read(path)
     if result.failure:
         raise errno_diagnosis.of_reading(system, name, path, knob, result.failure)
     return _found(name, path, knob or catalogue.at(path), result)
 
 
-def _found(name: str, path: str, knob: Knob | None, result: StepResult) -> Found:
-    return Found(name, path, knob, result.content.removesuffix("\n"))
+def _found(name: str, path: str, knob: Knob | None, result: StepResult) -> KnobInstance:
+    return KnobInstance(name, path, knob, result.content.removesuffix("\n"))
 
 
-def beside(system: System, knob: Found) -> tuple[str, ...]:
+def coupled_paths(system: System, knob: KnobInstance) -> tuple[str, ...]:
     """Files here of the knobs that the kernel may change with this one."""
     if not knob.knob:
         return ()

@@ -2,7 +2,7 @@
 
 A monitor is a module here, or an entry point in the group `ktrial.monitors`, with an object `MONITOR`. There
 are three kinds. A Monitor names counters that are read before and after a program, on every machine. A
-SampledMonitor understands the text of files that are read at several moments. A BesideMonitor is a program
+SampledMonitor understands the text of files that are read at several moments. A Tracer is a program
 that watches others, on the machine `host`, for studies that ask for it.
 """
 
@@ -79,7 +79,7 @@ class SampledMonitor(Protocol):
 class Prepared(NamedTuple):
     """How a program is run that watches others, as it was found to work here."""
 
-    beside: TracerProgram
+    tracer: TracerProgram
     program: str
     """Its version and what it was asked for: a trial keeps that."""
     warnings: tuple[DataWarning, ...] = ()

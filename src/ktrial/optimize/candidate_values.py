@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ktrial.experiment.kernel_builds import Builder
 from ktrial.kernels import Progress
-from ktrial.knobs import Found, values
+from ktrial.knobs import KnobInstance, values
 from ktrial.model.kernel import Build, Change
 from ktrial.model.knob import Knob, KnobKind, Safety, Version
 from ktrial.model.tuning import Cost, Dimension, Range
@@ -28,7 +28,7 @@ def why_unsafe(knob: Knob | None) -> str:
     return f"{reason}: name it by itself to search it" if reason else ""
 
 
-def dimension(wanted: SearchedKnob, reading: Found, version: Version) -> Dimension | str:
+def dimension(wanted: SearchedKnob, reading: KnobInstance, version: Version) -> Dimension | str:
     """What is searched of the knob that was found, or why nothing is.
 
     Raises BadKnobValue and BadKnobSpace, where values were given that it cannot have.
@@ -55,7 +55,7 @@ def _is_given(wanted: SearchedKnob) -> bool:
     return bool(wanted.values) or wanted.low is not None
 
 
-def _given(wanted: SearchedKnob, reading: Found, version: Version) -> Range | tuple[str, ...]:
+def _given(wanted: SearchedKnob, reading: KnobInstance, version: Version) -> Range | tuple[str, ...]:
     edges = (wanted.low, wanted.high)
     for value in wanted.values or (str(edge) for edge in edges):
         values.check(reading.name, reading.knob, value, version)
@@ -72,7 +72,7 @@ def range_of(low: int, high: int) -> Range:
     return Range(low=low, high=high, log=low > 0 and high / low >= _WIDE)
 
 
-def _known(reading: Found, version: Version) -> Range | tuple[str, ...] | str:
+def _known(reading: KnobInstance, version: Version) -> Range | tuple[str, ...] | str:
     """The values that are known without being told, or why there are none."""
     knob = reading.knob
     if knob is None:

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources
-from ktrial.knobs import Found, System, catalogue, find
+from ktrial.knobs import KnobInstance, System, catalogue, find
 from ktrial.knobs.errors import KnobAbsent, KnobError, KnobNeedsInstance, UnknownKnob
 from ktrial.machines import Machine
 from ktrial.model.knob import Knob, KnobKind, version_of
@@ -209,7 +209,7 @@ class _SpaceBuilder:
         self.left_out.append(LeftOut(name=name, reason=reason))
 
 
-def _back(system: System, reading: Found) -> tuple[str, str] | None:
+def _back(system: System, reading: KnobInstance) -> tuple[str, str] | None:
     """Of a limit that is 0 since the same limit is set in another unit: that one, and its value."""
     other = in_another_unit(reading.knob) if reading.value == "0" else ""
     if not other:

@@ -65,7 +65,7 @@ class Run(Model):
     """Kernel files of counters (`/proc/vmstat`); one that is not there is left out of the result."""
     sample: Sampling | None = Field(default=None, exclude_if=lambda value: value is None)
     """None: nothing is read over time."""
-    beside: tuple[TracerProgram, ...] = Field(default=(), exclude_if=lambda value: not value)
+    tracers: tuple[TracerProgram, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Machine host: what watches it, and all that is run with it."""
 
 
@@ -220,7 +220,7 @@ class StepResult(Model):
     has the rises of the whole row: to read them between two runs would slow the second one."""
     sampled: SampledFiles | None = Field(default=None, exclude_if=lambda value: value is None)
     """Run: what was sampled. On the machine `host`, the last of a row of equal runs has it for the row."""
-    beside: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    tracer_output: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Run, on the machine `host`: the tracer's name → what it printed; the last watched run has it."""
     region: RegionCounts | None = Field(default=None, exclude=True)
     """Run: what the QEMU plugin counted in the program's marked region, or around the whole program where it

@@ -33,10 +33,10 @@ def _nobody_asks() -> None:
 class Watcher:
     """A program beside others, as a context manager: at its end it is gone. Raises MonitorFailed."""
 
-    def __init__(self, beside: TracerProgram, pid: int) -> None:
+    def __init__(self, tracer: TracerProgram, pid: int) -> None:
         """`pid`: the process whose descendants it is to watch."""
-        self.name = beside.name
-        self._beside = beside
+        self.name = tracer.name
+        self._tracer = tracer
         self._pid = pid
         self._kept = contextlib.ExitStack()
 
@@ -56,7 +56,7 @@ class Watcher:
     def wait_until_ready(self, asked: Callable[[], None] = _nobody_asks, patience: float = PATIENCE) -> None:
         """Return as soon as it watches. `asked` is called now and then, and may raise to end the wait."""
         end = time.monotonic() + patience
-        while self._beside.ready not in _text(self._said):
+        while self._tracer.ready not in _text(self._said):
             asked()
             if self._child.poll() is not None:
                 raise self._failed(f"ended before it watched anything: {self._last_words()}")
@@ -84,8 +84,8 @@ class Watcher:
             return None
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        argv = [word.replace("{pid}", str(self._pid)) for word in self._beside.argv]
-        say = self._beside.say
+        argv = [word.replace("{pid}", str(self._pid)) for word in self._tracer.argv]
+        say = self._tracer.say
         try:
             # A session of its own: a terminal's Ctrl-C is for ktrial. setpriv: it does not outlive ktrial.
             child = subprocess.Popen(
@@ -116,7 +116,7 @@ class Watcher:
         return next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
 
     def _failed(self, problem: str) -> MonitorFailed:
-        return MonitorFailed(monitor=self._beside.name, problem=problem)
+        return MonitorFailed(monitor=self._tracer.name, problem=problem)
 
 
 def _dies_with_us() -> tuple[str, ...]:

@@ -126,14 +126,14 @@ from ktrial.model.boot import Boot
 from ktrial.target import Run
 monitor = monitors.installed_tracers()["off-cpu"]
 try:
-    beside = monitor.prepare().beside
+    tracer = monitor.prepare().tracer
 except MonitorUnusable as error:
     print(error.message)
     sys.exit({NOT_HERE})
 machine = HostMachine()
 with machine.start(Boot(kernel=machine.kernel())) as target:
-    (result,) = target.perform((Run(argv=("/bin/sleep", "{SLEEP_SECONDS}"), beside=(beside,)),))
-print(json.dumps(monitor.counted(result.beside["off-cpu"])))
+    (result,) = target.perform((Run(argv=("/bin/sleep", "{SLEEP_SECONDS}"), tracers=(tracer,)),))
+print(json.dumps(monitor.counted(result.tracer_output["off-cpu"])))
 """
 
 

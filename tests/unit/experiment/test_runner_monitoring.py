@@ -56,10 +56,10 @@ def counting(monkeypatch: pytest.MonkeyPatch) -> None:
 def answer(boot: Boot, run: Run) -> StepResult:
     """Programs that are watched take a tenth longer, and have something counted."""
     result = number_of(boot, run)
-    if not run.beside:
+    if not run.tracers:
         return result
     slower = str(float(result.stdout) * 1.1)
-    return result.model_copy(update={"stdout": slower, "beside": {"counting": "500"}})
+    return result.model_copy(update={"stdout": slower, "tracer_output": {"counting": "500"}})
 
 
 def trial_of(machine: ScriptedMachine, block: int = 0) -> Trial:
@@ -89,7 +89,7 @@ def test_the_watched_run_comes_first_in_every_other_block(
 ) -> None:
     machine = ScriptedMachine(answer)
     trial_of(machine, block)
-    watched = [any(step.beside for step in steps if isinstance(step, Run)) for _, steps in machine.programs]
+    watched = [any(step.tracers for step in steps if isinstance(step, Run)) for _, steps in machine.programs]
     assert watched == order
 
 
@@ -100,7 +100,7 @@ def test_a_monitor_that_fails_is_a_warning_and_the_trial_keeps_its_numbers(
     counting: None, error: Exception
 ) -> None:
     def fails(boot: Boot, run: Run) -> StepResult:
-        if run.beside:
+        if run.tracers:
             raise error
         return number_of(boot, run)
 
@@ -116,7 +116,7 @@ def test_a_monitor_that_fails_is_a_warning_and_the_trial_keeps_its_numbers(
 def test_a_watched_workload_that_ends_badly_is_a_warning_too(counting: None) -> None:
     def ends_badly(boot: Boot, run: Run) -> StepResult:
         result = answer(boot, run)
-        return result.model_copy(update={"exit": 1}) if run.beside else result
+        return result.model_copy(update={"exit": 1}) if run.tracers else result
 
     trial = trial_of(ScriptedMachine(ends_badly))
     assert trial.outcome is Outcome.COMPLETED
@@ -125,7 +125,7 @@ def test_a_watched_workload_that_ends_badly_is_a_warning_too(counting: None) -> 
 
 def test_the_end_of_the_machine_is_no_monitor_s_doing(counting: None) -> None:
     def stopped(boot: Boot, run: Run) -> StepResult:
-        if run.beside:
+        if run.tracers:
             raise MachineStopped(machine="host")
         return number_of(boot, run)
 

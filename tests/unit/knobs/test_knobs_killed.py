@@ -21,7 +21,7 @@ from tests.support.killing import (
 )
 from tests.support.knob_tree import made
 
-from ktrial.knobs import Setting, System, find
+from ktrial.knobs import KnobSetting, System, find
 from ktrial.knobs.journal.location import VARIABLE
 from ktrial.target import LocalTarget
 
@@ -53,7 +53,7 @@ def put_whole(path: Path, value: str) -> int:
     return len(value.encode())
 
 
-def rounds(knobs: dict[str, tuple[str, str]]) -> tuple[tuple[Setting, ...], ...]:
+def rounds(knobs: dict[str, tuple[str, str]]) -> tuple[tuple[KnobSetting, ...], ...]:
     return tuple(tuple((name, values[each]) for name, values in knobs.items()) for each in (0, 1))
 
 

@@ -134,18 +134,18 @@ def perform(*runs: Run) -> tuple[StepResult, ...]:
 
 def test_programs_are_watched_from_before_the_first_until_after_the_last() -> None:
     watch = shell("ls /proc/$1/task >/dev/null && " + UNTIL_ASKED)
-    run = Run(argv=("/bin/sh", "-c", "exit 7"), beside=(watch,))
+    run = Run(argv=("/bin/sh", "-c", "exit 7"), tracers=(watch,))
     first, last = perform(run, run)
     assert (first.exit, last.exit) == (7, 7)
-    assert first.beside == {}
-    assert re.fullmatch(r"ready\nend \d+\n", last.beside["watcher"])
-    assert "beside" not in first.model_dump()
+    assert first.tracer_output == {}
+    assert re.fullmatch(r"ready\nend \d+\n", last.tracer_output["watcher"])
+    assert "tracer_output" not in first.model_dump()
 
 
 def test_a_program_is_not_run_when_nobody_watches_it(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     with pytest.raises(MonitorFailed, match="watcher ended before"):
-        perform(Run(argv=("/bin/touch", str(ran)), beside=(shell("exit 1"),)))
+        perform(Run(argv=("/bin/touch", str(ran)), tracers=(shell("exit 1"),)))
     assert not ran.exists()
 
 
@@ -156,9 +156,9 @@ def test_perf_counts_what_a_program_does_here_and_nothing_else() -> None:
     faults = []
     for pages in (1, 2000):
         argv = (sys.executable, "-c", touch.format(pages))
-        (result,) = perform(Run(argv=argv, beside=(prepared.beside,)))
+        (result,) = perform(Run(argv=argv, tracers=(prepared.tracer,)))
         assert result.exit == 0, result.stderr
-        counted = perf_stat.MONITOR.counted(result.beside["perf-stat"])
+        counted = perf_stat.MONITOR.counted(result.tracer_output["perf-stat"])
         assert counted["perf-stat.task-clock_ms"] > 0
         faults.append(counted["perf-stat.page-faults"])
     assert faults[1] - faults[0] == pytest.approx(1999, rel=0.1)
@@ -175,7 +175,7 @@ def _perf() -> monitors.Prepared:
 
 def test_events_that_this_system_does_not_count_are_a_note() -> None:
     prepared = _perf()
-    events = prepared.beside.argv[prepared.beside.argv.index("-e") + 1].split(",")
+    events = prepared.tracer.argv[prepared.tracer.argv.index("-e") + 1].split(",")
     left_out = [event for event in perf_stat.EVENTS if event not in events]
     notes = [each for each in prepared.warnings if "does not count" in each.text]
     assert bool(left_out) == bool(notes)

@@ -203,7 +203,7 @@ def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
 def _compile(job: _Job, tree: BuildTree, near: bool, most: int, expected: int, progress: Progress) -> None:
     make = _make(job, tree, most, progress)
     check_tools(make.tree, signing=any(name in job.options for name in _SIGNING), compiler=job.compiler.cc)
-    make.beside(make.log.name, "")
+    make.write_file(make.log.name, "")
     if tree.config() != job.config:
         (tree.build / ".config").write_text(job.config, encoding="utf-8")
     make.run("configuring", "olddefconfig")

@@ -41,8 +41,8 @@ def configure(make: Make, config: str, options: Mapping[str, str], given: str = 
 
     `given`: the text of the configuration, where it is neither ktrial's own nor the source's.
     """
-    fragments = [make.beside("given.config", given)] if given else _fragments(make, config)
-    own = make.beside("options.config", "".join(f"{name}={value}\n" for name, value in options.items()))
+    fragments = [make.write_file("given.config", given)] if given else _fragments(make, config)
+    own = make.write_file("options.config", "".join(f"{name}={value}\n" for name, value in options.items()))
     requested = _merged(make, [*fragments, own])
     if config == GUEST:
         make.run("configuring", f"KCONFIG_ALLCONFIG={requested}", "allnoconfig")
@@ -55,11 +55,11 @@ def configure(make: Make, config: str, options: Mapping[str, str], given: str = 
 
 def _fragments(make: Make, config: str) -> list[Path]:
     if config == GUEST:
-        return [make.beside(name, _guest_text(name)) for name in _SHIPPED]
+        return [make.write_file(name, _guest_text(name)) for name in _SHIPPED]
     if config == DEFCONFIG:
         make.run("configuring", "x86_64_defconfig")
-        return [make.beside("defconfig.config", (make.build / ".config").read_text(encoding="utf-8"))]
-    return [make.beside("given.config", given_text(Path(config).expanduser()))]
+        return [make.write_file("defconfig.config", (make.build / ".config").read_text(encoding="utf-8"))]
+    return [make.write_file("given.config", given_text(Path(config).expanduser()))]
 
 
 def shipped_text(config: str) -> str:
@@ -86,7 +86,7 @@ def given_text(path: Path) -> str:
 
 def _merged(make: Make, fragments: list[Path]) -> Path:
     """The fragments in one file, the last word on each option kept. Raises BadConfigFile."""
-    merged = make.beside(_REQUESTED, "")
+    merged = make.write_file(_REQUESTED, "")
     # Names without directories: the script does not quote them.
     script = str(make.tree.directory / "scripts/kconfig/merge_config.sh")
     command = [script, "-m", *(fragment.name for fragment in fragments)]
@@ -155,7 +155,7 @@ def resolved(source: Source, wanted: Build, compiler: Compiler, progress: Progre
     if not kept.exists():
         with _directory(source, subset, progress) as home:
             make = _make(home, wanted, progress)
-            make.beside(make.log.name, "")
+            make.write_file(make.log.name, "")
             check_compiler(make.tree, wanted.source, compiler)
             shutil.rmtree(make.build, ignore_errors=True)
             make.build.mkdir()

@@ -92,7 +92,7 @@ def name_of(source: Path) -> str:
 
 
 def _build(make: Make, wanted: BuildRequest) -> None:
-    make.beside(make.log.name, "")
+    make.write_file(make.log.name, "")
     make.build.mkdir(exist_ok=True)
     if not (make.build / _TARGET).exists():
         require_space(make.home, _BYTES_OF_A_BUILD)

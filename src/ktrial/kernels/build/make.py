@@ -110,7 +110,7 @@ class Make:
         }
         return kept | _REPRODUCIBLE
 
-    def beside(self, name: str, content: str) -> Path:
+    def write_file(self, name: str, content: str) -> Path:
         """Write a file beside the build directory."""
         path = self.home / name
         path.write_text(content, encoding="utf-8")

@@ -49,7 +49,7 @@ _PRODUCT_DIRECTORIES = ("include/generated", "include/config", "arch/x86/include
 _RACY_NS = 2_000_000_000
 """A file that was changed this short ago may change again without another time stamp."""
 
-Known = dict[str, list[int | str]]
+Remembered = dict[str, list[int | str]]
 """Path → size, mtime, ctime, inode, and what the manifest says of it."""
 
 
@@ -59,7 +59,7 @@ def manifest_of(directory: Path, memory: Path | None = None) -> Manifest:
     `memory`: a file that keeps what was read, so that only files whose size or times differ are read again.
     """
     known = _remembered(memory)
-    entries: Known = {}
+    entries: Remembered = {}
     now = time.time_ns()
     for path in source_files(directory):
         try:
@@ -92,7 +92,7 @@ def content_of(path: Path) -> bytes:
     return os.fsencode(os.readlink(path)) if path.is_symlink() else path.read_bytes()  # noqa: PTH115 - exact
 
 
-def _remembered(memory: Path | None) -> Known:
+def _remembered(memory: Path | None) -> Remembered:
     try:
         return dict(json.loads(memory.read_bytes())) if memory is not None else {}
     except (OSError, ValueError):

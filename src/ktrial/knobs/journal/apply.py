@@ -14,12 +14,12 @@ from ktrial.knobs.journal import mounts_modules, restore
 from ktrial.knobs.journal.journal import Entry, Journal, Say, Stage, own_identity
 from ktrial.knobs.journal.mounts_modules import Kind
 from ktrial.knobs.journal.restore import Undone, texts
-from ktrial.knobs.lookup import Found, beside, find
+from ktrial.knobs.lookup import KnobInstance, coupled_paths, find
 from ktrial.knobs.system import System
 from ktrial.model.references import KnobRef
 from ktrial.target import StepResult, Target, Write
 
-Setting = tuple[str | KnobRef, str]
+KnobSetting = tuple[str | KnobRef, str]
 """What the user named, and the value asked for."""
 
 
@@ -41,7 +41,7 @@ class Applied:
 
 
 def apply(
-    target: Target, settings: Iterable[Setting], changes: "Changes | None" = None, *, exactly: bool = True
+    target: Target, settings: Iterable[KnobSetting], changes: "Changes | None" = None, *, exactly: bool = True
 ) -> tuple[Applied, ...]:
     """Set knobs in this order: read, note in the journal, write, read back, compare.
 
@@ -56,7 +56,7 @@ def apply(
     return tuple(_one(system, instance, value, changes, exactly) for instance, value in wanted)
 
 
-def _one(system: System, knob: Found, value: str, changes: "Changes | None", exactly: bool) -> Applied:
+def _one(system: System, knob: KnobInstance, value: str, changes: "Changes | None", exactly: bool) -> Applied:
     # Read again: another knob of the same call may have changed it (dirty_ratio clears dirty_bytes).
     (before,) = system.read(knob.path)
     if before.failure:
@@ -73,7 +73,7 @@ def _one(system: System, knob: Found, value: str, changes: "Changes | None", exa
     return _compared(knob, before.content.removesuffix("\n"), value, result, exactly)
 
 
-def _compared(knob: Found, before: str, value: str, result: StepResult, exactly: bool) -> Applied:
+def _compared(knob: KnobInstance, before: str, value: str, result: StepResult, exactly: bool) -> Applied:
     applied = Applied(knob.name, knob.path, before, value, result.after)
     if not applied.rounded:
         return applied
@@ -100,7 +100,7 @@ class Changes:
         self._owner = own_identity()
         self._numbers: set[int] = set()
 
-    def apply(self, *settings: Setting, exactly: bool = True) -> tuple[Applied, ...]:
+    def apply(self, *settings: KnobSetting, exactly: bool = True) -> tuple[Applied, ...]:
         """Set knobs; see `apply`. Raises KeyboardInterrupt where an end has been asked for."""
         interruption.check()
         return apply(self._target, settings, self, exactly=exactly)
@@ -137,7 +137,7 @@ class Changes:
             restore.tell(undone, self._say)
             return undone
 
-    def planned(self, system: System, knob: Found, before: str, value: str) -> Entry:
+    def planned(self, system: System, knob: KnobInstance, before: str, value: str) -> Entry:
         """Note on disk what is going to be changed. Raises KnobForbidden where it could not be undone."""
         form = values.form_of(knob.path)
         if "\n" in (old := form.undoing(before.removesuffix("\n"), value)):
@@ -148,7 +148,7 @@ class Changes:
             path=knob.path,
             old=old,
             new=value,
-            beside=texts(self._target, beside(system, knob)),
+            beside=texts(self._target, coupled_paths(system, knob)),
             **self._whose(),
         )
         self._numbers.add(entry.number)

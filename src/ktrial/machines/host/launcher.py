@@ -74,9 +74,9 @@ class Launchers:
         }
         with memory_file("ktrial-results") as results, memory_file("ktrial-launch") as said:
             child = self._spawn(program, results, said)
-            with contextlib.ExitStack() as beside:
-                beside.callback(self._remove, child)
-                watchers = [beside.enter_context(Watcher(each, child.pid)) for each in _beside(runs)]
+            with contextlib.ExitStack() as tracers:
+                tracers.callback(self._remove, child)
+                watchers = [tracers.enter_context(Watcher(each, child.pid)) for each in _tracers(runs)]
                 for watcher in watchers:
                     watcher.wait_until_ready(self.check)
                 status = self._finish(child, json.dumps(order).encode() + b"\n")
@@ -122,12 +122,12 @@ class Launchers:
         child.wait()
 
 
-def _beside(runs: Sequence[tuple[int, Run]]) -> tuple[TracerProgram, ...]:
-    return tuple(dict.fromkeys(each for _, run in runs for each in run.beside))
+def _tracers(runs: Sequence[tuple[int, Run]]) -> tuple[TracerProgram, ...]:
+    return tuple(dict.fromkeys(each for _, run in runs for each in run.tracers))
 
 
 def _with_printed(results: tuple[StepResult, ...], printed: dict[str, str]) -> tuple[StepResult, ...]:
-    return (*results[:-1], results[-1].model_copy(update={"beside": printed})) if printed else results
+    return (*results[:-1], results[-1].model_copy(update={"tracer_output": printed})) if printed else results
 
 
 def _rows(runs: Sequence[tuple[int, Run]]) -> list[dict[str, object]]:
@@ -148,7 +148,7 @@ def _row(first: int, times: int, run: Run) -> dict[str, object]:
 
 def _told(run: Run) -> dict[str, object]:
     """As the launcher reads it. The layout stays as this system has it: random, or not."""
-    return run.model_dump(mode="json", exclude={"do", "beside"})
+    return run.model_dump(mode="json", exclude={"do", "tracers"})
 
 
 def _hang_up(child: subprocess.Popen[bytes]) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ktrial.model.environment import ReadingKind
-from ktrial.monitors.environment.reader import Absent, Found, Reader, of_cpus, text, together
+from ktrial.monitors.environment.reader import Absent, Observation, Reader, of_cpus, text, together
 
 _CPU = "/sys/devices/system/cpu"
 _GOVERNOR = f"{_CPU}/cpu*/cpufreq/scaling_governor"
@@ -21,41 +21,43 @@ _SLOW_EXIT_US = 20
 _HOT_MILLIDEGREES = 85_000
 
 
-def _governor(root: Path) -> Found:
+def _governor(root: Path) -> Observation:
     value = together(of_cpus(root, _GOVERNOR))
     if value == "performance":
-        return Found(value)
-    return Found(value, concern="the frequency follows the load", advice=_QUIESCE)
+        return Observation(value)
+    return Observation(value, concern="the frequency follows the load", advice=_QUIESCE)
 
 
-def _preference(root: Path) -> Found:
+def _preference(root: Path) -> Observation:
     value = together(of_cpus(root, _EPP))
     fine = value == "performance"
-    return Found(value, concern="" if fine else "the CPU saves energy", advice="" if fine else _QUIESCE)
+    return Observation(value, concern="" if fine else "the CPU saves energy", advice="" if fine else _QUIESCE)
 
 
-def _boost(root: Path) -> Found:
+def _boost(root: Path) -> Observation:
     try:
         on = text(root, _NO_TURBO) == "0"
     except FileNotFoundError:
         on = text(root, _BOOST) == "1"
     if not on:
-        return Found("off")
-    return Found("on", concern="the frequency depends on heat and on what other cores do", advice=_QUIESCE)
+        return Observation("off")
+    return Observation(
+        "on", concern="the frequency depends on heat and on what other cores do", advice=_QUIESCE
+    )
 
 
-def _smt(root: Path) -> Found:
+def _smt(root: Path) -> Observation:
     control = text(root, f"{_CPU}/smt/control")
     if text(root, _SMT) == "0":
-        return Found(f"off ({control})")
-    return Found(
+        return Observation(f"off ({control})")
+    return Observation(
         "on",
         concern="two CPUs share one core: what runs on one slows the other down",
         advice="pin to CPUs of different cores (lscpu -e), or boot with nosmt",
     )
 
 
-def _idle_states(root: Path) -> Found:
+def _idle_states(root: Path) -> Observation:
     driver = text(root, _IDLE)
     states = []
     for state in sorted((root / _CPU.lstrip("/")).glob("cpu0/cpuidle/state*")):
@@ -66,7 +68,7 @@ def _idle_states(root: Path) -> Found:
     shown = ", ".join(f"{name} {latency} µs" for name, latency in states)
     deepest = max(latency for _, latency in states)
     deep = deepest > _SLOW_EXIT_US
-    return Found(
+    return Observation(
         f"{driver}: {shown}",
         concern=f"waking up takes up to {deepest} µs, and how long depends on how long it was idle"
         if deep
@@ -75,20 +77,20 @@ def _idle_states(root: Path) -> Found:
     )
 
 
-def _online(root: Path) -> Found:
+def _online(root: Path) -> Observation:
     online, isolated = text(root, f"{_CPU}/online"), text(root, f"{_CPU}/isolated")
-    return Found(f"{online}{f', isolated {isolated}' if isolated else ''}")
+    return Observation(f"{online}{f', isolated {isolated}' if isolated else ''}")
 
 
-def _throttling(root: Path) -> Found:
+def _throttling(root: Path) -> Observation:
     counts = of_cpus(root, _THROTTLED)
     if not counts:
         raise Absent("this CPU, or this guest, does not tell")
     total = sum(int(count) for count in counts.values())
-    return Found(f"{total} times since boot", number=total)
+    return Observation(f"{total} times since boot", number=total)
 
 
-def _temperature(root: Path) -> Found:
+def _temperature(root: Path) -> Observation:
     """The hottest sensor: thermal zones, and what hwmon drivers (coretemp, k10temp) tell."""
     patterns = ("sys/class/thermal/thermal_zone*/temp", "sys/class/hwmon/hwmon*/temp*_input")
     temperatures = []
@@ -101,7 +103,7 @@ def _temperature(root: Path) -> Found:
         raise Absent("no sensor can be read here")
     hottest = max(temperatures)
     hot = hottest > _HOT_MILLIDEGREES
-    return Found(
+    return Observation(
         f"{hottest / 1000:.0f} °C",
         number=hottest / 1000,
         concern="CPUs slow down when they are too hot" if hot else "",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ktrial.monitors.environment.reader import Absent, Found, Reader, text
+from ktrial.monitors.environment.reader import Absent, Observation, Reader, text
 
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _FAST_CLOCKS = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"}
@@ -11,49 +11,51 @@ _ASLR = "/proc/sys/kernel/randomize_va_space"
 _VULNERABILITIES = "sys/devices/system/cpu/vulnerabilities"
 
 
-def _kernel(root: Path) -> Found:
-    return Found(text(root, "/proc/sys/kernel/osrelease") + " " + text(root, "/proc/sys/kernel/version"))
+def _kernel(root: Path) -> Observation:
+    return Observation(
+        text(root, "/proc/sys/kernel/osrelease") + " " + text(root, "/proc/sys/kernel/version")
+    )
 
 
-def _command_line(root: Path) -> Found:
-    return Found(text(root, "/proc/cmdline"))
+def _command_line(root: Path) -> Observation:
+    return Observation(text(root, "/proc/cmdline"))
 
 
-def _clock(root: Path) -> Found:
+def _clock(root: Path) -> Observation:
     value = text(root, _CLOCK)
     if value in _FAST_CLOCKS:
-        return Found(value)
+        return Observation(value)
     concern = f"reading {value} is a system call and more: a microsecond or two each time"
-    return Found(
+    return Observation(
         value, concern=concern, advice="dmesg | grep -i tsc tells why the kernel does not trust the TSC"
     )
 
 
-def _layouts(root: Path) -> Found:
+def _layouts(root: Path) -> Observation:
     names = {"0": "off", "1": "on, but for the heap", "2": "on"}
     value = text(root, _ASLR)
-    return Found(names.get(value, value))
+    return Observation(names.get(value, value))
 
 
-def _modules(root: Path) -> Found:
+def _modules(root: Path) -> Observation:
     """What decides beside the usual permissions (security/security.c)."""
-    return Found(text(root, "/sys/kernel/security/lsm").replace(",", ", "))
+    return Observation(text(root, "/sys/kernel/security/lsm").replace(",", ", "))
 
 
-def _mitigations(root: Path) -> Found:
+def _mitigations(root: Path) -> Observation:
     files = sorted((root / _VULNERABILITIES).glob("*"))
     if not files:
         raise Absent("this kernel does not tell")
     states = {file.name: file.read_text().strip() for file in files}
     open_ones = [name for name, state in states.items() if state.startswith("Vulnerable")]
     mitigated = [name for name, state in states.items() if "Mitigation" in state]
-    return Found(
+    return Observation(
         f"{len(mitigated)} mitigated ({', '.join(mitigated) or 'none'}), "
         f"{len(open_ones)} vulnerable ({', '.join(open_ones) or 'none'})"
     )
 
 
-def _preemption(root: Path) -> Found:
+def _preemption(root: Path) -> Observation:
     """Where the kernel was built with PREEMPT_DYNAMIC."""
     for path in ("/sys/kernel/debug/sched/preempt", "/proc/sys/kernel/version"):
         try:
@@ -63,7 +65,7 @@ def _preemption(root: Path) -> Found:
         marked = content.partition("(")[2].partition(")")[0]
         models = [word for word in content.split() if word.startswith("PREEMPT")]
         if marked or models:
-            return Found(marked or models[0])
+            return Observation(marked or models[0])
     raise Absent("this kernel does not tell")
 
 

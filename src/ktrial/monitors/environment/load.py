@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ktrial.model.environment import ReadingKind
-from ktrial.monitors.environment.reader import Absent, Found, Reader, text
+from ktrial.monitors.environment.reader import Absent, Observation, Reader, text
 
 _SECONDS = 0.3
 _BUSY = 0.05
@@ -24,7 +24,7 @@ def _cpu_ticks(root: Path) -> dict[str, int]:
     return dict(zip(names, map(int, values), strict=True))
 
 
-def _others(root: Path) -> Found:
+def _others(root: Path) -> Observation:
     """ktrial sleeps: whoever is busy meanwhile is somebody else."""
     before, start = _cpu_ticks(root), time.monotonic()
     time.sleep(_SECONDS)
@@ -32,7 +32,7 @@ def _others(root: Path) -> Found:
     idle = {"idle", "iowait", "steal"}
     busy = sum(after[name] - before[name] for name in after if name not in idle)
     cpus = busy / _TICKS_A_SECOND / seconds
-    return Found(
+    return Observation(
         f"{cpus:.2f} CPUs",
         number=cpus,
         concern="other programs use the CPUs" if cpus > _BUSY else "",
@@ -40,29 +40,29 @@ def _others(root: Path) -> Found:
     )
 
 
-def _steal(root: Path) -> Found:
+def _steal(root: Path) -> Observation:
     stolen = _cpu_ticks(root)["steal"] / _TICKS_A_SECOND
-    return Found(f"{stolen:.2f} s since boot", number=stolen)
+    return Observation(f"{stolen:.2f} s since boot", number=stolen)
 
 
-def _hypervisor(root: Path) -> Found:
+def _hypervisor(root: Path) -> Observation:
     flags = next((line for line in text(root, "/proc/cpuinfo").splitlines() if line.startswith("flags")), "")
     if "hypervisor" not in flags.split():
-        return Found("none")
+        return Observation("none")
     maker = ""
     for path in ("/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor"):
         try:
             maker = maker or text(root, path)
         except OSError:  # most have only one of them
             continue
-    return Found(
+    return Observation(
         maker or "there is one",
         concern="this is a virtual machine: others use its CPUs and caches, and nothing here shows when",
         advice="measure on hardware, or in exact mode, which does not mind",
     )
 
 
-def _own_limits(root: Path) -> Found:
+def _own_limits(root: Path) -> Observation:
     """The quota of this process's control group: cgroup v2, else v1."""
     for path, unlimited in (("/sys/fs/cgroup/cpu.max", "max"), ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1")):
         try:
@@ -70,30 +70,30 @@ def _own_limits(root: Path) -> Found:
         except OSError:  # the root group has none, or the other version is mounted
             continue
         if content.split()[0] == unlimited:
-            return Found("none")
+            return Observation("none")
         concern = "a container's quota stops programs in the middle of a run"
-        return Found(content, concern=concern, advice="lift it, or measure outside of the container")
-    return Found("none")
+        return Observation(content, concern=concern, advice="lift it, or measure outside of the container")
+    return Observation("none")
 
 
-def _interrupts(root: Path) -> Found:
+def _interrupts(root: Path) -> Observation:
     mask = text(root, "/proc/irq/default_smp_affinity")
     affinities = {
         file.read_text(errors="replace").strip()
         for file in root.glob("proc/irq/*/smp_affinity_list")
         if file.parent.name.isdecimal()
     }
-    return Found(f"default mask {mask}; in use: {'; '.join(sorted(affinities)) or 'not told'}")
+    return Observation(f"default mask {mask}; in use: {'; '.join(sorted(affinities)) or 'not told'}")
 
 
-def _balancer(root: Path) -> Found:
+def _balancer(root: Path) -> Observation:
     names = set(_names(root / "proc"))
     if not names:
         raise Absent("no process can be seen")
     if "irqbalance" not in names:
-        return Found("not running")
+        return Observation("not running")
     concern = "irqbalance moves interrupts from CPU to CPU"
-    return Found("running", concern=concern, advice="sudo systemctl stop irqbalance")
+    return Observation("running", concern=concern, advice="sudo systemctl stop irqbalance")
 
 
 def _names(processes: Path) -> Iterator[str]:
@@ -105,11 +105,11 @@ def _names(processes: Path) -> Iterator[str]:
                     yield Path(process.path, "comm").read_bytes().decode(errors="replace").strip()
 
 
-def _watchdog(root: Path) -> Found:
+def _watchdog(root: Path) -> Observation:
     if text(root, "/proc/sys/kernel/nmi_watchdog") == "0":
-        return Found("off")
+        return Observation("off")
     concern = "it takes a hardware counter, and interrupts every CPU now and then"
-    return Found("on", concern=concern, advice="ktrial quiesce")
+    return Observation("on", concern=concern, advice="ktrial quiesce")
 
 
 READERS = (

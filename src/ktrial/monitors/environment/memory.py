@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from ktrial.model.environment import ReadingKind
-from ktrial.monitors.environment.reader import Found, Reader, chosen, meminfo, ranges, text
+from ktrial.monitors.environment.reader import Observation, Reader, chosen, meminfo, ranges, text
 
 _MIB = 1 << 10
 _GIB = 1 << 20
@@ -13,65 +13,67 @@ _LITTLE_DISK = 1 << 30
 _THP = "/sys/kernel/mm/transparent_hugepage"
 
 
-def _swap(root: Path) -> Found:
+def _swap(root: Path) -> Observation:
     facts = meminfo(root)
     total, used = facts["SwapTotal"], facts["SwapTotal"] - facts["SwapFree"]
     if not total:
-        return Found("none")
-    return Found(
+        return Observation("none")
+    return Observation(
         f"{total / _GIB:.1f} GiB",
         concern=f"{used / _MIB:.0f} MiB of it are in use: programs wait for the disk" if used else "",
         advice="free memory, then sudo swapoff -a" if used else "",
     )
 
 
-def _paging(root: Path) -> Found:
+def _paging(root: Path) -> Observation:
     counters = dict(line.split() for line in text(root, "/proc/vmstat").splitlines())
     pages = int(counters["pswpin"]) + int(counters["pswpout"])
-    return Found(f"{pages} pages since boot", number=pages)
+    return Observation(f"{pages} pages since boot", number=pages)
 
 
-def _huge_pages(root: Path) -> Found:
+def _huge_pages(root: Path) -> Observation:
     enabled, defrag = chosen(root, f"{_THP}/enabled"), chosen(root, f"{_THP}/defrag")
     always = enabled == "always"
-    return Found(
+    return Observation(
         f"{enabled}, defrag {defrag}",
         concern="whether a program gets huge pages depends on how memory is fragmented" if always else "",
         advice="make it a factor, or: ktrial knob set transparent_hugepage/enabled madvise" if always else "",
     )
 
 
-def _nodes(root: Path) -> Found:
+def _nodes(root: Path) -> Observation:
     numbers = [int(path.name[4:]) for path in root.glob("sys/devices/system/node/node[0-9]*")]
     if len(numbers) < 2:
-        return Found("one node")
-    return Found(
+        return Observation("one node")
+    return Observation(
         f"nodes {ranges(numbers)}",
         concern="memory of another node is slower, and where a program's memory lies is chance",
         advice="pin to the CPUs of one node (numactl --hardware)",
     )
 
 
-def _balancing(root: Path) -> Found:
+def _balancing(root: Path) -> Observation:
     on = text(root, "/proc/sys/kernel/numa_balancing") != "0"
     more_nodes = len(list(root.glob("sys/devices/system/node/node[0-9]*"))) > 1
-    return Found(
+    return Observation(
         "on" if on else "off",
         concern="the kernel moves pages between nodes while programs run" if on and more_nodes else "",
         advice="ktrial quiesce" if on and more_nodes else "",
     )
 
 
-def _ksm(root: Path) -> Found:
+def _ksm(root: Path) -> Observation:
     if text(root, "/sys/kernel/mm/ksm/run") != "1":
-        return Found("off")
-    return Found("on", concern="it compares and merges pages in the background", advice="ktrial quiesce")
+        return Observation("off")
+    return Observation(
+        "on", concern="it compares and merges pages in the background", advice="ktrial quiesce"
+    )
 
 
-def _available(root: Path) -> Found:
+def _available(root: Path) -> Observation:
     available = meminfo(root)["MemAvailable"]
     little = available < _LITTLE_KIB
-    return Found(
+    return Observation(
         f"{available / _GIB:.1f} GiB",
         number=available / _GIB,
         concern="the kernel has to reclaim memory while programs run" if little else "",
@@ -79,10 +81,10 @@ def _available(root: Path) -> Found:
     )
 
 
-def _disk(root: Path) -> Found:
+def _disk(root: Path) -> Observation:
     usage = shutil.disk_usage(root / "tmp" if (root / "tmp").is_dir() else root)
     little = usage.free < _LITTLE_DISK
-    return Found(
+    return Observation(
         f"{usage.free / (1 << 30):.1f} GiB below /tmp",
         number=usage.free / (1 << 30),
         concern="file systems slow down when they are nearly full" if little else "",

@@ -9,7 +9,7 @@ from ktrial.model.environment import ReadingKind
 
 
 @dataclass(frozen=True)
-class Found:
+class Observation:
     """What a reader found."""
 
     value: str
@@ -31,7 +31,7 @@ class Reader:
     """What it is, in a line."""
     why: str
     """Why it matters to a measurement, in a sentence."""
-    read: Callable[[Path], Found]
+    read: Callable[[Path], Observation]
     """Given the root directory. Raises Absent or OSError where it cannot be read."""
     kind: ReadingKind = ReadingKind.SETTING
     places: tuple[str, ...] = ()

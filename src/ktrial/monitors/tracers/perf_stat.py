@@ -96,7 +96,7 @@ def _prepared(program: str) -> Prepared:
     events, problem = _counting(program)
     if not events:
         raise _unusable(problem or "perf counts none of its events", _remedy())
-    beside = TracerProgram(
+    tracer = TracerProgram(
         name=NAME,
         # Its events begin disabled, and perf tells when it has enabled them: then all of them are there.
         argv=(
@@ -107,7 +107,7 @@ def _prepared(program: str) -> Prepared:
         ready="ack",
     )
     text = f"{version.strip()}: {', '.join(each.event for each in events)}"
-    return Prepared(beside, text, tuple(_warnings(events)))
+    return Prepared(tracer, text, tuple(_warnings(events)))
 
 
 def _counting(program: str) -> tuple[list[Counted], str]:

@@ -119,12 +119,12 @@ def _prepared(name: str, scripts: tuple[Path, ...], program: str) -> Prepared:
     refused = ""
     for script in scripts:
         # bpftrace takes $1 for a number where one is given.
-        beside = TracerProgram(name=name, argv=(program, "-f", "json", str(script), "{pid}"), ready=_READY)
+        tracer = TracerProgram(name=name, argv=(program, "-f", "json", str(script), "{pid}"), ready=_READY)
         try:
-            with Watcher(beside, os.getpid()) as watcher:
+            with Watcher(tracer, os.getpid()) as watcher:
                 watcher.wait_until_ready()
                 watcher.end()
-            return Prepared(beside, f"{version}: {script.name}")
+            return Prepared(tracer, f"{version}: {script.name}")
         except MonitorFailed as error:
             refused = refused or f"{script.name} {error.facts['problem']}"
     lacks = missing()
