@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import libcst as cst
+import libcst.matchers as m
 from libcst.metadata import MetadataWrapper, PositionProvider
 from mutmut.mutation.file_mutation import Mutation, create_mutations
+
+_NAMED_POINT = m.Call(func=m.Name("fault_point"))
+"""A place at which tests kill ktrial. What it is called they read in the source."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,16 @@ def mutants_of(root: Path, file: str) -> Iterator[Mutant]:
     # mutmut keeps the module that it has parsed, so that the nodes are the same ones.
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
     names = dict(_functions(module))
+    points = [call for call in m.findall(module, _NAMED_POINT) if isinstance(call, cst.Call)]
+    labels = {argument.value for call in points for argument in call.args}
     numbers: Counter[str] = Counter()
     for mutation in mutations:
         function = mutation.contained_by_top_level_function
         if not isinstance(function, cst.FunctionDef) or function not in names:
             continue
         numbers[names[function]] += 1
+        if mutation.original_node in labels:
+            continue
         place = positions[function]
         lines = range(place.start.line + 1, place.end.line + 1)
         yield Mutant(file, names[function], numbers[names[function]], lines, module, mutation)

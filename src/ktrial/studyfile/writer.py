@@ -138,6 +138,7 @@ def _command(command: Command) -> dict[str, Any]:
         "files": command.files,
         "metrics": [_metric(rule) for rule in command.metrics],
         "repeats": command.repeats,
+        "discarded": command.discarded,
     }
 
 

@@ -34,7 +34,7 @@ perturbations = 5
 design = "one-factor-at-a-time"
 seed = 7
 workloads = ["syscall", { name = "hackbench", groups = 2, transport = "socket" },
-    { name = "mine", command = "./bench.sh 10", files = ["bench.sh"], repeats = 2, metrics = [
+    { name = "mine", command = "./bench.sh 10", files = ["bench.sh"], repeats = 2, discarded = 3, metrics = [
                { name = "rate", unit = "req/s", direction = "higher", regex = "rate: ([0-9.]+)" },
                { name = "p99", json = "latency.p99" },
                { name = "seconds" } ] }]
@@ -130,7 +130,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert command is not None
     assert command.argv == (str(tmp_path / "bench.sh"), "10")
     assert command.files == (str(tmp_path / "bench.sh"),)
-    assert command.repeats == 2
+    assert (command.repeats, command.discarded) == (2, 3)
     assert [(rule.name, rule.regex, rule.json_path, rule.direction.value) for rule in command.metrics] == [
         ("rate", "rate: ([0-9.]+)", "", "higher"),
         ("p99", "", "latency.p99", "lower"),
