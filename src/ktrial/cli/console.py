@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 _PIPE_COLUMNS = 100
 """The width of tables that do not go to a terminal; COLUMNS changes it."""
@@ -28,6 +29,13 @@ def messages() -> "Console":
     return Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=in_a_log)
 
 
+def without_columns(heading_style: str) -> "Table":
+    """A table without lines, to which columns and rows are added."""
+    from rich.table import Table
+
+    return Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=heading_style)
+
+
 def breakable(text: str) -> str:
     """The text with plain spaces, so that what is printed can be searched for."""
     return text.replace("\u00a0", " ")
@@ -35,7 +43,12 @@ def breakable(text: str) -> str:
 
 def print_json(data: Any) -> None:
     """The only thing on standard output where a command was given --json."""
-    sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.write(json_text(data))
+
+
+def json_text(data: Any) -> str:
+    """The same, as text."""
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def say(text: str) -> None:

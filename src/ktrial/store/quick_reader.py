@@ -5,16 +5,18 @@ an older or newer schema, or one that is damaged cannot be read quickly: `open_s
 to date, or tells what is wrong with it.
 """
 
+import hashlib
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from ktrial.store import sqlite
 from ktrial.store.errors import StoreError
 from ktrial.store.location import path_of
 from ktrial.store.schema_version import SCHEMA_VERSION
-from ktrial.store.study_row import StudyRow
+from ktrial.store.study_row import StudyRow, moment
 
 _STUDIES = """
 SELECT studies.id, studies.name, studies.digest, studies.spec, studies.created,
@@ -22,6 +24,22 @@ SELECT studies.id, studies.name, studies.digest, studies.spec, studies.created,
 FROM studies LEFT JOIN trials ON trials.study_id = studies.id
 GROUP BY studies.id ORDER BY studies.id
 """
+
+
+_TRIALS = "SELECT id FROM trials WHERE study_id = ?"
+_PROFILES = f"SELECT 1 FROM profiles WHERE trial_id IN ({_TRIALS})"
+_OF_STUDY = (
+    "SELECT * FROM studies WHERE id = ?",
+    *(
+        f"SELECT * FROM {table} WHERE study_id = ? ORDER BY id"
+        for table in ("trials", "kernel_differences", "answers")
+    ),
+    *(
+        f"SELECT * FROM {table} WHERE trial_id IN ({_TRIALS}) ORDER BY id"
+        for table in ("samples", "counters", "profiles", "series")
+    ),
+)
+"""Every row that belongs to a study, of every table."""
 
 
 class NoQuickReading(Exception):
@@ -40,6 +58,26 @@ class QuickReader:
         """Every study, the newest last: as `Store.studies`."""
         return tuple(StudyRow.of_sql(row) for row in self._connection.execute(_STUDIES))
 
+    def trials(self, study_id: int) -> set[tuple[str, datetime]]:
+        """The keys of a study's trials, and when each was started."""
+        query = "SELECT key, started FROM trials WHERE study_id = ?"
+        return {(key, moment(started)) for key, started in self._connection.execute(query, (study_id,))}
+
+    def has_profiles(self, study_id: int) -> bool:
+        """Whether any trial of the study has a profile."""
+        (found,) = self._connection.execute(f"SELECT EXISTS ({_PROFILES})", (study_id,)).fetchone()
+        return bool(found)
+
+    def content_digest(self, study_id: int) -> str:
+        """SHA-256 of all that the store has of a study: the same for the same content."""
+        content = hashlib.sha256()
+        for query in _OF_STUDY:
+            for row in self._connection.execute(query, (study_id,)):
+                for value in row:
+                    data = value if isinstance(value, bytes) else repr(value).encode()
+                    content.update(b"%d:" % len(data) + data)
+        return content.hexdigest()
+
 
 @contextmanager
 def quick_reader(location: str | Path) -> Iterator[QuickReader]:
@@ -51,6 +89,7 @@ def quick_reader(location: str | Path) -> Iterator[QuickReader]:
         before = _state(file)
         connection = sqlite.connect_read_only(file)
         try:
+            connection.execute("BEGIN")  # so that all that is read was true at one moment
             yield QuickReader(connection, file)
         finally:
             connection.close()

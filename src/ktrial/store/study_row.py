@@ -27,8 +27,7 @@ class StudyRow:
     def of_sql(cls, row: tuple[Any, ...]) -> Self:
         """From what SQLite has: JSON as text, and moments as text in UTC. Raises ValueError, TypeError."""
         number, name, digest, spec, created, finished, failed = row
-        moment = datetime.fromisoformat(created).replace(tzinfo=UTC)
-        return cls(number, name, digest, json.loads(spec), moment, finished, failed)
+        return cls(number, name, digest, json.loads(spec), moment(created), finished, failed)
 
     @property
     def question(self) -> str:
@@ -64,3 +63,8 @@ class StudyRow:
             return runs
         timing = self.spec["timing"]
         return len(self.treatments) * int(timing["blocks"] if timing else self.spec["perturbations"])
+
+
+def moment(text: str) -> datetime:
+    """A moment as SQLite has it: in UTC, without saying so. Raises ValueError, TypeError."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)

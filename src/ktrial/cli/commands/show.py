@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.console import output, print_json
+from ktrial.cli import show_cache
+from ktrial.cli.console import json_text, output
 from ktrial.cli.options.common import Json, StoredStudyName, StoreOption
 
 if TYPE_CHECKING:
@@ -20,33 +21,49 @@ def show(
     store: StoreOption = None,
 ) -> None:
     """Show a study's verdicts again; nothing is run."""
+    from ktrial.store import default_location
+
+    location = store or default_location()
+    form = "consoles" if console else "json" if json else "text"
+    key = None if console else show_cache.key_of(location, study, form)
+    printed = key and show_cache.get(key)
+    if not printed:
+        printed = _worked_out(location, study, form)
+        # While it was worked out, a trial may have ended.
+        if printed and key and key == show_cache.key_of(location, study, form):
+            show_cache.put(key, printed)
+    if printed and json:
+        print(printed, end="")
+    elif printed:
+        from ktrial.cli.render.recorded import replay
+
+        replay(printed, output())
+
+
+def _worked_out(location: str, study: str | None, form: str) -> str:
+    """The JSON, or the record of what is printed; empty where it was printed right away."""
     from ktrial.analysis.result import record as record_of
     from ktrial.cli.options.stored_study import find
-    from ktrial.cli.render.attribution import MOST_WORKLOADS, print_whys
-    from ktrial.cli.render.comparisons import print_result
+    from ktrial.cli.render.attribution import MOST_WORKLOADS
+    from ktrial.cli.render.recorded import recorded
     from ktrial.cli.render.study_json import as_json
     from ktrial.report import whys
-    from ktrial.store import default_location, open_store
+    from ktrial.store import open_store
 
-    with open_store(store or default_location()) as opened:
+    with open_store(location) as opened:
         stored = find(opened, study)
-        if stored.study.search and not console:
+        if stored.study.search and form != "consoles":
             from ktrial.cli.running.search_answer import show_search
 
-            show_search(stored, opened, json=json)
-            return
+            show_search(stored, opened, json=form == "json")
+            return ""
         record = record_of(opened, stored.id)
-        name, reasons = (
-            opened.name,
-            () if console else whys(opened, record, None if json else MOST_WORKLOADS + 1, graphs=False),
-        )
-    if json:
-        print_json(as_json(record, name, whys=reasons))
-    elif console:
-        _print_consoles(record)
-    else:
-        print_result(record, output())
-        print_whys(reasons, output())
+        if form == "consoles":
+            _print_consoles(record)
+            return ""
+        most = None if form == "json" else MOST_WORKLOADS + 1
+        name, reasons = opened.name, whys(opened, record, most, graphs=False)
+    return json_text(as_json(record, name, whys=reasons)) if form == "json" else recorded(record, reasons)
 
 
 def _print_consoles(record: "StudyRecord") -> None:

@@ -3,7 +3,7 @@
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ktrial.cli.console import breakable
+from ktrial.cli.console import breakable, without_columns
 from ktrial.format import labels
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKind, Table
@@ -16,7 +16,7 @@ _EMPHASIS = {Emphasis.PLAIN: "", Emphasis.MUTED: "dim", Emphasis.STRONG: "bold"}
 def rendered(table: Table, *, heading_style: str = "bold") -> RichTable:
     """What the terminal shows of the table."""
     shown = table.shown(Output.TERMINAL)
-    drawn = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=heading_style)
+    drawn = without_columns(heading_style)
     for column in shown.columns:
         drawn.add_column(
             _heading(column),

@@ -9,10 +9,12 @@ from pathlib import Path
 import platformdirs
 import typer
 
+from ktrial.cli import show_cache
 from ktrial.cli.console import output, print_json, say
 from ktrial.cli.files import ReportNotWritten, write_page
 from ktrial.cli.render.attribution import print_whys
 from ktrial.cli.render.comparisons import print_result
+from ktrial.cli.render.recorded import recorded
 from ktrial.cli.render.study_json import as_json
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.host_settings import machine_for
@@ -85,6 +87,7 @@ def run_and_show(study: Study, options: RunOptions) -> Ended:
     if not options.json:
         print_result(record, output())
         print_whys(reasons, output())
+    show_cache.keep_result(location, record, recorded(record, reasons))
     problem = None
     report = None
     if not options.no_html:

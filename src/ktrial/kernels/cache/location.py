@@ -1,10 +1,14 @@
-"""Where kernels are kept, and what they are called: all that completing a kernel's name imports."""
+"""Where kernels are kept, what they are called, and whether any was changed: without reading a kernel."""
 
 import json
+from pathlib import Path
 
 from ktrial.installation import cache_directory
 
-__all__ = ["cache_directory", "stored_names"]
+__all__ = ["FUNCTION_FILES", "cache_directory", "kernels_state", "stored_names"]
+
+FUNCTION_FILES = "function-files.json"
+"""In a kernel's directory: which file each function comes from, as worked out from its symbols."""
 
 
 def stored_names() -> list[str]:
@@ -16,3 +20,23 @@ def stored_names() -> list[str]:
         except (OSError, ValueError, KeyError, TypeError):
             continue  # a shell cannot be told; `ktrial kernel list` tells it
     return sorted(names)
+
+
+def kernels_state() -> list[tuple[str, int, int]]:
+    """The state of all kernels in the cache and of what is known of them: other than before, it is another.
+
+    Without `FUNCTION_FILES`, which follow from the others.
+    """
+    root = cache_directory() / "kernels"
+    entries = (path for path in root.glob("by-digest/*/*") if path.name != FUNCTION_FILES)
+    files = sorted([*root.glob("names/*"), *entries, *root.glob("by-digest/*/values/*")])
+    return [_state(path) for path in files]
+
+
+def _state(path: Path) -> tuple[str, int, int]:
+    """Path, size, and the time of the last change, which no program can choose."""
+    try:
+        status = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path), status.st_size, status.st_ctime_ns

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from ktrial.file_digests import digest_of_file, has_digest
 from ktrial.kernels.cache.atomic_write import sync_directory
+from ktrial.kernels.cache.location import FUNCTION_FILES
 from ktrial.kernels.modules.depmod import GENERATED, SUFFIXES
 from ktrial.model.base import Model
 
@@ -22,7 +23,7 @@ _MOST_NAMED = 3
 MANIFEST_FILE = "manifest.json"
 ENTRY_FILE = "kernel.json"
 IMAGE, VMLINUX, CONFIG, SYSTEM_MAP = "vmlinuz", "vmlinux", "config", "System.map"
-KALLSYMS, FUNCTION_FILES = "kallsyms", "function-files.json"
+KALLSYMS = "kallsyms"
 FROM_GUEST = (KALLSYMS, FUNCTION_FILES)
 """What a kernel that was booted has told, or was read with that: `sealed`, and not in the manifest."""
 

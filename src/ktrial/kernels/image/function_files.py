@@ -28,7 +28,8 @@ from pydantic import ValidationError
 
 from ktrial.file_digests import sealed, unsealed
 from ktrial.kernels.cache.atomic_write import write_atomically
-from ktrial.kernels.cache.manifest import FUNCTION_FILES, KALLSYMS, SYSTEM_MAP
+from ktrial.kernels.cache.location import FUNCTION_FILES
+from ktrial.kernels.cache.manifest import KALLSYMS, SYSTEM_MAP
 from ktrial.kernels.errors import SymbolsUnknown
 from ktrial.kernels.image.symbols import Symbol, symbols
 from ktrial.model.base import Model, digest
