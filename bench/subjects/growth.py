@@ -24,8 +24,8 @@ from tests.support.grown_stores import grown_store
 from bench.row import Row, told
 from ktrial.analysis.history.series import history, stored_trials
 from ktrial.analysis.result import record, result
-from ktrial.cli.render.comparisons import print_result
 from ktrial.cli.render.matrix import print_matrix
+from ktrial.cli.render.study_result import print_result
 from ktrial.model.plan import plan, treatments
 from ktrial.model.study import Study
 from ktrial.report import comparisons_csv, samples_csv, study_html, study_markdown

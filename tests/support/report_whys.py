@@ -16,7 +16,7 @@ from ktrial.model.conditions_diff import (
 from ktrial.model.profile import Profile
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Mode
-from ktrial.report.text import comparisons as summary
+from ktrial.report.text import study_summary as summary
 from ktrial.report.text.attribution import Why, explained
 
 

@@ -1,17 +1,8 @@
 """What trials run: built-in operations and the user's own commands."""
 
+from ktrial.workloads.builtin import DEFAULT, DISK, QUICK, WHOLE_BENCHMARKS
 from ktrial.workloads.protocol import CountsOperations, RunsPrograms, Workload
-from ktrial.workloads.registry import (
-    DEFAULT,
-    DISK,
-    QUICK,
-    WHOLE_BENCHMARKS,
-    catalogue,
-    check,
-    descriptions,
-    find,
-    installed,
-)
+from ktrial.workloads.registry import catalogue, check, descriptions, find, installed
 
 __all__ = [
     "DEFAULT",

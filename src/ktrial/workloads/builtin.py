@@ -1,4 +1,4 @@
-"""The built-in workloads: operations of the guest program `work` (crates/work)."""
+"""The built-in workloads, operations of the guest program `work` (crates/work), and named sets of them."""
 
 import json
 import subprocess
@@ -188,3 +188,36 @@ def _list(directory: Path) -> object:
         raise GuestProgramsMissing(architecture=directory.name, directory=directory, missing="work")
     told = subprocess.run([program, "--list"], capture_output=True, check=True, text=True)
     return json.loads(told.stdout)
+
+
+QUICK = ("syscall", "pipe", "context-switch", "fork", "open", "mmap")
+"""Six that touch system call entry, pipes, scheduler, processes, paths and memory: seconds for a kernel."""
+
+
+DEFAULT = (
+    *QUICK,
+    "stat",
+    "copy-256",
+    "copy-1024",
+    "copy-4096",
+    "vfork",
+    "clone3",
+    "exec",
+    "thread",
+    "futex",
+    "epoll",
+    "socketpair",
+    "tcp",
+    "timer",
+    "hackbench",
+    "nqueens",
+)
+"""Every single operation: seconds to minutes for a kernel."""
+
+
+DISK = ("seq-read", "random-read", "stream-write", "metadata", "oltp", "fileio", "file-server")
+"""Input and output: many steps are one operation. Without a disk (`path`) they work on memory."""
+
+
+WHOLE_BENCHMARKS = ("aio-stress", "unixbench")
+"""Those that do what a benchmark of that name does. They take long, or want a disk: give them `path`."""

@@ -20,8 +20,8 @@ from tests.support.profiles import a_profile
 
 from ktrial.analysis.result import record
 from ktrial.cli import show_cache
-from ktrial.cli.render.comparisons import print_result
 from ktrial.cli.render.recorded import Recorder, recorded, replay
+from ktrial.cli.render.study_result import print_result
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.study_record import StudyRecord

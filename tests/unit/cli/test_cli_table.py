@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from tests.support import report_records as records
 
-from ktrial.cli.render.comparisons import print_result
+from ktrial.cli.render.study_result import print_result
 from ktrial.model.study_record import StudyRecord
 
 

@@ -15,7 +15,7 @@ from tests.support.places import ROOT
 from tests.support.report_records import a_matrix, a_record, a_study_with_failures
 
 from ktrial.cli.installed import registry
-from ktrial.cli.render.comparisons import print_result
+from ktrial.cli.render.study_result import print_result
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable, shortened
 from ktrial.model.comparison import Comparison
@@ -25,7 +25,7 @@ from ktrial.report.charts import levels, ratios
 from ktrial.report.html import study as as_html
 from ktrial.report.markdown import study as as_markdown
 from ktrial.report.tables import counters
-from ktrial.report.text import comparisons, provenance, reproduction
+from ktrial.report.text import provenance, reproduction, study_summary
 from ktrial.studyfile import load
 from ktrial.studyfile.writer import study_toml
 
@@ -116,7 +116,7 @@ def test_shortening_keeps_both_ends() -> None:
 
 
 def test_levels_come_baseline_first_with_a_sample_a_trial() -> None:
-    fork = comparisons.metric_levels(a_matrix())[0]
+    fork = study_summary.metric_levels(a_matrix())[0]
     assert [level.treatment for level in fork.levels][:2] == ["debian:5.10", "debian:6.1"]
     assert all(len(level.samples) == 3 for level in fork.levels)
     assert fork.levels[0].comparison is None
@@ -126,16 +126,16 @@ def test_levels_come_baseline_first_with_a_sample_a_trial() -> None:
 
 
 def test_a_level_without_numbers_is_drawn_empty() -> None:
-    by_name = {one.workload: one for one in comparisons.metric_levels(a_study_with_failures())}
+    by_name = {one.workload: one for one in study_summary.metric_levels(a_study_with_failures())}
     assert "– " not in levels.describe(by_name["fork"])
     assert "debian:6.12: –" in levels.describe(by_name["fork"])
     assert "debian:6.12</text>" in levels.draw(by_name["fork"], "x")
 
 
-def a_group(low: float | None, ratio: float | None, high: float | None) -> comparisons.Group:
+def a_group(low: float | None, ratio: float | None, high: float | None) -> study_summary.Group:
     first = a_record(workloads=("fork",)).result.comparisons[0]
     changed: Comparison = first.model_copy(update={"low": low, "ratio": ratio, "high": high})
-    return comparisons.Group(first.baseline, first.treatment, (changed,))
+    return study_summary.Group(first.baseline, first.treatment, (changed,))
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_the_study_file_in_the_report_is_the_same_study(text: str, tmp_path: Pat
 
 def test_a_row_names_its_metric_where_the_workload_has_several_and_bytes_always_do() -> None:
     places = [("fork", "instructions"), ("fork", "string-bytes"), ("mine", "rate"), ("mine", "latency")]
-    assert comparisons.row_names(places) == ("fork", "fork, string-bytes", "mine, rate", "mine, latency")
+    assert study_summary.row_names(places) == ("fork", "fork, string-bytes", "mine, rate", "mine, latency")
 
 
 def test_bytes_of_string_instructions_are_left_out_where_there_were_none() -> None:
@@ -273,7 +273,7 @@ def test_bytes_of_string_instructions_are_left_out_where_there_were_none() -> No
         trials = tuple(
             trial.model_copy(update={"samples": (*trial.samples, sample)}) for trial in record.trials
         )
-        levels = comparisons.metric_levels(record.model_copy(update={"trials": trials}))
+        levels = study_summary.metric_levels(record.model_copy(update={"trials": trials}))
         return [one.metric for one in levels]
 
     assert with_sample(none) == ["instructions"]
@@ -290,7 +290,7 @@ def test_many_warnings_of_one_kind_are_folded_and_none_is_lost(count: int, shown
     plain = a_record()
     result = plain.result.model_copy(update={"warnings": (*wide, other)})
     record = plain.model_copy(update={"result": result})
-    first, second = comparisons.warning_groups(record)
+    first, second = study_summary.warning_groups(record)
     assert (len(first.shown), [*first.shown, *first.more]) == (shown, wide)
     assert second.shown == (other,)
     terminal = io.StringIO()

@@ -60,7 +60,7 @@ def matrix(
     from ktrial.report import whys
     from ktrial.report.html.matrix import matrix_page
     from ktrial.report.tables.matrix import matrix as matrix_of
-    from ktrial.report.text import comparisons
+    from ktrial.report.text import study_summary
     from ktrial.store import default_location, open_store
 
     _check(study, kernels, json=json, csv=csv)
@@ -79,7 +79,7 @@ def matrix(
             page = matrix_page(matrix_of(record), whys(opened, record))
             write_page(html, page, "the same command again, which measures nothing twice")
     _print(matrix_of(record, all_metrics=json or csv), html, json=json, csv=csv)
-    if wanted is not None and comparisons.failed_trials(record):
+    if wanted is not None and study_summary.failed_trials(record):
         raise typer.Exit(3)
 
 

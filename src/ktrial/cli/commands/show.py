@@ -67,11 +67,11 @@ def _worked_out(location: str, study: str | None, form: str) -> str:
 
 
 def _print_consoles(record: "StudyRecord") -> None:
-    from ktrial.cli.render.comparisons import failure
+    from ktrial.cli.render.study_result import failure
     from ktrial.format.sanitize import printable
-    from ktrial.report.text import comparisons
+    from ktrial.report.text import study_summary
 
-    failed = comparisons.failed_trials(record)
+    failed = study_summary.failed_trials(record)
     if not failed:
         print(f"no trial of {record.study.name} failed")
     for trial in failed:

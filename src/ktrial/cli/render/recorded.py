@@ -41,7 +41,7 @@ class Recorder(Console):
 def recorded(record: "StudyRecord", whys: "Sequence[Why]") -> str:
     """What `ktrial show` prints of a result, as `replay` reads it."""
     from ktrial.cli.render.attribution import MOST_WORKLOADS, print_whys
-    from ktrial.cli.render.comparisons import print_result
+    from ktrial.cli.render.study_result import print_result
 
     recorder = Recorder()
     print_result(record, recorder)

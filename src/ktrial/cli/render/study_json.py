@@ -8,7 +8,7 @@ from ktrial.cli.render.attribution import whys_as_json
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.report.tables import comparisons as comparison_table
-from ktrial.report.text import comparisons, provenance
+from ktrial.report.text import provenance, study_summary
 from ktrial.report.text.attribution import Why
 
 
@@ -25,7 +25,7 @@ def as_json(
         "variability": [one.model_dump(mode="json") for one in record.result.variability],
         "builds": provenance.builds_as_json(record),
         "why": whys_as_json(whys),
-        "warnings": [warning.model_dump(mode="json") for warning in comparisons.warnings(record)],
+        "warnings": [warning.model_dump(mode="json") for warning in study_summary.warnings(record)],
         "kernels": [one.model_dump(mode="json") for one in record.kernels],
         "series": [one.model_dump(mode="json") for one in record.sampled],
         "trials": [_trial(trial) for trial in record.trials],

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 
 from ktrial.cli.console import breakable, messages
-from ktrial.cli.render.comparisons import failure
+from ktrial.cli.render.study_result import failure
 from ktrial.errors import KtrialError
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.format import number_format

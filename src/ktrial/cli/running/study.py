@@ -13,16 +13,16 @@ from ktrial.cli import show_cache
 from ktrial.cli.console import output, print_json, say
 from ktrial.cli.files import ReportNotWritten, write_page
 from ktrial.cli.render.attribution import print_whys
-from ktrial.cli.render.comparisons import print_result
 from ktrial.cli.render.recorded import recorded
 from ktrial.cli.render.study_json import as_json
+from ktrial.cli.render.study_result import print_result
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.session import run
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.report import study_html, whys
-from ktrial.report.text import comparisons
+from ktrial.report.text import study_summary
 from ktrial.report.text.attribution import Why
 from ktrial.store import default_location, open_store
 
@@ -49,11 +49,11 @@ def run_and_print(study: Study, options: RunOptions, confirmation: Study | None 
     Raises typer.Exit with 3 where trials failed.
     """
     ended = run_and_show(study, options)
-    failed = comparisons.failed_trials(ended.record)
+    failed = study_summary.failed_trials(ended.record)
     result = as_json(ended.record, ended.store, ended.report, ended.whys)
     if confirmation:
         confirmed = run_and_show(confirmation, dataclasses.replace(options, html=None))
-        failed = failed or comparisons.failed_trials(confirmed.record)
+        failed = failed or study_summary.failed_trials(confirmed.record)
         result["confirmation"] = as_json(confirmed.record, confirmed.store, confirmed.report, confirmed.whys)
     if options.json:
         print_json(result)

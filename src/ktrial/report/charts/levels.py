@@ -8,7 +8,7 @@ from ktrial.format.labels import DIRECTIONS, VERDICTS
 from ktrial.format.sanitize import shortened
 from ktrial.model.comparison import Verdict
 from ktrial.report.charts import palette, svg
-from ktrial.report.text.comparisons import Level, MetricLevels
+from ktrial.report.text.study_summary import Level, MetricLevels
 
 WIDTH = 320
 _ROW = 42

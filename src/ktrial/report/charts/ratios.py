@@ -9,8 +9,8 @@ from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.report.charts import palette, svg
 from ktrial.report.charts.levels import styled
-from ktrial.report.text.comparisons import Group
-from ktrial.report.text.comparisons import row_names as row_names_of
+from ktrial.report.text.study_summary import Group
+from ktrial.report.text.study_summary import row_names as row_names_of
 
 SHAPES = {
     Verdict.BETTER: "circle",

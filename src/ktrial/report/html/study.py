@@ -21,7 +21,7 @@ from ktrial.report.charts import flame_graph, levels, palette, ratios, sparkline
 from ktrial.report.html.templating import environment, text_of
 from ktrial.report.tables import attribution, counters, interactions, matrix
 from ktrial.report.tables.comparisons import of_group
-from ktrial.report.text import comparisons, kernel_diff, reproduction
+from ktrial.report.text import kernel_diff, reproduction, study_summary
 from ktrial.report.text import provenance as surroundings
 from ktrial.report.text.attribution import Why
 from ktrial.report.text.provenance import built_kernels
@@ -51,7 +51,7 @@ class Panel(NamedTuple):
 class WorkloadChart(NamedTuple):
     """One metric's levels."""
 
-    metric: comparisons.MetricLevels
+    metric: study_summary.MetricLevels
     spread: str
     """The largest spread of a level over its trials, in words; empty where no level has two samples."""
     drawing: Markup
@@ -95,7 +95,7 @@ def _environment() -> Environment:
 
 def facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]:
     """What the templates say about a record, without pictures."""
-    groups, links = comparisons.groups(record), _links(whys)
+    groups, links = study_summary.groups(record), _links(whys)
     return {
         "whys": [(why, attribution.of_page(why)) for why in whys],
         "record": record,
@@ -104,11 +104,11 @@ def facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]:
         "groups": groups,
         "matrix": matrix.flat(matrix.matrix(record, all_metrics=True)) if len(groups) > 1 else None,
         "tables": [(group, of_group(record, group, links)) for group in groups],
-        "verdicts": comparisons.verdict_counts(record),
-        "failed": comparisons.failed_trials(record),
-        "warnings": comparisons.warnings(record),
-        "warning_groups": comparisons.warning_groups(record),
-        "modes": comparisons.modes(record),
+        "verdicts": study_summary.verdict_counts(record),
+        "failed": study_summary.failed_trials(record),
+        "warnings": study_summary.warnings(record),
+        "warning_groups": study_summary.warning_groups(record),
+        "modes": study_summary.modes(record),
         "without_erms": _without_erms(record),
         "counters": counters.of_study(record),
         "kernel_changes": tuple(map(kernel_diff.shown, record.kernels)),
@@ -142,7 +142,7 @@ def _chart_colours() -> Iterator[str]:
 
 
 def _overview(record: StudyRecord) -> Overview:
-    every, margin = comparisons.groups(record), record.study.margin
+    every, margin = study_summary.groups(record), record.study.margin
 
     def panel(number: int, layout: ratios.Layout, name: str) -> Panel:
         group = every[number]
@@ -161,7 +161,7 @@ def _overview(record: StudyRecord) -> Overview:
 
 def _workloads(record: StudyRecord) -> Iterator[tuple[str, tuple[WorkloadChart, ...]]]:
     number = 0
-    for workload, metrics in comparisons.by_workload(comparisons.metric_levels(record)).items():
+    for workload, metrics in study_summary.by_workload(study_summary.metric_levels(record)).items():
         charts = []
         for metric in metrics:
             number += 1
@@ -170,7 +170,7 @@ def _workloads(record: StudyRecord) -> Iterator[tuple[str, tuple[WorkloadChart, 
         yield workload, tuple(charts)
 
 
-def _spread(metric: comparisons.MetricLevels) -> str:
+def _spread(metric: study_summary.MetricLevels) -> str:
     spreads = [level.spread for level in metric.levels if level.spread is not None]
     if not spreads:
         return ""
@@ -179,7 +179,7 @@ def _spread(metric: comparisons.MetricLevels) -> str:
 
 def _without_erms(record: StudyRecord) -> bool:
     return any("-erms" in trial.provenance.cpu_model for trial in record.trials) and (
-        Mode.EXACT_CLOCK in comparisons.modes(record)
+        Mode.EXACT_CLOCK in study_summary.modes(record)
     )
 
 

@@ -11,7 +11,7 @@ from ktrial.report.markdown.markup import bare, block, code, folded, grid, prose
 from ktrial.report.tables import attribution, interactions, matrix
 from ktrial.report.tables import kernel_diff as kernel_tables
 from ktrial.report.tables.comparisons import of_group
-from ktrial.report.text import comparisons, dispersion, provenance, reproduction
+from ktrial.report.text import dispersion, provenance, reproduction, study_summary
 from ktrial.report.text.attribution import Why
 from ktrial.report.text.kernel_diff import OptionLine, shown
 from ktrial.report.text.provenance import built_kernels
@@ -42,7 +42,7 @@ def _head(record: StudyRecord) -> Iterator[str]:
     yield f"### ktrial: {prose(record.study.name)}"
     yield prose(record.study.question)
     yield f"**{prose(record.result.answer or 'Nothing was compared.')}**"
-    counts = comparisons.verdict_counts(record)
+    counts = study_summary.verdict_counts(record)
     yield " · ".join(
         f"{labels.VERDICTS[verdict].symbol} {count} {labels.VERDICTS[verdict].word}"
         for verdict, count in counts
@@ -50,7 +50,7 @@ def _head(record: StudyRecord) -> Iterator[str]:
 
 
 def _tables(record: StudyRecord) -> Iterator[str]:
-    compared = comparisons.groups(record)
+    compared = study_summary.groups(record)
     if len(compared) > 1:
         yield grid(matrix.flat(matrix.matrix(record, all_metrics=True)))
     for group in compared:
@@ -83,7 +83,7 @@ def _reasons(whys: Sequence[Why]) -> Iterator[str]:
 
 
 def _keep_in_mind(record: StudyRecord) -> Iterator[str]:
-    groups = comparisons.warning_groups(record)
+    groups = study_summary.warning_groups(record)
     shown_warnings = [one for group in groups for one in group.shown]
     said = [_warning(one) for one in shown_warnings if not one.is_note]
     if len(record.trials) < record.planned:
@@ -133,7 +133,7 @@ def _options(lines: Sequence[OptionLine]) -> str:
 
 
 def _failed(record: StudyRecord) -> Iterator[str]:
-    failed = comparisons.failed_trials(record)
+    failed = study_summary.failed_trials(record)
     if failed:
         yield folded(number_format.counted(len(failed), "failed trial"), "\n\n".join(map(_failure, failed)))
 
@@ -148,7 +148,7 @@ def _failure(trial: Trial) -> str:
 
 
 def _about(record: StudyRecord) -> Iterator[str]:
-    meanings = [paragraph for mode in comparisons.modes(record) for paragraph in labels.MODES[mode]]
+    meanings = [paragraph for mode in study_summary.modes(record) for paragraph in labels.MODES[mode]]
     yield folded("What the numbers mean", "\n\n".join(meanings)) if meanings else ""
     facts = [
         f"- {kernel.name}: {kernel.release} {kernel.package} {kernel.digest}"

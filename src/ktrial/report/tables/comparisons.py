@@ -31,7 +31,7 @@ from ktrial.model.levels import told_apart
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import STRING_BYTES, short_labels
 from ktrial.report.text import dispersion
-from ktrial.report.text.comparisons import Group
+from ktrial.report.text.study_summary import Group
 
 Links = Mapping[tuple[str, str, str], str]
 """Workload, treatment and baseline → where a page says what the difference is made of."""

@@ -24,7 +24,7 @@ from ktrial.format.table import (
 from ktrial.model.comparison import Verdict
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome
-from ktrial.report.text import comparisons
+from ktrial.report.text import study_summary
 
 _SMALL = 10.0
 """Added to both sides of a ratio: a counter that rose from 0 to 3 is no finding."""
@@ -63,7 +63,7 @@ def most_different(record: StudyRecord, most: int = 8) -> tuple[WorkloadCounters
     """Up to `most` counters a workload that differ by 1 % or more; workloads without any are left out."""
     deltas = _deltas(record)
     seen = {treatment for _, _, treatment in deltas}
-    treatments = tuple(treatment for treatment in comparisons.treatment_labels(record) if treatment in seen)
+    treatments = tuple(treatment for treatment in study_summary.treatment_labels(record) if treatment in seen)
     by_workload: dict[str, list[Counter]] = {}
     for workload, counter in dict.fromkeys(place[:2] for place in deltas):
         means = tuple(_mean(deltas.get((workload, counter, treatment))) for treatment in treatments)

@@ -7,7 +7,7 @@ from ktrial.format.table import Column, Field, Table, change, interval, name, ta
 from ktrial.model.comparison import Interaction
 from ktrial.model.levels import level_shown
 from ktrial.model.study_record import StudyRecord
-from ktrial.report.text.comparisons import row_names
+from ktrial.report.text.study_summary import row_names
 
 MEANING = (
     "What the first factor changes, while the second is at its baseline and while it is not; all else is as "

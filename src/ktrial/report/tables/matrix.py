@@ -28,8 +28,8 @@ from ktrial.model.matrix import Cell, Matrix, MatrixRow
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import STRING_BYTES, Mode, short_labels
 from ktrial.report.tables.comparisons import FIELDS, ComparisonRow
-from ktrial.report.text import comparisons as summary
 from ktrial.report.text import dispersion
+from ktrial.report.text import study_summary as summary
 
 Places = Mapping[tuple[str, str], str]
 """Workload and treatment → where the reasons of a change stand."""

@@ -17,7 +17,7 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.report.charts.call_stacks import aligned, stacks_of_both
 from ktrial.report.charts.flame_frames import Frames, frames
-from ktrial.report.text import comparisons as summary
+from ktrial.report.text import study_summary as summary
 from ktrial.report.text.conditions_diff import Section, causes, sections
 from ktrial.store import Store
 

@@ -9,7 +9,7 @@ from ktrial.model.plan import treatments
 from ktrial.model.study import build_of
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Provenance, Trial
-from ktrial.report.text.comparisons import treatment_labels
+from ktrial.report.text.study_summary import treatment_labels
 
 
 class KernelFacts(NamedTuple):

@@ -1,4 +1,4 @@
-"""A study's result as a table for the terminal: readable at 80 columns, and without colour."""
+"""A study's result on the terminal: tables, reasons, failures, warnings; readable at 80 columns."""
 
 from rich.console import Console
 from rich.text import Text
@@ -16,7 +16,7 @@ from ktrial.model.workload import STRING_BYTES
 from ktrial.report.charts import sparkline
 from ktrial.report.tables import interactions
 from ktrial.report.tables.comparisons import one_below_another, side_by_side
-from ktrial.report.text import comparisons, dispersion
+from ktrial.report.text import dispersion, study_summary
 
 _NAME_COLUMNS = 60
 _QUESTION_COLUMNS = 400
@@ -29,7 +29,7 @@ def print_result(record: StudyRecord, console: Console) -> None:
     """The question, the table of verdicts, what went wrong, and the answer."""
     name, question = one_line(record.study.name), shortened(record.study.question, _QUESTION_COLUMNS)
     console.print(Text(f"{name}: {question}" if question else name, style="bold"))
-    groups = comparisons.groups(record)
+    groups = study_summary.groups(record)
     if groups:
         console.print(_what_is_shown(record))
         console.print()
@@ -53,12 +53,12 @@ def _what_is_shown(record: StudyRecord) -> Text:
     units = {row.unit or row.metric for row in rows if row.metric != STRING_BYTES.name}
     directions = {DIRECTIONS[row.direction] for row in rows}
     parts = [text for texts in (units, directions) if len(texts) == 1 for text in texts]
-    parts += [MODE_NAMES[mode] for mode in comparisons.modes(record)]
+    parts += [MODE_NAMES[mode] for mode in study_summary.modes(record)]
     return Text(one_line("; ".join(parts)), style="dim")
 
 
 def _print_variability(record: StudyRecord, console: Console) -> None:
-    several = len(comparisons.groups(record)) > 1
+    several = len(study_summary.groups(record)) > 1
     unsteady = record.result.variability
     for one in unsteady[:_MOST_VARIABILITY]:
         treatment = f"{told_apart(one.treatment, one.baseline)}: " if several else ""
@@ -85,7 +85,7 @@ def _print_interactions(record: StudyRecord, console: Console) -> None:
 
 def _print_reasons(record: StudyRecord, console: Console) -> None:
     """Each reason once, with the rows that it holds for."""
-    several = len(comparisons.groups(record)) > 1
+    several = len(study_summary.groups(record)) > 1
     by_reason: dict[tuple[str, str, str], list[str]] = {}
     for row in record.result.comparisons:
         if row.reason:
@@ -99,7 +99,7 @@ def _print_reasons(record: StudyRecord, console: Console) -> None:
 
 
 def _print_failures(record: StudyRecord, console: Console) -> None:
-    failed = comparisons.failed_trials(record)
+    failed = study_summary.failed_trials(record)
     if not failed:
         return
     count = breakable(number_format.counted(len(failed), "trial"))
@@ -131,7 +131,7 @@ def how(trial: Trial) -> str:
 
 
 def _print_warnings(record: StudyRecord, console: Console) -> None:
-    for shown, more in comparisons.warning_groups(record):
+    for shown, more in study_summary.warning_groups(record):
         first = shown[0]
         if first.kind is WarningKind.FAILED_TRIALS:
             continue  # _print_failures has said more

@@ -1,4 +1,4 @@
-"""A study's comparisons, put in the order in which a report shows them."""
+"""A study's record as reports show it: comparisons in groups, levels, verdicts counted, warnings."""
 
 from collections import Counter
 from collections.abc import Sequence
