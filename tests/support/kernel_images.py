@@ -5,6 +5,7 @@ import gzip
 import lzma
 import random
 import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,6 +90,18 @@ def bzimage(payload: bytes, version: str = VERSION, protocol: int = 0x20F, xload
     return bytes(head) + bytes(64) + payload + bytes(100)
 
 
+def with_checksum(image: bytes) -> bytes:
+    """The image as tools/build finishes it: its length in the header, and CRC-32 at its end."""
+    padded = bytearray(image.ljust(-(-(len(image) + 4) // 16) * 16 - 4, b"\0"))
+    struct.pack_into("<I", padded, 0x1F4, (len(padded) + 4 - 5 * 512) // 16)
+    return bytes(padded) + struct.pack("<I", zlib.crc32(padded) ^ 0xFFFFFFFF)
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    """With one bit another."""
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
 def _sized(pack: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
     """As scripts/Makefile.lib does: the unpacked size behind the packed data."""
     return lambda data: pack(data) + struct.pack("<I", len(data))
@@ -111,7 +124,7 @@ COMPRESSIONS: dict[str, Callable[[bytes], bytes]] = {
     "xz": _sized(_xz_kernel),
     "lzma": _sized(lambda data: lzma.compress(data, format=lzma.FORMAT_ALONE)),
     "bzip2": _sized(bz2.compress),
-    "zstd": _sized(zstandard.ZstdCompressor(level=3).compress),
+    "zstd": _sized(zstandard.ZstdCompressor(level=3, write_checksum=True).compress),
     "lz4": _sized(_lz4_legacy),
     "none": lambda data: data,
 }

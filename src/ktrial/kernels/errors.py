@@ -62,6 +62,12 @@ class ImageTruncated(ImageError):
     hint = "copy or build it again"
 
 
+class ImageDamaged(ImageError):
+    """{path} is a kernel image that is damaged: {problem}."""
+
+    hint = "copy or build it again"
+
+
 class WrongArchitecture(ImageError):
     """{path} is a kernel image for {architecture}; ktrial boots x86-64 kernels only."""
 

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 from tests.support import kernel_images as make
 
-from ktrial.kernels.errors import ImageError, ImageTruncated, ImageUnreadable, NotAKernel, WrongArchitecture
+from ktrial.kernels.errors import (
+    ImageDamaged,
+    ImageError,
+    ImageTruncated,
+    ImageUnreadable,
+    NotAKernel,
+    WrongArchitecture,
+)
 from ktrial.kernels.image.elf import has_pvh_entry
 from ktrial.kernels.image.extract_vmlinux import extract_vmlinux
 from ktrial.kernels.image.image import ImageKind, boot_image, read_image
@@ -126,23 +133,74 @@ def test_bytes_like_a_compressed_file_before_the_payload_do_not_mislead(tmp_path
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        (make.COMPRESSIONS["xz"](make.elf())[:-9000], "its xz payload is damaged"),
-        (make.COMPRESSIONS["zstd"](make.elf())[:200] + bytes(500), "its zstd payload is damaged"),
-        (make.COMPRESSIONS["gzip"](make.elf())[:500], "its gzip payload is damaged"),
-        (make.COMPRESSIONS["bzip2"](make.elf())[:500], "its bzip2 payload is damaged"),
-        (make.COMPRESSIONS["lz4"](make.elf())[:500], "its lz4 payload is damaged"),
         (b"\xde\xad\xbe\xef" * 20, "compressed in an unknown way (it starts de ad be ef)"),
-        (make.COMPRESSIONS["gzip"](b"#!/bin/sh"), "the unpacked payload is not ELF"),
         (make.COMPRESSIONS["gzip"](make.elf(note=None)), "it has no PVH note"),
         (make.COMPRESSIONS["gzip"](make.elf(note=7)), "it has no PVH note"),
     ],
-    ids=["xz", "zstd", "gzip", "bzip2", "lz4", "unknown", "no ELF", "no note", "another note"],
+    ids=["unknown", "no note", "another note"],
 )
 def test_why_there_is_no_vmlinux_is_told(tmp_path: Path, payload: bytes, reason: str) -> None:
     (tmp_path / "vmlinuz").write_bytes(make.bzimage(payload))
     extracted = extract_vmlinux(read_image(tmp_path / "vmlinuz"))
     assert extracted.vmlinux is None
     assert reason in extracted.reason
+
+
+@pytest.mark.parametrize(
+    ("payload", "problem"),
+    [
+        (make.COMPRESSIONS["xz"](make.elf())[:-9000], "its xz payload cannot be unpacked"),
+        (make.COMPRESSIONS["zstd"](make.elf())[:200] + bytes(500), "its zstd payload cannot be unpacked"),
+        (make.COMPRESSIONS["gzip"](make.elf())[:500], "its gzip payload cannot be unpacked"),
+        (make.COMPRESSIONS["gzip"](make.elf())[:-6], "its gzip payload cannot be unpacked"),
+        (make.COMPRESSIONS["bzip2"](make.elf())[:500], "its bzip2 payload cannot be unpacked"),
+        (make.COMPRESSIONS["lz4"](make.elf())[:500], "its lz4 payload cannot be unpacked"),
+        (make.COMPRESSIONS["gzip"](b"#!/bin/sh"), "its unpacked payload is not ELF (it starts 23 21 2f 62)"),
+        (make.COMPRESSIONS["gzip"](make.elf()[:80]), "its unpacked payload is no whole ELF file"),
+    ],
+    ids=["xz", "zstd", "gzip", "gzip's end", "bzip2", "lz4", "no ELF", "half an ELF"],
+)
+def test_a_damaged_payload_is_refused(tmp_path: Path, payload: bytes, problem: str) -> None:
+    (tmp_path / "vmlinuz").write_bytes(make.bzimage(payload))
+    with pytest.raises(ImageDamaged) as caught:
+        extract_vmlinux(read_image(tmp_path / "vmlinuz"))
+    assert f"{tmp_path}/vmlinuz is a kernel image that is damaged: {problem}" in caught.value.message
+
+
+@pytest.mark.parametrize("compression", make.COMPRESSIONS)
+def test_an_image_with_one_other_bit_gives_no_other_kernel(tmp_path: Path, compression: str) -> None:
+    whole = make.with_checksum(make.bzimage(make.COMPRESSIONS[compression](make.elf())))
+    start, refused = 5 * 512 + 64, 0
+    places = range(start, len(whole) - 130, (len(whole) - start) // 40)
+    for at in places:
+        (tmp_path / "vmlinuz").write_bytes(make.flipped(whole, at))
+        try:
+            extracted = extract_vmlinux(read_image(tmp_path / "vmlinuz"))
+        except ImageDamaged:
+            refused += 1
+        else:  # such as the time in gzip's header
+            assert extracted.vmlinux == make.elf()
+    assert refused >= len(places) - 1
+    (tmp_path / "vmlinuz").write_bytes(whole)
+    assert extract_vmlinux(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
+
+
+def test_later_kernels_have_no_checksum(tmp_path: Path) -> None:
+    version = make.VERSION.replace("6.1.0", "6.18.0")
+    image = make.with_checksum(make.bzimage(make.COMPRESSIONS["lz4"](make.elf()), version))
+    (tmp_path / "vmlinuz").write_bytes(make.flipped(image, len(image) - 50))
+    assert extract_vmlinux(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
+
+
+def test_a_signature_is_no_damage(tmp_path: Path) -> None:
+    image = bytearray(make.bzimage(make.COMPRESSIONS["lz4"](make.elf())))
+    struct.pack_into("<I", image, 0x3C, 0x40)
+    image[0x40:0x44] = b"PE\0\0"
+    signed = bytearray(make.with_checksum(bytes(image)))
+    struct.pack_into("<I", signed, 0x40 + 24 + 64, 0x12345678)
+    struct.pack_into("<II", signed, 0x40 + 24 + 144, len(signed), 1472)
+    (tmp_path / "vmlinuz").write_bytes(bytes(signed) + bytes(1472))
+    assert extract_vmlinux(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
 
 
 def test_an_lzo_kernel_needs_lzop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,14 @@ import subprocess
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import lz4.block
 import zstandard
+from elftools.common.exceptions import ELFError
+from elftools.construct import ConstructError
 
+from ktrial.kernels.errors import ImageDamaged
 from ktrial.kernels.image.elf import ELF_MAGIC, has_pvh_entry
 from ktrial.kernels.image.image import Image, ImageKind
 
@@ -37,59 +41,88 @@ class _CannotUnpack(Exception):
 
 
 def extract_vmlinux(image: Image) -> Extracted:
-    """Unpack the payload of `image` and check that QEMU can start it."""
+    """Unpack the payload of `image` and check that QEMU can start it. Raises ImageDamaged."""
     try:
-        data = image.payload if image.kind is ImageKind.VMLINUX else _unpack(image.payload)
+        data = image.payload if image.kind is ImageKind.VMLINUX else _unpack(image)
+        bootable = data[:4] == ELF_MAGIC and has_pvh_entry(data)
     except _CannotUnpack as error:
         return Extracted(None, str(error))
+    except (ELFError, ConstructError) as error:
+        raise _damaged(image, f"its unpacked payload is no whole ELF file ({error})") from error
     if data[:4] != ELF_MAGIC:
-        return Extracted(None, f"the unpacked payload is not ELF (it starts {data[:4].hex(' ')})")
-    if not has_pvh_entry(data):
-        return Extracted(None, "it has no PVH note (built without CONFIG_PVH)")
-    return Extracted(data)
+        raise _damaged(image, f"its unpacked payload is not ELF (it starts {data[:4].hex(' ')})")
+    return Extracted(data) if bootable else Extracted(None, "it has no PVH note (built without CONFIG_PVH)")
 
 
-def _unpack(payload: bytes) -> bytes:
+def _unpack(image: Image) -> bytes:
+    payload = image.payload
     if payload[:4] == ELF_MAGIC:
-        return payload
+        return _checked(image, payload)
     for magic, method, unpack in _METHODS:
         if payload.startswith(magic):
             try:
-                return _whole(unpack(payload), payload)
+                data = _whole(unpack(payload), payload)
             except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError, *_FOREIGN_ERRORS) as error:
-                raise _CannotUnpack(f"its {method} payload is damaged: {error}") from error
+                raise _damaged(image, f"its {method} payload cannot be unpacked ({error})") from error
+            return data if method in _WITH_CHECKSUM else _checked(image, data)
+    _checked(image, payload)
     raise _CannotUnpack(f"its payload is compressed in an unknown way (it starts {payload[:4].hex(' ')})")
 
 
-def _whole(data: bytes, payload: bytes) -> bytes:
-    """Check the length that the build wrote behind the packed data (gzip does so itself).
+def _checked(image: Image, data: bytes) -> bytes:
+    """Of a payload that has no checksum of its own: by that of the whole image. Raises ImageDamaged."""
+    if image.has_wrong_checksum:
+        raise _damaged(image, "it does not have the checksum that its build gave it")
+    return data
 
-    A decompressor that is fed a stream returns what it has when the stream ends early, without an error.
-    """
+
+def _damaged(image: Image, problem: str) -> ImageDamaged:
+    return ImageDamaged(name=image.path, path=image.path, problem=problem)
+
+
+def _whole(data: bytes, payload: bytes) -> bytes:
+    """Check the length that the build wrote behind the packed data (gzip does so itself)."""
     promised = struct.unpack("<I", payload[-4:])[0]
     if len(data) & 0xFFFFFFFF != promised:
         raise ValueError(f"it unpacks to {len(data)} bytes, not {promised}")
     return data
 
 
+class _Stream(Protocol):
+    """A decompressor that is fed a stream: it returns what it has when that ends early, without an error."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+def _to_its_end(stream: _Stream, payload: bytes) -> bytes:
+    """All of it. Only at the stream's end are the checksums of xz, zstd, gzip and bzip2 compared."""
+    data = stream.decompress(payload)
+    if not stream.eof:
+        raise EOFError("it ends too early")
+    return data
+
+
 def _gzip(payload: bytes) -> bytes:
-    return zlib.decompressobj(wbits=31).decompress(payload)
+    return _to_its_end(zlib.decompressobj(wbits=31), payload)
 
 
 def _xz(payload: bytes) -> bytes:
-    return lzma.LZMADecompressor(format=lzma.FORMAT_XZ).decompress(payload)
+    return _to_its_end(lzma.LZMADecompressor(format=lzma.FORMAT_XZ), payload)
 
 
 def _lzma(payload: bytes) -> bytes:
-    return lzma.LZMADecompressor(format=lzma.FORMAT_ALONE).decompress(payload)
+    return _to_its_end(lzma.LZMADecompressor(format=lzma.FORMAT_ALONE), payload)
 
 
 def _bzip2(payload: bytes) -> bytes:
-    return bz2.BZ2Decompressor().decompress(payload)
+    return _to_its_end(bz2.BZ2Decompressor(), payload)
 
 
 def _zstd(payload: bytes) -> bytes:
-    return zstandard.ZstdDecompressor().decompressobj().decompress(payload)
+    return _to_its_end(zstandard.ZstdDecompressor().decompressobj(), payload)
 
 
 def _lz4(payload: bytes) -> bytes:
@@ -114,6 +147,8 @@ def _lzo(payload: bytes) -> bytes:
     return done.stdout
 
 
+_WITH_CHECKSUM = {"gzip", "xz", "zstd", "bzip2"}
+"""Their streams say themselves whether they are whole, as the kernel's build makes them."""
 _FOREIGN_ERRORS = (zstandard.ZstdError, lz4.block.LZ4BlockError, struct.error)
 _METHODS: tuple[tuple[bytes, str, Callable[[bytes], bytes]], ...] = (
     (b"\x1f\x8b", "gzip", _gzip),

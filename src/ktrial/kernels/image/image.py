@@ -17,6 +17,7 @@ from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 
 from ktrial.kernels.errors import ImageTruncated, ImageUnreadable, NotAKernel, WrongArchitecture
+from ktrial.kernels.image.checksum import has_wrong_checksum
 from ktrial.kernels.image.elf import ELF_MAGIC, check_elf, memory_end
 from ktrial.model.kernel import BootImage
 
@@ -52,6 +53,9 @@ class Image:
     data: bytes
     payload: bytes
     """The compressed kernel inside a bzImage; the whole file of a vmlinux."""
+    path: Path
+    has_wrong_checksum: bool = False
+    """A bzImage that is not what its build made, by the checksum at its end; later kernels have none."""
 
 
 def read_image(path: Path) -> Image:
@@ -111,7 +115,7 @@ def _vmlinux(path: Path, data: bytes) -> Image:
     match = _LINUX_VERSION.search(data)
     if match is None:
         raise NotAKernel(name=path, path=path, found="an ELF program without a Linux version string")
-    return Image(ImageKind.VMLINUX, match[1].decode("ascii", "replace"), data, data)
+    return Image(ImageKind.VMLINUX, match[1].decode("ascii", "replace"), data, data, path)
 
 
 def _bzimage(path: Path, data: bytes) -> Image:
@@ -130,7 +134,9 @@ def _bzimage(path: Path, data: bytes) -> Image:
     needed = max(end, setup_bytes + _u32(data, 0x1F4) * 16)
     if len(data) < needed:
         raise ImageTruncated(name=path, path=path, present=len(data), promised=f"at least {needed}")
-    return Image(ImageKind.BZIMAGE, _release(path, data), data, data[start:end])
+    release, loaded = _release(path, data), _u32(data, 0x1F4) * 16
+    wrong = bool(loaded) and has_wrong_checksum(data[: setup_bytes + loaded], release)
+    return Image(ImageKind.BZIMAGE, release, data, data[start:end], path, wrong)
 
 
 def _release(path: Path, data: bytes) -> str:
