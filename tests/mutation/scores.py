@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scipy.stats import binomtest
-from tests.mutation.trying import SURVIVED
 
+SURVIVED = "survived"
+"""What becomes of a mutant that nobody has noticed; else the outcome is who has."""
 CHECKERS = ("mypy", "ruff")
 HEAD = """| area | mutants | seed | drawn | noticed | by tests | by mypy or ruff | share (95 %) |
 | --- | --- | --- | --- | --- | --- | --- | --- |

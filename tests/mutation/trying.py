@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.mutation.mutants import Mutant
+from tests.mutation.scores import SURVIVED
 from tests.support.resuming import state_of_the_sources
 
-SURVIVED = "survived"
 NOT_FOUND = 4
 """pytest's exit status where a test that it was given is not there."""
 FIRST = 25
