@@ -155,9 +155,8 @@ class Mistakes:
             line, place, problem = ordered[0]
             raise StudyMistake(where=self._where(line, place), problem=problem)
         if ordered:
-            lines = (
-                f"\n  {f'line {line}: ' if line else ''}{place}: {text}" for line, place, text in ordered
-            )
+            parts = ((f"line {line}" if line else "", place, text) for line, place, text in ordered)
+            lines = (f"\n  {': '.join(filter(None, each))}" for each in parts)
             raise StudyMistakes(where=self._source.name, count=len(ordered), problem="".join(lines))
 
     def _where(self, line: int, place: str) -> str:

@@ -265,6 +265,7 @@ def test_what_is_no_study_is_refused(
     with pytest.raises(kind) as caught:
         load(path, KNOWN)
     assert message in str(caught.value)
+    assert str(path) in str(caught.value)
     assert caught.value.exit_code == 2
 
 

@@ -139,7 +139,7 @@ def _coordinate(dimensions: int) -> _Law:
     points = np.sin(np.linspace(-math.pi / 2, math.pi / 2, 4001))
     half = (dimensions - 1) / 2
     values = special.betainc(half, half, (points + 1) / 2)
-    return lambda u: np.interp(u, points, values, left=0.0, right=1.0)
+    return lambda u: np.interp(u, points, values)
 
 
 def _edge(law: _Law, blocks: int, wanted: float) -> float:
