@@ -146,6 +146,11 @@ def raise_remembered() -> None:
         _asked.interrupt()
 
 
+def is_asked_for() -> bool:
+    """Whether a signal has asked for an end."""
+    return bool(_asked.number)
+
+
 def exit_status() -> int:
     """With which a process ends that was asked to: 128 and the signal's number, as a shell has it."""
     return 128 + _asked.number if _asked.number else _WITHOUT_SIGNAL

@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 use wire::steps::Run;
 
-use crate::order::Order;
+use crate::order::{Order, User};
 
 const STACK: usize = 64 << 10;
 
@@ -68,7 +68,7 @@ pub struct Child {
 }
 
 /// All that the child needs between clone and execve, where it may not allocate.
-struct Plan {
+struct Plan<'a> {
     program: *const c_char,
     argv: Vec<*const c_char>,
     environment: Vec<*const c_char>,
@@ -76,20 +76,22 @@ struct Plan {
     standard: [c_int; 3],
     affinity: *const libc::cpu_set_t,
     cgroup: c_int,
+    user: Option<&'a User>,
     error: c_int,
 }
 
 /// A program with all its words in the form that execve takes.
-pub struct Prepared {
+pub struct Prepared<'a> {
     argv: Vec<CString>,
     environment: Vec<CString>,
     directory: CString,
+    user: Option<&'a User>,
     stack: Vec<u8>,
 }
 
-impl Prepared {
+impl<'a> Prepared<'a> {
     /// Everything that can be done before the clock is read.
-    pub fn new(run: &Run) -> io::Result<Self> {
+    pub fn new(run: &Run, user: Option<&'a User>) -> io::Result<Self> {
         if run.argv.is_empty() {
             return Err(io::Error::other("its argv is empty"));
         }
@@ -101,6 +103,7 @@ impl Prepared {
             argv: words(run.argv.iter().cloned())?,
             environment: words(assigned)?,
             directory: CString::new(run.directory.as_str())?,
+            user,
             stack: vec![0; STACK],
         })
     }
@@ -115,6 +118,7 @@ impl Prepared {
             standard: [place.nothing.as_raw_fd(), stdout, stderr],
             affinity: place.affinity.as_ref().map_or(ptr::null(), ptr::from_ref),
             cgroup: place.cgroup.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+            user: self.user,
             error: 0,
         };
         let mut pidfd: c_int = -1;
@@ -188,6 +192,17 @@ unsafe fn become_the_program(plan: &Plan) -> Option<()> {
         if !plan.affinity.is_null() {
             let size = mem::size_of::<libc::cpu_set_t>();
             done(libc::sched_setaffinity(0, size, plan.affinity))?;
+        }
+        // The system calls themselves: the C library's functions tell all threads, and this memory is the parent's.
+        if let Some(user) = plan.user {
+            let call = |answer: libc::c_long| (answer != -1).then_some(());
+            call(libc::syscall(
+                libc::SYS_setgroups,
+                user.groups.len(),
+                user.groups.as_ptr(),
+            ))?;
+            call(libc::syscall(libc::SYS_setgid, user.gid))?;
+            call(libc::syscall(libc::SYS_setuid, user.uid))?;
         }
         done(libc::chdir(plan.directory))?;
         for (number, descriptor) in (0..).zip(plan.standard) {

@@ -29,6 +29,21 @@ pub struct Row {
     pub times: u32,
     /// The program. What is sampled is sampled around the row.
     pub run: Run,
+    /// As whom it runs; none: as this process.
+    #[serde(default)]
+    pub user: Option<User>,
+}
+
+/// A user, and the groups that the user is in.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    /// The user's number.
+    pub uid: u32,
+    /// The first group's.
+    pub gid: u32,
+    /// All groups.
+    pub groups: Vec<u32>,
 }
 
 impl Order {

@@ -64,7 +64,7 @@ pub fn run_row(
     parent: i32,
     watched: &mut Watched,
 ) -> io::Result<EndedRow> {
-    let mut prepared = prepared(&row.run);
+    let mut prepared = prepared(row);
     let sample = row.run.sample.as_ref();
     let mut sampler = sample.map(|order| Sampler::begin(order, now_ns()));
     let before = watched.before(&row.run.watch);
@@ -99,9 +99,11 @@ fn action(run: &Run) -> String {
     format!("run {}", run.argv.first().map_or("", String::as_str))
 }
 
-fn prepared(run: &Run) -> Result<Prepared, Failure> {
+fn prepared(row: &Row) -> Result<Prepared<'_>, Failure> {
+    let run = &row.run;
     let action = action(run);
-    let prepared = Prepared::new(run).map_err(|error| failure::of(&action, error))?;
+    let prepared =
+        Prepared::new(run, row.user.as_ref()).map_err(|error| failure::of(&action, error))?;
     fs::metadata(&run.directory)
         .map_err(|error| failure::of(&format!("{action}: directory {}", run.directory), error))?;
     Ok(prepared)
@@ -109,7 +111,7 @@ fn prepared(run: &Run) -> Result<Prepared, Failure> {
 
 fn measured(
     run: &Run,
-    prepared: &mut Prepared,
+    prepared: &mut Prepared<'_>,
     place: &Place,
     parent: i32,
     sampler: &mut Option<Sampler>,

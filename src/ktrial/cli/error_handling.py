@@ -52,7 +52,7 @@ def tell(message: str, hint: str = "", *, kind: str = "error") -> None:
 def tell_error(error: BaseException) -> int:
     """Print what the error says; return its exit code, which tells the signal where one has ended ktrial."""
     code = _told(error)
-    return interruption.exit_status() if code == INTERRUPTED else code
+    return interruption.exit_status() if code == INTERRUPTED or interruption.is_asked_for() else code
 
 
 def _told(error: BaseException) -> int:

@@ -14,9 +14,11 @@ from ktrial.machines.errors import (
     KvmUnusable,
     MachineToolMissing,
     NoSpaceForSnapshot,
+    NoSuchUser,
     QemuTooOld,
     QemuUnusable,
     TooManyCpus,
+    UserNotTaken,
 )
 from ktrial.store.errors import StoreError
 from ktrial.target.errors import GuestProgramsMissing
@@ -36,10 +38,12 @@ HOST_PROBLEMS: tuple[type[KtrialError], ...] = (
     KvmUnusable,
     MachineToolMissing,
     NoSpaceForSnapshot,
+    NoSuchUser,
     QemuTooOld,
     QemuUnusable,
     StoreError,
     ToolMissing,
     TooManyCpus,
+    UserNotTaken,
 )
 """A trial that met one of them is not stored: it has not been tried."""

@@ -7,7 +7,7 @@ from ktrial import interruption, machines
 from ktrial.analysis import interim, kernel_confounds
 from ktrial.analysis.result import metrics_of, record, result
 from ktrial.errors import Interrupted, KtrialError
-from ktrial.experiment import monitoring
+from ktrial.experiment import host_checks, monitoring
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.kernel_builds import misconfigured, numbered
@@ -37,6 +37,7 @@ from ktrial.model.study import Study, kernel_of
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store import Store
+from ktrial.store.errors import StoreError
 from ktrial.studyfile.references import resolved
 
 TRIED_AGAIN = frozenset({Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL, Outcome.MACHINE_FAILED})
@@ -79,6 +80,7 @@ def run(
             interruption.check()
             machine.check()
             check_workloads(study, session.sources)
+            host_checks.check(study, machine)
             monitoring.check(study)
             session.run(trials_at_once(machine, jobs))
             fault_point("session: all trials stored")
@@ -145,8 +147,13 @@ class _Session:
 
     def interrupted(self) -> Interrupted:
         """The error that ends an interrupted run."""
-        kept = self.store.finished_keys(self.study_id, apart_from=self.replaced) if self.study_id else ()
-        what = f"{len(kept)} of {self.total} trials are stored, nothing of them is lost"
+        if not self.study_id:
+            return Interrupted(what="nothing had begun", resume="run the same command again")
+        try:
+            kept = len(self.store.finished_keys(self.study_id, apart_from=self.replaced))
+        except StoreError as error:
+            return Interrupted(what=f"no trial is known to be kept. {error.message}", resume=error.advice)
+        what = f"{kept} of {self.total} trials are stored, nothing of them is lost"
         return Interrupted(what=what, resume="run the same command again: it goes on from there")
 
     def _ready(self, missing: list[PlannedTrial]) -> tuple[list[PlannedTrial], dict[str, tuple[Job, ...]]]:

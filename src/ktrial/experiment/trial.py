@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from ktrial import monitors
 from ktrial.errors import KtrialError
-from ktrial.experiment import monitoring
+from ktrial.experiment import host_checks, monitoring
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.monitoring import rises, sampled_of
@@ -79,6 +79,7 @@ def _by_boot(jobs: Iterable[Job]) -> dict[Boot, list[Job]]:
 def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Notes) -> None:
     with machine.start(boot) as target:
         for job in jobs:
+            notes.warnings += host_checks.warnings_of(machine, job)
             try:
                 _do_and_watch(target, machine, job, notes)
             except (*_FAILURES, SettingRefused) as error:

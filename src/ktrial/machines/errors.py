@@ -107,6 +107,22 @@ class HostChangeForbidden(MachineError):
     exit_code = 2
 
 
+class NoSuchUser(MachineError):
+    """Machine {machine}: a program is to run as {user}, and there is no such user on this system."""
+
+    hint = (
+        "name another user beside the command in the study file (getent passwd lists them), or leave it out"
+    )
+    exit_code = 2
+
+
+class UserNotTaken(MachineError):
+    """Machine {machine} cannot run a program as {user}: ktrial itself runs as user {own}, not as root."""
+
+    hint = "run ktrial as root (sudo ktrial …), or leave user out: the program then runs as ktrial does"
+    exit_code = 2
+
+
 class BadPin(MachineError):
     """Machine {machine}: CPU {cpu} is not among those that ktrial may use: {allowed}."""
 

@@ -38,6 +38,8 @@ class WarningKind(StrEnum):
     """Two kernels differ in several ways at once, as different versions do: a note, and no alarm."""
     INEXACT_PATCH = "inexact-patch"
     """A patch that applies elsewhere than it says: it may have been written for another source."""
+    RUNS_AS_ROOT = "runs-as-root"
+    """A command of the user's has all rights on this system, and nobody said that it should."""
     DRIFT = "drift"
     AUTOCORRELATION = "autocorrelation"
     BIMODAL = "bimodal"

@@ -127,6 +127,8 @@ class Command(Model):
     # Left out where it is the default: the digest of a study must stay what it was.
     discarded: int = Field(default=1, ge=0, exclude_if=lambda value: value == 1)
     """Runs before those, which do not count: the first one meets cold caches."""
+    user: str = Field(default="", exclude_if=lambda found: not found)
+    """Machine host: as whom it runs; empty: as ktrial does."""
 
 
 class Sample(Model):

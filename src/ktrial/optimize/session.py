@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ktrial import interruption
 from ktrial.errors import Interrupted
+from ktrial.experiment import host_checks
 from ktrial.experiment.jobs import check_workloads
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources, default_resources, sources_for
@@ -20,6 +21,7 @@ from ktrial.optimize.search_space import search_of
 from ktrial.optimize.treatments import observation
 from ktrial.optimize.trial_evaluator import TrialEvaluator
 from ktrial.store import Store, StoredStudy
+from ktrial.store.errors import StoreError
 from ktrial.studyfile.errors import NotTheSameSearch
 
 
@@ -55,6 +57,7 @@ def run_search(
         try:
             machine.check()
             check_workloads(study, sources)
+            host_checks.check(study, machine)
             tuned = _tune(study, measuring, stored, progress)
             interruption.check()
         except KeyboardInterrupt:
@@ -116,6 +119,9 @@ class _Replay:
 
 
 def _interrupted(store: Store, number: int) -> Interrupted:
-    stored = next(one for one in store.studies() if one.id == number)
+    try:
+        stored = next(one for one in store.studies() if one.id == number)
+    except StoreError as error:
+        return Interrupted(what=f"no run is known to be kept. {error.message}", resume=error.advice)
     what = f"{stored.finished} runs are stored, nothing of them is lost"
     return Interrupted(what=what, resume="run the same command again, or ktrial tune --resume: it goes on")

@@ -34,6 +34,12 @@ class StoreFull(StoreError):
     hint = "free some space, or use another disk (--store FILE), then run the same command again"
 
 
+class StoreGone(StoreError):
+    """Store {store} is gone: its file was {what} while ktrial had it open, and what was in it is lost."""
+
+    hint = "put a copy back if there is one; then run the same command again: without one it begins anew"
+
+
 class StoreForbidden(StoreError):
     """Store {store} cannot be {action}: {problem}."""
 

@@ -38,7 +38,7 @@ from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Tuned
 from ktrial.store import rows, sqlite
-from ktrial.store.errors import StoreDamaged, StoreError, StudyNotStored
+from ktrial.store.errors import StoreDamaged, StoreError, StoreGone, StudyNotStored
 from ktrial.store.schema import (
     answers,
     counters,
@@ -94,6 +94,7 @@ class Store:
         """The path, or the URL without its password: for messages."""
         self._engine = engine
         self._file = file
+        self._opened = _file_number(file)
 
     def study(self, study: Study) -> int:
         """The study's id; a new one is stored. The same study (by digest) has the same id: resumption."""
@@ -302,6 +303,7 @@ class Store:
             yield connection
             fault_point("store: transaction about to be committed")
         fault_point("store: transaction committed")
+        self._check_there()
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
@@ -310,7 +312,8 @@ class Store:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Turn what a database's driver raises into a StoreError."""
+        """Turn what a database's driver raises into a StoreError. Raises StoreGone."""
+        self._check_there()
         try:
             yield
         except IntegrityError as error:
@@ -323,6 +326,23 @@ class Store:
             ) from error
         except SQLAlchemyError as error:
             raise failure(error, self.name, self._file) from error
+
+    def _check_there(self) -> None:
+        """SQLite goes on with a file that has no name any more, and all of it is gone with the process."""
+        now = _file_number(self._file)
+        if now != self._opened:
+            raise StoreGone(store=self.name, what="replaced" if now else "deleted")
+
+
+def _file_number(file: Path | None) -> tuple[int, int] | None:
+    """What tells a file from another of its name; None where it is not there, or the store is on a server."""
+    if file is None:
+        return None
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 class _Conflict(StoreError):

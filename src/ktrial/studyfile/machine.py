@@ -7,7 +7,7 @@ from ktrial.model import quantities
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
 from ktrial.model.study import SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
-from ktrial.model.workload import CountedBy
+from ktrial.model.workload import CountedBy, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes
 from ktrial.studyfile.references import RUNNING_KERNEL, KernelReader, absolute_kernel
 from ktrial.studyfile.registry import Registry
@@ -159,3 +159,11 @@ def _check_run_time_only(factors: Sequence[Factor], mistakes: Mistakes) -> None:
                 f"a factor of kind {factor.kind.value} needs a boot, and the machine {HOST} is this system, "
                 "as it runs: take a setting or a parameter, or the machine kvm or exact",
             )
+
+
+def check_users(uses: tuple[WorkloadUse, ...], machine: str, mistakes: Mistakes) -> None:
+    """A guest has no users but its root."""
+    for index, use in enumerate(uses):
+        if use.command and use.command.user and machine != HOST:
+            problem = f'"user" is for the machine {HOST}; a guest on the machine {machine} has only its root'
+            mistakes.add(("workloads", index, "user"), problem)

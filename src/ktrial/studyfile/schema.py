@@ -297,6 +297,7 @@ class WorkloadTable(Table):
     metrics: list[MetricTable] = Field([], description="a list of tables; wall clock where it is not given")
     repeats: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
     discarded: int = Field(1, ge=0, le=1000, description="a whole number from 0 to 1000")
+    user: Text | None = Field(None, description="a user's name, on the machine host: as whom a command runs")
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def _built_in_use(table: WorkloadTable, registry: Registry, path: KeyPath, mista
     if description is None:
         mistakes.unknown(path, "workload", table.name, registry.workloads)
         return WorkloadUse(name=table.name)
-    for key in sorted(table.model_fields_set & {"files", "metrics", "repeats", "discarded"}):
+    for key in sorted(table.model_fields_set & {"files", "metrics", "repeats", "discarded", "user"}):
         mistakes.add((*path, key), f'"{key}" is for a workload with a "command"; {table.name} is built in')
     parameters = {each.name: each for each in description.parameters}
     values = {}
@@ -99,6 +99,7 @@ def _command_use(
         metrics=tuple(_rules(table.metrics, (*path, "metrics"), mistakes)),
         repeats=table.repeats,
         discarded=table.discarded,
+        user=table.user or "",
     )
     return WorkloadUse(name=table.name, command=command)
 

@@ -139,6 +139,7 @@ def _command(command: Command) -> dict[str, Any]:
         "metrics": [_metric(rule) for rule in command.metrics],
         "repeats": command.repeats,
         "discarded": command.discarded,
+        "user": command.user,
     }
 
 

@@ -39,6 +39,13 @@ class LocalTarget:
             case _:
                 return empty.model_copy(update={"failure": _plain(f"{step.do}: only settings are done here")})
 
+    def mode(self, path: str) -> int:
+        """The file's rights, as numbers; 0 where it is not there."""
+        try:
+            return (self._root / path.lstrip("/")).stat().st_mode
+        except OSError:
+            return 0
+
     def matching(self, pattern: str) -> tuple[str, ...]:
         """Paths below /proc/sys and /sys that match the pattern (`*`, and `**` for any depth), sorted."""
         below = pattern.lstrip("/")

@@ -72,7 +72,7 @@ class CommandWorkload:
         """The runs that are discarded, then the repeats. Raises ProgramNotFound."""
         command = _command(use)
         argv = (program_path(use.label, command.argv[0]), *command.argv[1:])
-        run = run_step(argv, perturbation, ENVIRONMENT, directory="/tmp")
+        run = run_step(argv, perturbation, ENVIRONMENT, directory="/tmp", user=command.user)
         return (run,) * (command.discarded + command.repeats)
 
     def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:

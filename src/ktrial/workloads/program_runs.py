@@ -18,6 +18,7 @@ def run_step(
     perturbation: Perturbation,
     environment: dict[str, str] | None = None,
     directory: str = "/",
+    user: str = "",
 ) -> Run:
     """A program to be run under the perturbation."""
     padding = {PADDING: "x" * perturbation.environment_bytes} if perturbation.environment_bytes else {}
@@ -27,6 +28,7 @@ def run_step(
         directory=directory,
         layout_seed=perturbation.layout_seed,
         start_offset_ns=perturbation.start_offset,
+        user=user,
     )
 
 

@@ -22,7 +22,7 @@ from ktrial.experiment.resources import Resources
 from ktrial.experiment.session import run
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import CacheFull, KernelNotFound, NotAKernel
-from ktrial.machines.errors import MachineToolMissing, NoSpaceForSnapshot
+from ktrial.machines.errors import MachineStopped, MachineToolMissing, NoSpaceForSnapshot
 from ktrial.model.boot import Boot, CarriedFile
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Plan, PlannedTrial
@@ -34,7 +34,7 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.store import Store, open_store
-from ktrial.store.errors import StoreFull
+from ktrial.store.errors import StoreFull, StoreGone
 from ktrial.target import Run, StepResult
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import UnknownWorkload
@@ -364,6 +364,31 @@ def test_a_signal_while_kernels_are_fetched_ends_the_run(store: Store) -> None:
 
     with pytest.raises(Interrupted, match="0 of 6 trials are stored"):
         ran(store, ScriptedMachine(), sources=replace(known, obtain=obtain))
+
+
+def test_a_store_that_was_deleted_is_not_said_to_have_anything(store: Store, tmp_path: Path) -> None:
+    def answer(boot: Boot, run: Run) -> StepResult:
+        for file in tmp_path.glob("trials.db*"):
+            file.unlink()
+        os.kill(os.getpid(), signal.SIGINT)
+        machine.stopped.wait(300)
+        raise MachineStopped(machine="scripted")
+
+    machine = ScriptedMachine(answer)
+    with pytest.raises(Interrupted, match=r"no trial is known to be kept.*is gone") as caught:
+        ran(store, machine, jobs=1)
+    assert "nothing of them is lost" not in caught.value.message
+
+
+def test_a_run_goes_not_on_into_a_store_that_was_deleted(store: Store, tmp_path: Path) -> None:
+    def answer(boot: Boot, run: Run) -> StepResult:
+        (tmp_path / "trials.db").unlink(missing_ok=True)
+        return number_of(boot, run)
+
+    machine = ScriptedMachine(answer)
+    with pytest.raises(StoreGone, match="deleted"):
+        ran(store, machine, jobs=1)
+    assert len(machine.programs) < 4, "trials that nobody keeps are not run"
 
 
 def test_a_run_in_another_thread_leaves_signals_alone(store: Store) -> None:

@@ -32,6 +32,7 @@ from ktrial.store.errors import (
     StoreError,
     StoreForbidden,
     StoreFull,
+    StoreGone,
     StoreLocked,
     StudyNotStored,
 )
@@ -127,6 +128,24 @@ def test_a_deleted_study_is_gone_with_all_its_rows(store: Store, tmp_path: Path)
     assert left == [0, 0, 0, 0]
     with pytest.raises(StudyNotStored):
         store.delete(study_id)
+
+
+@pytest.mark.parametrize("what", ["deleted", "replaced"])
+def test_a_store_whose_file_is_gone_takes_and_shows_nothing_more(
+    what: str, store: Store, tmp_path: Path
+) -> None:
+    study = store.study(a_study())
+    store.add_trial(study, a_trial(planned(number=0)))
+    file = tmp_path / "trials.db"
+    if what == "replaced":
+        file.rename(tmp_path / "old.db")
+        file.touch()
+    else:
+        file.unlink()
+    with pytest.raises(StoreGone, match=what):
+        store.add_trial(study, a_trial(planned(number=1)))
+    with pytest.raises(StoreGone, match=what):
+        store.trials(study)
 
 
 def test_every_connection_survives_sigkill_and_power_loss(store: Store, tmp_path: Path) -> None:

@@ -92,3 +92,23 @@ def test_the_study_file_of_a_report_reads_as_the_same_study(tmp_path: Path) -> N
     again = tmp_path / "again.toml"
     again.write_text(study_toml(first))
     assert load(again, MACHINES) == first
+
+
+COMMAND = 'workloads = [{ name = "mine", command = "/usr/bin/id", user = "nobody" }]'
+
+
+def test_a_command_may_name_its_user_on_this_system_only(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(f'{COMMAND}\nmachine = "host"\n{SETTING}')
+    study = load(path, MACHINES)
+    assert study.workloads[0].command
+    assert study.workloads[0].command.user == "nobody"
+    again = tmp_path / "again.toml"
+    again.write_text(study_toml(study))
+    assert load(again, MACHINES).workloads == study.workloads
+    path.write_text(f"{COMMAND}\n{KERNELS}")
+    with pytest.raises(StudyMistake, match=r'workloads\[0\].user: "user" is for the machine host'):
+        load(path, MACHINES)
+    path.write_text(f'workloads = [{{ name = "fork", user = "nobody" }}]\nmachine = "host"\n{SETTING}')
+    with pytest.raises(StudyMistake, match='"user" is for a workload with a "command"'):
+        load(path, MACHINES)

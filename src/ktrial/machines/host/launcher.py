@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pwd
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -143,12 +144,20 @@ def _rows(runs: Sequence[tuple[int, Run]]) -> list[dict[str, object]]:
 
 
 def _row(first: int, times: int, run: Run) -> dict[str, object]:
-    return {"step": first, "times": times, "run": _told(run)}
+    row: dict[str, object] = {"step": first, "times": times, "run": _told(run)}
+    # Without root's rights it is this process's own user (experiment.host_checks).
+    return row | {"user": _account(run.user)} if run.user and os.geteuid() == 0 else row
+
+
+def _account(user: str) -> dict[str, object]:
+    account = pwd.getpwnam(user)
+    groups = os.getgrouplist(user, account.pw_gid)
+    return {"uid": account.pw_uid, "gid": account.pw_gid, "groups": groups}
 
 
 def _told(run: Run) -> dict[str, object]:
     """As the launcher reads it. The layout stays as this system has it: random, or not."""
-    return run.model_dump(mode="json", exclude={"do", "tracers"})
+    return run.model_dump(mode="json", exclude={"do", "tracers", "user"})
 
 
 def _hang_up(child: subprocess.Popen[bytes]) -> None:

@@ -1,0 +1,70 @@
+"""What a study asks of this system, looked at before its first trial: settings, and as whom programs run."""
+
+import os
+import pwd
+import stat
+
+from ktrial.experiment.jobs import Job
+from ktrial.knobs import System, find, values
+from ktrial.knobs.errors import KnobForbidden
+from ktrial.knobs.lookup import KnobInstance
+from ktrial.machines import Machine
+from ktrial.machines.errors import NoSuchUser, UserNotTaken
+from ktrial.machines.host import HostMachine
+from ktrial.model.design import FactorKind, level_text
+from ktrial.model.study import Study
+from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.target import LocalTarget
+
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
+
+def check(study: Study, machine: Machine) -> None:
+    """Raise what would keep a treatment from being tried here, before one is; elsewhere nothing is looked at.
+
+    Of settings: what `ktrial knob set` raises before it writes. Of programs: NoSuchUser, UserNotTaken.
+    """
+    if isinstance(machine, HostMachine):
+        for user in dict.fromkeys(use.command.user for use in study.workloads if use.command):
+            _check_user(machine.name, user)
+        check_settings(study, LocalTarget())
+
+
+def check_settings(study: Study, target: LocalTarget) -> None:
+    """Find every setting of every treatment, and look whether it may be written. Raises KnobError."""
+    system = System(target)
+    for factor in study.factors:
+        if factor.kind is FactorKind.SETTING:
+            for found in find(system, study.references.knobs[factor.target]):
+                _check_writable(found, target)
+                for level in factor.levels:
+                    values.check(found.name, found.knob, level_text(level), system.version)
+
+
+def _check_writable(found: KnobInstance, target: LocalTarget) -> None:
+    if not target.mode(found.path) & _WRITABLE:
+        advice = "even root may not: the file is read-only; ktrial knob list names what can be changed"
+        raise KnobForbidden(
+            knob=found.name, action="writing it", answer="no bit of its mode allows it", next=advice
+        )
+
+
+def _check_user(machine: str, user: str) -> None:
+    if not user:
+        return
+    try:
+        account = pwd.getpwnam(user)
+    except KeyError:
+        raise NoSuchUser(machine=machine, user=user) from None
+    if os.geteuid() not in {0, account.pw_uid}:
+        raise UserNotTaken(machine=machine, user=user, own=os.geteuid())
+
+
+def warnings_of(machine: Machine, job: Job) -> tuple[DataWarning, ...]:
+    """A command of the user's that has all rights here, without having been given them by name."""
+    command = job.use.command
+    if not isinstance(machine, HostMachine) or command is None or command.user or os.geteuid() != 0:
+        return ()
+    text = f"{job.use.name} ran as root: ktrial does, and its command names no user"
+    advice = 'user = "nobody" (or "root") beside its command in the study file says as whom it is to run'
+    return (DataWarning(kind=WarningKind.RUNS_AS_ROOT, text=text, advice=advice),)
