@@ -1,6 +1,8 @@
 """The Rust side's layout: names, descriptions, and which module needs which."""
 
+import json
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ def manifest(crate: str) -> dict[str, Any]:
 
 
 def test_the_crates_are_found() -> None:
-    assert NAMES == ["agent", "insn", "launch", "lockstep", "wire", "work"]
+    assert NAMES == ["agent", "insn", "launch", "lockstep", "versions", "wire", "work"]
 
 
 @pytest.mark.parametrize("crate", NAMES)
@@ -56,6 +58,27 @@ def test_no_crate_takes_a_file_of_another(crate: str) -> None:
 @pytest.mark.parametrize("crate", [pytest.param(name, marks=CIRCLES.get(name, ())) for name in NAMES])
 def test_no_two_modules_of_a_crate_need_one_another(crate: str) -> None:
     assert circles(module_graph(CRATES / crate)) == set()
+
+
+def test_each_version_of_a_crate_from_elsewhere_is_named_exactly() -> None:
+    described = json.loads(
+        subprocess.run(
+            ["cargo", "metadata", "--format-version=1", "--filter-platform=x86_64-unknown-linux-gnu"],
+            cwd=CRATES.parent,
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+    )
+    used = {(package["name"], package["version"]) for package in described["packages"] if package["source"]}
+    named = {
+        (dependency["name"], dependency["req"].removeprefix("="))
+        for package in described["packages"]
+        if not package["source"]
+        for dependency in package["dependencies"]
+        if dependency["req"].startswith("=")
+    }
+    assert used
+    assert used == named
 
 
 def test_a_circle_would_be_found(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 BUILT = Path("src/ktrial/_guest/x86_64")
-SOURCES = ["Cargo.toml", "Cargo.lock", ".cargo", "crates"]
+SOURCES = ["Cargo.toml", ".cargo", "crates"]
 
 
 @pytest.fixture
