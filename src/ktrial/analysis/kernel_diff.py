@@ -5,10 +5,7 @@ from dataclasses import dataclass, field
 
 from ktrial.kernels import Progress, obtain, silent
 from ktrial.kernels.build.patches import paths_in, text_of
-from ktrial.kernels.errors import KernelError
-from ktrial.kernels.kconfig.evaluator import Rules
-from ktrial.kernels.kconfig.implied_options import changed_options
-from ktrial.kernels.kernel_facts import (
+from ktrial.kernels.diff_sides import (
     changed_modules,
     known_of,
     modules_known,
@@ -16,6 +13,9 @@ from ktrial.kernels.kernel_facts import (
     rules_of_source,
     side_of,
 )
+from ktrial.kernels.errors import KernelError
+from ktrial.kernels.kconfig.evaluator import Rules
+from ktrial.kernels.kconfig.implied_options import changed_options
 from ktrial.model.kernel import Kernel, Patch
 from ktrial.model.kernel_diff import (
     Cause,

@@ -76,7 +76,7 @@ class Decisions:
 
 
 @dataclass
-class TimedJudge(Generic[Candidate]):
+class SequentialJudge(Generic[Candidate]):
     """Answers for one target."""
 
     target: Target

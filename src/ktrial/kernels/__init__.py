@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ktrial.kernels.cache.entry import NameRecord
     from ktrial.kernels.cache.location import cache_directory
     from ktrial.kernels.image.symbols import Symbol, Symbols, save_symbols, symbols
-    from ktrial.kernels.kconfig.config import config_of, config_value
+    from ktrial.kernels.kconfig.config import Scheduling, config_of, config_value, scheduling
     from ktrial.kernels.modules.dependencies import builtin_names, module_names, resolve
     from ktrial.kernels.progress import Progress, silent
     from ktrial.kernels.registry import (
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         remove,
         verify,
     )
-    from ktrial.kernels.scheduler_model import Scheduling, scheduling
 
 __all__ = [
     "NameRecord",
@@ -58,7 +57,7 @@ __all__ = [
 _FROM = {
     "NameRecord": "ktrial.kernels.cache.entry",
     "Progress": "ktrial.kernels.progress",
-    "Scheduling": "ktrial.kernels.scheduler_model",
+    "Scheduling": "ktrial.kernels.kconfig.config",
     "Symbol": "ktrial.kernels.image.symbols",
     "Symbols": "ktrial.kernels.image.symbols",
     "add": "ktrial.kernels.registry",
@@ -77,7 +76,7 @@ _FROM = {
     "remove": "ktrial.kernels.registry",
     "resolve": "ktrial.kernels.modules.dependencies",
     "save_symbols": "ktrial.kernels.image.symbols",
-    "scheduling": "ktrial.kernels.scheduler_model",
+    "scheduling": "ktrial.kernels.kconfig.config",
     "silent": "ktrial.kernels.progress",
     "symbols": "ktrial.kernels.image.symbols",
     "verify": "ktrial.kernels.registry",

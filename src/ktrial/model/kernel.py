@@ -109,7 +109,7 @@ class BootImage(Model):
     """Bytes of the file: a shorter one is damaged."""
     memory_end: int
     """Up to which address the kernel fills memory while it boots."""
-    digest: str = Field(default="", exclude_if=lambda found: not found)
+    digest: str = Field(default="", exclude_if=lambda value: not value)
     """SHA-256 of the file; empty where nobody noted it."""
 
 

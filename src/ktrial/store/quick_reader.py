@@ -65,8 +65,8 @@ class QuickReader:
 
     def has_profiles(self, study_id: int) -> bool:
         """Whether any trial of the study has a profile."""
-        (found,) = self._connection.execute(f"SELECT EXISTS ({_PROFILES})", (study_id,)).fetchone()
-        return bool(found)
+        (exists,) = self._connection.execute(f"SELECT EXISTS ({_PROFILES})", (study_id,)).fetchone()
+        return bool(exists)
 
     def content_digest(self, study_id: int) -> str:
         """SHA-256 of all that the store has of a study: the same for the same content."""

@@ -13,7 +13,7 @@ from tests.support.planted_causes import FORK, MARGIN
 from ktrial.bisect.ddmin import Search
 from ktrial.bisect.decision import Answer, LimitReached, Target
 from ktrial.bisect.plan import Items, Subset
-from ktrial.bisect.sequential_decision import Decisions, TimedJudge, most_for_two
+from ktrial.bisect.sequential_decision import Decisions, SequentialJudge, most_for_two
 
 Array = NDArray[np.float64]
 SEARCHES = 200
@@ -42,9 +42,11 @@ class Noisy:
 
 def _search(
     effects: Mapping[Subset, float], count: int, sd: float, seed: int
-) -> tuple[Search, TimedJudge[Subset]]:
+) -> tuple[Search, SequentialJudge[Subset]]:
     source = Noisy(effects, sd, np.random.default_rng(seed))
-    judge: TimedJudge[Subset] = TimedJudge(FORK, source, MARGIN, Decisions(most_for_two(count) + 2, ALPHA))
+    judge: SequentialJudge[Subset] = SequentialJudge(
+        FORK, source, MARGIN, Decisions(most_for_two(count) + 2, ALPHA)
+    )
     search = Search(Items(count), [judge])
     search.run()
     return search, judge

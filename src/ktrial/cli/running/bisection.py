@@ -195,7 +195,7 @@ def searched(
     """Show the plan; search; show the result."""
     from ktrial.bisect.bisection import Investigation
     from ktrial.bisect.plan import plan_of
-    from ktrial.bisect.timed_bisection import TimedInvestigation
+    from ktrial.bisect.sequential_bisection import SequentialInvestigation
     from ktrial.cli.command_line import BadOption
     from ktrial.kernels.build import build_seconds
 
@@ -208,7 +208,7 @@ def searched(
     differing = sum(len(ground.described(at)) for at in range(ground.items.count))
     seconds = build_seconds() if builds else None
     bisection.show_plan(plan_of(terms, names, differing, runs.store, builds=builds, build_seconds=seconds))
-    kind = TimedInvestigation if bisection.in_time else Investigation
+    kind = SequentialInvestigation if bisection.in_time else Investigation
     bisection.show(kind(ground, terms, runs).run())
 
 

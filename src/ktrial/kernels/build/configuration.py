@@ -24,8 +24,7 @@ from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held, held_if_free
 from ktrial.kernels.kconfig.config import parse_config
-from ktrial.kernels.kconfig.menus import definitions, menus_in
-from ktrial.kernels.kconfig.unmet_dependencies import unmet_dependencies
+from ktrial.kernels.kconfig.menus import definitions, menus_in, unmet_dependencies
 from ktrial.kernels.progress import Progress, silent
 from ktrial.model.base import digest
 from ktrial.model.kconfig import Menus

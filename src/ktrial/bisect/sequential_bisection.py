@@ -16,7 +16,7 @@ from ktrial.bisect.errors import EndUnresolved
 from ktrial.bisect.measurement import Setup, targets_of
 from ktrial.bisect.plan import NOTHING, Subset
 from ktrial.bisect.result import BisectResult, FoundCause, FoundMember, FoundTarget, Unresolved
-from ktrial.bisect.sequential_decision import MOST_BLOCKS, Decisions, Terms, TimedJudge, most_for_two
+from ktrial.bisect.sequential_decision import MOST_BLOCKS, Decisions, SequentialJudge, Terms, most_for_two
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import Runs
@@ -130,7 +130,7 @@ def _value(trial: Trial | None, target: Target) -> float:
 
 
 @dataclass
-class TimedInvestigation:
+class SequentialInvestigation:
     """Searches the subsets of a ground by tests on blocks of trials."""
 
     ground: SubsetGround
@@ -147,7 +147,7 @@ class TimedInvestigation:
     def run(self) -> BisectResult:
         """Test both ends, search. Raises EndUnresolved, and what trials raise."""
         judges = [
-            TimedJudge(target, self.source, self.terms.margin, self.decisions, self.terms.blocks)
+            SequentialJudge(target, self.source, self.terms.margin, self.decisions, self.terms.blocks)
             for target in self.source.targets()
         ]
         notes = [note for judge in judges if (note := self._planned(judge))]
@@ -155,7 +155,7 @@ class TimedInvestigation:
         search.run()
         return self._result(search, judges, notes)
 
-    def _planned(self, judge: TimedJudge[Subset]) -> str:
+    def _planned(self, judge: SequentialJudge[Subset]) -> str:
         """Choose the blocks of a question; what must be known of that."""
         if judge.differ(NOTHING, self.everything) is not Answer.YES:
             return ""
@@ -170,7 +170,7 @@ class TimedInvestigation:
             f"and is decided with probability {power * 100:.1f} % where its answer is clear"
         )
 
-    def _cause(self, cause: Cause, judges: Sequence[TimedJudge[Subset]]) -> FoundCause:
+    def _cause(self, cause: Cause, judges: Sequence[SequentialJudge[Subset]]) -> FoundCause:
         whole = self._effects(judges, self.everything, NOTHING)
         added = self._effects(judges, cause.base | cause.items, cause.base)
         described = self.ground.described
@@ -183,12 +183,12 @@ class TimedInvestigation:
         )
 
     def _effects(
-        self, judges: Sequence[TimedJudge[Subset]], candidate: Subset, base: Subset
+        self, judges: Sequence[SequentialJudge[Subset]], candidate: Subset, base: Subset
     ) -> dict[str, float]:
         effects = {judge.target.label: judge.effect(candidate, base) for judge in judges}
         return {label: effect for label, effect in effects.items() if effect is not None}
 
-    def _target(self, judge: TimedJudge[Subset], search: Search) -> FoundTarget:
+    def _target(self, judge: SequentialJudge[Subset], search: Search) -> FoundTarget:
         target = judge.target
         blocks = self.source.blocks((NOTHING, self.everything), _FIRST_LOOK)
         values = blocks[target] if blocks else np.full((2, 1), math.nan)
@@ -210,7 +210,7 @@ class TimedInvestigation:
         )
 
     def _result(
-        self, search: Search, judges: Sequence[TimedJudge[Subset]], notes: Sequence[str]
+        self, search: Search, judges: Sequence[SequentialJudge[Subset]], notes: Sequence[str]
     ) -> BisectResult:
         items = self.ground.items
         left = [f"{one.label}: whether more is left was not decided" for one in search.undecided]
