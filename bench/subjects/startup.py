@@ -16,11 +16,17 @@ from bench.row import Row
 
 ROUNDS = 9
 MOST_TO_START, MOST_TO_SHOW = 0.15, 0.5
-NOTE = "to start: user and system time on top of that of python3 -c pass, medians of 9 rounds"
+NOTE = (
+    "to start: user and system time on top of that of python3 -c pass, medians of 9 rounds; what ktrial keeps "
+    "of the first is there"
+)
 
 
 def rows() -> Iterator[Row]:
-    """`--version`, help, completion, and commands that only read the store."""
+    """`--version`, help, completion, and commands that only read the store.
+
+    Of nine rounds the first works out what the others find kept: names for completion, what `show` prints.
+    """
     empty = cpu_seconds(["-c", "pass"])
     for what, arguments, environment in CASES:
         spent = cpu_seconds(["-c", PROGRAM, *arguments], environment)

@@ -2,22 +2,19 @@
 
 An output is kept under the digest of all that it rests on: what the store has of the study, this ktrial and
 the packages that it computes with, the kernels in the cache and what is known of them. An output that rests
-on anything else (another package's plugin, a program of this system) is not kept. The directory may be
-deleted at any time.
+on anything else (another package's plugin, a program of this system) is not kept.
 """
 
-import hashlib
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ktrial.installation import VERSION, cache_directory, package_directory
+from ktrial.cli import output_cache
+from ktrial.installation import package_directory
 from ktrial.kernels.cache.location import kernels_state
 from ktrial.store.quick_reader import NoQuickReading, QuickReader, quick_reader
 from ktrial.store.study_row import StudyRow
@@ -25,9 +22,6 @@ from ktrial.store.study_row import StudyRow
 if TYPE_CHECKING:
     from ktrial.model.study_record import StudyRecord
 
-_MOST = 100
-"""Outputs that are kept; those used longest ago go first."""
-_PACKAGE = re.compile(r".*\.(dist|egg)-info")
 _OF_THIS_SYSTEM = re.compile(r".*/|path:")
 """In a kernel's name: what it stands for is not in the cache alone."""
 
@@ -50,7 +44,7 @@ def keep_result(location: str, record: "StudyRecord", text: str) -> None:
     trials = {(trial.planned.key, trial.started) for trial in record.trials}
     key = _key(location, lambda studies: next(filter(is_still_so, studies), None), "text", trials)
     if key:
-        put(key, text)
+        output_cache.put(key, text)
 
 
 def _key(
@@ -68,49 +62,9 @@ def _key(
             if trials is not None and trials != reader.trials(row.id):
                 return None
             of_store = [reader.name, row.id, reader.content_digest(row.id)]
-        return _digest([form, VERSION, of_store, _program(), kernels_state(), os.uname().release])
+        return output_cache.key_of(form, of_store, kernels_state(), os.uname().release)
     except (NoQuickReading, OSError):
         return None
-
-
-def get(key: str) -> str | None:
-    """What was printed; None where nothing was, or where what was kept is damaged."""
-    file = _file(key)
-    try:
-        digest, _, text = file.read_bytes().partition(b"\n")
-    except OSError:
-        return None
-    if digest != hashlib.sha256(text).hexdigest().encode():
-        return None
-    with suppress(OSError):  # a cache of somebody else's
-        os.utime(file)
-    return text.decode()
-
-
-def put(key: str, text: str) -> None:
-    """Keep what was printed; where it cannot be, it is worked out again next time."""
-    from importlib.metadata import entry_points
-
-    if any(group.startswith("ktrial.") for group in entry_points().groups):
-        return  # a plugin's code may change, and its version stay
-    content = text.encode()
-    with suppress(OSError):
-        file = _file(key)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        partial = file.with_name(f"{file.name}.{os.getpid()}.partial")
-        partial.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-        partial.replace(file)
-        _forget_the_oldest(file.parent)
-
-
-def _forget_the_oldest(directory: Path) -> None:
-    by_age = sorted(directory.iterdir(), key=lambda one: one.stat().st_mtime, reverse=True)
-    for old in by_age[_MOST:]:
-        old.unlink(missing_ok=True)
-
-
-def _file(key: str) -> Path:
-    return cache_directory() / "shown" / key
 
 
 def _named(studies: Sequence[StudyRow], wanted: str | None) -> StudyRow | None:
@@ -146,32 +100,3 @@ def _kernel_names(spec: dict[str, Any]) -> Iterator[str]:
     for factor in spec["factors"]:
         if factor["kind"] == "kernel":
             yield from factor["levels"]
-
-
-def _program() -> list[Any]:
-    """The state of this ktrial's files, and what else is installed beside it."""
-    files = sorted(_states(package_directory()))
-    packages = sorted(
-        entry.name
-        for directory in sys.path
-        if Path(directory).is_dir()
-        for entry in os.scandir(directory or ".")
-        if _PACKAGE.fullmatch(entry.name)
-    )
-    return [sys.version, files, packages]
-
-
-def _states(directory: Path) -> Iterator[tuple[str, int, int]]:
-    """Each file's path, size, and when it was changed: the time of which no program can choose."""
-    for entry in os.scandir(directory):
-        if entry.name == "__pycache__":
-            continue
-        if entry.is_dir():
-            yield from _states(Path(entry.path))
-        else:
-            status = entry.stat()
-            yield entry.path, status.st_size, status.st_ctime_ns
-
-
-def _digest(data: object) -> str:
-    return hashlib.sha256(json.dumps(data).encode()).hexdigest()

@@ -19,7 +19,7 @@ from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 
 from ktrial.analysis.result import record
-from ktrial.cli import show_cache
+from ktrial.cli import output_cache, show_cache
 from ktrial.cli.render.recorded import Recorder, recorded, replay
 from ktrial.cli.render.study_result import print_result
 from ktrial.model.design import Factor, FactorKind
@@ -172,7 +172,8 @@ def test_the_key_is_another_when_the_program_is(
     (package / "stats").mkdir(parents=True)
     (package / "_guest" / "x86_64").mkdir(parents=True)
     (package / "_guest" / "x86_64" / "workloads.json").write_text('[{"name": "fork"}]')
-    monkeypatch.setattr(show_cache, "package_directory", lambda: package)
+    for module in (show_cache, output_cache):
+        monkeypatch.setattr(module, "package_directory", lambda: package)
     keys = {key_of(store)}
     for text in ("A = 1\n", "A = 2\n"):
         (package / "stats" / "welch.py").write_text(text)
@@ -226,21 +227,21 @@ def test_what_is_not_found_by_name_or_number_is_not_kept(study: str, store: Path
 def test_nothing_is_kept_beside_a_plugin(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show_cache.put("a", "kept")
-    assert show_cache.get("a") == "kept"
+    output_cache.put("a", "kept")
+    assert output_cache.get("a") == "kept"
     plugin = EntryPoint("mine", "plugin:KNOBS", "ktrial.knobs")
     monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints([plugin]))
-    show_cache.put("b", "kept")
-    assert show_cache.get("b") is None
+    output_cache.put("b", "kept")
+    assert output_cache.get("b") is None
 
 
 def test_only_the_last_hundred_are_kept(cache: Path) -> None:
     for number in range(100):
-        show_cache.put(f"{number}", "kept")
+        output_cache.put(f"{number}", "kept")
         os.utime(cache / "shown" / f"{number}", (number, number))
-    assert show_cache.get("0") == "kept"  # and is the one used last
-    show_cache.put("100", "kept")
-    assert [show_cache.get(name) for name in ("0", "1", "2", "100")] == ["kept", None, "kept", "kept"]
+    assert output_cache.get("0") == "kept"  # and is the one used last
+    output_cache.put("100", "kept")
+    assert [output_cache.get(name) for name in ("0", "1", "2", "100")] == ["kept", None, "kept", "kept"]
 
 
 @pytest.fixture

@@ -105,6 +105,24 @@ def test_kernels_are_completed_without_any_heavy_package(tmp_path: Path) -> None
     assert done.stdout == "debian:6.1:cloud\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("ktrial compare --workload pip", "pipe\n"),
+        ("ktrial compare --workload fork,fi", "fork,file-server\nfork,fileio\nfork,fio\n"),
+        ("ktrial knob show vm.swap", "vm.swappiness\n"),
+        ("ktrial knob list --subsystem th", "thp\n"),
+    ],
+)
+def test_what_catalogues_have_is_completed_without_any_heavy_package_the_second_time(
+    words: str, completed: str, tmp_path: Path
+) -> None:
+    said = [asked(KTRIAL_CACHE=str(tmp_path), **completion(words)) for _ in range(2)]
+    assert [names for names, _ in said] == [completed, completed]
+    assert ["pydantic" in packages for _, packages in said] == [True, False]
+    assert said[1] == (completed, "")
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     return str(a_store(tmp_path / "store", a_record()))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli import show_cache
+from ktrial.cli import output_cache, show_cache
 from ktrial.cli.console import json_text, output
 from ktrial.cli.options.common import Json, StoredStudyName, StoreOption
 
@@ -26,12 +26,12 @@ def show(
     location = store or default_location()
     form = "consoles" if console else "json" if json else "text"
     key = None if console else show_cache.key_of(location, study, form)
-    printed = key and show_cache.get(key)
+    printed = key and output_cache.get(key)
     if not printed:
         printed = _worked_out(location, study, form)
         # While it was worked out, a trial may have ended.
         if printed and key and key == show_cache.key_of(location, study, form):
-            show_cache.put(key, printed)
+            output_cache.put(key, printed)
     if printed and json:
         print(printed, end="")
     elif printed:

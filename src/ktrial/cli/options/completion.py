@@ -1,9 +1,10 @@
 """What the shell completes: kernels, workloads, knobs, studies, and their treatments."""
 
 import contextlib
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -13,18 +14,26 @@ if TYPE_CHECKING:
     from ktrial.store.study_row import StudyRow
 
 
+class _Knob(NamedTuple):
+    name: str
+    summary: str
+    subsystem: str
+    needs_reboot: bool
+
+
 def workload_names(incomplete: str) -> list[tuple[str, str]]:
     """Complete the last of `w1,w2,…` with the built-in workloads."""
-    from ktrial.workloads import descriptions
-
     before, comma, last = incomplete.rpartition(",")
     with _in_silence():
-        return [
-            (f"{before}{comma}{name}", description.summary)
-            for name, description in descriptions().items()
-            if name.startswith(last)
-        ]
+        every = _kept("workloads", _workloads)
+        return [(f"{before}{comma}{name}", summary) for name, summary in every if name.startswith(last)]
     return []
+
+
+def _workloads() -> list[tuple[str, str]]:
+    from ktrial.workloads import descriptions
+
+    return [(name, description.summary) for name, description in descriptions().items()]
 
 
 def kernel_names(incomplete: str) -> list[str]:
@@ -36,35 +45,57 @@ def kernel_names(incomplete: str) -> list[str]:
 
 def knob_names(incomplete: str) -> list[tuple[str, str]]:
     """Complete knobs by their names."""
-    from ktrial.knobs.catalogue import all_knobs
-
-    return [(knob.name, knob.summary) for knob in all_knobs() if knob.name.startswith(incomplete)]
+    return [(knob.name, knob.summary) for knob in _knobs() if knob.name.startswith(incomplete)]
 
 
 def knob_settings(incomplete: str) -> list[tuple[str, str]]:
     """Complete `NAME=` for what can be set while the kernel runs."""
-    from ktrial.knobs.catalogue import all_knobs
-
-    settable = (knob for knob in all_knobs() if not knob.needs_reboot)
+    settable = (knob for knob in _knobs() if not knob.needs_reboot)
     return [(f"{knob.name}=", knob.summary) for knob in settable if knob.name.startswith(incomplete)]
 
 
 def subsystem_names(incomplete: str) -> list[str]:
     """Complete the subsystems of the knobs."""
-    from ktrial.knobs.catalogue import subsystems
-
-    return [name for name in subsystems() if name.startswith(incomplete)]
+    return [name for name in _subsystems() if name.startswith(incomplete)]
 
 
 def tunable_names(incomplete: str) -> list[tuple[str, str]]:
     """Complete the last of `k1,k2,…` with subsystems and knobs."""
-    from ktrial.knobs.catalogue import all_knobs, subsystems
-
     before, comma, last = incomplete.rpartition(",")
-    named = [(name, f"all knobs of {name}") for name in subsystems()]
-    named += [(knob.name, knob.summary) for knob in all_knobs() if not knob.needs_reboot]
-    named += [(f"boot:{knob.name}", knob.summary) for knob in all_knobs() if knob.needs_reboot]
+    knobs = _knobs()
+    named = [(name, f"all knobs of {name}") for name in _subsystems()]
+    named += [(knob.name, knob.summary) for knob in knobs if not knob.needs_reboot]
+    named += [(f"boot:{knob.name}", knob.summary) for knob in knobs if knob.needs_reboot]
     return [(f"{before}{comma}{name}", summary) for name, summary in named if name.startswith(last)]
+
+
+def _subsystems() -> list[str]:
+    return sorted({knob.subsystem for knob in _knobs()})
+
+
+def _knobs() -> list[_Knob]:
+    return [_Knob(*one) for one in _kept("knobs", _all_knobs)]
+
+
+def _all_knobs() -> list[_Knob]:
+    from ktrial.knobs.catalogue import all_knobs
+
+    return [_Knob(one.name, one.summary, one.subsystem, one.needs_reboot) for one in all_knobs()]
+
+
+def _kept(what: str, work_out: Callable[[], Any]) -> Any:
+    """What a catalogue has, as JSON has it: it takes its time to load, and changes with ktrial only."""
+    from ktrial.cli import output_cache
+
+    try:
+        key = output_cache.key_of("completion", what)
+    except OSError:
+        return work_out()
+    if kept := output_cache.get(key):
+        return json.loads(kept)
+    every = work_out()
+    output_cache.put(key, json.dumps(every))
+    return every
 
 
 def study_names(incomplete: str) -> list[str]:
