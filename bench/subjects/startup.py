@@ -17,8 +17,8 @@ from bench.row import Row
 ROUNDS = 9
 MOST_TO_START, MOST_TO_SHOW = 0.15, 0.5
 NOTE = (
-    "to start: user and system time on top of that of python3 -c pass, medians of 9 rounds; what ktrial keeps "
-    "of the first is there"
+    "to start: user and system time on top of that of python3 -c pass, medians of 9 rounds; what ktrial "
+    "keeps of the first is there"
 )
 
 
