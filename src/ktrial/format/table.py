@@ -55,6 +55,9 @@ class Emphasis(Enum):
     PLAIN = "plain"
     MUTED = "muted"
     STRONG = "strong"
+    GOOD = "good"
+    CAUTION = "caution"
+    BAD = "bad"
 
 
 class RowKind(Enum):
@@ -208,6 +211,25 @@ def table(fields: Iterable[Field[Of]], rows: Iterable[Of], name: str = "") -> Ta
         tuple(Row(tuple(field.cell(one) for field in every)) for one in rows),
         name,
     )
+
+
+def text_field(heading: str, text: Callable[[Of], str], *, wraps: bool = True) -> Field[Of]:
+    """A column of texts, which the terminal may break, and what it says about a thing."""
+    column = Column(heading.replace(" ", "_"), heading, wraps=wraps)
+    return Field(column, lambda one: Cell(text(one), text(one)))
+
+
+def number_field(heading: str, text: Callable[[Of], str]) -> Field[Of]:
+    """A column of numbers, and how a thing's is written."""
+    return Field(
+        Column(heading.replace(" ", "_"), heading, numeric=True), lambda one: Cell(text(one), text(one))
+    )
+
+
+def facts(by_name: Mapping[str, str]) -> Table:
+    """What is known of one thing: a row a fact, its name and its value, without headings."""
+    columns = (Column("what"), Column("value", wraps=True))
+    return Table(columns, tuple(Row((own(what), own(value))) for what, value in by_name.items()))
 
 
 def of_texts(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:

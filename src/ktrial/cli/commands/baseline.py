@@ -61,8 +61,8 @@ def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     from ktrial.store import default_location, open_store
 
     with open_store(store or default_location()) as opened:
-        found = find(name, opened)
-    _show(found, json)
+        baseline = find(name, opened)
+    _show(baseline, json)
 
 
 @app.command("list", cls=Command)
@@ -74,15 +74,15 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
 
     with open_store(store or default_location()) as opened:
         names = [baselines.name_of(study) for study in baselines.saved(opened)]
-        found = [baselines.find(name, opened) for name in names]
+        stored = [baselines.find(name, opened) for name in names]
     if json:
-        print_json([_data(one) for one in found])
-    elif not found:
+        print_json([_data(one) for one in stored])
+    elif not stored:
         messages().print(
             "there are no baselines yet; save one: ktrial baseline save NAME --kernel K --workload W"
         )
     else:
-        output().print(_list_table(found))
+        output().print(_list_table(stored))
 
 
 @app.command("remove", cls=Command)
@@ -130,11 +130,13 @@ def _facts(baseline: "Baseline") -> dict[str, str]:
 
 
 def _values(baseline: "Baseline") -> dict[tuple[str, str, str], list[float]]:
-    found: dict[tuple[str, str, str], list[float]] = {}
+    values_by_metric: dict[tuple[str, str, str], list[float]] = {}
     for trial in sorted(baseline.record.trials, key=lambda trial: trial.planned.perturbation.number):
         for sample in trial.samples:
-            found.setdefault((sample.workload, sample.metric, sample.unit), []).append(sample.value)
-    return found
+            values_by_metric.setdefault((sample.workload, sample.metric, sample.unit), []).append(
+                sample.value
+            )
+    return values_by_metric
 
 
 def _data(baseline: "Baseline") -> dict[str, Any]:
@@ -146,37 +148,39 @@ def _data(baseline: "Baseline") -> dict[str, Any]:
 
 
 def _facts_table(baseline: "Baseline") -> "Table":
-    from rich.table import Table
-
+    from ktrial.cli.render.table import rendered
     from ktrial.format.sanitize import one_line
+    from ktrial.format.table import facts
 
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column("what", no_wrap=True)
-    table.add_column("value", overflow="fold")
-    for what, value in _facts(baseline).items():
-        table.add_row(what, one_line(value))
-    return table
+    return rendered(facts({what: one_line(value) for what, value in _facts(baseline).items()}))
 
 
 def _numbers_table(baseline: "Baseline") -> "Table":
-    from rich.table import Table
-
+    from ktrial.cli.render.table import rendered
     from ktrial.format import number_format
+    from ktrial.format.table import Field, number_field, table, text_field
 
-    table = Table("workload", "metric", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("least", "most"):
-        table.add_column(heading, justify="right")
-    for (workload, metric, unit), values in _values(baseline).items():
-        named = f"{metric} [{unit}]" if unit and unit != metric else metric
-        table.add_row(workload, named, number_format.number(min(values)), number_format.number(max(values)))
-    return table
+    fields: tuple[Field[tuple[tuple[str, str, str], list[float]]], ...] = (
+        text_field("workload", lambda one: one[0][0]),
+        text_field("metric", lambda one: _metric_text(*one[0][1:])),
+        number_field("least", lambda one: number_format.number(min(one[1]))),
+        number_field("most", lambda one: number_format.number(max(one[1]))),
+    )
+    return rendered(table(fields, _values(baseline).items()))
 
 
-def _list_table(found: "list[Baseline]") -> "Table":
-    from rich.table import Table
+def _metric_text(metric: str, unit: str) -> str:
+    return f"{metric} [{unit}]" if unit and unit != metric else metric
 
-    table = Table("name", "kernel", "workloads", "saved", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for one in found:
-        labels = ", ".join(use.label for use in one.record.study.workloads)
-        table.add_row(one.label, one.kernel, labels, f"{one.record.created:%Y-%m-%d %H:%M}")
-    return table
+
+def _list_table(baselines: "list[Baseline]") -> "Table":
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Field, table, text_field
+
+    fields: tuple[Field[Baseline], ...] = (
+        text_field("name", lambda one: one.label),
+        text_field("kernel", lambda one: one.kernel),
+        text_field("workloads", lambda one: ", ".join(use.label for use in one.record.study.workloads)),
+        text_field("saved", lambda one: f"{one.record.created:%Y-%m-%d %H:%M}"),
+    )
+    return rendered(table(fields, baselines))

@@ -57,8 +57,8 @@ def versions(
         top,
     )
     with bisection.runs() as runs:
-        found = releases_between(releases, progress_of(runs, "releases"))
-        names = [one.name for one in found]
+        releases_found = releases_between(releases, progress_of(runs, "releases"))
+        names = [one.name for one in releases_found]
         terms = bisection.terms("versions", names[0], names[-1])
         bisection.show_plan(plan_of(terms, names, len(names), runs.store, in_order=True))
         result = VersionInvestigation(ReleaseGround(names, runs.kernel), terms, runs).run()

@@ -101,17 +101,17 @@ def _ranges(
     if bool(before) != bool(after):
         raise BadOption(option="--from and --to", problem="give both, or none")
     if before and after:
-        found = knobs_of_files(before, after)
+        ranges = knobs_of_files(before, after)
     else:
-        found = knob_ranges(knobs) if knobs else knobs_of_study(bisection.study) if bisection.study else ()
-    if not found and not (knobs or before or bisection.study):
+        ranges = knob_ranges(knobs) if knobs else knobs_of_study(bisection.study) if bisection.study else ()
+    if not ranges and not (knobs or before or bisection.study):
         raise BadOption(
             option="--knob", problem="which knobs? --knob vm.dirty_ratio=20..40, or --from and --to"
         )
-    if not found:
+    if not ranges:
         raise NothingDiffers(before="A", after="B", what="knob", advice="give two values that differ")
-    check_names(found)
-    return found
+    check_names(ranges)
+    return ranges
 
 
 def _kernel(kernel: str | None, bisection: "BisectOptions") -> str:

@@ -11,7 +11,7 @@ from ktrial.cli.options.completion import kernel_names, workload_names
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ktrial.model.calibration import Calibration
+    from ktrial.model.calibration import Calibration, MetricCalibration
 
 _OPTIONS = {
     "workloads": "--workload",
@@ -65,8 +65,8 @@ def calibrate(
     study = calibration_study(study_from(data, source, "calibration", Path.cwd(), registry()), blocks)
     with open_store(store or default_location()) as opened:
         with progress() as observer:
-            found = run(next_calibration(opened, study), store=opened, observer=observer)
-        calibration = calibration_of(found)
+            study_record = run(next_calibration(opened, study), store=opened, observer=observer)
+        calibration = calibration_of(study_record)
     if json:
         print_json(calibration.model_dump(mode="json"))
     else:
@@ -74,25 +74,20 @@ def calibrate(
 
 
 def _print(calibration: "Calibration", console: "Console") -> None:
-    from rich.table import Table
-
+    from ktrial.cli.render.table import rendered
     from ktrial.format import number_format
+    from ktrial.format.table import Field, number_field, table, text_field
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("workload")
-    for name in ("noise of a ratio, %", "false alarms, %", "smallest change, %", "blocks for the margin"):
-        table.add_column(name, justify="right")
-    for one in calibration.metrics:
-        table.add_row(
-            f"{one.workload} {one.metric}",
-            f"{one.ratio_spread * 100:.2f}",
-            f"{one.false_alarms * 100:.1f}",
-            f"{one.smallest_effect * 100:.2f}",
-            str(one.suggested_blocks or "too many"),
-        )
+    fields: tuple[Field[MetricCalibration], ...] = (
+        text_field("workload", lambda one: f"{one.workload} {one.metric}"),
+        number_field("noise of a ratio, %", lambda one: f"{one.ratio_spread * 100:.2f}"),
+        number_field("false alarms, %", lambda one: f"{one.false_alarms * 100:.1f}"),
+        number_field("smallest change, %", lambda one: f"{one.smallest_effect * 100:.2f}"),
+        number_field("blocks for the margin", lambda one: str(one.suggested_blocks or "too many")),
+    )
     blocks = number_format.counted(calibration.metrics[0].blocks, "block")
     console.print(f"{calibration.machine}: {blocks}, the same treatment twice in each")
-    console.print(table)
+    console.print(rendered(table(fields, calibration.metrics)))
     console.print(
         f"Smallest change: what 95 of 100 studies of at most 60 blocks find. "
         f"Blocks: what 95 of 100 studies need for {calibration.margin * 100:.3g} %."

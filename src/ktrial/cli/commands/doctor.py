@@ -7,10 +7,13 @@ import typer
 from ktrial.cli.console import messages, output, print_json
 from ktrial.cli.options.common import Json
 
-_MARKS = {"fine": ("✓", "green"), "limited": ("!", "yellow"), "missing": ("✗", "red")}
+_MARKS = {"fine": "✓", "limited": "!", "missing": "✗", "unknown": "–"}
 if TYPE_CHECKING:
-    from rich.table import Table
+    from collections.abc import Iterable
 
+    from rich.table import Table as RichTable
+
+    from ktrial.experiment.doctor import Check
     from ktrial.model.environment import Environment, Reading
 
 _VERDICTS = {
@@ -21,9 +24,6 @@ _VERDICTS = {
 
 def doctor(json: Json = False) -> None:
     """Check this machine, and say what is missing."""
-    from rich.table import Table
-    from rich.text import Text
-
     from ktrial.experiment.doctor import State, examine
     from ktrial.monitors.environment import audit
 
@@ -37,12 +37,7 @@ def doctor(json: Json = False) -> None:
             {"usable": usable, "checks": told, "environment": environment.model_dump(mode="json")["readings"]}
         )
     else:
-        table = Table(box=None, pad_edge=False, show_header=False)
-        for check in checks:
-            mark, style = _MARKS[check.state]
-            remedy = f"\n→ {check.remedy}" if check.remedy else ""
-            table.add_row(Text(mark, style=style), check.name, f"{check.found}{remedy}")
-        output().print(table)
+        output().print(_checks_table(checks))
         output().print(_VERDICTS[usable])
         output().print("\nwhat can disturb trials in real time (host, kvm) here:")
         output().print(_environment_table(environment))
@@ -50,21 +45,38 @@ def doctor(json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def _environment_table(environment: "Environment") -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for reading in environment.readings:
-        mark, style = _mark(reading)
-        shown = reading.value or f"not known: {reading.absent}"
-        concern = f"\n{reading.concern}" if reading.concern else ""
-        advice = f"\n→ {reading.advice}" if reading.advice else ""
-        table.add_row(Text(mark, style=style), reading.name, f"{shown}{concern}{advice}")
-    return table
+def _checks_table(checks: "list[Check]") -> "RichTable":
+    return _marked((one.state.value, one.name, one.found, "", one.remedy) for one in checks)
 
 
-def _mark(reading: "Reading") -> tuple[str, str]:
+def _environment_table(environment: "Environment") -> "RichTable":
+    return _marked(
+        (_state(one), one.name, one.value or f"not known: {one.absent}", one.concern, one.advice)
+        for one in environment.readings
+    )
+
+
+def _marked(rows: "Iterable[tuple[str, str, str, str, str]]") -> "RichTable":
+    """State, name, what there is; below it what is wrong with it, and what helps."""
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Column, Emphasis, Row, Table, own
+
+    columns = (Column("mark"), Column("name", wraps=True), Column("found", wraps=True))
+    emphasis = {
+        "fine": Emphasis.GOOD,
+        "limited": Emphasis.CAUTION,
+        "missing": Emphasis.BAD,
+        "unknown": Emphasis.MUTED,
+    }
+
+    def row(state: str, name: str, text: str, problem: str, remedy: str) -> Row:
+        lines = "\n".join(filter(None, (text, problem, f"→ {remedy}" if remedy else "")))
+        return Row((own(_MARKS[state], emphasis=emphasis[state]), own(name), own(lines)))
+
+    return rendered(Table(columns, tuple(row(*texts) for texts in rows)))
+
+
+def _state(reading: "Reading") -> str:
     if reading.concern:
-        return _MARKS["limited"]
-    return ("–", "dim") if reading.absent else _MARKS["fine"]
+        return "limited"
+    return "unknown" if reading.absent else "fine"

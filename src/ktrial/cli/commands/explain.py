@@ -89,13 +89,20 @@ def explain(
         store=store,
         values=not no_values,
     )
-    found = why(given)
+    attribution = why(given)
     write_difference(
-        found.before, found.after, found.explanation, folded=folded, flame_graph=flame_graph, width=width
+        attribution.before,
+        attribution.after,
+        attribution.explanation,
+        folded=folded,
+        flame_graph=flame_graph,
+        width=width,
     )
     if json:
-        print_json(why_as_json(found))
+        print_json(why_as_json(attribution))
         return
     console = output()
-    print_explanation(found.explanation, None if all_ else top, console, counted_anew=found.counted_anew)
-    print_differences(found, console, everything=all_)
+    print_explanation(
+        attribution.explanation, None if all_ else top, console, counted_anew=attribution.counted_anew
+    )
+    print_differences(attribution, console, everything=all_)

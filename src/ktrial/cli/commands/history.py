@@ -55,11 +55,13 @@ def history(
     edge = margin_of(margin)
     with open_store(store or default_location()) as opened:
         label = label_of((one.study for one in opened.studies()), workload)
-        found, name = stored_trials(opened, label), opened.name
-    only = chosen(kernels, versions(found).items()) if kernels else None
-    result = history_of(found, label, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha)
+        studies, name = stored_trials(opened, label), opened.name
+    only = chosen(kernels, versions(studies).items()) if kernels else None
+    result = history_of(
+        studies, label, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha
+    )
     if not result.lines:
-        raise _nothing(name, label, found, metric, kernels or [])
+        raise _nothing(name, label, studies, metric, kernels or [])
     if html:
         write_page(html, history_page(result), f"ktrial history {workload} --html FILE")
     if json:
@@ -71,7 +73,7 @@ def history(
 
 
 def _nothing(
-    store: str, workload: str, found: "Sequence[StudyTrials]", metric: str | None, kernels: list[str]
+    store: str, workload: str, studies: "Sequence[StudyTrials]", metric: str | None, kernels: list[str]
 ) -> "NotMeasured":
     """What is not there: the workload, the metric, or the kernels; and what is there instead."""
     from ktrial.analysis.errors import NotMeasured
@@ -80,7 +82,7 @@ def _nothing(
     from ktrial.model.suggestions import nearest
     from ktrial.workloads import descriptions
 
-    there = metrics(found, workload)
+    there = metrics(studies, workload)
     if not there:
         known = descriptions()
         if workload in known:
@@ -91,5 +93,5 @@ def _nothing(
         hint = f"its metrics are {', '.join(there)}"
         detail = f", metric {metric}{nearest(metric, there)}"
         return NotMeasured(store=store, workload=workload, detail=detail, hint=hint)
-    hint = f"measured are {', '.join(sorted(versions(found), key=version_order))}"
+    hint = f"measured are {', '.join(sorted(versions(studies), key=version_order))}"
     return NotMeasured(store=store, workload=workload, detail=f", kernels {','.join(kernels)}", hint=hint)

@@ -62,16 +62,16 @@ def list_kernels(json: Json = False) -> None:
     from ktrial.kernels.cache.disk_space import shown
     from ktrial.kernels.providers.protocol import all_providers
 
-    found = kernels.all_kernels()
+    cached = kernels.all_kernels()
     if json:
-        print_json([kernel_json(kernel) for kernel in found])
+        print_json([kernel_json(kernel) for kernel in cached])
         return
-    if not found:
+    if not cached:
         forms = "; ".join(provider.summary for provider in all_providers().values())
         messages().print(f"there are no kernels yet; add one: ktrial kernel add NAME ({forms})")
         return
     console = output()
-    console.print(kernels_table(found, console.width))
+    console.print(kernels_table(cached, console.width))
     if trees := kept_trees():
         size = shown(sum(tree.size for tree in trees))
         many = "tree is" if len(trees) == 1 else "trees are"

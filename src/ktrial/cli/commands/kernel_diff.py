@@ -49,12 +49,14 @@ def diff(
         def progress(what: str, done: int = 0, total: int = 0) -> None:
             status.update(what)
 
-        found = difference_between(before, after, sources=source or (), progress=progress)
+        difference = difference_between(before, after, sources=source or (), progress=progress)
     if html:
-        write_page(html, kernel_difference_html(found), f"ktrial kernel diff {before} {after} --html FILE")
+        write_page(
+            html, kernel_difference_html(difference), f"ktrial kernel diff {before} {after} --html FILE"
+        )
     if json:
-        print_json(found.model_dump(mode="json"))
+        print_json(difference.model_dump(mode="json"))
         return
-    print_kernel_difference(found, output(), most=None if everything else _FEW)
+    print_kernel_difference(difference, output(), most=None if everything else _FEW)
     if html:
         print(f"report: {html}")

@@ -35,12 +35,13 @@ def list_knobs(
     json: Json = False,
 ) -> None:
     """List the knobs that ktrial knows."""
-    from rich.table import Table
-
     from ktrial.cli.installed import tell_broken
     from ktrial.cli.render.knobs import default_text
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Field, table, text_field
     from ktrial.knobs import catalogue
     from ktrial.knobs.errors import UnknownSubsystem
+    from ktrial.model.knob import Knob
     from ktrial.model.suggestions import nearest
 
     tell_broken(catalogue.installed()[1])
@@ -52,11 +53,12 @@ def list_knobs(
     if json:
         print_json([knob.model_dump(mode="json") for knob in knobs])
         return
-    table = Table("knob", "default", "what it does", box=None, pad_edge=False, header_style="bold")
-    table.columns[0].overflow = "fold"
-    for knob in knobs:
-        table.add_row(knob.name, default_text(knob), knob.summary)
-    output().print(table)
+    fields: tuple[Field[Knob], ...] = (
+        text_field("knob", lambda knob: knob.name, wraps=False),
+        text_field("default", default_text),
+        text_field("what it does", lambda knob: knob.summary),
+    )
+    output().print(rendered(table(fields, knobs)))
 
 
 @app.command("show", cls=Command)
@@ -87,25 +89,25 @@ def get(names: Names, json: Json = False) -> None:
     from ktrial.target import LocalTarget
 
     system = System(LocalTarget())
-    found: list[Any] = []
+    readings: list[Any] = []
     code = 0
     for name in names:
         try:
-            found += find(system, name)
+            readings += find(system, name)
         except KtrialError as error:  # the others are still wanted
             code = max(code, tell_error(error))
-    _print_values(found, json)
+    _print_values(readings, json)
     if code:
         raise typer.Exit(code)
 
 
-def _print_values(found: list[Any], json: bool) -> None:
+def _print_values(readings: list[Any], json: bool) -> None:
     if json:
         print_json(
-            [{"knob": one.name, "path": one.path, "value": one.value, "text": one.text} for one in found]
+            [{"knob": one.name, "path": one.path, "value": one.value, "text": one.text} for one in readings]
         )
         return
-    for one in found:
+    for one in readings:
         print(f"{one.name} = {one.value}")
 
 
@@ -153,11 +155,11 @@ def diff(
     from ktrial.experiment import default_settings
 
     with messages().status("") as status:
-        found = []
+        settings = []
         for name in (before, after):
             status.update(f"reading the settings of {name}")
-            found.append(default_settings.knob_values(name))
-    differing = default_settings.knob_differences(*found)
+            settings.append(default_settings.knob_values(name))
+    differing = default_settings.knob_differences(*settings)
     if json:
         print_json([{"knob": one.knob.name, "before": one.before, "after": one.after} for one in differing])
         return
@@ -165,17 +167,19 @@ def diff(
 
 
 def _print_differences(before: str, after: str, differing: Iterable[Any]) -> None:
-    from rich.table import Table
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Field, table, text_field
 
-    table = Table("knob", before, after, box=None, pad_edge=False, header_style="bold")
-    table.columns[0].overflow = "fold"
-    for one in differing:
-        shown = ("absent" if value is None else value for value in (one.before, one.after))
-        table.add_row(one.knob.name, *shown)
-    if not table.row_count:
+    fields: tuple[Field[Any], ...] = (
+        text_field("knob", lambda one: one.knob.name, wraps=False),
+        text_field(before, lambda one: "absent" if one.before is None else one.before),
+        text_field(after, lambda one: "absent" if one.after is None else one.after),
+    )
+    differences = table(fields, differing)
+    if not differences.rows:
         say(f"no knob that ktrial knows differs between {before} and {after}")
         return
-    output().print(table)
+    output().print(rendered(differences))
 
 
 def _pair(setting: str) -> tuple[str, str]:

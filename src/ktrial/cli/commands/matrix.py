@@ -95,18 +95,18 @@ def _measured(wanted: "Study | None", stored: str, store: "Store", jobs: int | N
         return run(wanted, store=store, observer=observer, jobs=jobs)
 
 
-def _print(found: "Matrix", html: Path | None, *, json: bool, csv: bool) -> None:
+def _print(matrix: "Matrix", html: Path | None, *, json: bool, csv: bool) -> None:
     from ktrial.cli.console import output, print_json
     from ktrial.cli.render.matrix import print_matrix
     from ktrial.report.csv import rendered
     from ktrial.report.tables.matrix import for_programs
 
     if json:
-        print_json(found.model_dump(mode="json"))
+        print_json(matrix.model_dump(mode="json"))
     elif csv:
-        typer.echo(rendered(for_programs(found)).encode(), nl=False)
+        typer.echo(rendered(for_programs(matrix)).encode(), nl=False)
     else:
-        print_matrix(found, output())
+        print_matrix(matrix, output())
         if html:
             print(f"page: {html.expanduser().absolute()}")
 

@@ -58,17 +58,19 @@ def _quiesce(dry_run: bool, wait: bool, json: bool) -> None:
 
 
 def _tell(steps: "tuple[QuietingStep, ...]", json: bool) -> None:
-    from rich.table import Table
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Field, table, text_field
 
     if json:
         print_json([step.model_dump(mode="json") for step in steps])
         return
-    table = Table("knob", "is", "quiet", "why", box=None, pad_edge=False, header_style="bold")
-    for step in steps:
-        table.add_row(
-            step.name, step.before, step.value, f"left out: {step.left_out}" if step.left_out else step.why
-        )
-    output().print(table)
+    fields: tuple[Field[QuietingStep], ...] = (
+        text_field("knob", lambda step: step.name),
+        text_field("is", lambda step: step.before),
+        text_field("quiet", lambda step: step.value),
+        text_field("why", lambda step: f"left out: {step.left_out}" if step.left_out else step.why),
+    )
+    output().print(rendered(table(fields, steps)))
 
 
 def _undo(dry_run: bool, wait: bool, json: bool) -> None:

@@ -1,5 +1,6 @@
 """`ktrial recommend`: which of the measured kernels serve some workloads best, and which to avoid."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,7 +9,7 @@ from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import workload_names
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.table import Table as RichTable
 
     from ktrial.model.recommendation import Candidate, Recommendation
 
@@ -38,45 +39,50 @@ def recommend(
     edge = margin_of(margin)
     with open_store(store or default_location()) as opened:
         names, of_sets = workload_names_of(workloads), in_sets(workloads)
-        found = recommend_from(opened, names, edge, optional=of_sets)
+        recommendation = recommend_from(opened, names, edge, optional=of_sets)
     if json:
-        print_json(found.model_dump(mode="json"))
+        print_json(recommendation.model_dump(mode="json"))
         return
     console = output()
     console.print("how far behind the best kernel of each workload, in %:")
     console.print()
-    console.print(_table(found))
+    console.print(_table(recommendation))
     console.print()
-    for one in found.candidates:
+    for one in recommendation.candidates:
         if one.dominated_by:
             console.print(one_line(f"{one.version}: dominated by {', '.join(one.dominated_by)}"))
-    if found.left_out:
-        console.print(one_line(f"not measured, and left out: {', '.join(found.left_out)}"))
-    for name, missing in found.incomplete.items():
+    if recommendation.left_out:
+        console.print(one_line(f"not measured, and left out: {', '.join(recommendation.left_out)}"))
+    for name, missing in recommendation.incomplete.items():
         console.print(one_line(f"{name}: not judged, it has no number of {', '.join(missing)}"))
-    console.print(one_line(found.answer), style="bold")
+    console.print(one_line(recommendation.answer), style="bold")
 
 
-def _table(found: "Recommendation") -> "Table":
-    from rich.table import Table
-
-    from ktrial.format.sanitize import shortened
+def _table(recommendation: "Recommendation") -> "RichTable":
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Cell, Column, Row, RowKind, Table, name, own
     from ktrial.model.workload import short_labels
 
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    table.add_column("workload", overflow="fold")
-    for one in found.candidates:
-        table.add_column(shortened(one.version.removeprefix("debian:"), 18), justify="right", no_wrap=True)
-    names = short_labels(found.workloads)
-    for place, workload in enumerate(found.workloads):
-        table.add_row(
-            shortened(names[workload], 48), *(_cell(one, place, found.margin) for one in found.candidates)
-        )
-    table.add_row("worst", *(f"{(one.worst - 1) * 100:.2f}" for one in found.candidates), style="bold")
-    return table
+    candidates, names = recommendation.candidates, short_labels(recommendation.workloads)
+    columns = [Column("workload", "workload", wraps=True, columns=48)]
+    columns += [
+        Column(one.version, one.version.removeprefix("debian:"), named=True, heading_columns=18, numeric=True)
+        for one in candidates
+    ]
+
+    def row(first: Cell, texts: Iterable[str], kind: RowKind = RowKind.PLAIN) -> Row:
+        return Row((first, *map(own, texts)), kind)
+
+    rows = [
+        row(name(names[workload]), (_behind(one, place, recommendation.margin) for one in candidates))
+        for place, workload in enumerate(recommendation.workloads)
+    ]
+    worst = row(own("worst"), (f"{(one.worst - 1) * 100:.2f}" for one in candidates), RowKind.SUM)
+    return rendered(Table(tuple(columns), (*rows, worst)))
 
 
-def _cell(one: "Candidate", place: int, margin: float) -> str:
+def _behind(one: "Candidate", place: int, margin: float) -> str:
+    """How far behind the best, in %."""
     regret = one.regrets[place]
     # `~`: inside margin and spread, as good as the best.
     mark = "~" if regret.low <= 1 + margin and regret.ratio > 1 else ""

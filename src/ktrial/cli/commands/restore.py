@@ -74,11 +74,10 @@ def _restore(json: bool, wait: bool, dry_run: bool, force: bool, forget: bool) -
 
 
 def _list(json: bool) -> None:
-    from datetime import UTC, datetime
-
-    from rich.table import Table
-
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Field, table, text_field
     from ktrial.knobs import Journal
+    from ktrial.knobs.journal.journal import Entry
 
     entries, damaged = Journal().entries()
     for one in damaged:
@@ -88,13 +87,22 @@ def _list(json: bool) -> None:
     elif not entries:
         say("there is nothing to put back")
     else:
-        table = Table("changed", "by", "knob", "was", "set to", box=None, pad_edge=False, header_style="bold")
-        for entry in entries:
-            when = datetime.fromtimestamp(entry.time, UTC)
-            table.add_row(f"{when:%Y-%m-%d %H:%M:%S} UTC", entry.purpose, entry.knob, entry.old, entry.new)
-        output().print(table)
+        fields: tuple[Field[Entry], ...] = (
+            text_field("changed", lambda entry: _moment(entry.time)),
+            text_field("by", lambda entry: entry.purpose),
+            text_field("knob", lambda entry: entry.knob),
+            text_field("was", lambda entry: entry.old),
+            text_field("set to", lambda entry: entry.new),
+        )
+        output().print(rendered(table(fields, entries)))
     if damaged:
         raise typer.Exit(1)
+
+
+def _moment(seconds: float) -> str:
+    from datetime import UTC, datetime
+
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _install(unit_path: Path | None) -> None:

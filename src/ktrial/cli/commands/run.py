@@ -125,18 +125,19 @@ def _loaded(file: Path, patches: Sequence[str], perturbations: int | None, count
 
 
 def _list(json: bool) -> None:
-    from rich.table import Table
-
     from ktrial.cli.console import output, print_json
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Field, table, text_field
     from ktrial.studyfile import bundled_studies
 
     if json:
         print_json(bundled_studies.names())
         return
-    table = Table("study", "question", box=None, pad_edge=False, header_style="bold")
-    for name, question in bundled_studies.names().items():
-        table.add_row(name, question)
-    output().print(table)
+    fields: tuple[Field[tuple[str, str]], ...] = (
+        text_field("study", lambda one: one[0]),
+        text_field("question", lambda one: one[1]),
+    )
+    output().print(rendered(table(fields, bundled_studies.names().items())))
 
 
 def _counted_by(study: "Study", count: str) -> "Study":

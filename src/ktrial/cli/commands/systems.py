@@ -46,11 +46,11 @@ def systems(
 
     first, second = (canonical_name(full_name(one)) for one in (old, new))
     with open_store(store or default_location()) as opened:
-        found, name = stored_trials(opened), opened.name
-    studies = [one.stored.study for one in found]
+        stored, name = stored_trials(opened), opened.name
+    studies = [one.stored.study for one in stored]
     labels = list(dict.fromkeys(use.label for study in studies for use in study.workloads))
     wanted = labels_of(studies, workload_names_of(workloads)) if workloads else labels
-    rows = across(found, wanted, first, second, margin_of(margin) or 0.01)
+    rows = across(stored, wanted, first, second, margin_of(margin) or 0.01)
     if not rows:
         raise OneMachine(store=name, old=first, new=second)
     if json:

@@ -32,15 +32,21 @@ def list_workloads(json: Json = False) -> None:
 
 
 def _print_group(group: str, known: "list[WorkloadDescription]") -> None:
-    from rich.table import Table
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Field, table, text_field
 
     names = [{parameter.name for parameter in one.parameters} for one in known]
     shared = set.intersection(*names) if len(names) > 1 else set()
-    table = Table(group, "one operation", "parameters", box=None, pad_edge=False, header_style="bold")
-    for description in known:
-        own = (parameter.name for parameter in description.parameters if parameter.name not in shared)
-        table.add_row(description.name, description.summary, ", ".join(own))
-    output().print(table)
+
+    def own_parameters(description: "WorkloadDescription") -> str:
+        return ", ".join(one.name for one in description.parameters if one.name not in shared)
+
+    fields: tuple[Field[WorkloadDescription], ...] = (
+        text_field(group, lambda one: one.name),
+        text_field("one operation", lambda one: one.summary),
+        text_field("parameters", own_parameters),
+    )
+    output().print(rendered(table(fields, known)))
     if shared:
         output().print(f"every one of them also has: {', '.join(sorted(shared))}")
     output().print()

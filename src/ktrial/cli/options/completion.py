@@ -112,8 +112,8 @@ def study_files(incomplete: str) -> list[str]:
 
     start = Path(incomplete or ".")
     directory = start if not incomplete or incomplete.endswith("/") else start.parent
-    found = [path for path in directory.glob("*") if path.is_dir() or path.suffix == ".toml"]
-    names = [f"{path}/" if path.is_dir() else str(path) for path in sorted(found)]
+    paths = [path for path in directory.glob("*") if path.is_dir() or path.suffix == ".toml"]
+    names = [f"{path}/" if path.is_dir() else str(path) for path in sorted(paths)]
     return [name for name in (*names, *bundled_studies.names()) if name.startswith(incomplete)]
 
 

@@ -57,7 +57,7 @@ def wanted(texts: Sequence[str], shorthands: Mapping[str, Path | None]) -> "list
     from ktrial.report.exports import exports
 
     known, warnings = exports()
-    found = [(known[name], path) for name, path in shorthands.items() if path]
+    asked = [(known[name], path) for name, path in shorthands.items() if path]
     for text in texts:
         name, colon, file = text.partition(":")
         if name not in known:
@@ -67,8 +67,8 @@ def wanted(texts: Sequence[str], shorthands: Mapping[str, Path | None]) -> "list
             raise BadOption(option="--export", problem=problem)
         if not colon or not file:
             raise BadOption(option="--export", problem=f"{text} names no file: --export {name}:FILE")
-        found.append((known[name], Path(file)))
-    return found
+        asked.append((known[name], Path(file)))
+    return asked
 
 
 def write_difference(

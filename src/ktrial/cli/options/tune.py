@@ -154,9 +154,9 @@ def _name(program: str) -> str:
 
 
 def _rule(rule: MetricRule) -> dict[str, Any]:
-    found = {"name": rule.name, "unit": rule.unit, "direction": rule.direction.value}
+    fields = {"name": rule.name, "unit": rule.unit, "direction": rule.direction.value}
     return (
-        found
+        fields
         | ({"regex": rule.regex} if rule.regex else {})
         | ({"json": rule.json_path} if rule.json_path else {})
     )

@@ -81,14 +81,14 @@ def answer(result: BisectResult) -> str:
         return f"There is nothing to explain: {names} differ by less than {margin}."
     if result.kind == "versions" and result.causes:
         return f"The numbers change {', and '.join(_between(cause) for cause in result.causes)}."
-    found = "; ".join(_named(cause) for cause in result.causes)
+    causes = "; ".join(_named(cause) for cause in result.causes)
     left = ", ".join(target.label for target in result.targets if not target.explained)
     if not result.causes:
         return f"Nothing was found that explains {left}: {result.stopped or 'the ends differ, no part does'}."
     if left:
-        return f"{found} explain a part; what is left of {left} was not found: {_why_left(result)}."
+        return f"{causes} explain a part; what is left of {left} was not found: {_why_left(result)}."
     verb = "explains" if len(result.causes) == 1 and len(result.causes[0].members) == 1 else "explain"
-    return f"{found} {verb} the difference."
+    return f"{causes} {verb} the difference."
 
 
 def as_json(result: BisectResult) -> dict[str, Any]:
@@ -119,18 +119,18 @@ def _targets(result: BisectResult) -> Table:
     reached = any(target.reached is not None for target in result.targets)
     with_causes = ("A with the causes", "change") if reached else ()
     headings = ("workload", "A", "B", "change", *with_causes, "")
-    made = of_texts(headings, (_target_cells(target, found=reached) for target in result.targets))
+    made = of_texts(headings, (_target_cells(target, is_cause=reached) for target in result.targets))
     return made.adapted(made.columns[-1].key, numeric=False)
 
 
-def _target_cells(target: FoundTarget, *, found: bool) -> list[str]:
+def _target_cells(target: FoundTarget, *, is_cause: bool) -> list[str]:
     cells = [
         shortened(target.label, _NAME_COLUMNS),
         number_format.number(target.before),
         number_format.number(target.after),
         breakable(number_format.change(target.ratio)),
     ]
-    if found:
+    if is_cause:
         reached = target.reached / target.before if target.reached and target.before else None
         cells += [number_format.number(target.reached), breakable(number_format.change(reached))]
     state = "no difference" if not target.differs else "explained" if target.explained else "not explained"

@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from ktrial.cli.console import breakable
 from ktrial.cli.render.functions import side_headings
+from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
+from ktrial.format.table import Column, Row, Table, facts, own
+from ktrial.model.attribution import Explanation
 from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference, ValueDifference
 from ktrial.report.text.conditions_diff import CAUSES, causes
 from ktrial.report.text.kconfig_option import followers_of, option_change
@@ -28,7 +31,7 @@ _LIST = 6
 def print_differences(why: Attribution, console: Console, *, everything: bool = False) -> None:
     """Everything that differs; without `everything` the rest is counted."""
     differences = why.differences
-    sections: list[tuple[str, Iterable[Table | Text | str]]] = [
+    sections: list[tuple[str, Iterable[RichTable | Text | str]]] = [
         (CAUSES[0].lower() + CAUSES[1:], map(breakable, causes(differences))),
         ("what the treatments differ in", _levels(differences)),
         ("configuration: options that plausibly own these functions", _options(differences, everything)),
@@ -51,7 +54,7 @@ def _levels(differences: Differences) -> Iterable[str]:
         yield one_line(f"{one.factor}: {one.before} → {one.after}")
 
 
-def _options(differences: Differences, everything: bool) -> Iterable[Table | Text | str]:
+def _options(differences: Differences, everything: bool) -> Iterable[RichTable | Text | str]:
     owned = [one for one in differences.options if one.owners]
     others = [one for one in differences.options if not one.owners]
     grouped: dict[str, list[OptionDifference]] = {}
@@ -68,18 +71,17 @@ def _options(differences: Differences, everything: bool) -> Iterable[Table | Tex
         yield f"{total} differ{'s' if len(others) == 1 else ''}; --all shows them."
 
 
-def _grouped(grouped: dict[str, list[OptionDifference]], everything: bool) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+def _grouped(grouped: dict[str, list[OptionDifference]], everything: bool) -> RichTable:
+    """A row a subsystem, with its options."""
+    by_owner: dict[str, str] = {}
     for owner, options in grouped.items():
         shown = options if everything else options[:_OPTIONS_A_LINE]
         left = len(options) - len(shown)
         texts = [f"{option_change(one)}{followers_of(one)}" for one in shown] + (
             [f"and {left} more"] if left else []
         )
-        table.add_row(owner, ("\n" if everything else ", ").join(texts))
-    return table
+        by_owner[owner] = ("\n" if everything else ", ").join(texts)
+    return rendered(facts(by_owner))
 
 
 def _boot(differences: Differences) -> Iterable[str]:
@@ -88,22 +90,17 @@ def _boot(differences: Differences) -> Iterable[str]:
             yield one_line(f"the {side} only: {' '.join(parameters)}")
 
 
-def _values(why: Attribution, everything: bool) -> Iterable[Table | str]:
+def _values(why: Attribution, everything: bool) -> Iterable[RichTable | str]:
     differences = why.differences
     both = [one for one in differences.values if None not in (one.before, one.after)]
     single = [one for one in differences.values if None in (one.before, one.after)]
     groups = _alike(both)
     shown = groups if everything else groups[:_MOST_VALUES]
     if shown:
-        table = _table("setting", *side_headings(why.explanation))
-        for alike in shown:
-            table.add_row(_path(alike), *_texts(alike[0]))
-        yield table
+        yield _sides("setting", why.explanation, ((_path(alike), *_texts(alike[0])) for alike in shown))
     if everything and single:
-        table = _table("in one of the two only", *side_headings(why.explanation))
-        for one in single:
-            table.add_row(shortened(_name(one.path), _NAME_COLUMNS), *_texts(one))
-        yield table
+        paths = ((shortened(_name(one.path), _NAME_COLUMNS), *_texts(one)) for one in single)
+        yield _sides("in one of the two only", why.explanation, paths)
         return
     left = sum(len(alike) for alike in groups[len(shown) :])
     if left or single:
@@ -147,22 +144,24 @@ def _texts(one: ValueDifference) -> tuple[str, str]:
     return old, new
 
 
-def _counters(why: Attribution, everything: bool) -> Iterable[Table | str]:
+def _counters(why: Attribution, everything: bool) -> Iterable[RichTable | str]:
     differences = why.differences
     shown = differences.counters if everything else differences.counters[:_MOST_COUNTERS]
     if shown:
-        table = _table("counter", *side_headings(why.explanation))
-        for one in shown:
-            table.add_row(one.counter, number_format.number(one.before), number_format.number(one.after))
-        yield table
+        number = number_format.number
+        rows = ((one.counter, number(one.before), number(one.after)) for one in shown)
+        yield _sides("counter", why.explanation, rows)
     if left := len(differences.counters) - len(shown):
         more = breakable(number_format.counted(left, "more counter"))
         yield f"{more} differ by 1 % or more; --all shows them."
 
 
-def _table(name: str, *headings: str) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    table.add_column(name, no_wrap=True)
-    for heading in headings:
-        table.add_column(heading, justify="right", overflow="fold")
-    return table
+def _sides(heading: str, explanation: Explanation, rows: Iterable[tuple[str, str, str]]) -> RichTable:
+    """A row a thing, with what it is on either side."""
+    before, after = side_headings(explanation)
+    columns = (
+        Column("name", heading),
+        Column("before", before, numeric=True, wraps=True),
+        Column("after", after, numeric=True, wraps=True),
+    )
+    return rendered(Table(columns, tuple(Row(tuple(map(own, texts))) for texts in rows)), heading_style="dim")

@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from ktrial import kernels
+from ktrial.cli.render.table import rendered
 from ktrial.format.sanitize import shortened
+from ktrial.format.table import Field, facts, table, text_field
 from ktrial.kernels.cache.disk_space import shown
 from ktrial.kernels.cache.verification import KernelCheck
 from ktrial.kernels.errors import SymbolsUnknown
@@ -38,43 +40,43 @@ _TELLING_OPTIONS = (
 """Options of the configuration that move many workloads at once."""
 
 
-def kernels_table(found: tuple[Kernel, ...], columns: int) -> Table:
+def kernels_table(cached: tuple[Kernel, ...], columns: int) -> RichTable:
     """All kernels. Names are shortened in the middle: of a built one the key at its end says which it is."""
-    heads = ("release", "flavour", "size", "added", "digest")
-    table = Table("name", *heads, box=None, pad_edge=False)
-    rows = [
-        (
-            kernel.release,
-            kernel.flavour,
-            shown(kernel.size),
-            f"{kernels.record(kernel.name).added:%Y-%m-%d}",
-            kernel.digest[:SHORT_DIGEST],
-        )
-        for kernel in found
+    fields: tuple[Field[Kernel], ...] = (
+        text_field("release", lambda kernel: kernel.release),
+        text_field("flavour", lambda kernel: kernel.flavour),
+        text_field("size", lambda kernel: shown(kernel.size)),
+        text_field("added", lambda kernel: f"{kernels.record(kernel.name).added:%Y-%m-%d}"),
+        text_field("digest", lambda kernel: kernel.digest[:SHORT_DIGEST]),
+    )
+    others = table(fields, cached)
+    texts = [
+        [column.heading for column in others.columns],
+        *([one.text for one in row.cells] for row in others.rows),
     ]
-    others = sum(max(map(len, column)) + _GAP for column in zip(heads, *rows, strict=True))
-    for kernel, row in zip(found, rows, strict=True):
-        table.add_row(shortened(kernel.name, max(_SHORTEST_NAME, columns - others)), *row)
-    return table
+    left = columns - sum(max(map(len, column)) + _GAP for column in zip(*texts, strict=True))
+    name: Field[Kernel] = text_field("name", lambda kernel: shortened(kernel.name, max(_SHORTEST_NAME, left)))
+    return rendered(table((name, *fields), cached), heading_style="")
 
 
-def verification_table(checks: Iterable[KernelCheck]) -> Table:
+def verification_table(checks: Iterable[KernelCheck]) -> RichTable:
     """What became of looking through kernels; the damaged files by their paths."""
-    table = Table("name", "digest", "files", "damaged", box=None, pad_edge=False)
-    for check in checks:
-        paths = [str(check.directory / path) for path in check.damaged]
-        table.add_row(check.name, check.digest[:SHORT_DIGEST], str(check.files), "\n".join(paths) or "none")
-    return table
+    fields: tuple[Field[KernelCheck], ...] = (
+        text_field("name", lambda check: check.name),
+        text_field("digest", lambda check: check.digest[:SHORT_DIGEST]),
+        text_field("files", lambda check: str(check.files)),
+        text_field("damaged", lambda check: _paths(check) or "none"),
+    )
+    return rendered(table(fields, checks), heading_style="")
 
 
-def kernel_table(kernel: Kernel) -> Table:
+def _paths(check: KernelCheck) -> str:
+    return "\n".join(str(check.directory / path) for path in check.damaged)
+
+
+def kernel_table(kernel: Kernel) -> RichTable:
     """All that is known about one kernel."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column("what")
-    table.add_column("value", overflow="fold")
-    for what, value in _facts(kernel).items():
-        table.add_row(what, value)
-    return table
+    return rendered(facts(_facts(kernel)))
 
 
 def _facts(kernel: Kernel) -> dict[str, str]:
@@ -122,10 +124,10 @@ def _modules(kernel: Kernel) -> str:
 
 def _symbols(kernel: Kernel) -> str:
     try:
-        found = kernels.symbols(kernel)
+        symbols = kernels.symbols(kernel)
     except SymbolsUnknown as error:
         return f"unknown: {error.advice}"
-    return f"{len(found.all)} from {found.source}"
+    return f"{len(symbols.all)} from {symbols.source}"
 
 
 def _config(kernel: Kernel) -> str:

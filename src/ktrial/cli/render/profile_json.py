@@ -81,11 +81,11 @@ def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
 
 def why_as_json(why: Attribution) -> dict[str, Any]:
     """What `explain --json` prints: the explanation, and what differs around it."""
-    found = why.differences.model_dump(mode="json")
+    differences = why.differences.model_dump(mode="json")
     return {
         **explanation_as_json(why.explanation),
         "counted_anew": list(why.counted_anew),
-        "differences": found,
+        "differences": differences,
     }
 
 

@@ -90,6 +90,7 @@ def _recorded_table(table: Table) -> dict[str, Any]:
 def _table(recorded: dict[str, Any]) -> Table:
     columns = recorded["columns"]
     drawn = without_columns(recorded["heading_style"])
+    drawn.show_header = any(_text(column["heading"]) for column in columns)
     for column in columns:
         drawn.add_column(
             _text(column["heading"]),

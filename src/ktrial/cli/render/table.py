@@ -10,13 +10,21 @@ from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKi
 
 _BAR = 24
 """Character cells of a whole bar."""
-_EMPHASIS = {Emphasis.PLAIN: "", Emphasis.MUTED: "dim", Emphasis.STRONG: "bold"}
+_EMPHASIS = {
+    Emphasis.PLAIN: "",
+    Emphasis.MUTED: "dim",
+    Emphasis.STRONG: "bold",
+    Emphasis.GOOD: "green",
+    Emphasis.CAUTION: "yellow",
+    Emphasis.BAD: "red",
+}
 
 
 def rendered(table: Table, *, heading_style: str = "bold") -> RichTable:
     """What the terminal shows of the table."""
     shown = table.shown(Output.TERMINAL)
     drawn = without_columns(heading_style)
+    drawn.show_header = any(column.heading and not column.hidden for column in shown.columns)
     for column in shown.columns:
         drawn.add_column(
             _heading(column),

@@ -18,8 +18,8 @@ def sentence(one: Look) -> str:
         case News.NOT_HAD:
             return f"{one.target}: not to be had: {one.problem.rstrip('.')}."
         case _:
-            found = regression_check.answer(one.check) if one.check else f"Not compared: {one.problem}."
-            return f"{one.target}: {one.kernel} after {one.before}: {found}"
+            verdict = regression_check.answer(one.check) if one.check else f"Not compared: {one.problem}."
+            return f"{one.target}: {one.kernel} after {one.before}: {verdict}"
 
 
 def as_markdown(looks: Sequence[Look], top: int) -> str:

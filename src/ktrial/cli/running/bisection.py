@@ -48,10 +48,10 @@ class BisectOptions:
 
     def how(self) -> "Measurement":
         """How candidates are measured: as options say, else as the study. Raises WorkloadError, BadOption."""
-        found = self._as_said()
+        said = self._as_said()
         if self.machine is None:
-            return found
-        return replace(found, settings=found.settings.model_copy(update={"kind": self.machine}))
+            return said
+        return replace(said, settings=said.settings.model_copy(update={"kind": self.machine}))
 
     @property
     def in_time(self) -> bool:

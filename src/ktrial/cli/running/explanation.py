@@ -59,7 +59,7 @@ def _of_study(given: ExplainOptions) -> Attribution:
     told = (given.workload, given.before, given.after)
     with open_store(given.store or default_location()) as store:
         try:
-            found = record(store, find(store, given.study).id)
+            study_record = record(store, find(store, given.study).id)
         except (NothingStored, StudyNotStored):
             if given.study is None or not given.study.endswith(".toml"):
                 raise
@@ -67,7 +67,7 @@ def _of_study(given: ExplainOptions) -> Attribution:
             with progress() as observer:
                 return explain_question(asked, Guests(observer=observer, values=given.values))
         with progress() as observer:
-            return explain_record(store, found, *told, Guests(observer=observer, values=given.values))
+            return explain_record(store, study_record, *told, Guests(observer=observer, values=given.values))
 
 
 def _of_kernels(given: ExplainOptions) -> AttributionQuestion:
@@ -115,15 +115,15 @@ def _boot_factors(given: ExplainOptions) -> Iterable[Factor]:
 
 
 def _by_name(option: str, parameters: Iterable[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for parameter in parameters:
         name, equals, value = parameter.partition("=")
         if not name or any(map(str.isspace, parameter)) or (equals and not value):
             raise BadOption(option=option, problem=f"{parameter!r} is no boot parameter; NAME=VALUE or NAME")
-        if name in found or name == _KERNEL:
+        if name in by_name or name == _KERNEL:
             raise BadOption(option=option, problem=f"{name} is given twice")
-        found[name] = value or name
-    return found
+        by_name[name] = value or name
+    return by_name
 
 
 def _factor(name: str, kind: FactorKind, levels: list[str]) -> Factor:

@@ -165,12 +165,12 @@ def _plan(study: Study, machine: Machine, known: NoisePrior) -> dict[str, object
     runs = search.budget.runs
     if runs is None and known.seconds and search.budget.seconds:
         runs = int(search.budget.seconds / known.seconds)
-    found = None
+    expected = None
     if runs is not None:
         # How the budget is shared does not follow from the noise: a budget that is too small is told at once.
         assumed = 0.0 if exact else noise or _SOME_NOISE
         perturbations = study.perturbations if exact else 1
-        found = outlook(space, search.goal, runs, assumed, perturbations=perturbations)
+        expected = outlook(space, search.goal, runs, assumed, perturbations=perturbations)
     seconds = search.budget.seconds
     if seconds is None and known.seconds and runs is not None:
         seconds = runs * known.seconds / search.at_once
@@ -186,8 +186,8 @@ def _plan(study: Study, machine: Machine, known: NoisePrior) -> dict[str, object
         "at_once": search.at_once,
         "noise": noise,
         "noise_from": "exact mode" if exact else known.source,
-        "smallest_effect": found.smallest_effect if found and noise is not None else None,
-        "shares": vars(found.shares) if found else None,
+        "smallest_effect": expected.smallest_effect if expected and noise is not None else None,
+        "shares": vars(expected.shares) if expected else None,
         "run_seconds": known.seconds,
         "seconds": seconds,
     }

@@ -100,8 +100,8 @@ def _answer(study: Study, tuned: Tuned, trials: tuple[Trial, ...]) -> Answer | N
     """With the settings as they were read back in the last run that had them, and that run's kernel."""
     wanted = tuned.confirmed or {}
     for trial in reversed(trials):
-        found = observation(trial)
-        if wanted and found.configuration == wanted and not found.failure:
+        seen = observation(trial)
+        if wanted and seen.configuration == wanted and not seen.failure:
             in_force = {name: trial.settings.get(name, value) for name, value in wanted.items()}
             return answer_of(study, tuned, in_force, trial.provenance.kernel_release)
     return answer_of(study, tuned, wanted)

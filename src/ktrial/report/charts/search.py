@@ -98,14 +98,14 @@ def picture(tuned: Tuned, width: float = WIDE) -> Picture | None:
 def _ratios(tuned: Tuned) -> list[float | None]:
     metric = tuned.goal.objectives[0].metric
     before = tuned.baseline.get(metric)
-    found: list[float | None] = []
+    ratios: list[float | None] = []
     for place, one in enumerate(tuned.observations):
         level = tuned.drift[place] if place < len(tuned.drift) else 1.0
         value = one.values.get(metric)
         known = value is not None and bool(before) and bool(level)
         ratio = value / before / level if known and value is not None and before else None
-        found.append(ratio if ratio is not None and math.isfinite(ratio) else None)
-    return found
+        ratios.append(ratio if ratio is not None and math.isfinite(ratio) else None)
+    return ratios
 
 
 def _best(tuned: Tuned, ratios: list[float | None], x: _Scale, y: _Scale) -> str:

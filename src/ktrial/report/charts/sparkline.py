@@ -62,7 +62,7 @@ def by_workload(record: StudyRecord) -> tuple[WorkloadSeries, ...]:
     """The study's workloads of which something was read over time, in the order of reading."""
     names = dict.fromkeys(each.sampled.workload for each in record.sampled)
     exact = is_exact(record)
-    return tuple(found for name in names if (found := _of(name, record.sampled, exact=exact)))
+    return tuple(sparkline for name in names if (sparkline := _of(name, record.sampled, exact=exact)))
 
 
 def is_exact(record: StudyRecord) -> bool:
