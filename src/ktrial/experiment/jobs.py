@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ktrial.experiment import guest_disk, guest_memory_limit, sched_ext
-from ktrial.experiment.guest_disk import DiskSettings
+from ktrial.experiment import guest_storage, sched_ext
+from ktrial.experiment.guest_storage import DiskSettings
 from ktrial.experiment.manipulation_check import ManipulationCheck, manipulation_checks
 from ktrial.experiment.resources import Resources
 from ktrial.experiment.settings import Setting, settings_of
@@ -67,19 +67,19 @@ class Job:
     @property
     def preparation(self) -> tuple[Step, ...]:
         """What is done before the settings."""
-        return (*self.disk_steps, *guest_memory_limit.steps(self.limits))
+        return (*self.disk_steps, *guest_storage.memory_limit_steps(self.limits))
 
     @property
     def disk_steps(self) -> tuple[Step, ...]:
         """What makes the disk, if there is one."""
-        return guest_disk.steps(self.disk) if self.disk else ()
+        return guest_storage.steps(self.disk) if self.disk else ()
 
     def check_preparation(self, results: tuple[StepResult, ...]) -> None:
         """Raise DiskNotMade or LimitNotSet where a step of the preparation failed."""
         made = len(self.disk_steps)
         if self.disk:
-            guest_disk.check(results[:made], self.disk)
-        guest_memory_limit.check(results[made:])
+            guest_storage.check(results[:made], self.disk)
+        guest_storage.check_memory_limit(results[made:])
 
 
 def obtained(study: Study, treatment: Treatment, sources: Resources, progress: Progress) -> Kernel:
@@ -129,21 +129,21 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
     """The system that the treatment boots, apart from what single workloads bring."""
     machine = study.machine
     disk = machine.disk
-    modules = (*machine.modules, *(guest_disk.modules(disk) if disk else ()))
+    modules = (*machine.modules, *(guest_storage.modules(disk) if disk else ()))
     files = sources.files("the study", machine.files) if machine.files else ()
     memory = _memory_mib(study, treatment)
-    for_disk = guest_disk.boot_parameters(disk, memory) if disk else ()
+    for_disk = guest_storage.boot_parameters(disk, memory) if disk else ()
     return Boot(
         kernel=kernel,
         parameters=(*machine.boot, *for_disk, *_boot_parameters(study, treatment)),
-        memory_mib=memory + (guest_disk.memory_mib(disk) if disk else 0),
+        memory_mib=memory + (guest_storage.memory_mib(disk) if disk else 0),
         cpus=machine.cpus,
         modules=sources.modules(kernel, modules) if modules else (),
         files=_once(
             (
                 *files,
                 *sources.files("the scheduler", _schedulers(study)),
-                *(guest_disk.files(disk, kernel, sources) if disk else ()),
+                *(guest_storage.files(disk, kernel, sources) if disk else ()),
             )
         ),
         settle_ns=machine.settle_ns,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.experiment import guest_disk
+from ktrial.experiment import guest_storage
 from ktrial.experiment.session import run
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Factor, FactorKind
@@ -67,4 +67,4 @@ def test_a_disk_as_fast_as_memory_gives_the_same_numbers_twice(tmp_path: Path) -
 def test_what_keeps_a_disk_from_being_made_is_said() -> None:
     failed = StepResult(step=3, do="run", exit=1, stderr="mke2fs: invalid blocks count")
     with pytest.raises(DiskNotMade, match="mke2fs ended with 1: mke2fs: invalid blocks count"):
-        guest_disk.check((failed,), Disk())
+        guest_storage.check((failed,), Disk())

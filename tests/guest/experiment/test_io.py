@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ktrial import workloads
-from ktrial.experiment import guest_disk
+from ktrial.experiment import guest_storage
 from ktrial.experiment.session import run
 from ktrial.machines.errors import MachineToolMissing
 from ktrial.model.boot import CgroupLimits
@@ -127,7 +127,7 @@ def test_other_disks_hold_what_is_written(tmp_path: Path, kernel: str, kind: Dis
     (trial,) = run_in(tmp_path, study).trials
     assert values(trial, "stream-write")["written"] >= 4096
     assert values(trial, "seq-read")["read"] == 4096
-    assert trial.settings[f"/sys/block/{guest_disk.name(Disk(kind=kind))}/queue/read_ahead_kb"] == "128"
+    assert trial.settings[f"/sys/block/{guest_storage.name(Disk(kind=kind))}/queue/read_ahead_kb"] == "128"
 
 
 @pytest.mark.nightly
@@ -155,7 +155,7 @@ def test_without_the_program_that_makes_the_file_system_the_package_is_named(
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_args, **_more: None)
     with pytest.raises(MachineToolMissing) as caught:
-        guest_disk.program(Disk(filesystem="xfs", size_mib=320))
+        guest_storage.program(Disk(filesystem="xfs", size_mib=320))
     assert "xfsprogs" in f"{caught.value} {caught.value.advice}"
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.exact_guests import boot_of, perform
 
 from ktrial import kernels, monitors
-from ktrial.experiment import guest_disk
+from ktrial.experiment import guest_storage
 from ktrial.experiment.resources import default_resources
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.boot import Boot, CarriedFile
@@ -49,8 +49,12 @@ def a_boot(name: str) -> Boot:
     return boot_of(
         kernel,
         memory_mib=1536,
-        modules=kernels.resolve(kernel, guest_disk.modules(DISK)),
-        files=(*with_all_they_need("a test", programs), *guest_disk.files(DISK, kernel, sources), *scripts),
+        modules=kernels.resolve(kernel, guest_storage.modules(DISK)),
+        files=(
+            *with_all_they_need("a test", programs),
+            *guest_storage.files(DISK, kernel, sources),
+            *scripts,
+        ),
         limit_seconds=2400.0,
         limit_instructions=4_000_000_000_000,
     )
@@ -95,7 +99,7 @@ def counters(script: str, text: str) -> dict[str, float]:
 def test_every_script_counts_a_file_that_is_read_twice(name: str, tmp_path: Path) -> None:
     scripts = KERNELS[name]
     made = dd("if=/dev/zero", "of=/mnt/file", "bs=4k", f"count={PAGES}", "conv=fsync")
-    steps = (*guest_disk.steps(DISK), made, *(step for script in scripts for step in watched(script)))
+    steps = (*guest_storage.steps(DISK), made, *(step for script in scripts for step in watched(script)))
     results = perform(ExactMachine(cache=tmp_path), a_boot(name), *steps)
     for script, text in printed(results, scripts).items():
         found = counters(script, text)

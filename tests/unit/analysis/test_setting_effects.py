@@ -3,7 +3,7 @@
 import pytest
 
 from ktrial.analysis.attribution.setting_effects import affected_metrics
-from ktrial.experiment.guest_disk import DiskSettings
+from ktrial.experiment.guest_storage import DiskSettings
 from ktrial.model.study import Disk, DiskKind
 from ktrial.target import StepResult
 from ktrial.target.steps import Failure

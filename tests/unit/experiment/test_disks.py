@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.cli.installed import registry
-from ktrial.experiment import guest_disk, guest_memory_limit
+from ktrial.experiment import guest_storage
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.study import Disk, DiskKind
 from ktrial.studyfile import load
@@ -25,7 +25,9 @@ levels = ["debian:6.1", "debian:6.12"]
 
 def attributes(disk: Disk) -> dict[str, str]:
     return {
-        step.path.rpartition("/")[2]: step.value for step in guest_disk.steps(disk) if isinstance(step, Write)
+        step.path.rpartition("/")[2]: step.value
+        for step in guest_storage.steps(disk)
+        if isinstance(step, Write)
     }
 
 
@@ -55,36 +57,38 @@ def test_no_request_is_larger_than_what_the_bandwidth_lets_through_in_a_tick(
 
 def test_a_ram_disk_is_loaded_with_its_size_and_persistent_memory_is_taken_from_the_guests_end() -> None:
     brd, pmem = Disk(kind=DiskKind.BRD, size_mib=64), Disk(kind=DiskKind.PMEM, size_mib=64)
-    first, *_ = guest_disk.steps(brd)
+    first, *_ = guest_storage.steps(brd)
     assert isinstance(first, LoadModule)
     assert first.parameters == "rd_nr=1 rd_size=65536"
-    assert guest_disk.memory_mib(brd) == 0
-    assert guest_disk.boot_parameters(brd, 512) == ()
-    assert guest_disk.memory_mib(pmem) > 64
-    assert guest_disk.boot_parameters(pmem, 512) == ("memmap=64M!512M",)
+    assert guest_storage.memory_mib(brd) == 0
+    assert guest_storage.boot_parameters(brd, 512) == ()
+    assert guest_storage.memory_mib(pmem) > 64
+    assert guest_storage.boot_parameters(pmem, 512) == ("memmap=64M!512M",)
 
 
 def test_a_limit_of_requests_that_a_kernel_lacks_is_no_error_and_anything_else_is() -> None:
     lacks = Failure(name="EACCES", text="write /sys/kernel/config/nullb/nullb1/max_sectors: not permitted")
-    guest_disk.check((StepResult(step=0, do="write", failure=lacks),), Disk())
+    guest_storage.check((StepResult(step=0, do="write", failure=lacks),), Disk())
     refused = Failure(name="EINVAL", text="write /sys/kernel/config/nullb/nullb1/max_sectors: invalid")
     with pytest.raises(DiskNotMade, match="ext4 on null_blk"):
-        guest_disk.check((StepResult(step=0, do="write", failure=refused),), Disk())
+        guest_storage.check((StepResult(step=0, do="write", failure=refused),), Disk())
 
 
 def test_a_limit_of_memory_is_set_before_the_group_is_entered() -> None:
     written = [
-        step for step in guest_memory_limit.steps(CgroupLimits(memory_mib=32)) if isinstance(step, Write)
+        step
+        for step in guest_storage.memory_limit_steps(CgroupLimits(memory_mib=32))
+        if isinstance(step, Write)
     ]
     assert [(step.path.rpartition("/")[2], step.value) for step in written] == [
         ("cgroup.subtree_control", "+memory"),
         ("memory.max", str(32 << 20)),
         ("cgroup.procs", "0"),
     ]
-    assert guest_memory_limit.steps(None) == ()
+    assert guest_storage.memory_limit_steps(None) == ()
     failed = StepResult(step=0, do="write", failure=Failure(name="ENOENT", text="no such file"))
     with pytest.raises(LimitNotSet, match="no such file"):
-        guest_memory_limit.check((failed,))
+        guest_storage.check_memory_limit((failed,))
 
 
 @pytest.mark.parametrize(

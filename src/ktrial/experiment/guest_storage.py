@@ -1,11 +1,16 @@
-"""A disk inside the guest, of one of the kernel's own drivers: the same on every host, to the last digit.
+"""What a guest keeps files in: a disk of one of the kernel's own drivers, and a limit for its page cache.
 
-A disk of the host's (virtio-blk, nvme) is no use in exact mode: its answers come when the host has them. One
-in the guest's memory answers when the guest's timers say so (null_blk, whose bandwidth and latency can be
-set, so that a page cache has something to be faster than), or at once (brd, pmem).
+The disk is the same on every host, to the last digit. A disk of the host's (virtio-blk, nvme) is no use in
+exact mode: its answers come when the host has them. One in the guest's memory answers when the guest's timers
+say so (null_blk, whose bandwidth and latency can be set, so that a page cache has something to be faster
+than), or at once (brd, pmem).
 
 The settings that kernels choose for it are read after the workload, so that reading them is no part of any
 number.
+
+The limit holds the memory of workloads, their page cache included, so that they have less than their files
+need: by a control group (version 2) that the guest's agent enters, and with it every program that it starts
+later. What it had allocated before stays where it was charged. The disk's own memory is charged to nobody.
 """
 
 import shutil
@@ -15,11 +20,11 @@ from pathlib import Path
 
 from ktrial.experiment.resources import Resources
 from ktrial.machines.errors import MachineToolMissing
-from ktrial.model.boot import CarriedFile
+from ktrial.model.boot import CarriedFile, CgroupLimits
 from ktrial.model.kernel import Kernel
 from ktrial.model.study import Disk, DiskKind
 from ktrial.target import LoadModule, MakeDirectory, Mount, Read, Run, Step, StepResult, Write
-from ktrial.target.errors import DiskNotMade
+from ktrial.target.errors import DiskNotMade, LimitNotSet
 
 _CONFIGFS = "/sys/kernel/config"
 # Loading null_blk makes nullb0, which has no memory behind it. A disk that configfs makes has the next number
@@ -208,3 +213,33 @@ class DiskSettings:
 def directory(disk: Disk) -> str:
     """Where the disk's settings are."""
     return f"/sys/block/{name(disk)}/queue"
+
+
+_ROOT = "/sys/fs/cgroup"
+"""The agent has mounted it."""
+
+
+GROUP = f"{_ROOT}/workload"
+"""The workloads' group in the guest."""
+
+
+_MYSELF = "0"
+
+
+def memory_limit_steps(limits: CgroupLimits | None) -> tuple[Step, ...]:
+    """Make the group, limit it and enter it; nothing without a limit of memory."""
+    if limits is None or limits.memory_mib is None:
+        return ()
+    return (
+        Write(path=f"{_ROOT}/cgroup.subtree_control", value="+memory"),
+        MakeDirectory(path=GROUP),
+        Write(path=f"{GROUP}/memory.max", value=str(limits.memory_mib << 20)),
+        Write(path=f"{GROUP}/cgroup.procs", value=_MYSELF),
+    )
+
+
+def check_memory_limit(results: tuple[StepResult, ...]) -> None:
+    """Raise LimitNotSet where one of the steps failed."""
+    for result in results:
+        if result.failure:
+            raise LimitNotSet(problem=result.failure.text)
