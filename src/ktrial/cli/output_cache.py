@@ -9,8 +9,9 @@ import json
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,23 @@ def put(key: str, text: str) -> None:
         partial.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
         partial.replace(file)
         _forget_the_oldest(file.parent)
+
+
+@contextmanager
+def warnings_heard() -> Iterator[list[str]]:
+    """What is warned of meanwhile, and told as ever: an output is not kept that would hide it next time."""
+    heard: list[str] = []
+    show = warnings.showwarning
+
+    def hear(message: Warning | str, *where: Any, **more: Any) -> None:
+        heard.append(str(message))
+        show(message, *where, **more)
+
+    warnings.showwarning = hear
+    try:
+        yield heard
+    finally:
+        warnings.showwarning = show
 
 
 def _forget_the_oldest(directory: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from contextlib import closing
 from importlib.metadata import EntryPoint, EntryPoints
@@ -233,6 +234,20 @@ def test_nothing_is_kept_beside_a_plugin(
     monkeypatch.setattr("importlib.metadata.entry_points", lambda: EntryPoints([plugin]))
     output_cache.put("b", "kept")
     assert output_cache.get("b") is None
+
+
+def test_what_is_warned_of_is_told_each_time(
+    store: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def damaged(*_record: object, **_options: object) -> tuple[()]:
+        warnings.warn("the symbols are damaged", stacklevel=1)
+        return ()
+
+    monkeypatch.setattr("ktrial.report.whys", damaged)
+    cli = CommandLine(monkeypatch, capsys)
+    for _ in range(2):
+        said = cli("show", "--store", str(store))
+        assert (said.status, "the symbols are damaged" in said.messages) == (0, True)
 
 
 def test_only_the_last_hundred_are_kept(cache: Path) -> None:

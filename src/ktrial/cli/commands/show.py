@@ -28,9 +28,10 @@ def show(
     key = None if console else show_cache.key_of(location, study, form)
     printed = key and output_cache.get(key)
     if not printed:
-        printed = _worked_out(location, study, form)
+        with output_cache.warnings_heard() as warned:
+            printed = _worked_out(location, study, form)
         # While it was worked out, a trial may have ended.
-        if printed and key and key == show_cache.key_of(location, study, form):
+        if printed and key and not warned and key == show_cache.key_of(location, study, form):
             output_cache.put(key, printed)
     if printed and json:
         print(printed, end="")
