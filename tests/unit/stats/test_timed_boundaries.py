@@ -41,7 +41,7 @@ def test_each_look_spends_what_it_should(looks: tuple[int, ...], alpha: float) -
 
 
 @pytest.mark.parametrize("blocks", [3, 6, 10, 60])
-@pytest.mark.parametrize("alpha", [0.05, 0.01])
+@pytest.mark.parametrize("alpha", [0.9, 0.05, 0.01])
 def test_one_look_is_student_s_t_test(blocks: int, alpha: float) -> None:
     assert boundaries((blocks,), alpha) == pytest.approx([stats.t.isf(alpha / 2, blocks - 1)], rel=1e-6)
 

@@ -55,6 +55,18 @@ def test_the_wheel_has_the_studies() -> None:
     assert built["targets"]["wheel"]["force-include"] == {"studies": "ktrial/studies"}
 
 
+def test_the_studies_are_inside_of_the_package_in_a_wheel_and_above_it_in_a_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "src" / "ktrial"
+    monkeypatch.setattr(bundled_studies, "package_directory", lambda: package)
+    for place in (tmp_path / "studies", package / "studies"):
+        place.mkdir(parents=True)
+        (place / "mine.toml").write_text(f'question = "in {place.parent.name}?"')
+        assert bundled_studies.names() == {"mine": f"in {place.parent.name}?"}
+        assert bundled_studies.file_of(Path("mine")) == place / "mine.toml"
+
+
 def test_the_quick_study_is_two_kernels_and_six_workloads() -> None:
     study = load(STUDIES / "quick.toml", registry())
     assert [factor.levels for factor in study.factors] == [("debian:6.1", "debian:6.12")]
