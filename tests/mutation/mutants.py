@@ -69,11 +69,19 @@ def mutants_of(root: Path, file: str) -> Iterator[Mutant]:
         if not isinstance(function, cst.FunctionDef) or function not in names:
             continue
         numbers[names[function]] += 1
-        if mutation.original_node in labels:
+        if mutation.original_node in labels or _is_same(mutation):
             continue
         place = positions[function]
         lines = range(place.start.line + 1, place.end.line + 1)
         yield Mutant(file, names[function], numbers[names[function]], lines, module, mutation)
+
+
+def _is_same(mutation: Mutation) -> bool:
+    """Names of encodings have no case."""
+    old, new = mutation.original_node, mutation.mutated_node
+    if not isinstance(old, cst.SimpleString) or not isinstance(new, cst.SimpleString):
+        return False
+    return old.value.lower() == new.value.lower() == '"utf-8"'
 
 
 def _functions(module: cst.Module) -> Iterator[tuple[cst.FunctionDef, str]]:

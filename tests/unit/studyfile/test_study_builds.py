@@ -1,5 +1,6 @@
 """Kernels that a study describes, factors that change how they are built, and mistakes in both."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,8 @@ def test_the_source_can_be_a_factor(tmp_path: Path) -> None:
     sources = [build.source for build in builds_of(study, treatments(study)).values()]
     assert sources == ["debian:linux-source-5.10", str(tmp_path / "old/linux")]
     assert study.factors[0].levels[1] == str(tmp_path / "old/linux")
+    assert "source" not in tomllib.loads(study_toml(study))["kernels"]["mine"]
+    assert read(tmp_path, study_toml(study)) == study
 
 
 @pytest.mark.parametrize(("design", "count"), [("full-factorial", 4), ("one-factor-at-a-time", 3)])

@@ -354,8 +354,12 @@ def test_a_mistake_in_how_it_is_timed_is_named(tmp_path: Path, table: str, said:
 
 
 def test_the_exact_machine_has_no_blocks(tmp_path: Path) -> None:
-    with pytest.raises(StudyMistake, match="has no noise"):
+    with pytest.raises(StudyMistake) as caught:
         _load(tmp_path, TIMED.replace('machine = "fake"\n', "") + "[timed]\nblocks = 10\n")
+    assert str(caught.value).endswith(
+        'timed: the machine "exact" has no noise, and needs no blocks: take the table out, or name a machine '
+        'in real time, machine = "host"'
+    )
 
 
 DISK = f'workloads = ["syscall"]\n{KERNELS}[machine.disk]\n'
