@@ -29,6 +29,7 @@ from ktrial.model.profile import FunctionFiles, Profile
 from ktrial.model.study import kernel_name
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
+from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import CountedBy
 from ktrial.store import Store
 from ktrial.studyfile.references import resolved
@@ -74,7 +75,10 @@ def explain_record(
     if not guests.run:
         missing = asked.before if old is None else asked.after
         raise NotCounted(
-            study=record.study.name, treatment=missing.label, workload=asked.workload, problem=""
+            study=record.study.name,
+            treatment=missing.label,
+            workload=asked.workload,
+            problem=_why_not_counted(record, missing),
         )
     why = explain_question(asked, guests)
     return why.model_copy(update={"counted_anew": (asked.before.label, asked.after.label)})
@@ -132,6 +136,16 @@ def _profile(asked: AttributionQuestion, trial: Trial) -> Profile:
     raise NotCounted(
         study=asked.study.name, treatment=label, workload=asked.workload, problem=f": {problem}", hint=hint
     )
+
+
+def _why_not_counted(record: StudyRecord, treatment: Treatment) -> str:
+    """What the treatment's trials say about it: how one failed, or why a whole one names no functions."""
+    own = [trial for trial in record.trials if trial.planned.treatment.key == treatment.key]
+    for trial in own:
+        if trial.outcome is not Outcome.COMPLETED:
+            return f": a trial of it ended as {trial.outcome.value}: {trial.reason}"
+    told = [each.text for trial in own for each in trial.warnings if each.kind is WarningKind.NO_PROFILE]
+    return f": {told[0]}" if told else ""
 
 
 def _trial_of(record: StudyRecord, treatment: Treatment, workload: str) -> Trial | None:

@@ -8,6 +8,7 @@ from ktrial.kernels.image.symbols import kept_kallsyms, save_symbols
 from ktrial.machines import CountingTarget
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
+from ktrial.model.trial import Outcome
 from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
 
 _FUNCTION = re.compile(r"^[89a-f][0-9a-f]{15} [tTwW] .*\n", re.MULTILINE)
@@ -21,6 +22,13 @@ class KernelFunctions:
     text: str
     """The functions in /proc/kallsyms; empty where there is none."""
     problem: str = ""
+    advice: str = ""
+    """Other than that of NoSymbolsInGuest, which speaks of the kernel's configuration."""
+
+    def missing(self, kernel: str) -> NoSymbolsInGuest:
+        """The error that says why this kernel's functions have no names here."""
+        hint = {"hint": self.advice} if self.advice else {}
+        return NoSymbolsInGuest(name=kernel, problem=self.problem, **hint)
 
 
 class KernelSymbols:
@@ -44,13 +52,23 @@ class KernelSymbols:
             return self._known[key]
 
 
+_OF_THIS_TIME = frozenset({Outcome.MACHINE_FAILED.value, Outcome.HUNG.value})
+"""Ends that say nothing about the kernel's names: as an answer they would lose all trials' functions."""
+
+
+_OF_A_GUEST_THAT_ENDED = "its configuration is not what is wrong: see why it ends when /proc/kallsyms is read"
+
+
 def _look_up(target: CountingTarget, boot: Boot) -> KernelFunctions:
     try:
         text = target.kallsyms() if boot.modules else _of_image(target, boot.kernel)
     except NoSymbolsInGuest as error:
         return KernelFunctions("", str(error.facts["problem"]))
     except GuestEnded as error:
-        return KernelFunctions("", f"the guest ended while it was asked: {error.facts['reason']}")
+        if error.facts["outcome"] in _OF_THIS_TIME:
+            raise  # that trial failed; the next one asks again
+        reason = f"the guest ended while it was asked: {error.facts['reason']}"
+        return KernelFunctions("", reason, _OF_A_GUEST_THAT_ENDED)
     functions = "".join(_FUNCTION.findall(text))
     if not functions:
         return KernelFunctions("", "/proc/kallsyms names no function with an address")

@@ -19,7 +19,7 @@ from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
-from ktrial.target.errors import GuestEnded, NoSymbolsInGuest, NotInForce, SymbolsElsewhere
+from ktrial.target.errors import GuestEnded, NotInForce, SymbolsElsewhere
 from ktrial.workloads.errors import NoMarkedRegion
 from ktrial.workloads.marked_region import MarkedWorkload
 
@@ -72,7 +72,7 @@ def profile_job(machine: ExactMachine, job: Job, caches: CacheShapes | None = No
     with machine.instrumented(job.boot) as target:
         symbols = KernelSymbols().of(target, job.boot)
         if symbols.problem:
-            raise NoSymbolsInGuest(name=job.boot.kernel.name, problem=symbols.problem)
+            raise symbols.missing(job.boot.kernel.name)
         calls = job.boot.cpus == 1
         everything = (*before, *steps, *job.after)
         done = target.counted(everything, symbols.text, calls=calls, caches=caches)
@@ -112,7 +112,7 @@ def counted_profile(
     region = job.workload.region(job.use, results)
     counts = region.counts
     if symbols.problem:
-        raise NoSymbolsInGuest(name=kernel.name, problem=symbols.problem)
+        raise symbols.missing(kernel.name)
     _check_symbols_fit(counts, kernel)
     return Profile(
         kernel=kernel.name,

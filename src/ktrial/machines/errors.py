@@ -75,6 +75,15 @@ class QemuGone(MachineError):
     """Machine {machine}: QEMU ended, or stopped answering, while ktrial waited for {command}."""
 
 
+class HostHoldsUp(MachineError):
+    """QEMU was kept from going on by this host for {seconds} s (states of its threads: {states})."""
+
+    hint = (
+        "R: it got no CPU; D: a disk did not answer; T: somebody stopped it. That trial is not stored; run "
+        "the same command again when this host has time"
+    )
+
+
 class QemuRefused(MachineError):
     """Machine {machine}: QEMU refused {command}: {problem}"""
 

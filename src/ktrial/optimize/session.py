@@ -13,7 +13,7 @@ from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.machines import Machine
 from ktrial.model.study import Study
-from ktrial.model.trial import Trial
+from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Observation, Tuned
 from ktrial.model.workload import Mode
 from ktrial.optimize.evaluation_log import Ask, Progress
@@ -45,10 +45,13 @@ def run_search(
     number = store.study(study)
     if (known := store.answer(number)) is not None:
         return known
-    stored = store.trials(number, counted=False)
+    # What an older ktrial has kept of a machine that failed is no answer: it is asked again.
+    stored = [
+        trial for trial in store.trials(number, counted=False) if trial.outcome is not Outcome.MACHINE_FAILED
+    ]
 
     def keep(trial: Trial) -> None:
-        store.add_trial(number, trial)
+        store.add_trial(number, trial, replaces=frozenset({Outcome.MACHINE_FAILED}))
 
     with interruption.caught():
         measuring = TrialEvaluator(study, machine, sources, observer or Silent(), keep)

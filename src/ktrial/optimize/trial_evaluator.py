@@ -25,13 +25,15 @@ from ktrial.model.tuning import Observation
 from ktrial.model.workload import Mode
 from ktrial.optimize.search_space import search_of
 from ktrial.optimize.treatments import Asked, observation, planned, study_of
-from ktrial.studyfile.errors import ObjectiveMissing, TuneBaselineFailed
+from ktrial.studyfile.errors import MachineFailsSearch, ObjectiveMissing, TuneBaselineFailed
 from ktrial.studyfile.references import resolved
 from ktrial.workloads.program_runs import EXACT_MODES
 
 _MUCH_SLOWER = 10
 """A configuration that takes so many times as long as the slowest baseline is hopeless: it is ended."""
 _SHORTEST_LIMIT_S = 5.0
+_ATTEMPTS = 3
+"""How often a run is made that the machine does not bring to an end."""
 _LOOK_AROUND_S = 5.0
 """This host's environment is read no more often than so: reading it takes 40 ms."""
 
@@ -141,19 +143,35 @@ class TrialEvaluator:
         return self.sources.obtain(kernel, progress)
 
     def _run(self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]]) -> Iterator[Observation]:
+        """What the machine could not run says nothing about a configuration: it is run again, not kept."""
+        for _ in range(_ATTEMPTS):
+            failed: list[Trial] = []
+            yield from self._run_once(trials, jobs, failed)
+            if not failed:
+                return
+            trials = [trial.planned for trial in failed]
+        levels = dict(failed[0].planned.treatment.levels)
+        settings = ", ".join(f"{name}={value}" for name, value in levels.items()) or "the baseline"
+        raise MachineFailsSearch(attempts=_ATTEMPTS, settings=settings, problem=failed[0].reason)
+
+    def _run_once(
+        self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]], failed: list[Trial]
+    ) -> Iterator[Observation]:
         workers = Workers(self.machine, self.at_once, self._symbols, audited=self._looks_around())
         with interruption.listening(lambda: workers.events.put(StopAsked())):
             awaited = len(trials)
             try:
                 workers.begin(trials, jobs)
                 while awaited:
-                    if seen := self._handled(workers.events.get()):
-                        awaited -= 1
+                    event = workers.events.get()
+                    if seen := self._handled(event, failed):
                         yield seen
+                    awaited -= isinstance(event, Ended)
             except BaseException:
                 self.observer.stopping()
                 for trial in workers.stop():
-                    self.keep(trial)
+                    if trial.outcome is not Outcome.MACHINE_FAILED:
+                        self.keep(trial)
                 raise
             workers.close()
 
@@ -164,7 +182,7 @@ class TrialEvaluator:
         self._looked = now
         return True
 
-    def _handled(self, event: Event) -> Observation | None:
+    def _handled(self, event: Event, failed: list[Trial]) -> Observation | None:
         match event:
             case Preparing(boot, what):
                 self.observer.preparing(boot, what)
@@ -174,7 +192,9 @@ class TrialEvaluator:
                 self.observer.trial_started(trial)
             case Ended(trial, stored):
                 try:
-                    return self._kept(trial)
+                    if trial.outcome is not Outcome.MACHINE_FAILED:
+                        return self._kept(trial)
+                    failed.append(trial)
                 finally:
                     stored.set()
             case Broken(error):

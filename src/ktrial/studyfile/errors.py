@@ -126,6 +126,16 @@ class TuneBaselineFailed(TuningError):
     exit_code = 1
 
 
+class MachineFailsSearch(TuningError):
+    """The machine failed {attempts} times with {settings}, so that nothing is known of it: {problem}"""
+
+    hint = (
+        "nothing is concluded from that, and what was measured is kept: ktrial tune --resume goes on with "
+        "it; ktrial doctor says what this host lacks"
+    )
+    exit_code = 1
+
+
 class NotPositive(TuningError):
     """The metric {metric} is {value}: what is to be improved has to be above zero."""
 

@@ -1,6 +1,10 @@
 """Guests that end early, each in its own way: outcome, reason, console, and the results before."""
 
+import os
 import re
+import signal
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +14,10 @@ from tests.support.kernel_versions import versions
 
 from ktrial import kernels
 from ktrial.kernels.image.image import boot_image
-from ktrial.machines.errors import MachineError
+from ktrial.machines.errors import HostHoldsUp, MachineError
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.qemu import watchdog
+from ktrial.machines.qemu.cpu_use import cpu_use
 from ktrial.model.kernel import Kernel
 from ktrial.model.trial import Outcome
 from ktrial.target import Run, Write
@@ -96,7 +101,66 @@ def test_a_guest_that_takes_too_long_on_the_host(kernel: Kernel, machine: ExactM
     hurried = boot.model_copy(update={"limit_seconds": 2.0})
     facts = ending(machine, hurried, UPTIME, ENDLESS).facts
     assert facts["outcome"] == Outcome.HUNG.value
-    assert str(facts["reason"]).startswith("2 s of host time")
+    assert str(facts["reason"]).startswith("2 s of CPU time")
+
+
+class Held:
+    """Stops the QEMU that this process has started, and lets it go on after a while each time, or never."""
+
+    def __init__(self, *seconds: float, after: float = 0.0) -> None:
+        """`after`: once it has used so many seconds of CPU."""
+        self._seconds, self._after = seconds, after
+        self.stopped: list[int] = []
+        self._thread = threading.Thread(target=self._hold, daemon=True)
+        self._thread.start()
+
+    def _hold(self) -> None:
+        while not (found := [pid for pid in _qemus() if _used(pid) >= self._after]):
+            time.sleep(0.01)
+        for seconds in self._seconds:
+            os.kill(found[0], signal.SIGSTOP)
+            self.stopped.append(found[0])
+            time.sleep(seconds)
+            os.kill(found[0], signal.SIGCONT)
+            time.sleep(0.2)
+
+
+def _used(process: int) -> float:
+    used = cpu_use(process)
+    return used.seconds if used else 0.0
+
+
+def _qemus() -> list[int]:
+    """Children of this process that run QEMU, and have used a little CPU."""
+    own = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    threads = [Path(f"/proc/{os.getpid()}/task").glob("*/children")]
+    every = {*own, *(pid for each in threads for path in each for pid in path.read_text().split())}
+    return [int(pid) for pid in every if Path(f"/proc/{pid}/comm").read_text().startswith("qemu")]
+
+
+def test_a_qemu_that_is_stopped_for_longer_than_its_limit_says_the_same(
+    kernel: Kernel, machine: ExactMachine
+) -> None:
+    """It may use 3 s of CPU, and is stopped twice for 2 s of the clock: some 3 CPU-seconds."""
+    boot = boot_of(kernel)
+    machine.prepare(boot, print)
+    hurried = boot.model_copy(update={"limit_seconds": 3.0})
+    limited = ENDLESS.model_copy(update={"limit_ns": 300_000_000})
+    undisturbed = perform(machine, hurried, limited)
+    held = Held(2.0, 2.0)
+    (result,) = perform(machine, hurried, limited)
+    assert len(held.stopped) == 2
+    assert [result.wall_ns] == [each.wall_ns for each in undisturbed]
+
+
+def test_a_qemu_that_stays_stopped_is_this_hosts_doing(kernel: Kernel, machine: ExactMachine) -> None:
+    boot = boot_of(kernel)
+    machine.prepare(boot, print)
+    hurried = boot.model_copy(update={"limit_seconds": 2.0})
+    held = Held(600.0, after=1.0)
+    with pytest.raises(HostHoldsUp, match=r"states of its threads: .*T"):
+        perform(machine, hurried, ENDLESS)
+    assert held.stopped
 
 
 @pytest.mark.usefixtures("soon_looked_at")

@@ -16,6 +16,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.plan import treatments
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Outcome
 from ktrial.store import Store, open_store
 
 OLD, NEW = "debian:6.1", "debian:6.12"
@@ -69,6 +70,16 @@ def test_without_profiles_nothing_is_run_that_must_not_run(store: Store) -> None
     with pytest.raises(NotCounted, match=r"fork was not counted by function under debian:6\.1") as raised:
         explain_record(store, kept(store, OLD, NEW, profiles=False), guests=STORED)
     assert "ktrial explain quick --workload fork" in raised.value.advice
+
+
+def test_a_kernel_whose_trial_failed_is_told_as_that(store: Store) -> None:
+    number = store.study(a_study(workloads=("fork",), perturbations=2))
+    profile = a_profile({("mutex_lock", ""): 1000}, kernel=OLD)
+    store.add_trial(number, a_trial(planned(OLD, 0), profiles=(profile,)))
+    hung = a_trial(planned(NEW, 0), outcome=Outcome.HUNG, reason="300 s of CPU time went by")
+    store.add_trial(number, hung)
+    with pytest.raises(NotCounted, match=r"debian:6\.12: a trial of it ended as hung: 300 s of CPU"):
+        explain_record(store, record(store, number), guests=STORED)
 
 
 def test_only_the_machine_exact_counts_by_function() -> None:

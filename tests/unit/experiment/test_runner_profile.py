@@ -14,7 +14,7 @@ from tests.support.scripted import ScriptedWorkload, a_kernel, ends, sources
 
 from ktrial.experiment import profile as profiling
 from ktrial.experiment.jobs import Job
-from ktrial.experiment.kernel_symbols import KernelFunctions
+from ktrial.experiment.kernel_symbols import KernelFunctions, KernelSymbols
 from ktrial.experiment.resources import Resources
 from ktrial.file_digests import unsealed
 from ktrial.machines.exact import ExactMachine, plugin
@@ -212,3 +212,36 @@ def test_a_guest_that_ends_early_tells_with_the_end_of_its_console(kernel: Kerne
     with pytest.raises(GuestEnded, match="Kernel panic") as raised:
         profile(kernel, Guest(ended=ended))
     assert raised.value.advice == "the guest's console ends with: Kernel panic - not syncing"
+
+
+class EndsOnce(Target):
+    """Its guest ends when it is asked for its symbols, the first time."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(Guest())
+        self._first: GuestEnded | None = ends(outcome, "as it does")
+
+    def kallsyms(self) -> str:
+        ended, self._first = self._first, None
+        if ended:
+            raise ended
+        return super().kallsyms()
+
+
+@pytest.mark.parametrize("outcome", [Outcome.HUNG, Outcome.MACHINE_FAILED])
+def test_symbols_that_this_host_kept_from_being_read_are_asked_for_again(
+    kernel: Kernel, outcome: Outcome
+) -> None:
+    """On a busy host one boot was too slow, and the kernel had no functions in all trials of the study."""
+    symbols, target = KernelSymbols(), EndsOnce(outcome)
+    with pytest.raises(GuestEnded, match="as it does"):
+        symbols.of(target, Boot(kernel=kernel))
+    assert symbols.of(target, Boot(kernel=kernel)) == KernelFunctions(KALLSYMS)
+
+
+def test_a_kernel_that_panics_when_its_symbols_are_read_has_none(kernel: Kernel) -> None:
+    symbols, target = KernelSymbols(), EndsOnce(Outcome.PANICKED)
+    for _ in range(2):
+        found = symbols.of(target, Boot(kernel=kernel))
+        assert "as it does" in found.problem
+    assert "CONFIG_KALLSYMS" not in found.missing(kernel.name).advice

@@ -67,7 +67,7 @@ def test_the_console_tells(console: str, expected: Outcome, reason: str) -> None
     ("ending", "console", "ready", "expected", "reason"),
     [
         (Ending(Stop.INSTRUCTIONS), "", True, Outcome.HUNG, "2,000,000,000 guest instructions went by"),
-        (Ending(Stop.SECONDS), "", True, Outcome.HUNG, "30 s of host time went by before the steps"),
+        (Ending(Stop.SECONDS), "", True, Outcome.HUNG, "30 s of CPU time went by before the steps"),
         (Ending(Stop.SECONDS), "Linux version", False, Outcome.HUNG, "before the agent was ready"),
         (
             Ending(Stop.SECONDS),

@@ -26,6 +26,7 @@ from ktrial.store import Store, open_store
 from ktrial.studyfile.errors import (
     BudgetTooSmall,
     GuardsNeverMet,
+    MachineFailsSearch,
     NotTheSameSearch,
     ObjectiveMissing,
     TuneBaselineFailed,
@@ -159,6 +160,48 @@ def test_runs_that_fail_are_outcomes_with_their_reasons(store: Store) -> None:
     outcomes = {trials[one.order].outcome for one in tuned.observations if one.failure}
     assert outcomes <= {Outcome.PANICKED, Outcome.REFUSED}
     assert not any(one.values for one in tuned.observations if one.failure)
+    assert tuned.confirmed is not None
+    assert list(tuned.confirmed) == ["vm.vfs_cache_pressure"]
+
+
+def test_what_the_machine_could_not_run_is_run_again_and_answers_nothing(whole: Whole, store: Store) -> None:
+    """Of fourteen boots nine failed for this host's sake, and the answer was: no gain, exit 0."""
+    failures: dict[tuple[tuple[str, str], ...], int] = {}
+
+    def fails_twice(boot: Boot, written: Mapping[str, str]) -> float:
+        asked = tuple(sorted(written.items()))
+        failures[asked] = failures.get(asked, 0) + 1
+        if asked and failures[asked] < 3:
+            raise ends(Outcome.MACHINE_FAILED, "QEMU was ended by SIGKILL: it said nothing")
+        return planted(boot, written)
+
+    machine = TunableMachine(fails_twice)
+    study = searched_on(machine)
+    tuned = run_search(study, store=store, machine=machine, sources=sources())
+    assert any(times > 2 for times in failures.values())
+    assert tuned.confirmed == whole.tuned.confirmed
+    trials = store.trials(store.study(study))
+    assert {trial.outcome for trial in trials} == {Outcome.COMPLETED}
+
+
+def test_a_machine_that_fails_again_and_again_ends_the_search_which_goes_on_later(store: Store) -> None:
+    broken = True
+
+    def fails(boot: Boot, written: Mapping[str, str]) -> float:
+        if broken and int(written.get(PRESSURE, "100")) > 300:
+            raise ends(Outcome.MACHINE_FAILED, "QEMU ended with status 1: cannot allocate memory")
+        return planted(boot, written)
+
+    machine = TunableMachine(fails)
+    study = searched_on(machine)
+    with pytest.raises(MachineFailsSearch, match=r"3 times with .*cannot allocate memory") as raised:
+        run_search(study, store=store, machine=machine, sources=sources())
+    assert "tune --resume" in raised.value.advice
+    number = store.study(study)
+    assert {trial.outcome for trial in store.trials(number)} == {Outcome.COMPLETED}
+    assert ended(store, store.find(number)) is None, "it has no answer"
+    broken = False
+    tuned = run_search(study, store=store, machine=machine, sources=sources())
     assert tuned.confirmed is not None
     assert list(tuned.confirmed) == ["vm.vfs_cache_pressure"]
 

@@ -92,7 +92,7 @@ class RealTimeSetup:
     @property
     def limits(self) -> Limits:
         """Guest nanoseconds and host seconds, which are the same here."""
-        return Limits(self.boot.limit_instructions, self.boot.limit_seconds)
+        return Limits(self.boot.limit_instructions, self.boot.limit_seconds, in_real_time=True)
 
 
 def set_up(boot: Boot, qemu: Qemu, guest: Path, machine: str, *, accelerated: bool) -> RealTimeSetup:

@@ -188,7 +188,8 @@ def _from_limit(ending: Ending, limits: Limits, *, console: str, ready: bool) ->
         return Verdict(Outcome.HUNG, "it wrote more than ktrial keeps to its console or its frames")
     passed = {
         Stop.INSTRUCTIONS: f"{limits.instructions:,} guest instructions",
-        Stop.SECONDS: f"{limits.seconds:g} s of host time",
+        Stop.SECONDS: f"{limits.seconds:g} s of {'host time' if limits.in_real_time else 'CPU time'}",
+        Stop.STILL: f"{limits.seconds:g} s in which nothing moved",
     }.get(ending.stop)
     if passed is None:
         return None

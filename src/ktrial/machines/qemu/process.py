@@ -105,6 +105,11 @@ class QemuProcess:
         self._kept.close()
 
     @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._child.pid
+
+    @property
     def pidfd(self) -> int:
         """Readable once the process has ended."""
         return self._pidfd

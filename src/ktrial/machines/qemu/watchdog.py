@@ -5,6 +5,10 @@ can make the virtual clock jump by what the CPU executed last (see migration). O
 for long on the host is asked for its time, now and then, which tells one that hangs: its clock chip
 (`rtc-time`) runs on the virtual clock, where one nanosecond is one instruction. Programs are held to the
 same limit by the agent, exactly.
+
+On a busy host a guest takes longer, and is the same guest: seconds are those of CPU that QEMU has used. The
+host's clock counts only where nothing moves at all. Then either the guest waits for what never comes, or this
+host keeps QEMU from going on (it is stopped, or gets no CPU), which says nothing about the guest.
 """
 
 import contextlib
@@ -14,8 +18,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
-from ktrial.machines.errors import QemuGone, QemuRefused
+from ktrial.machines.errors import HostHoldsUp, QemuGone, QemuRefused
 from ktrial.machines.qemu.boot import CLOCK_BASE
+from ktrial.machines.qemu.cpu_use import CpuUse, cpu_use
 from ktrial.machines.qemu.process import QemuProcess
 
 FIRST_LOOK_SECONDS = 10.0
@@ -25,6 +30,10 @@ OUTPUT_LIMIT = 512 << 20
 """Bytes of console and frames, kept in memory, after which a guest is ended."""
 
 _CLOCK = ("/machine", "rtc-time")
+_SHORTEST_PAUSE = 0.1
+_STOPPED = "T"
+_MOVES = 0.005
+"""Seconds of CPU for each second of the clock: a QEMU that only looks round for timers uses less."""
 
 
 class Stop(Enum):
@@ -36,6 +45,9 @@ class Stop(Enum):
     """QEMU ended: the agent left, the guest was reset, or QEMU itself failed."""
     INSTRUCTIONS = "instructions"
     SECONDS = "seconds"
+    """Of CPU; of the host's clock for a guest in real time."""
+    STILL = "still"
+    """Nothing moved, and nothing keeps QEMU from moving."""
     OUTPUT = "output"
 
 
@@ -59,6 +71,9 @@ class Limits:
     instructions: int
     """From the moment when watching starts."""
     seconds: float
+    """Of CPU that QEMU uses; also of the host's clock in which nothing moves."""
+    in_real_time: bool = False
+    """The seconds are the host's clock's, which is the guest's as well."""
 
 
 def guest_time(process: QemuProcess) -> int:
@@ -75,6 +90,38 @@ def _time_at_start(process: QemuProcess) -> int:
         return 0
 
 
+class CpuLimit:
+    """Whether a process has used so many seconds of CPU, or has not moved for as long."""
+
+    def __init__(self, seconds: float, before: CpuUse | None, now: float) -> None:
+        self._seconds = seconds
+        self._first = self._last = before or CpuUse(0.0)
+        self._looked = now
+        self.still = 0.0
+        """Seconds of the host's clock for which nothing has moved, while this process ran."""
+        self.next_look = now + self._pause()
+
+    def past(self, used: CpuUse, now: float) -> Stop | None:
+        """Which limit was passed, at this look. Raises HostHoldsUp where this host is in the way."""
+        elapsed = min(now - self._looked, 2 * self._pause())
+        moved = used.seconds - self._last.seconds >= _MOVES * elapsed
+        self.still = 0.0 if moved else self.still + elapsed
+        self._last, self._looked = used, now
+        self.next_look = now + self._pause()
+        if used.seconds - self._first.seconds > self._seconds:
+            return Stop.SECONDS
+        if self.still <= self._seconds:
+            return None
+        if used.held_up:
+            raise HostHoldsUp(seconds=round(self.still), states=used.held_up)
+        return Stop.STILL
+
+    def _pause(self) -> float:
+        """Its CPU runs in one thread: what is left takes as long at least."""
+        left = self._seconds - (self._last.seconds - self._first.seconds)
+        return min(max(left, _SHORTEST_PAUSE), FIRST_LOOK_SECONDS)
+
+
 class Watcher:
     """Watches one process."""
 
@@ -89,6 +136,7 @@ class Watcher:
         now = time.monotonic()
         self._deadline = now + limits.seconds
         self._next_look = now + FIRST_LOOK_SECONDS
+        self._usage = CpuLimit(limits.seconds, cpu_use(process.pid), now)
 
     def resume(self) -> None:
         """Let the guest run (on)."""
@@ -107,7 +155,7 @@ class Watcher:
 
     def _step(self) -> Ending | None:
         qmp, pidfd = self._process.qmp, self._process.pidfd
-        until = min(self._deadline, self._next_look) - time.monotonic()
+        until = min(self._deadline, self._next_look, self._usage.next_look) - time.monotonic()
         ready, _, _ = select.select([qmp.fileno(), pidfd], [], [], max(until, 0.0))
         if qmp.fileno() in ready:
             try:
@@ -144,13 +192,26 @@ class Watcher:
             self._switched_off |= name == "SHUTDOWN" and data.get("reason") == "guest-shutdown"
 
     def _past_limit(self) -> Ending | None:
-        if time.monotonic() > self._deadline:
+        if self._limits.in_real_time and time.monotonic() > self._deadline:
             return Ending(Stop.SECONDS)
+        if not self._limits.in_real_time and (stop := self._look_at_the_use()):
+            return Ending(stop)
         return Ending(Stop.OUTPUT) if self._process.output_bytes() > OUTPUT_LIMIT else None
+
+    def _look_at_the_use(self) -> Stop | None:
+        now = time.monotonic()
+        if now < self._usage.next_look:
+            return None
+        used = cpu_use(self._process.pid)
+        return None if used is None else self._usage.past(used, now)
 
     def _look_at_the_clock(self) -> Ending | None:
         if time.monotonic() < self._next_look:
             return None
+        self._next_look = time.monotonic() + FIRST_LOOK_SECONDS
+        used = cpu_use(self._process.pid)
+        if self._usage.still or (used and _STOPPED in used.held_up):
+            return None  # it would not answer
         try:
             now = guest_time(self._process)
         except QemuGone:

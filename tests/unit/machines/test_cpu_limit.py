@@ -1,0 +1,103 @@
+"""Limits of a guest on a busy host: CPU time counts, the clock only where nothing moves."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ktrial.machines.errors import HostHoldsUp
+from ktrial.machines.qemu.cpu_use import CpuUse, cpu_use
+from ktrial.machines.qemu.watchdog import CpuLimit, Stop
+
+LIMIT = 100.0
+
+
+def looks(*readings: tuple[float, str], every: float = 10.0) -> list[Stop | None]:
+    """What each look says: CPU seconds until then, states of held-up threads; at even intervals."""
+    limit = CpuLimit(LIMIT, CpuUse(0.0), 0.0)
+    return [
+        limit.past(CpuUse(used, held_up), at * every) for at, (used, held_up) in enumerate(readings, start=1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("readings", "last"),
+    [
+        ([(10.0 * at, "R") for at in range(1, 11)], None),
+        ([(10.0 * at, "R") for at in range(1, 12)], Stop.SECONDS),
+        ([(0.6 * at, "R") for at in range(1, 101)], None),
+        ([(0.0, "")] * 10, None),
+        ([(0.0, "")] * 11, Stop.STILL),
+        ([(0.01 * at, "") for at in range(1, 12)], Stop.STILL),
+        ([(0.0, "")] * 10 + [(1.0, "R")] + [(1.0, "")] * 10, None),
+    ],
+    ids=[
+        "as much as it may",
+        "more than it may",
+        "a sixteenth of a CPU, for ten times the limit",
+        "it waits",
+        "it waits for ever",
+        "it only looks round for ever",
+        "it moved once between two long waits",
+    ],
+)
+def test_what_a_guest_has_used_is_its_limit(readings: list[tuple[float, str]], last: Stop | None) -> None:
+    *before, now = looks(*readings)
+    assert now is last
+    assert not any(before)
+
+
+@pytest.mark.parametrize("states", ["R", "D", "T", "DR"])
+def test_what_this_host_holds_up_is_no_end_of_the_guest(states: str) -> None:
+    with pytest.raises(HostHoldsUp, match=f"110 s .*{states}"):
+        looks(*[(0.0, states)] * 11)
+
+
+def test_time_in_which_ktrial_did_not_run_either_does_not_count() -> None:
+    limit = CpuLimit(LIMIT, CpuUse(0.0), 0.0)
+    assert limit.past(CpuUse(0.0), 5000.0) is None
+    assert limit.still <= 20.0
+
+
+@pytest.mark.parametrize(
+    ("stats", "seconds", "held_up"),
+    [
+        ({"10": "S", "11": "R"}, 1.5, "R"),
+        ({"10": "S", "11": "S"}, 1.5, ""),
+        ({"10": "T", "11": "T"}, 1.5, "T"),
+        ({"10": "D", "11": "R", "12": "I"}, 1.5, "DR"),
+    ],
+)
+def test_it_is_read_from_all_threads(
+    stats: dict[str, str], seconds: float, held_up: str, tmp_path: Path
+) -> None:
+    ticks = os.sysconf("SC_CLK_TCK")
+    counted = f"0 0 0 0 0 0 0 0 0 0 {ticks} {ticks // 2} 0 0"
+    for thread, state in stats.items():
+        directory = tmp_path / "10/task" / thread
+        directory.mkdir(parents=True)
+        (directory / "stat").write_text(f"{thread} (a (odd) name) {state} {counted}\n")
+    (tmp_path / "10/stat").write_text(f"10 (a (odd) name) S {counted}\n")
+    assert cpu_use(10, tmp_path) == CpuUse(seconds, held_up)
+
+
+def test_a_process_that_has_ended_has_none(tmp_path: Path) -> None:
+    assert cpu_use(10, tmp_path) is None
+
+
+def test_it_is_read_of_real_processes() -> None:
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        while (used := cpu_use(busy.pid)) is None or used.seconds < 0.1:
+            time.sleep(0.01)
+        os.kill(busy.pid, signal.SIGSTOP)
+        while (used := cpu_use(busy.pid)) is None or used.held_up != "T":
+            time.sleep(0.01)
+    finally:
+        busy.kill()
+        busy.wait()
+    assert cpu_use(os.getpid()) is not None
