@@ -81,7 +81,8 @@ def _is_same(mutation: Mutation) -> bool:
     old, new = mutation.original_node, mutation.mutated_node
     if not isinstance(old, cst.SimpleString) or not isinstance(new, cst.SimpleString):
         return False
-    return old.value.lower() == new.value.lower() == '"utf-8"'
+    same: bool = old.value.lower() == new.value.lower() == '"utf-8"'
+    return same
 
 
 def _functions(module: cst.Module) -> Iterator[tuple[cst.FunctionDef, str]]:
