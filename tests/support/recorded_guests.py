@@ -15,7 +15,7 @@ from typing import Any, Self
 from unittest import mock
 
 from ktrial.experiment.resources import Resources, default_resources
-from ktrial.file_digests import digest_of_file
+from ktrial.file_digests import digest_of_file, sealed
 from ktrial.kernels import Progress as Fetching
 from ktrial.machines import Progress, guest_programs
 from ktrial.machines.exact import ExactMachine, target
@@ -324,7 +324,7 @@ def replayed_sources(recording: Recording, directory: Path) -> Resources:
         name = kernel.name
         place = directory / name.replace(":", "-")
         place.mkdir(parents=True, exist_ok=True)
-        (place / "kallsyms").write_bytes(_KALLSYMS)
+        (place / "kallsyms").write_bytes(sealed(_KALLSYMS))
         # A kernel of which no more than a module was asked for is in no recording.
         booted = known.get(name) or recording.kernels[0].model_copy(update={"name": name})
         return booted.model_copy(update={"image": place / "vmlinuz"})
