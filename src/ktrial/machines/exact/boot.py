@@ -122,6 +122,7 @@ def _load(process: QemuProcess, stream: int, machine: str) -> None:
 
 
 _SECONDS_TO_EXPLAIN = 60.0
+"""For a guest that used up its time. One that ended by itself does so again, however busy this machine is."""
 
 
 @contextlib.contextmanager
@@ -175,7 +176,7 @@ def not_booted(
     if report.failed:
         verdict = outcome.agent_failed(report.failed, console)
     else:
-        talkative = _talkative_console(setup, children)
+        talkative = _talkative_console(setup, children, ending)
         console = talkative if len(talkative) > len(console) else console
         verdict = outcome.judge(ending, setup.limits, console=console, said=said, ready=False)
     return ended(verdict, console)
@@ -187,8 +188,10 @@ def ended(verdict: outcome.Verdict, console: str) -> GuestEnded:
     return GuestEnded(outcome=verdict.outcome.value, reason=verdict.reason, console=end, results=())
 
 
-def _talkative_console(setup: Setup, children: Children) -> str:
-    limits = Limits(setup.limits.instructions, min(setup.limits.seconds, _SECONDS_TO_EXPLAIN))
+def _talkative_console(setup: Setup, children: Children, ending: Ending) -> str:
+    limits = setup.limits
+    if ending.stop is Stop.SECONDS:
+        limits = Limits(limits.instructions, min(limits.seconds, _SECONDS_TO_EXPLAIN))
     with (
         contextlib.suppress(Unstarted),  # it started a moment ago: the first console is all there is
         memory_file("ktrial-ram") as ram,
