@@ -30,13 +30,12 @@ demo: setup
 test: PURPOSE := test
 test: setup
 	@$(SIDE_BY_SIDE) check-python check-rust
-	$(PYTEST) tests/docs tests/recorded tests/unit
-	$(GUESTS)
+	$(PYTEST) $(IN_ORDER)
 
-# A worker that has nothing left takes from the others; what takes longest comes first.
-PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
-# A module's guests are started once: all its tests run in one worker.
-GUESTS := $(BIN)/pytest -n $(JOBS) --dist loadfile tests/guest
+# A file's guests are started once: all its tests run in one worker. Workers take files in this order, what takes
+# longest first: no core is idle, and what one test boots another one finds (tests/support/scheduling.py).
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist loadfile
+IN_ORDER := tests/guest tests/docs tests/recorded tests/unit
 # mypy keeps one core busy, and cargo the other.
 SIDE_BY_SIDE := $(MAKE) --no-print-directory --jobs=2 --output-sync=target
 
@@ -66,7 +65,7 @@ unit-test: setup test-rust
 	$(PYTEST) tests/docs tests/recorded tests/unit
 
 guest-test: setup
-	$(GUESTS)
+	$(PYTEST) tests/guest
 
 # Everything, for hours. Interrupted, or after a failure, it says what is left; the same command goes on there.
 # What builds kernels comes late and alone: it needs 4 GB in the cache, and all cores for itself. Mutants come last.
@@ -74,7 +73,7 @@ test-nightly: PURPOSE := slow
 test-nightly: setup
 	@$(SIDE_BY_SIDE) check-python check-rust
 	@status=0; \
-	$(PYTEST) --nightly --resume tests/docs tests/recorded tests/unit tests/guest || status=$$?; \
+	$(PYTEST) --nightly --resume $(IN_ORDER) || status=$$?; \
 	[ $$status -eq 2 ] || $(BIN)/pytest --nightly --resume -s tests/slow || status=$$?; \
 	[ $$status -eq 2 ] || $(MAKE) --no-print-directory test-mutation || status=$$?; \
 	exit $$status

@@ -15,6 +15,12 @@ from filelock import FileLock
 from hypothesis import settings
 from tests.support.budgets import NIGHTLY, TIMES_AT_NIGHT
 from tests.support.resuming import Resuming, state_of_the_sources
+from tests.support.run_cache import boots_guests, shared_cache
+from tests.support.scheduling import InOrder
+from xdist.remote import Producer
+from xdist.scheduler import Scheduling
+
+from ktrial.installation import CACHE
 
 ASKED_FOR = {"nightly": ("--nightly",), "slow": ("--slow", "--nightly")}
 """Marker → the options of which one has to be given."""
@@ -50,6 +56,35 @@ def hear_signals() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             first = signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL
             signal.signal(number, first)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    return InOrder(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.fixture(scope="session")
+def run_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The cache that the workers of this run share."""
+    with shared_cache(tmp_path_factory.getbasetemp()) as cache:
+        yield cache
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_the_run_cache(request: pytest.FixtureRequest) -> Iterator[None]:
+    """KTRIAL_CACHE, where guests are booted: `ktrial` finds the run's cache as well, whoever starts it."""
+    if not boots_guests(request.path, request.config.rootpath):
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CACHE, str(request.getfixturevalue("run_cache")))
+        yield
+
+
+@pytest.fixture(scope="session")
+def snapshots(run_cache: Path) -> Path:
+    """The directory of the snapshots that they share."""
+    return run_cache / "snapshots"
 
 
 @pytest.fixture(autouse=True)

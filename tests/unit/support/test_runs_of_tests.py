@@ -67,3 +67,14 @@ def test_any_change_to_a_source_is_another_state(tmp_path: Path, change: str) ->
     assert state_of_the_sources(tmp_path) == before
     (tmp_path / "src" / ("one.py" if change == "another text" else "two.py")).write_text("2")
     assert state_of_the_sources(tmp_path) != before
+
+
+def test_workers_take_files_in_the_order_of_the_command_line(tmp_path: Path) -> None:
+    """pytest-xdist's own order begins with the file that has most tests."""
+    several = "".join(f"def test_{number}():\n    pass\n" for number in range(3))
+    (tmp_path / "test_many.py").write_text(several)
+    (tmp_path / "test_some.py").write_text("def test_that_takes_long():\n    pass\n")
+    status, said = ran(tmp_path, "-vv", "-n1", "--dist", "loadfile", "test_some.py", "test_many.py")
+    assert status == pytest.ExitCode.OK, said
+    passed = [line.partition("PASSED ")[2].strip() for line in said.splitlines() if "PASSED" in line]
+    assert passed == ["test_some.py::test_that_takes_long", *(f"test_many.py::test_{n}" for n in range(3))]

@@ -1,4 +1,4 @@
-"""One cache of snapshots for the whole run: a snapshot's name is a digest of all that is in it."""
+"""One cache of snapshots for a whole run of the tests: a snapshot's name is a digest of what is in it."""
 
 import fcntl
 import os
@@ -7,37 +7,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from tests.support.real_runs import cache_without_snapshots
 
-from ktrial.installation import CACHE
-from ktrial.machines.exact.snapshot_cache import snapshots_directory
 
-
-@pytest.fixture(scope="session", autouse=True)
-def run_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """KTRIAL_CACHE of this run: empty of snapshots at its beginning, and shared by its workers.
+@contextmanager
+def shared_cache(base: Path) -> Iterator[Path]:
+    """A cache that is empty of snapshots at the run's beginning, and shared by its workers.
 
     Kernels, sources and builds are the user's own. The last worker that leaves removes the snapshots, which
-    take a hundred megabytes each.
+    take a hundred megabytes each. `base`: pytest's directory of this worker.
     """
-    base = tmp_path_factory.getbasetemp()
     place = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "guests"
     cache = place / "cache"
     place.mkdir(exist_ok=True)
-    with (place / "users").open("w") as users, pytest.MonkeyPatch.context() as patch:
+    with (place / "users").open("w") as users:
         with _alone(place):
             if not cache.exists():
                 cache_without_snapshots(cache)
             fcntl.flock(users, fcntl.LOCK_SH)
-        patch.setenv(CACHE, str(cache))
         yield cache
         with _alone(place):
             try:
                 fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return
-            shutil.rmtree(snapshots_directory(), ignore_errors=True)
+            shutil.rmtree(cache / "snapshots", ignore_errors=True)
 
 
 @contextmanager
@@ -48,7 +42,6 @@ def _alone(place: Path) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def snapshots(run_cache: Path) -> Path:
-    """The directory of the snapshots that the workers share."""
-    return run_cache / "snapshots"
+def boots_guests(module: Path, root: Path) -> bool:
+    """Whether the tests of a file share the run's cache: not those of `tests/unit`, which need none."""
+    return module.relative_to(root).parts[:2] in {("tests", "guest"), ("tests", "docs")}
