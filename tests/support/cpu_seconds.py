@@ -7,11 +7,11 @@ fixture's cost falls on the test that was the first to ask for it.
 """
 
 import json
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.warm_ktrial import cpu_seconds, cpu_seconds_of_commands
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,5 +31,4 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def _spent() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return cpu_seconds() + sum(cpu_seconds_of_commands)

@@ -13,16 +13,25 @@ from ktrial.target import Read, Run, Step, StepResult
 from ktrial.target.errors import GuestEnded
 from ktrial.workloads.host_files import program_path, with_all_they_need
 
-SETTLE_NS = 500_000_000
-"""Shorter than the usual: these tests compare runs with each other, not kernels."""
-
 UPTIME = Read(path="/proc/uptime")
 COUNTERS = ("/proc/vmstat", "/proc/stat")
 
 
+LITTLE_MEMORY_MIB = 128
+"""For guests whose memory is to be used up."""
+PROGRAMS = ("cat", "head", "setsid", "sh", "sleep", "sort", "tail", "yes")
+"""Of the host, for guests that run more than the agent and the workloads."""
+
+
 def boot_of(kernel: Kernel, **changes: object) -> Boot:
-    """A small, quickly settled system."""
-    return Boot(kernel=kernel, memory_mib=256, settle_ns=SETTLE_NS).model_copy(update=changes)
+    """The system that studies boot: unless it is changed, its snapshot is the one that all tests share."""
+    return Boot(kernel=kernel).model_copy(update=changes)
+
+
+def boot_with_programs(kernel: Kernel, **changes: object) -> Boot:
+    """The same with a shell and a few programs, always the same ones: one more snapshot for all tests."""
+    files = {file for name in PROGRAMS for file in host_program(name)[0]}
+    return boot_of(kernel, files=tuple(sorted(files, key=lambda file: file.guest)), **changes)
 
 
 def work(*argv: str) -> Run:

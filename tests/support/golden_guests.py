@@ -50,7 +50,8 @@ class Guests:
 
     def boot(self, kernel: str, **changes: object) -> Boot:
         """A small, quickly settled system."""
-        return boot_of(self.sources.obtain(reference(kernel), silent), **changes)
+        small = {"memory_mib": 256, "settle_ns": 500_000_000}
+        return boot_of(self.sources.obtain(reference(kernel), silent), **(small | changes))
 
     def performed(self, kernel: str, *steps: Step, **changes: object) -> tuple[StepResult, ...]:
         """Boot, do the steps, end."""

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tests.support.warm_ktrial import ktrial
+
 from ktrial import kernels
 
 KTRIAL = str(Path(sys.executable).with_name("ktrial"))
@@ -37,8 +39,7 @@ def environment(cache: Path | None = None) -> dict[str, str]:
 
 def result(*arguments: str | Path, cache: Path | None = None) -> dict[str, Any]:
     """What a command prints with --json, after it ended with 0."""
-    command = (KTRIAL, *map(str, arguments), "--json")
-    done = subprocess.run(command, env=environment(cache), capture_output=True, text=True, check=False)
+    done = ktrial((*map(str, arguments), "--json"), environment(cache))
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert isinstance(found, dict)

@@ -79,6 +79,7 @@ def test_a_workloads_parameter_is_a_factor_and_counters_are_kept(tmp_path: Path)
     assert faults[64] > 10 * faults[1]
 
 
+@pytest.mark.nightly  # for each change: the quick study, in tests/guest/kernels/test_must_hold.py
 def test_a_study_has_the_same_comparisons_in_two_stores(tmp_path: Path) -> None:
     wanted = study(FactorKind.MEMORY, "", "512M", "768M", workload="pipe", perturbations=2)
     first, second = ran(tmp_path, wanted, "one.db"), ran(tmp_path, wanted, "other.db")

@@ -23,7 +23,7 @@ EVERY_NS = 20_000_000
 SAMPLING = Sampling(files=monitors.sampled_files(), around=monitors.costly_files(), every_ns=EVERY_NS)
 
 
-def fork(sample: Sampling | None, clock: str = "tsc", operations: int = 100) -> Run:
+def fork(sample: Sampling | None, clock: str = "tsc", operations: int = 60) -> Run:
     argv = ("/ktrial/work", "fork", "--operations", str(operations), "--clock", clock)
     return Run(argv=argv, sample=sample)
 

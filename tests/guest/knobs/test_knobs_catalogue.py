@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import SETTLE_NS, host_program
+from tests.support.exact_guests import host_program
 from tests.support.kernel_versions import ALL, versions
 
 from ktrial import kernels
@@ -135,7 +135,7 @@ def guest(name: str) -> Boot:
     files = {file for program in ("sh", "mkdir") for file in host_program(program)[0]}
     boot = boot_of(kernels.add(name), default_resources())
     files_by_name = tuple(sorted(files, key=lambda file: file.guest))
-    return boot.model_copy(update={"files": files_by_name, "settle_ns": SETTLE_NS})
+    return boot.model_copy(update={"files": files_by_name})
 
 
 @pytest.fixture(scope="module", params=versions(*ALL))

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from tests.support.exact_guests import boot_of, ending, host_program, perform
+from tests.support.exact_guests import LITTLE_MEMORY_MIB, boot_with_programs, ending, host_program, perform
 from tests.support.kernel_versions import ALL, versions
 
 from ktrial import kernels
@@ -25,10 +25,9 @@ def machine(snapshots: Path) -> ExactMachine:
     return ExactMachine(cache=snapshots)
 
 
-def boot(kernel: str = "debian:6.1") -> Boot:
+def boot(kernel: str = "debian:6.1", **changes: object) -> Boot:
     """A guest with a shell and a few programs."""
-    files = {file for name in ("sh", "cat", "sleep", "head") for file in host_program(name)[0]}
-    return boot_of(kernels.add(kernel), files=tuple(sorted(files, key=lambda file: file.guest)))
+    return boot_with_programs(kernels.add(kernel), **changes)
 
 
 def shell(script: str, **settings: int) -> Run:
@@ -67,7 +66,8 @@ def test_a_seed_gives_one_layout_another_seed_another_and_no_seed_the_fixed_one(
 def test_when_memory_runs_out_the_program_is_killed_and_the_steps_go_on(
     kernel: str, machine: ExactMachine
 ) -> None:
-    ended = ending(machine, boot(kernel), shell(MEMORY_EATER), shell("echo alive"))
+    small = boot(kernel, memory_mib=LITTLE_MEMORY_MIB)
+    ended = ending(machine, small, shell(MEMORY_EATER), shell("echo alive"))
     assert ended.facts["outcome"] == "out-of-memory"
     eaten, after = cast("tuple[StepResult, ...]", ended.facts["results"])
     assert (eaten.signal, eaten.oom_kills, eaten.timed_out) == (9, 1, False)
@@ -88,12 +88,10 @@ def test_a_program_is_killed_at_its_limit_of_guest_time(machine: ExactMachine) -
 
 
 def test_nothing_outlives_a_run(machine: ExactMachine) -> None:
-    files, setsid = host_program("setsid")
-    guest = boot()
-    guest = guest.model_copy(update={"files": tuple({*guest.files, *files})})
+    _, setsid = host_program("setsid")
     escaped = shell(f"{setsid} sh -c 'while :; do :; done' & {setsid} sleep 100000 & echo $!")
     count = shell("for f in /proc/[0-9]*/exe; do cat $f >/dev/null 2>&1 && echo $f; done")
-    left, alive = perform(machine, guest, escaped, count)
+    left, alive = perform(machine, boot(), escaped, count)
     assert left.exit == 0
     assert left.wall_ns < 100_000_000
     # The agent, this shell, and the cat that looks.
@@ -101,11 +99,11 @@ def test_nothing_outlives_a_run(machine: ExactMachine) -> None:
     assert len(alive.stdout.split()) == 2
 
 
-def test_thousands_of_orphans_are_waited_for_while_the_program_runs(machine: ExactMachine) -> None:
-    limit = Write(path="/proc/sys/kernel/threads-max", value="400")
-    orphans = shell("i=0; while [ $i -lt 1000 ]; do (true & true) ; i=$((i+1)); done; echo all")
+def test_more_orphans_than_there_may_be_programs_are_waited_for_meanwhile(machine: ExactMachine) -> None:
+    limit = Write(path="/proc/sys/kernel/threads-max", value="250")
+    orphans = shell("i=0; while [ $i -lt 500 ]; do (true & true) ; i=$((i+1)); done; echo all")
     limited, ran = perform(machine, boot(), limit, orphans)
-    assert limited.after == "400"
+    assert limited.after == "250"
     assert (ran.exit, ran.stdout, ran.stderr) == (0, "all\n", "")
 
 
@@ -134,9 +132,9 @@ def test_the_kernels_answers_are_told_by_name(machine: ExactMachine) -> None:
 
 
 def test_output_above_the_limit_is_a_failure_with_its_beginning(machine: ExactMachine) -> None:
-    long, short = perform(
-        machine, boot(), shell("head -c 9000000 /dev/zero"), shell("head -c 100000 /dev/zero >&2")
-    )
+    # What a frame says in one byte: of /dev/zero it has to say six for each.
+    much = shell(f"yes {'abcdefgh' * 30} | head -c 8400000")
+    long, short = perform(machine, boot(), much, shell("head -c 100000 /dev/zero >&2"))
     assert long.failure is not None
     assert "wrote more than 8388608 bytes" in long.failure.text
     assert (long.exit, len(long.stdout)) == (0, 8 * MIB)

@@ -4,7 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import COUNTERS, UPTIME, boot_of, busy_cores, host_program, perform, work
+from tests.support.exact_guests import (
+    COUNTERS,
+    UPTIME,
+    boot_of,
+    boot_with_programs,
+    busy_cores,
+    host_program,
+    perform,
+    work,
+)
 from tests.support.kernel_versions import versions
 
 from ktrial import kernels
@@ -64,8 +73,13 @@ def test_two_trials_from_one_snapshot_are_the_same(
 def test_another_snapshot_made_and_used_with_all_cores_busy_gives_the_same(
     kernel: Kernel, tmp_path: Path, reference: tuple[StepResult, ...]
 ) -> None:
+    machine, said = ExactMachine(cache=tmp_path), list[str]()
     with busy_cores():
-        assert perform(ExactMachine(cache=tmp_path), boot_of(kernel), *STEPS) == reference
+        machine.prepare(boot_of(kernel), said.append)
+        assert said == ["booting", "saving the snapshot"]
+        assert perform(machine, boot_of(kernel), *STEPS) == reference
+    machine.prepare(boot_of(kernel), said.append)
+    assert len(said) == 2, "there is a snapshot, and nothing to be said"
 
 
 @pytest.mark.parametrize("name", versions("debian:5.10", "debian:6.12", "debian:7.2"))
@@ -148,8 +162,7 @@ def test_modules_are_loaded_before_the_snapshot(kernel: Kernel, machine: ExactMa
 
 
 def test_a_program_of_the_host_runs_with_its_libraries(kernel: Kernel, machine: ExactMachine) -> None:
-    files, path = host_program("sort")
-    boot = boot_of(kernel, files=files)
+    boot, path = boot_with_programs(kernel), host_program("sort")[1]
     push = Push(path="/tmp/lines", base64="YgphCg==")
     _, sort, collect = perform(
         machine, boot, push, Run(argv=(path, "-o", "/tmp/sorted", "/tmp/lines")), Collect(path="/tmp/sorted")
@@ -189,14 +202,6 @@ def test_a_large_report_and_many_steps(kernel: Kernel, machine: ExactMachine) ->
     results = perform(machine, boot_of(kernel), *steps)
     assert [result.step for result in results] == list(range(202))
     assert results[1].content == "A" * (4 << 20)
-
-
-def test_preparing_says_what_it_does(kernel: Kernel, tmp_path: Path) -> None:
-    machine = ExactMachine(cache=tmp_path)
-    said: list[str] = []
-    machine.prepare(boot_of(kernel), said.append)
-    machine.prepare(boot_of(kernel), said.append)
-    assert said == ["booting", "saving the snapshot"]
 
 
 def test_no_room_for_a_snapshot(kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import ENDLESS, UPTIME, boot_of, ending, host_program, perform
+from tests.support.exact_guests import (
+    ENDLESS,
+    LITTLE_MEMORY_MIB,
+    UPTIME,
+    boot_of,
+    boot_with_programs,
+    ending,
+    host_program,
+    perform,
+)
 from tests.support.kernel_versions import versions
 
 from ktrial import kernels
@@ -27,6 +36,8 @@ pytestmark = pytest.mark.guest
 
 CRASH = Write(path="/proc/sysrq-trigger", value="c")
 REBOOT = Write(path="/proc/sysrq-trigger", value="b")
+A_BOOT = 900_000_000
+"""Instructions in which a kernel starts its first program. The guest's clock chip tells whole seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -168,16 +179,15 @@ def test_a_boot_that_hangs(kernel: Kernel, machine: ExactMachine) -> None:
     """The first program is one that never ends, instead of the agent."""
     files, path = host_program("yes")
     boot = boot_of(
-        kernel, files=files, limit_instructions=2_000_000_000, parameters=(f"rdinit={path}", "console=tty0")
+        kernel, files=files, limit_instructions=A_BOOT, parameters=(f"rdinit={path}", "console=tty0")
     )
     console = check(ending(machine, boot, UPTIME), Outcome.HUNG, "before the agent was ready", 0)
     assert "Linux version" in console or "as init process" in console
 
 
 def test_a_workload_that_eats_all_memory(kernel: Kernel, machine: ExactMachine) -> None:
-    files, path = host_program("tail")
-    boot = boot_of(kernel, files=files)
-    ended = ending(machine, boot, UPTIME, Run(argv=(path, "/dev/zero")), UPTIME)
+    boot = boot_with_programs(kernel, memory_mib=LITTLE_MEMORY_MIB)
+    ended = ending(machine, boot, UPTIME, Run(argv=(host_program("tail")[1], "/dev/zero")), UPTIME)
     check(ended, Outcome.OUT_OF_MEMORY, r"Out of memory: Killed process \d+ \(tail\)", 3)
 
 
@@ -216,7 +226,7 @@ def test_what_is_no_kernel(
     # What the cache knows of the kernel tells a file that was cut; the others only QEMU can judge.
     known = boot_image(kernel.image) if reason == "cut short" else None
     other = kernel.model_copy(update={"image": tmp_path / "vmlinuz", "vmlinux": None, "boot_image": known})
-    boot = boot_of(other, limit_instructions=2_000_000_000)
+    boot = boot_of(other, limit_instructions=A_BOOT)
     check(ending(machine, boot, UPTIME), Outcome.NOT_A_KERNEL, reason, 0)
 
 

@@ -1,6 +1,5 @@
 """The QEMU plugin on real kernels: exact, harmless to the guest, and right about who did what."""
 
-import base64
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from tests.support.exact_guests import boot_of, work
 from tests.support.kernel_versions import versions
 
 from ktrial import kernels
+from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.machines import guest_programs
 from ktrial.machines.exact import ExactMachine, plugin
 from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
@@ -20,7 +20,7 @@ from ktrial.machines.exact.target import InstrumentedTarget
 from ktrial.machines.qemu import program
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.profile import FunctionCount, RegionCounts
-from ktrial.target import Collect, StepResult
+from ktrial.target import StepResult
 
 pytestmark = pytest.mark.guest
 
@@ -75,10 +75,10 @@ def bench(
 ) -> Iterator[Bench]:
     place = tmp_path_factory.mktemp("counts")
     machine = ExactMachine(cache=snapshots)
-    with machine.instrumented(boot_of(kernels.add(request.param))) as target:
-        (told,) = target.perform((Collect(path="/proc/kallsyms"),))
+    boot = boot_of(kernels.add(request.param))
+    with machine.instrumented(boot) as target:
         symbols = place / "kallsyms"
-        symbols.write_bytes(base64.b64decode(told.content))
+        symbols.write_text(KernelSymbols().of(target, boot).text)
         yield Bench(target, symbols, place)
 
 

@@ -41,6 +41,7 @@ def test_the_same_again_is_the_same(forks: tuple[Profile, Profile]) -> None:
     assert counted("debian:6.12", "fork") == forks[1]
 
 
+@pytest.mark.nightly  # for each change: init_on_alloc in tests/recorded/test_recorded_profiles.py
 def test_clearing_memory_at_allocation_is_found() -> None:
     before, after = (counted("debian:6.12", "fork", f"init_on_alloc={on}") for on in (0, 1))
     explanation = explain(before, after)

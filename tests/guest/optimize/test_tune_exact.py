@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import boot_of, host_program, perform
+from tests.support.exact_guests import boot_with_programs, host_program, perform
 from tests.support.real_runs import result
 from tests.support.tunable import a_search
 
@@ -83,8 +83,7 @@ def test_undoing_a_limit_in_another_unit_brings_its_ratio_back() -> None:
         back={name: (file_of(other[0]), other[1]) for name, other in back.items() if other},
     )
     undo = "\n".join(line for line in texts(answer)["undo.sh"].splitlines() if line.startswith("printf"))
-    programs, shell = host_program("sh")
-    boot = boot_of(kernels.add("debian:6.12"), files=programs)
+    boot, shell = boot_with_programs(kernels.add("debian:6.12")), host_program("sh")[1]
     names = (*RATIOS, *LIMITS)
     reads = tuple(Read(path=file_of(name)) for name in names)
     writes = tuple(Write(path=file_of(name), value=value) for name, value in LIMITS.items())
