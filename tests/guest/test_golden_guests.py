@@ -7,7 +7,7 @@ from tests.support.golden_guests import GOLDEN, RECORDINGS
 from tests.support.record_guests import recorded
 from tests.support.recorded_guests import Recording
 
-pytestmark = [pytest.mark.guest, pytest.mark.nightly, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.guest, pytest.mark.nightly]
 
 
 def test_each_golden_guest_has_a_recording_and_each_recording_its_guest() -> None:

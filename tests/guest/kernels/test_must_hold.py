@@ -17,7 +17,6 @@ from ktrial.model.boot import Boot
 pytestmark = pytest.mark.guest
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("perturbations", [1, pytest.param(3, marks=pytest.mark.nightly)])
 def test_the_quick_study_repeats_itself_to_the_last_digit_on_a_busy_machine(
     perturbations: int, tmp_path: Path
@@ -41,7 +40,6 @@ def test_the_quick_study_repeats_itself_to_the_last_digit_on_a_busy_machine(
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(900)
 def test_every_workload_completes_on_five_years_of_kernels(tmp_path: Path) -> None:
     """With the operations that its parameters promise."""
     study = STUDIES / "kernel-versions.toml"

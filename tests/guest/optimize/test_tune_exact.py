@@ -15,7 +15,7 @@ from ktrial.optimize.deployment_files import Answer, texts
 from ktrial.optimize.search_space import search_of, with_space
 from ktrial.target import Read, Run, Write
 
-pytestmark = [pytest.mark.guest, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.guest
 STUDY = """\
 perturbations = 2
 workloads = ["fork"]
