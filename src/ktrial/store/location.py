@@ -16,7 +16,7 @@ VARIABLE = "KTRIAL_STORE"
 
 def default_location() -> str:
     """`KTRIAL_STORE` where it is set, else `ktrial.db` in the user's data directory."""
-    named = os.environ.get(VARIABLE, "")
+    named = os.environ.get(VARIABLE)
     return named or str(Path(platformdirs.user_data_dir("ktrial")) / "ktrial.db")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from sqlalchemy import Engine, event
 from tests.support.making import a_study
 
 from ktrial.store import open_store, sqlite
@@ -182,3 +183,23 @@ def test_this_process_is_not_told_that_it_holds_the_store_itself(tmp_path: Path)
     with (tmp_path / "x.db").open("w") as own:
         fcntl.lockf(own, fcntl.LOCK_EX)
         assert holder_of(tmp_path / "x.db") == ""
+
+
+def test_what_writes_takes_the_lock_at_once_and_what_reads_does_not(tmp_path: Path) -> None:
+    """A reader that becomes a writer is refused without waiting, where another has written since."""
+    begun: list[str] = []
+
+    def note(connection: object, cursor: object, statement: str, *_: object) -> None:
+        begun.extend([statement] if statement.startswith("BEGIN") else [])
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        with open_store(tmp_path / "x.db") as store:
+            store.study(a_study())
+            store.studies()
+            store.trials(1)
+        with open_store(tmp_path / "x.db") as store:
+            store.delete(1)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert begun == ["BEGIN IMMEDIATE", "BEGIN IMMEDIATE", "BEGIN", "BEGIN", "BEGIN IMMEDIATE"]

@@ -11,7 +11,7 @@ _OF_ROOT = Path("/var/lib/ktrial/journal")
 
 def journal_directory() -> Path:
     """`KTRIAL_JOURNAL`; else /var/lib/ktrial/journal for root, and the user's state directory for others."""
-    if named := os.environ.get(VARIABLE, ""):
+    if named := os.environ.get(VARIABLE):
         return Path(named).expanduser().absolute()
     if os.geteuid() == 0:
         return _OF_ROOT
