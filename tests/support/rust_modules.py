@@ -10,6 +10,7 @@ ROOT = "crate"
 _COMMENT = re.compile(r"//[^\n]*")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 _INLINE_TESTS = re.compile(r"#\[cfg\(test\)\]\s*mod tests \{.*", re.DOTALL)
+_TAKEN = re.compile(r'#\[path = "([^"]+)"\]\s*mod (\w+);')
 _USE = re.compile(r"\buse\s+([^;]+);")
 _PATH = re.compile(r"\b[a-z_]\w*(?:::\w+)+")
 _INCLUDED = {"work": ("catalogue", "ops")}
@@ -21,6 +22,7 @@ def module_graph(crate: Path) -> dict[str, set[str]]:
     source = crate / "src"
     files = {_module_name(file.relative_to(source)): file for file in sorted(source.rglob("*.rs"))}
     files = {name: file for name, file in files.items() if not name.endswith("::tests")}
+    files |= dict(_modules_by_path(files.get(ROOT)))
     graph = {name: set(_used_modules(name, file, set(files))) - {name} for name, file in files.items()}
     if crate.name in _INCLUDED:
         module, directory = _INCLUDED[crate.name]
@@ -40,6 +42,14 @@ def _module_name(file: Path) -> str:
     if parts in (("main",), ("lib",)):
         return ROOT
     return "::".join(parts[:-1] if parts[-1] == "mod" else parts)
+
+
+def _modules_by_path(root: Path | None) -> Iterator[tuple[str, Path]]:
+    """The modules that the root takes from files in other directories."""
+    text = root.read_text(encoding="utf-8") if root else ""
+    for path, name in _TAKEN.findall(text):
+        assert root
+        yield name, root.parent / path
 
 
 def _used_modules(name: str, file: Path, modules: set[str]) -> Iterator[str]:

@@ -6,7 +6,9 @@
 // The standard library's own start-up aborts where there is neither a console nor /dev/null, before /dev is mounted.
 #![cfg_attr(not(test), no_main)]
 
+#[path = "../../probes/src/counters.rs"]
 mod counters;
+#[path = "../../probes/src/failure.rs"]
 mod failure;
 mod fw_cfg;
 mod leave;
@@ -16,13 +18,14 @@ mod mounts;
 mod plan;
 mod ports;
 mod ready;
+#[path = "../../probes/src/rusage.rs"]
 mod rusage;
-#[path = "../../launch/src/sampler.rs"]
+#[path = "../../probes/src/sampler.rs"]
 mod sampler;
 mod settle;
 mod standard_files;
 mod steps;
-#[path = "../../launch/src/whole.rs"]
+#[path = "../../probes/src/whole.rs"]
 mod whole;
 
 use wire::boot::{BootPlan, Done, Plan, Ready};

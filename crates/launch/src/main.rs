@@ -6,19 +6,11 @@
 //! JSON a run, a `StepResult`. Between the two readings of the clock around a program it sleeps.
 
 mod child;
-#[path = "../../agent/src/counters.rs"]
-mod counters;
 mod cpu_time;
 mod descendants;
-#[path = "../../agent/src/failure.rs"]
-mod failure;
 mod order;
 mod output;
-#[path = "../../agent/src/rusage.rs"]
-mod rusage;
-mod sampler;
 mod watched;
-mod whole;
 mod window;
 
 use std::io::{self, BufWriter, Write as _};

@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::rc::Rc;
 
-use crate::counters::{Snapshot, VMSTAT};
-use crate::whole::{whole, CHUNK};
+use probes::counters::{Snapshot, VMSTAT};
+use probes::whole::{whole, CHUNK};
 
 /// The content of some files at one moment.
 #[derive(Clone, Debug, Default)]

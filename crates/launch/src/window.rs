@@ -15,10 +15,11 @@ use wire::steps::{Failure, Run, SampledFiles, StepResult};
 use crate::child::{Child, Place, Prepared};
 use crate::order::Row;
 use crate::output::{Output, LIMIT};
-use crate::rusage::wait4;
-use crate::sampler::{own_cpu_ns, Sampler};
 use crate::watched::{Moment, Watched};
-use crate::{cpu_time, descendants, failure};
+use crate::{cpu_time, descendants};
+use probes::failure;
+use probes::rusage::wait4;
+use probes::sampler::{own_cpu_ns, Sampler};
 
 /// A program that writes is read at most every so often: its pipe holds a mebibyte.
 const BETWEEN_READS: u16 = 50;

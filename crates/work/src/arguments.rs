@@ -1,4 +1,5 @@
-//! The command line: `work NAME [--parameter value …]`, read against what the workload declares.
+//! What a workload declares about itself, in one constant in one file of `src/ops`, and the command line, `work NAME
+//! [--parameter value …]`, read against it.
 
 use std::fmt;
 use std::path::Path;
@@ -6,9 +7,67 @@ use std::path::Path;
 use lexopt::prelude::{Long, Value};
 use strsim::jaro_winkler;
 
-use crate::catalogue;
 use crate::clock::ClockKind;
-use crate::workload::{Domain, Parameter, Workload};
+use crate::failure::Failure;
+use crate::meter::{Meter, Timed};
+use crate::workload::{count, Domain, Measure, Parameter};
+
+/// A built-in workload: its description, and the function that runs it.
+pub struct Workload {
+    /// What people type.
+    pub name: &'static str,
+    /// One line.
+    pub summary: &'static str,
+    /// One operation, step by step, and what is checked.
+    pub does: &'static str,
+    /// The system calls of one operation, in order.
+    pub system_calls: &'static [&'static str],
+    /// The metric's name: what one operation is.
+    pub metric: &'static str,
+    /// What it measures beside that.
+    pub also: &'static [Measure],
+    /// What can be set, apart from the number of operations and passes.
+    pub parameters: &'static [Parameter],
+    /// Where the operation comes from.
+    pub source: &'static str,
+    /// Operations in one pass, by default.
+    pub operations: i64,
+    /// Passes that count, by default.
+    pub passes: i64,
+    /// Passes before them that are discarded.
+    pub discarded: usize,
+    /// Whether it uses every CPU; all others are held on one.
+    pub spreads: bool,
+    /// Whether the layout of its address space is a part of its work: then it runs in the clean room.
+    pub fixed_layout: bool,
+    /// Measures the operations with the meter.
+    pub run: fn(&Arguments, &mut Meter) -> Result<(), Failure>,
+}
+
+impl Workload {
+    /// Its own parameters, then those that all workloads have.
+    pub fn all_parameters(&self) -> Vec<Parameter> {
+        let own = self
+            .parameters
+            .iter()
+            .map(|parameter| Parameter { ..*parameter });
+        own.chain([
+            count(
+                "operations",
+                "operations in one pass",
+                self.operations,
+                1_000_000,
+            ),
+            count(
+                "passes",
+                "passes that count, after those that are discarded",
+                self.passes,
+                1_000,
+            ),
+        ])
+        .collect()
+    }
+}
 
 /// What is wrong with the command line, and what is allowed. Exit status 2.
 #[derive(Debug)]
@@ -86,8 +145,45 @@ impl Arguments {
     }
 }
 
-/// Read the whole command line, without the program's name.
-pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Request, Misuse> {
+impl Timed for Arguments {
+    fn name(&self) -> &'static str {
+        self.workload.name
+    }
+
+    fn metric(&self) -> &'static str {
+        self.workload.metric
+    }
+
+    fn also(&self) -> &'static [Measure] {
+        self.workload.also
+    }
+
+    fn discarded(&self) -> usize {
+        self.workload.discarded
+    }
+
+    fn passes(&self) -> usize {
+        self.size("passes")
+    }
+
+    fn operations(&self) -> usize {
+        self.size("operations")
+    }
+
+    fn clock(&self) -> ClockKind {
+        self.clock
+    }
+
+    fn vector(&self) -> bool {
+        self.vector
+    }
+}
+
+/// Read the whole command line, without the program's name. It may name one of `workloads`.
+pub fn parse(
+    arguments: impl IntoIterator<Item = std::ffi::OsString>,
+    workloads: &[&'static Workload],
+) -> Result<Request, Misuse> {
     let mut parser = lexopt::Parser::from_args(arguments);
     match parser.next()? {
         None | Some(Long("help") | lexopt::Arg::Short('h')) => Ok(Request::Help),
@@ -99,9 +195,8 @@ pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<
                 .map(|word| word.to_string_lossy().into_owned());
             Ok(Request::UnixBench(words.collect()))
         }
-        Some(Value(name)) => {
-            run(&name.to_string_lossy(), &mut parser).map(|run| Request::Run(Box::new(run)))
-        }
+        Some(Value(name)) => run(&name.to_string_lossy(), &mut parser, workloads)
+            .map(|run| Request::Run(Box::new(run))),
         Some(other) => Err(Misuse(format!(
             "{}; name a workload first",
             other.unexpected()
@@ -109,8 +204,12 @@ pub fn parse(arguments: impl IntoIterator<Item = std::ffi::OsString>) -> Result<
     }
 }
 
-fn run(name: &str, parser: &mut lexopt::Parser) -> Result<Arguments, Misuse> {
-    let workload = catalogue::find(name).ok_or_else(|| unknown_workload(name))?;
+fn run(
+    name: &str,
+    parser: &mut lexopt::Parser,
+    workloads: &[&'static Workload],
+) -> Result<Arguments, Misuse> {
+    let workload = find(name, workloads).ok_or_else(|| unknown_workload(name, workloads))?;
     let parameters = workload.all_parameters();
     let values = parameters
         .iter()
@@ -134,6 +233,11 @@ fn run(name: &str, parser: &mut lexopt::Parser) -> Result<Arguments, Misuse> {
         }
     }
     Ok(arguments)
+}
+
+fn find(name: &str, workloads: &[&'static Workload]) -> Option<&'static Workload> {
+    let mut all = workloads.iter().copied();
+    all.find(|workload| workload.name == name)
 }
 
 fn text(parser: &mut lexopt::Parser) -> Result<String, Misuse> {
@@ -194,11 +298,8 @@ fn position(parameters: &[Parameter], name: &str, workload: &Workload) -> Result
         })
 }
 
-fn unknown_workload(name: &str) -> Misuse {
-    let names: Vec<&str> = catalogue::ALL
-        .iter()
-        .map(|workload| workload.name)
-        .collect();
+fn unknown_workload(name: &str, workloads: &[&'static Workload]) -> Misuse {
+    let names: Vec<&str> = workloads.iter().map(|workload| workload.name).collect();
     let near = nearest(name, &names)
         .map(|near| format!(" (nearest: {near})"))
         .unwrap_or_default();
@@ -218,76 +319,4 @@ fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(line: &str) -> Result<Request, Misuse> {
-        parse(line.split_whitespace().map(Into::into))
-    }
-
-    fn arguments(line: &str) -> Box<Arguments> {
-        match parsed(line) {
-            Ok(Request::Run(arguments)) => arguments,
-            Ok(_) => panic!("{line} runs no workload"),
-            Err(misuse) => panic!("{line}: {misuse}"),
-        }
-    }
-
-    fn misuse(line: &str) -> String {
-        match parsed(line) {
-            Ok(_) => panic!("{line} is accepted"),
-            Err(misuse) => misuse.to_string(),
-        }
-    }
-
-    #[test]
-    fn parameters_have_their_defaults() {
-        let found = arguments("hackbench");
-        assert_eq!(found.number("fds"), 20);
-        assert_eq!(found.text("workers"), "processes");
-        assert_eq!(found.clock, ClockKind::Tsc);
-        assert!(!found.vector);
-    }
-
-    #[test]
-    fn parameters_are_set() {
-        let found = arguments(
-            "hackbench --groups 3 --workers threads --passes=2 --clock monotonic --vector",
-        );
-        assert_eq!((found.number("groups"), found.size("passes")), (3, 2));
-        assert_eq!(found.text("workers"), "threads");
-        assert_eq!(found.clock, ClockKind::Monotonic);
-        assert!(found.vector);
-    }
-
-    #[test]
-    fn misuse_says_what_is_allowed() {
-        for (line, part) in [
-            ("forkk", "there is no workload forkk (nearest: fork)"),
-            (
-                "hackbench --group 3",
-                "no parameter --group (nearest: --groups)",
-            ),
-            (
-                "hackbench --groups 0",
-                "--groups 0: give a whole number from 1 to",
-            ),
-            (
-                "hackbench --groups two",
-                "--groups two: give a whole number",
-            ),
-            ("hackbench --workers fibres", "give processes or threads"),
-            ("open --path /no/such/place", "give a directory that exists"),
-            (
-                "fork --clock sundial",
-                "--clock sundial: give tsc or monotonic",
-            ),
-            ("fork --operations", "operations"),
-            ("fork fork", "fork"),
-            ("--groups 3 hackbench", "name a workload first"),
-        ] {
-            let found = misuse(line);
-            assert!(found.contains(part), "{line}: {found}");
-        }
-    }
-}
+mod tests;

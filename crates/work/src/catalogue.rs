@@ -2,14 +2,10 @@
 
 use serde_json::{json, Value};
 
-use crate::workload::{Domain, Parameter, Workload};
+use crate::arguments::Workload;
+use crate::workload::{Domain, Parameter};
 
 include!(concat!(env!("OUT_DIR"), "/ops.rs"));
-
-/// The workload called `name`.
-pub fn find(name: &str) -> Option<&'static Workload> {
-    ALL.iter().copied().find(|workload| workload.name == name)
-}
 
 /// Every workload's description, in the fields of ktrial's `WorkloadDescription`.
 pub fn list() -> Value {

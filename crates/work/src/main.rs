@@ -64,7 +64,7 @@ pub unsafe extern "C" fn main(
         .iter()
         .skip(1)
         .map(|word| OsStr::from_bytes(word.to_bytes()).to_owned());
-    match arguments::parse(given) {
+    match arguments::parse(given, catalogue::ALL) {
         Ok(Request::Nothing) => 0,
         Ok(Request::UnixBench(words)) => match unixbench::executed(&words) {
             Ok(()) => 0,

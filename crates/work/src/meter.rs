@@ -8,7 +8,6 @@ use std::time::Duration;
 use serde_json::{json, Value};
 use wire::marks;
 
-use crate::arguments::Arguments;
 use crate::clock::{Clock, ClockKind, Monotonic, Tsc};
 use crate::failure::Failure;
 use crate::memory::Numbers;
@@ -18,6 +17,26 @@ use crate::workload::Measure;
 const EMPTY_OPERATIONS: usize = 101;
 /// Several of RCU's grace periods, at the 250 ticks a second of most distributions.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a meter has to know of the workload that it times, and of what was asked for.
+pub trait Timed {
+    /// The workload's name.
+    fn name(&self) -> &'static str;
+    /// The metric's name: what one operation is.
+    fn metric(&self) -> &'static str;
+    /// What is measured beside that.
+    fn also(&self) -> &'static [Measure];
+    /// Passes that are discarded before those that count.
+    fn discarded(&self) -> usize;
+    /// Passes that count.
+    fn passes(&self) -> usize;
+    /// Operations in one pass.
+    fn operations(&self) -> usize;
+    /// The clock that operations are timed with.
+    fn clock(&self) -> ClockKind;
+    /// Whether the time of every operation is reported.
+    fn vector(&self) -> bool;
+}
 
 /// What a workload hands its operations to. It runs them in passes: first some that are discarded (after boot and
 /// after a restore the kernel has deferred work to do and caches to fill), then those that count.
@@ -37,20 +56,20 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter for as many passes and operations as the arguments say.
-    pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
-        let (passes, per_pass) = (arguments.size("passes"), arguments.size("operations"));
+    /// A meter for as many passes and operations as are asked for.
+    pub fn new(timed: &impl Timed) -> Result<Self, Failure> {
+        let (passes, per_pass) = (timed.passes(), timed.operations());
         let times = Numbers::new((passes * per_pass).max(EMPTY_OPERATIONS))?;
         Ok(Self {
-            clock: arguments.clock,
-            discarded: arguments.workload.discarded,
+            clock: timed.clock(),
+            discarded: timed.discarded(),
             passes,
             per_pass,
             times,
             filled: 0,
             overhead: 0,
             bundle: 1,
-            also: (arguments.workload.also.iter())
+            also: (timed.also().iter())
                 .map(|measure| (measure, Vec::new()))
                 .collect(),
         })
@@ -202,11 +221,11 @@ impl Meter {
     }
 
     /// The report that `work` prints.
-    pub fn report(&self, arguments: &Arguments) -> Value {
+    pub fn report(&self, timed: &impl Timed) -> Value {
         let times = self.times();
         let statistics = Statistics::of(&times);
         let mut metric = json!({
-            "name": arguments.workload.metric,
+            "name": timed.metric(),
             "unit": self.clock.unit(),
             "direction": "lower",
             "operations": statistics.operations,
@@ -214,14 +233,14 @@ impl Meter {
             "median": statistics.median,
             "mean": statistics.mean,
         });
-        if arguments.vector {
+        if timed.vector() {
             metric["vector"] = json!(times);
         }
         let mut metrics = vec![metric];
         let recorded = self.also.iter().filter(|(_, values)| !values.is_empty());
         metrics.extend(recorded.map(|also| self.described(also)));
         json!({
-            "workload": arguments.workload.name,
+            "workload": timed.name(),
             "clock": self.clock.name(),
             "overhead": self.overhead,
             "bundle": self.bundle,

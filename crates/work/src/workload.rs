@@ -1,40 +1,4 @@
-//! What a workload declares about itself: one constant in one file of `src/ops`.
-
-use crate::arguments::Arguments;
-use crate::failure::Failure;
-use crate::meter::Meter;
-
-/// A built-in workload: its description, and the function that runs it.
-pub struct Workload {
-    /// What people type.
-    pub name: &'static str,
-    /// One line.
-    pub summary: &'static str,
-    /// One operation, step by step, and what is checked.
-    pub does: &'static str,
-    /// The system calls of one operation, in order.
-    pub system_calls: &'static [&'static str],
-    /// The metric's name: what one operation is.
-    pub metric: &'static str,
-    /// What it measures beside that.
-    pub also: &'static [Measure],
-    /// What can be set, apart from the number of operations and passes.
-    pub parameters: &'static [Parameter],
-    /// Where the operation comes from.
-    pub source: &'static str,
-    /// Operations in one pass, by default.
-    pub operations: i64,
-    /// Passes that count, by default.
-    pub passes: i64,
-    /// Passes before them that are discarded.
-    pub discarded: usize,
-    /// Whether it uses every CPU; all others are held on one.
-    pub spreads: bool,
-    /// Whether the layout of its address space is a part of its work: then it runs in the clean room.
-    pub fixed_layout: bool,
-    /// Measures the operations with the meter.
-    pub run: fn(&Arguments, &mut Meter) -> Result<(), Failure>,
-}
+//! What a workload can declare: what can be set, and what it measures.
 
 /// One thing that is measured beside what an operation costs: a rate, for one.
 pub struct Measure {
@@ -144,32 +108,13 @@ pub const fn number(
     }
 }
 
-impl Workload {
-    /// Its own parameters, then those that all workloads have.
-    pub fn all_parameters(&self) -> Vec<Parameter> {
-        let own = self
-            .parameters
-            .iter()
-            .map(|parameter| Parameter { ..*parameter });
-        own.chain([
-            count(
-                "operations",
-                "operations in one pass",
-                self.operations,
-                1_000_000,
-            ),
-            count(
-                "passes",
-                "passes that count, after those that are discarded",
-                self.passes,
-                1_000,
-            ),
-        ])
-        .collect()
-    }
-}
-
-fn count(name: &'static str, summary: &'static str, default: i64, maximum: i64) -> Parameter {
+/// A parameter that is a whole number of at least one.
+pub const fn count(
+    name: &'static str,
+    summary: &'static str,
+    default: i64,
+    maximum: i64,
+) -> Parameter {
     Parameter {
         name,
         summary,

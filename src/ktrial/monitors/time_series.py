@@ -22,7 +22,7 @@ class Reading:
 def numbers(text: str) -> dict[str, tuple[float, ...]]:
     """A line's first word, without its colon → the numbers after it; equal first words are added up.
 
-    As the guest's agent reads files of counters (crates/agent/src/counters.rs).
+    As the guest's agent reads files of counters (crates/probes/src/counters.rs).
     """
     rows: dict[str, tuple[float, ...]] = {}
     for line in text.splitlines():

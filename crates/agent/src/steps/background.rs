@@ -15,7 +15,6 @@ use wire::steps::{Failure, Start, StepResult, Stop};
 
 use super::capture;
 use super::process::{become_ordinary, command, now_ns};
-use super::told;
 use crate::failure;
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
@@ -54,18 +53,18 @@ impl Background {
             let text = format!("{action}: {} is running already", other.name);
             return Err(failure::plain(text));
         }
-        let mut started = told(&action, Started::from(step))?;
+        let mut started = failure::told(&action, Started::from(step))?;
         let sign = Sign {
             path: &step.path,
             value: &step.value,
         };
-        match told(&action, started.comes_up(&sign, step.limit_ns, result))? {
+        match failure::told(&action, started.comes_up(&sign, step.limit_ns, result))? {
             None => {
                 self.0 = Some(started);
                 Ok(())
             }
             Some(problem) => {
-                told(&action, started.end(0, result))?;
+                failure::told(&action, started.end(0, result))?;
                 Err(failure::plain(format!("{action}: {problem}")))
             }
         }
@@ -77,8 +76,8 @@ impl Background {
         let Some(mut started) = self.0.take_if(|started| started.name == step.name) else {
             return Err(failure::plain(format!("{action}: it was not started")));
         };
-        let early = told(&action, started.has_ended())?;
-        told(&action, started.end(step.limit_ns, result))?;
+        let early = failure::told(&action, started.has_ended())?;
+        failure::told(&action, started.end(step.limit_ns, result))?;
         if early {
             return Err(failure::plain(format!("{action}: it had ended already")));
         }
@@ -86,7 +85,7 @@ impl Background {
             path: &step.path,
             value: &step.value,
         };
-        match told(&action, sign.is_given(step.limit_ns, result))? {
+        match failure::told(&action, sign.is_given(step.limit_ns, result))? {
             true => Ok(()),
             false => Err(failure::plain(format!(
                 "{action}: {}",

@@ -10,7 +10,6 @@ use base64::write::EncoderStringWriter;
 use base64::Engine;
 use wire::steps::{Collect, Failure, Push, StepResult};
 
-use super::told;
 use crate::failure;
 
 const COLLECT_LIMIT: u64 = 64 << 20;
@@ -29,9 +28,9 @@ pub fn push(step: &Push) -> io::Result<()> {
 /// Bring the file into the result, encoded as it is read: in memory it is there once.
 pub fn collect(step: &Collect, result: &mut StepResult) -> Result<(), Failure> {
     let action = format!("collect {}", step.path);
-    let file = told(&action, File::open(&step.path))?;
+    let file = failure::told(&action, File::open(&step.path))?;
     let mut encoder = EncoderStringWriter::new(&STANDARD);
-    let size = told(
+    let size = failure::told(
         &action,
         io::copy(&mut file.take(COLLECT_LIMIT + 1), &mut encoder),
     )?;

@@ -11,8 +11,6 @@ mod run;
 mod settings;
 mod walk;
 
-use std::io;
-
 use wire::steps::{Failure, Step, StepResult};
 
 pub use self::background::Background;
@@ -46,18 +44,14 @@ fn dispatch(
         Step::Run(run) => run::run(&run, background.session(), result),
         Step::Start(start) => background.start(&start, result),
         Step::Stop(stop) => background.stop(&stop, result),
-        Step::Push(push) => told(&format!("push {}", push.path), files::push(&push)),
+        Step::Push(push) => failure::told(&format!("push {}", push.path), files::push(&push)),
         Step::Collect(collect) => files::collect(&collect, result),
-        Step::Directory(step) => told(
+        Step::Directory(step) => failure::told(
             &format!("mkdir {}", step.path),
             std::fs::create_dir_all(&step.path),
         ),
-        Step::Mount(mount) => told(&format!("mount {}", mount.path), mount::mount(&mount)),
+        Step::Mount(mount) => failure::told(&format!("mount {}", mount.path), mount::mount(&mount)),
         Step::Module(module) => modules::load(&module),
         Step::Walk(walk) => walk::walk(&walk, result),
     }
-}
-
-fn told<T>(action: &str, answer: io::Result<T>) -> Result<T, Failure> {
-    answer.map_err(|error| failure::of(action, error))
 }

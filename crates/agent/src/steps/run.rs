@@ -11,7 +11,6 @@ use wire::steps::{Failure, Run, StepResult};
 use super::capture;
 use super::layout::Seeded;
 use super::process::{now_ns, Ended, Process};
-use super::told;
 use crate::counters::{Snapshot, VMSTAT};
 use crate::failure;
 use crate::sampler::Sampler;
@@ -20,7 +19,7 @@ use crate::sampler::Sampler;
 pub fn run(step: &Run, spared: Option<Pid>, result: &mut StepResult) -> Result<(), Failure> {
     marks::next_run();
     let action = format!("run {}", program(step));
-    told(
+    failure::told(
         &format!("{action}: directory {}", step.directory),
         fs::metadata(&step.directory),
     )?;
@@ -28,12 +27,12 @@ pub fn run(step: &Run, spared: Option<Pid>, result: &mut StepResult) -> Result<(
     if step.layout_seed == 0 {
         return measured(step, &action, spared, result);
     }
-    let seeded = told(
+    let seeded = failure::told(
         &format!("{action}: seed the layout"),
         Seeded::with(step.layout_seed),
     )?;
     let answer = measured(step, &action, spared, result);
-    told(
+    failure::told(
         &format!("{action}: take the layout's seed back"),
         seeded.end(),
     )?;
@@ -59,18 +58,18 @@ fn measured(
     spared: Option<Pid>,
     result: &mut StepResult,
 ) -> Result<(), Failure> {
-    let mut sampler = told(action, begin_sampling(step))?;
+    let mut sampler = failure::told(action, begin_sampling(step))?;
     let (before, kills_before) = (counters_now(&step.watch), oom_kills());
-    let mut process = told(action, Process::start(step, spared))?;
-    let ended = told(action, process.wait(step.limit_ns, &mut sampler))?;
+    let mut process = failure::told(action, Process::start(step, spared))?;
+    let ended = failure::told(action, process.wait(step.limit_ns, &mut sampler))?;
     result.watched = counters_now(&step.watch).since(&before);
     result.oom_kills = oom_kills() - kills_before;
     result.sampled = match sampler {
-        Some(sampler) => Some(sampler.end(told(action, now_ns())?)),
+        Some(sampler) => Some(sampler.end(failure::told(action, now_ns())?)),
         None => None,
     };
     tell_end(ended, result);
-    let ((stdout, stderr), cut) = told(action, process.clean_up())?;
+    let ((stdout, stderr), cut) = failure::told(action, process.clean_up())?;
     (result.stdout, result.stderr) = (stdout, stderr);
     if cut {
         let limit = capture::LIMIT;

@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt;
 
 use wire::steps::{Failure, Read, StepResult, Write};
 
-use super::told;
 use crate::failure;
 
 const READ_LIMIT: u64 = 1 << 20;
@@ -17,14 +16,14 @@ pub fn write(step: &Write, result: &mut StepResult) -> Result<(), Failure> {
     let path = step.path.as_str();
     // What cannot be read before it is written says so when it is read back.
     result.before = value(path).unwrap_or_default();
-    let written = told(&format!("write {path}"), put(path, &step.value))?;
+    let written = failure::told(&format!("write {path}"), put(path, &step.value))?;
     if written < step.value.len() {
         return Err(failure::plain(format!(
             "write {path}: it took {written} of {} bytes",
             step.value.len()
         )));
     }
-    result.after = told(&format!("read {path} back"), value(path))?;
+    result.after = failure::told(&format!("read {path} back"), value(path))?;
     Ok(())
 }
 
@@ -51,7 +50,7 @@ fn value(path: &str) -> io::Result<String> {
 /// Read a file whole; more than 1 MiB is a failure, with the first MiB in the result.
 pub fn read(step: &Read, result: &mut StepResult) -> Result<(), Failure> {
     let action = format!("read {}", step.path);
-    let (text, whole) = told(&action, File::open(&step.path).and_then(head))?;
+    let (text, whole) = failure::told(&action, File::open(&step.path).and_then(head))?;
     result.content = text;
     if whole {
         Ok(())

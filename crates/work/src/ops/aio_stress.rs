@@ -6,13 +6,13 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::thread;
 
 use crate::aio::{Answer, Command, Context, Request};
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::clock::ClockKind;
 use crate::failure::Failure;
 use crate::files::Scratch;
 use crate::memory::Pages;
 use crate::meter::Meter;
-use crate::workload::{Domain, Measure, Parameter, Workload, DIRECTORY};
+use crate::workload::{Domain, Measure, Parameter, DIRECTORY};
 
 const BEFORE: &str = "rate before fsync";
 const WITH: &str = "rate with fsync";

@@ -2,11 +2,10 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::children::{self, STATUS};
 use crate::failure::Failure;
 use crate::meter::Meter;
-use crate::workload::Workload;
 
 pub const WORKLOAD: Workload = Workload {
     name: "clone3",

@@ -1,7 +1,8 @@
 //! Copying a file in the page cache, 256 bytes at a time.
 
 use crate::page_cache_copy;
-use crate::workload::{Workload, DIRECTORY};
+use crate::arguments::Workload;
+use crate::workload::{DIRECTORY};
 
 pub const WORKLOAD: Workload = Workload {
     name: "copy-256",

@@ -2,12 +2,11 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::files::{descriptor, read_whole, write_whole};
 use crate::meter::Meter;
 use crate::processes::{never_preempt_on_waking, Partner};
-use crate::workload::Workload;
 
 pub const WORKLOAD: Workload = Workload {
     name: "epoll",

@@ -4,12 +4,11 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
 use std::ptr;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::children;
 use crate::failure::Failure;
 use crate::meter::Meter;
 use crate::processes::wait;
-use crate::workload::Workload;
 
 pub const WORKLOAD: Workload = Workload {
     name: "exec",

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::thread;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::file_server::{pair, serve, Clients, FileSet, Method, Taken, Told, CLASSES};
 use crate::io_counts as counts;
@@ -14,7 +14,7 @@ use crate::latency;
 use crate::memory::PAGE;
 use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
-use crate::workload::{number, Domain, Measure, Parameter, Workload, DIRECTORY, EXPONENT, SEED};
+use crate::workload::{number, Domain, Measure, Parameter, DIRECTORY, EXPONENT, SEED};
 
 const MISSED: [&str; CLASSES.len()] = ["misses of 4 KiB files", "misses of 32 KiB files", "misses of 1 MiB files"];
 const EVICTED: [&str; CLASSES.len()] =

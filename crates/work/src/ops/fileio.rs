@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::draws::Random;
 use crate::failure::Failure;
 use crate::files::Scratch;
@@ -13,7 +13,7 @@ use crate::memory::{Pages, PAGE};
 use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::stamped;
-use crate::workload::{number, Domain, Parameter, Workload, DIRECTORY, SEED};
+use crate::workload::{number, Domain, Parameter, DIRECTORY, SEED};
 
 pub const WORKLOAD: Workload = Workload {
     name: "fileio",

@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::meter::Meter;
 use crate::processes::never_preempt_on_waking;
-use crate::workload::Workload;
 
 pub const WORKLOAD: Workload = Workload {
     name: "futex",

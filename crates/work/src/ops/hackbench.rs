@@ -1,11 +1,11 @@
 //! Groups of senders and receivers.
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::hackbench::{Crowd, Size};
 use crate::meter::Meter;
 use crate::processes::never_preempt_on_waking;
-use crate::workload::{Domain, Parameter, Workload};
+use crate::workload::{Domain, Parameter};
 
 pub const WORKLOAD: Workload = Workload {
     name: "hackbench",

@@ -3,13 +3,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::files::Scratch;
 use crate::io_meter::{self, MEASURES};
 use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
-use crate::workload::{number, Domain, Parameter, Workload, DIRECTORY};
+use crate::workload::{number, Domain, Parameter, DIRECTORY};
 
 pub const WORKLOAD: Workload = Workload {
     name: "metadata",

@@ -2,11 +2,11 @@
 
 use std::ptr;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::memory::PAGE;
 use crate::meter::Meter;
-use crate::workload::{Domain, Parameter, Workload};
+use crate::workload::{Domain, Parameter};
 
 pub const WORKLOAD: Workload = Workload {
     name: "mmap",

@@ -4,11 +4,11 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::meter::Meter;
 use crate::processes::pin;
-use crate::workload::{Domain, Parameter, Workload};
+use crate::workload::{Domain, Parameter};
 
 pub const WORKLOAD: Workload = Workload {
     name: "nqueens",

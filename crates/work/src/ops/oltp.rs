@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::draws::{Random, Zipf};
 use crate::failure::Failure;
 use crate::files::Scratch;
@@ -14,7 +14,7 @@ use crate::memory::{Pages, PAGE};
 use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::stamped;
-use crate::workload::{number, Workload, DIRECTORY, EXPONENT, SEED};
+use crate::workload::{number, DIRECTORY, EXPONENT, SEED};
 
 pub const WORKLOAD: Workload = Workload {
     name: "oltp",

@@ -2,11 +2,11 @@
 
 use std::os::fd::AsRawFd;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::files::{descriptor, Scratch};
 use crate::meter::Meter;
-use crate::workload::{Workload, DIRECTORY};
+use crate::workload::{DIRECTORY};
 
 pub const WORKLOAD: Workload = Workload {
     name: "open",

@@ -1,11 +1,11 @@
 //! A pipe's two ends in one process.
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::files::{self, read_whole, write_whole};
 use crate::memory::Pages;
 use crate::meter::Meter;
-use crate::workload::{Domain, Parameter, Workload};
+use crate::workload::{Domain, Parameter};
 
 pub const WORKLOAD: Workload = Workload {
     name: "pipe",

@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::draws::Random;
 use crate::failure::Failure;
 use crate::files::Scratch;
@@ -12,7 +12,7 @@ use crate::memory::Pages;
 use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::stamped;
-use crate::workload::{number, Workload, CACHE, COLD, DIRECTORY, SEED};
+use crate::workload::{number, CACHE, COLD, DIRECTORY, SEED};
 
 pub const WORKLOAD: Workload = Workload {
     name: "random-read",

@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::files::Scratch;
 use crate::io_meter::{self, MEASURES};
@@ -11,7 +11,7 @@ use crate::memory::Pages;
 use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::stamped;
-use crate::workload::{number, Workload, CACHE, COLD, DIRECTORY};
+use crate::workload::{number, CACHE, COLD, DIRECTORY};
 
 pub const WORKLOAD: Workload = Workload {
     name: "seq-read",

@@ -1,11 +1,10 @@
 //! Two processes and a pair of local sockets.
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::echo;
 use crate::failure::Failure;
 use crate::files;
 use crate::meter::Meter;
-use crate::workload::Workload;
 
 pub const WORKLOAD: Workload = Workload {
     name: "socketpair",

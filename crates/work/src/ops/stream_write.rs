@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::files::Scratch;
 use crate::io_meter::{self, MEASURES};
@@ -12,7 +12,7 @@ use crate::memory::Pages;
 use crate::memory_group::{MemoryGroup, MEMORY};
 use crate::meter::Meter;
 use crate::stamped;
-use crate::workload::{number, Domain, Parameter, Workload, DIRECTORY};
+use crate::workload::{number, Domain, Parameter, DIRECTORY};
 
 pub const WORKLOAD: Workload = Workload {
     name: "stream-write",

@@ -1,9 +1,8 @@
 //! The null system call.
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::meter::Meter;
-use crate::workload::Workload;
 
 pub const WORKLOAD: Workload = Workload {
     name: "syscall",

@@ -3,11 +3,10 @@
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::echo;
 use crate::failure::Failure;
 use crate::meter::Meter;
-use crate::workload::Workload;
 
 pub const WORKLOAD: Workload = Workload {
     name: "tcp",

@@ -3,11 +3,10 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::children::IN_A_ROW;
 use crate::failure::Failure;
 use crate::meter::Meter;
-use crate::workload::Workload;
 
 pub const WORKLOAD: Workload = Workload {
     name: "thread",

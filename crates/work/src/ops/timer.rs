@@ -5,12 +5,12 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::clock::{Clock, ClockKind, Monotonic, Tsc};
 use crate::failure::Failure;
 use crate::files::{descriptor, read_whole};
 use crate::meter::Meter;
-use crate::workload::{Domain, Parameter, Workload};
+use crate::workload::{Domain, Parameter};
 
 pub const WORKLOAD: Workload = Workload {
     name: "timer",

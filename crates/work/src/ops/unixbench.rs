@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::fs;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::failure::Failure;
 use crate::files::Scratch;
 use crate::meter::Meter;
 use crate::unixbench::{in_copies, index, score, Pass, Test, TESTS};
-use crate::workload::{Domain, Measure, Parameter, Workload, DIRECTORY};
+use crate::workload::{Domain, Measure, Parameter, DIRECTORY};
 
 const INDEX: &str = "index";
 const OTHER_INDEX: &str = "index of other durations";

@@ -1,11 +1,10 @@
 //! A child by vfork.
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Workload};
 use crate::children::{self, STATUS};
 use crate::failure::Failure;
 use crate::meter::Meter;
 use crate::processes::wait;
-use crate::workload::Workload;
 
 pub const WORKLOAD: Workload = Workload {
     name: "vfork",

@@ -18,6 +18,11 @@ pub fn of(action: &str, answer: impl Into<io::Error>) -> Failure {
     }
 }
 
+/// What `action` gave, or the failure that the kernel's answer is.
+pub fn told<T>(action: &str, answer: io::Result<T>) -> Result<T, Failure> {
+    answer.map_err(|error| of(action, error))
+}
+
 /// A failure that is no answer of the kernel's.
 pub fn plain(text: impl Into<String>) -> Failure {
     Failure {
