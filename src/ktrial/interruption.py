@@ -9,15 +9,19 @@ begin does not.
 All of it is the main thread's, where Python delivers signals; in other threads it does nothing.
 """
 
+import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PATIENCE_SECONDS = 3.0
+"""What ends on a KeyboardInterrupt is not interrupted again so soon, however often a key is pressed."""
 _WITHOUT_SIGNAL = 130
 """Exit status of a KeyboardInterrupt that no signal has raised."""
 _WAIT = b"ktrial: it is ending already: what was changed is put back first\n"
@@ -35,6 +39,8 @@ class _Asked:
     number: int = 0
     """The first signal; 0: none has arrived."""
     raised: bool = False
+    when: float = -math.inf
+    """The last time that KeyboardInterrupt was raised, by the monotonic clock."""
     tell: Callable[[], None] | None = None
     told: bool = False
     before: dict[signal.Signals, _Handler] = field(default_factory=dict)
@@ -45,14 +51,14 @@ class _Asked:
         if self.tell and not self.told:
             self.told = True
             self.tell()
+        elif again and (self.tell or self.deferred or time.monotonic() - self.when < PATIENCE_SECONDS):
+            _say(_WAIT)
         elif self.tell is None and not self.deferred:
             self.interrupt()
-        elif again:
-            _say(_WAIT)
 
     def interrupt(self) -> None:
         """Raise KeyboardInterrupt."""
-        self.raised = True
+        self.raised, self.when = True, time.monotonic()
         raise KeyboardInterrupt
 
 
@@ -90,7 +96,7 @@ def _remove() -> None:
     for each, handler in _asked.before.items():
         signal.signal(each, handler)
     _asked.before.clear()
-    _asked.number, _asked.raised = 0, False
+    _asked.number, _asked.raised, _asked.when = 0, False, -math.inf
     if number and not raised:
         os.kill(os.getpid(), number)
 

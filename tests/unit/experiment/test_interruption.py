@@ -35,7 +35,17 @@ def test_where_nothing_can_be_left_half_done_it_is_raised_at_once(
     assert not others, "it was raised, and is not delivered again"
 
 
-def test_the_first_one_is_the_status(others: list[int]) -> None:
+def test_what_ends_is_not_interrupted_again(capfd: pytest.CaptureFixture[str]) -> None:
+    with interruption.caught():
+        with pytest.raises(KeyboardInterrupt):
+            send(signal.SIGTERM)
+        send(signal.SIGTERM)
+    assert "it is ending already" in capfd.readouterr().err
+
+
+def test_the_first_one_is_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one interrupts again what has not ended for long."""
+    monkeypatch.setattr(interruption, "PATIENCE_SECONDS", 0.0)
     with interruption.caught():
         with pytest.raises(KeyboardInterrupt):
             send(signal.SIGTERM)
