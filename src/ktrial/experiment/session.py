@@ -135,6 +135,8 @@ class _Session:
         self.study_id = self.store.study(self.study)
         fault_point("session: study stored")
         self.done = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
+        if self.done:
+            self.store.trials(self.study_id)  # no verdict comes of damaged ones: told before others run
         self.observer.study_planned(self.plan, self.finished)
 
     def _run_missing(self, wanted: Iterable[PlannedTrial]) -> None:

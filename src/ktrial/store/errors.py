@@ -52,6 +52,15 @@ class StoreDamaged(StoreError):
     hint = "keep a copy; `sqlite3 FILE .recover` may save what is in it; start a new one with --store FILE"
 
 
+class TrialsDamaged(StoreDamaged):
+    """Store {store}: {trials} of study {study} {differ} from what was stored: no verdict comes from them."""
+
+    hint = (
+        "which ones: ktrial store verify {study}; with --remove-damaged they are taken away, and the command "
+        "that ran the study runs them again"
+    )
+
+
 class StudyNotStored(StoreError):
     """Store {store} has no study {study}{similar}."""
 

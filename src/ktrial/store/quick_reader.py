@@ -36,7 +36,7 @@ _OF_STUDY = (
     ),
     *(
         f"SELECT * FROM {table} WHERE trial_id IN ({_TRIALS}) ORDER BY id"
-        for table in ("samples", "counters", "profiles", "series")
+        for table in ("samples", "counters", "profiles", "series", "digests")
     ),
 )
 """Every row that belongs to a study, of every table."""

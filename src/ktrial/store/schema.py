@@ -130,3 +130,16 @@ answers = Table(
     Column("content", LargeBinary, nullable=False),
 )
 """What a search came to; `content` is model.tuning.Tuned as JSON, compressed by zlib: some 10 KB."""
+
+digests = Table(
+    "digests",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("trial_id", ForeignKey("trials.id", ondelete="CASCADE"), nullable=False, unique=True),
+    Column("content", String(64), nullable=False),
+    Column("counters", String(64), nullable=False),
+    Column("profiles", JSON, nullable=False),
+    Column("series", JSON, nullable=False),
+)
+"""SHA-256 of what stands in a trial's rows (`trial_digests`): of its own and its samples', of its counters',
+and of each profile and series by workload. Trials that an older ktrial stored have none."""

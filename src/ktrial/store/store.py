@@ -4,7 +4,7 @@ import contextlib
 import difflib
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,11 +37,17 @@ from ktrial.model.study import Study
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Tuned
+<<<<<<< HEAD
 from ktrial.store import rows, sqlite
 from ktrial.store.errors import StoreDamaged, StoreError, StoreGone, StudyNotStored
+=======
+from ktrial.store import rows, sqlite, trial_digests
+from ktrial.store.errors import StoreDamaged, StoreError, StudyNotStored, TrialsDamaged
+>>>>>>> 71f0a72 (store: each trial has its digest, compared when it is read; store verify; schema 7)
 from ktrial.store.schema import (
     answers,
     counters,
+    digests,
     kernel_differences,
     profiles,
     samples,
@@ -51,6 +57,7 @@ from ktrial.store.schema import (
     trials_by_outcome,
 )
 from ktrial.store.study_row import StudyRow
+from ktrial.store.trial_digests import TrialCheck
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
 _LARGEST_ID = 2**63 - 1
@@ -182,14 +189,35 @@ class Store:
         of_study = select(trials.c.id).where(trials.c.study_id == study_id)
         with self._reading() as connection:
             query = select(trials).where(trials.c.study_id == study_id)
+            noted = trial_digests.noted_digests(connection, study_id)
             trial_rows = connection.execute(query.order_by(trials.c.run_order, trials.c.id)).mappings().all()
             sampled = _by_trial(connection, select(samples).where(samples.c.trial_id.in_(of_study)))
             events = select(counters).where(counters.c.trial_id.in_(of_study))
             by_trial = _by_trial(connection, events) if counted else {}
-            return tuple(
-                rows.trial_of(row, sampled.get(row["id"], []), by_trial.get(row["id"], []))
-                for row in trial_rows
-            )
+            belonging = [(row, sampled.get(row["id"], []), by_trial.get(row["id"], [])) for row in trial_rows]
+            damaged = [
+                row
+                for row, of_trial, risen in belonging
+                if not trial_digests.fit(noted.get(row["id"]), row, of_trial, risen if counted else None)
+            ]
+            if damaged:
+                raise self._damaged(study_id, len(damaged))
+            return tuple(rows.trial_of(*parts) for parts in belonging)
+
+    def check_trials(self, study_id: int) -> tuple[TrialCheck, ...]:
+        """Compare every trial of the study, and all that belongs to it, with its digest."""
+        with self._reading() as connection:
+            return trial_digests.checks(connection, study_id)
+
+    def remove_trials(self, numbers: Collection[int]) -> None:
+        """Take trials away (TrialCheck.trial_id), with all that belongs to them."""
+        with self._writing() as connection:
+            connection.execute(delete(trials).where(trials.c.id.in_(numbers)))
+
+    def _damaged(self, study_id: int, count: int) -> TrialsDamaged:
+        many = "1 trial" if count == 1 else f"{count} trials"
+        differ = "differs" if count == 1 else "differ"
+        return TrialsDamaged(store=self.name, trials=many, differ=differ, study=study_id)
 
     def profile(self, study_id: int, trial_key: str, workload: str) -> Profile | None:
         """What the plugin counted by function in one trial (PlannedTrial.key), in one workload (its label).
@@ -197,13 +225,17 @@ class Store:
         None where nothing was: a trial of another mode, of an older ktrial, or without symbols.
         """
         query = (
-            select(profiles.c.content)
+            select(profiles)
             .join(trials, trials.c.id == profiles.c.trial_id)
             .where(trials.c.study_id == study_id, trials.c.key == trial_key, profiles.c.workload == workload)
         )
         with self._reading() as connection:
-            content = connection.scalar(query) if _has(connection, profiles) else None
-            return rows.profile_of(content) if content is not None else None
+            found = connection.execute(query).mappings().first() if _has(connection, profiles) else None
+            if found is None:
+                return None
+            if not trial_digests.blobs_fit(connection, profiles, [found]):
+                raise self._damaged(study_id, 1)
+            return rows.profile_of(found["content"])
 
     def profiled(self, study_id: int) -> frozenset[str]:
         """Workloads (their labels) of which at least one trial of the study has a profile."""
@@ -219,14 +251,16 @@ class Store:
     def sampled(self, study_id: int, trial_key: str) -> tuple[Sampled, ...]:
         """What monitors read over time in one trial (PlannedTrial.key), one a workload."""
         query = (
-            select(series.c.content)
+            select(series)
             .join(trials, trials.c.id == series.c.trial_id)
             .where(trials.c.study_id == study_id, trials.c.key == trial_key)
             .order_by(series.c.id)
         )
         with self._reading() as connection:
-            there = _has(connection, series)
-            return tuple(map(rows.sampled_of, connection.scalars(query))) if there else ()
+            found = connection.execute(query).mappings().all() if _has(connection, series) else []
+            if not trial_digests.blobs_fit(connection, series, found):
+                raise self._damaged(study_id, 1)
+            return tuple(rows.sampled_of(row["content"]) for row in found)
 
     def add_kernel_difference(self, study_id: int, difference: KernelDifference) -> None:
         """Store what differs between two kernels of the study, by their digests; an older one is replaced."""
@@ -320,6 +354,8 @@ class Store:
             raise _Conflict(store=self.name, problem=str(error.orig)) from error
         except ValidationError as error:
             raise StoreDamaged(store=self.name, problem=f"a row cannot be read ({error.title})") from error
+        except ValueError as error:  # what SQLAlchemy's types for JSON and for dates raise
+            raise StoreDamaged(store=self.name, problem=f"a row cannot be read ({error})") from error
         except zlib.error as error:
             raise StoreDamaged(
                 store=self.name, problem=f"what was compressed cannot be read ({error})"
@@ -369,20 +405,30 @@ def _insert(connection: Connection, table: Any, values: rows.Row) -> int:
 
 
 def _insert_trial(connection: Connection, study_id: int, trial: Trial) -> None:
-    trial_id = _insert(connection, trials, rows.trial_row(study_id, trial))
+    row = rows.trial_row(study_id, trial)
+    trial_id = _insert(connection, trials, row)
     fault_point("store: trial inserted")
-    if trial.samples:
-        connection.execute(insert(samples), rows.sample_rows(trial_id, trial))
+    parts = trial_digests.TrialRows(
+        trial=row,
+        samples=rows.sample_rows(trial_id, trial),
+        counters=rows.counter_rows(trial_id, trial),
+        profiles=rows.profile_rows(trial_id, trial),
+        series=rows.series_rows(trial_id, trial),
+    )
+    if parts.samples:
+        connection.execute(insert(samples), parts.samples)
         fault_point("store: samples inserted")
-    if trial.counters:
-        connection.execute(insert(counters), rows.counter_rows(trial_id, trial))
+    if parts.counters:
+        connection.execute(insert(counters), parts.counters)
         fault_point("store: counters inserted")
-    if trial.profiles:
-        connection.execute(insert(profiles), rows.profile_rows(trial_id, trial))
+    if parts.profiles:
+        connection.execute(insert(profiles), parts.profiles)
         fault_point("store: profiles inserted")
-    if trial.sampled:
-        connection.execute(insert(series), rows.series_rows(trial_id, trial))
+    if parts.series:
+        connection.execute(insert(series), parts.series)
         fault_point("store: time series inserted")
+    connection.execute(insert(digests), trial_digests.digest_row(trial_id, parts))
+    fault_point("store: digests inserted")
 
 
 def _by_trial(connection: Connection, query: Select[Any]) -> dict[int, list[RowMapping]]:

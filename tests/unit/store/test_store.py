@@ -35,6 +35,7 @@ from ktrial.store.errors import (
     StoreGone,
     StoreLocked,
     StudyNotStored,
+    TrialsDamaged,
 )
 from ktrial.store.schema import metadata
 from ktrial.store.schema_version import SCHEMA_VERSION
@@ -225,8 +226,8 @@ def test_the_tables_are_ones_that_postgresql_can_make() -> None:
 
     engine = create_mock_engine("postgresql+psycopg://", execute)
     metadata.create_all(engine, checkfirst=False)
-    assert sum("CREATE TABLE" in statement for statement in made) == len(metadata.tables) == 9
-    assert sum("SERIAL" in statement for statement in made) == 8
+    assert sum("CREATE TABLE" in statement for statement in made) == len(metadata.tables) == 10
+    assert sum("SERIAL" in statement for statement in made) == 9
 
 
 # Files that are not ours
@@ -525,6 +526,11 @@ def test_a_profile_that_cannot_be_read_is_damage(store: Store, tmp_path: Path) -
     with closing(sqlite3.connect(tmp_path / "trials.db")) as raw:
         raw.execute("UPDATE profiles SET content = x'00'")
         raw.commit()
+    with pytest.raises(TrialsDamaged, match="1 trial of study 1 differs from what was stored"):
+        store.profile(study_id, planned().key, "fork")
+    with closing(sqlite3.connect(tmp_path / "trials.db")) as raw:
+        raw.execute("DELETE FROM digests")
+        raw.commit()
     with pytest.raises(StoreDamaged, match="what was compressed cannot be read"):
         store.profile(study_id, planned().key, "fork")
 
@@ -571,6 +577,7 @@ def older(tmp_path: Path) -> Path:
         raw.execute("DROP TABLE profiles")
         raw.execute("DROP TABLE series")
         raw.execute("DROP TABLE answers")
+        raw.execute("DROP TABLE digests")
         raw.execute("UPDATE ktrial_schema SET version = 1")
         (spec,) = raw.execute("SELECT spec FROM studies").fetchone()
         plain = json.loads(spec)

@@ -1,0 +1,153 @@
+"""The digest that each trial is stored with, over what stands in its rows; compared when they are read.
+
+The digest of a trial and its samples stands apart from that of its counters, and each profile and series has
+its own: so that whatever is read is compared, and nothing else has to be read for it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, RowMapping, Table, inspect, select
+
+from ktrial.store.rows import Row
+from ktrial.store.schema import counters, digests, profiles, samples, series, trials
+
+
+def _columns(table: Table) -> tuple[str, ...]:
+    """Those that hold what was measured, in an order that a new one would not change."""
+    return tuple(sorted(column.name for column in table.columns if column.name not in {"id", "trial_id"}))
+
+
+_OF_TRIAL, _OF_SAMPLE, _OF_COUNTER = _columns(trials), _columns(samples), _columns(counters)
+_UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError)
+"""What SQLAlchemy's types and pydantic raise where a value in a row is none of its kind."""
+
+
+class TrialCheck(NamedTuple):
+    """What became of comparing one stored trial with its digest."""
+
+    trial_id: int
+    key: str
+    has_digest: bool
+    damaged: tuple[str, ...]
+    """What is not as it was stored: `samples`, `counters`, `profile of fork`."""
+
+
+def digest_row(trial_id: int, parts: "TrialRows") -> Row:
+    """The row in `digests` of a trial that is stored."""
+    return {
+        "trial_id": trial_id,
+        "content": content_digest(parts.trial, parts.samples),
+        "counters": counters_digest(parts.counters),
+        "profiles": blob_digests(parts.profiles),
+        "series": blob_digests(parts.series),
+    }
+
+
+class TrialRows(NamedTuple):
+    """All rows of a trial."""
+
+    trial: Mapping[Any, Any]
+    samples: Sequence[Mapping[Any, Any]]
+    counters: Sequence[Mapping[Any, Any]]
+    profiles: Sequence[Mapping[Any, Any]]
+    series: Sequence[Mapping[Any, Any]]
+
+
+def content_digest(trial: Mapping[Any, Any], of_samples: Iterable[Mapping[Any, Any]]) -> str:
+    """Of a trial's row and those of its samples."""
+    return _digest([*_values([trial], _OF_TRIAL), *_values(of_samples, _OF_SAMPLE)])
+
+
+def counters_digest(rows: Iterable[Mapping[Any, Any]]) -> str:
+    """Of counters' rows, in their order."""
+    return _digest(_values(rows, _OF_COUNTER))
+
+
+def blob_digests(rows: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
+    """Workload → digest of what was compressed."""
+    return {row["workload"]: hashlib.sha256(row["content"]).hexdigest() for row in rows}
+
+
+def noted_digests(connection: Connection, study_id: int) -> dict[int, RowMapping]:
+    """The rows in `digests` of a study's trials, by trial; none where an older ktrial made the store."""
+    if not inspect(connection).has_table(digests.name):
+        return {}
+    of_study = select(trials.c.id).where(trials.c.study_id == study_id)
+    query = select(digests).where(digests.c.trial_id.in_(of_study))
+    return {row["trial_id"]: row for row in connection.execute(query).mappings()}
+
+
+def fit(
+    noted: RowMapping | None,
+    trial: RowMapping,
+    of_samples: Sequence[RowMapping],
+    of_counters: Sequence[RowMapping] | None,
+) -> bool:
+    """Whether a trial's rows are as they were stored; true where nothing was noted.
+
+    `of_counters`: None where they were not read.
+    """
+    if noted is None:
+        return True
+    if content_digest(trial, of_samples) != noted["content"]:
+        return False
+    return of_counters is None or counters_digest(of_counters) == noted["counters"]
+
+
+def blobs_fit(connection: Connection, table: Table, found: Sequence[RowMapping]) -> bool:
+    """Whether rows of `profiles` or `series` are as they were stored, where that was noted."""
+    if not found or not inspect(connection).has_table(digests.name):
+        return True
+    query = select(digests.c[table.name]).where(digests.c.trial_id == found[0]["trial_id"])
+    noted = connection.scalar(query)
+    return noted is None or all(noted.get(name) == made for name, made in blob_digests(found).items())
+
+
+def checks(connection: Connection, study_id: int) -> tuple[TrialCheck, ...]:
+    """Compare every trial of a study, one by one, with all that belongs to it."""
+    query = select(trials.c.id, trials.c.key).where(trials.c.study_id == study_id).order_by(trials.c.id)
+    there = inspect(connection).has_table(digests.name)
+    return tuple(
+        _check(connection, number, key, has_digests=there) for number, key in connection.execute(query).all()
+    )
+
+
+def _check(connection: Connection, trial_id: int, key: str, *, has_digests: bool) -> TrialCheck:
+    try:
+        noted = _rows(connection, digests, trial_id) if has_digests else []
+        damaged = tuple(_differing(connection, trial_id, noted[0])) if noted else ()
+    except _UNREADABLE as error:
+        return TrialCheck(trial_id, key, True, (f"a row that cannot be read ({type(error).__name__})",))
+    return TrialCheck(trial_id, key, bool(noted), damaged)
+
+
+def _differing(connection: Connection, trial_id: int, noted: RowMapping) -> Iterable[str]:
+    trial = connection.execute(select(trials).where(trials.c.id == trial_id)).mappings().one()
+    if content_digest(trial, _rows(connection, samples, trial_id)) != noted["content"]:
+        yield "samples, settings or provenance"
+    if counters_digest(_rows(connection, counters, trial_id)) != noted["counters"]:
+        yield "counters"
+    for what, table in (("profile", profiles), ("series", series)):
+        now, then = blob_digests(_rows(connection, table, trial_id)), noted[table.name]
+        for workload in sorted(now.keys() | then.keys()):
+            if now.get(workload) != then.get(workload):
+                yield f"{what} of {workload}"
+
+
+def _rows(connection: Connection, table: Table, trial_id: int) -> Sequence[RowMapping]:
+    query = select(table).where(table.c.trial_id == trial_id).order_by("id")
+    return connection.execute(query).mappings().all()
+
+
+def _values(rows: Iterable[Mapping[Any, Any]], names: tuple[str, ...]) -> list[Any]:
+    """The rows' values in these columns."""
+    return list(map(itemgetter(*names), rows))
+
+
+def _digest(data: object) -> str:
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
