@@ -18,7 +18,6 @@ from sqlalchemy import (
     Connection,
     Engine,
     RowMapping,
-    Select,
     Table,
     delete,
     func,
@@ -37,20 +36,12 @@ from ktrial.model.study import Study
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Tuned
-<<<<<<< HEAD
-from ktrial.store import rows, sqlite
-from ktrial.store.errors import StoreDamaged, StoreError, StoreGone, StudyNotStored
-=======
-from ktrial.store import rows, sqlite, trial_digests
-from ktrial.store.errors import StoreDamaged, StoreError, StudyNotStored, TrialsDamaged
->>>>>>> 71f0a72 (store: each trial has its digest, compared when it is read; store verify; schema 7)
+from ktrial.store import rows, sqlite, trial_digests, trial_rows
+from ktrial.store.errors import StoreDamaged, StoreError, StoreGone, StudyNotStored, TrialsDamaged
 from ktrial.store.schema import (
     answers,
-    counters,
-    digests,
     kernel_differences,
     profiles,
-    samples,
     series,
     studies,
     trials,
@@ -149,7 +140,7 @@ class Store:
                     fault_point("store: older trial removed")
                 if connection.scalar(select(trials.c.id).where(*same)) is not None:
                     return False
-                _insert_trial(connection, study_id, trial)
+                trial_rows.store(connection, study_id, trial)
         except _Conflict:
             return False
         return True
@@ -186,23 +177,11 @@ class Store:
         """The study's trials that ended, in run order. `counted=False`: without their event counters, which
         are most of what is read.
         """
-        of_study = select(trials.c.id).where(trials.c.study_id == study_id)
         with self._reading() as connection:
-            query = select(trials).where(trials.c.study_id == study_id)
-            noted = trial_digests.noted_digests(connection, study_id)
-            trial_rows = connection.execute(query.order_by(trials.c.run_order, trials.c.id)).mappings().all()
-            sampled = _by_trial(connection, select(samples).where(samples.c.trial_id.in_(of_study)))
-            events = select(counters).where(counters.c.trial_id.in_(of_study))
-            by_trial = _by_trial(connection, events) if counted else {}
-            belonging = [(row, sampled.get(row["id"], []), by_trial.get(row["id"], [])) for row in trial_rows]
-            damaged = [
-                row
-                for row, of_trial, risen in belonging
-                if not trial_digests.fit(noted.get(row["id"]), row, of_trial, risen if counted else None)
-            ]
+            found, damaged = trial_rows.read(connection, study_id, counted=counted)
             if damaged:
-                raise self._damaged(study_id, len(damaged))
-            return tuple(rows.trial_of(*parts) for parts in belonging)
+                raise self._damaged(study_id, damaged)
+            return found
 
     def check_trials(self, study_id: int) -> tuple[TrialCheck, ...]:
         """Compare every trial of the study, and all that belongs to it, with its digest."""
@@ -402,38 +381,3 @@ def _insert(connection: Connection, table: Any, values: rows.Row) -> int:
     key = connection.execute(insert(table).values(**values)).inserted_primary_key
     assert key is not None, "every table has one integer as its key"
     return int(key[0])
-
-
-def _insert_trial(connection: Connection, study_id: int, trial: Trial) -> None:
-    row = rows.trial_row(study_id, trial)
-    trial_id = _insert(connection, trials, row)
-    fault_point("store: trial inserted")
-    parts = trial_digests.TrialRows(
-        trial=row,
-        samples=rows.sample_rows(trial_id, trial),
-        counters=rows.counter_rows(trial_id, trial),
-        profiles=rows.profile_rows(trial_id, trial),
-        series=rows.series_rows(trial_id, trial),
-    )
-    if parts.samples:
-        connection.execute(insert(samples), parts.samples)
-        fault_point("store: samples inserted")
-    if parts.counters:
-        connection.execute(insert(counters), parts.counters)
-        fault_point("store: counters inserted")
-    if parts.profiles:
-        connection.execute(insert(profiles), parts.profiles)
-        fault_point("store: profiles inserted")
-    if parts.series:
-        connection.execute(insert(series), parts.series)
-        fault_point("store: time series inserted")
-    connection.execute(insert(digests), trial_digests.digest_row(trial_id, parts))
-    fault_point("store: digests inserted")
-
-
-def _by_trial(connection: Connection, query: Select[Any]) -> dict[int, list[RowMapping]]:
-    """The rows of a table that belongs to trials, by trial, in the order in which they were stored."""
-    grouped: dict[int, list[RowMapping]] = {}
-    for row in connection.execute(query.order_by("id")).mappings():
-        grouped.setdefault(row["trial_id"], []).append(row)
-    return grouped
