@@ -18,6 +18,7 @@ from ktrial.optimize.exploration import Explorer, calibrate
 from ktrial.optimize.objective import ObjectiveFunction, robust_spread
 from ktrial.optimize.samplers import optimiser
 from ktrial.optimize.surrogate.model import Surrogate, front
+from ktrial.studyfile.errors import MostRunsFailed
 
 QUIET = 0.001
 """What the model takes for noise where there is none: so much do irrelevant changes move an exact number."""
@@ -94,7 +95,18 @@ class _Search:
         candidate = self._ablated(surrogate, explored, min(shared.ablate, self.log.left - spare))
         confirmation = self._confirmed(candidate, shared)
         surrogate.learn(self.log.observations)
+        self._require_knowledge(confirmation)
         return self._tuned(surrogate, explored, candidate, confirmation, shared)
+
+    def _require_knowledge(self, confirmation: Confirmation | None) -> None:
+        """Raise MostRunsFailed where there is no answer because most of what was tried did not run.
+
+        What the kernel refused to set is known: it is no setting.
+        """
+        tried = [each for each in self.log.observations if each.configuration and not each.refused]
+        failed = [problem for each in tried if (problem := self.scores.failure(each))]
+        if 2 * len(failed) > len(tried) and not (confirmation and confirmation.better):
+            raise MostRunsFailed(failed=len(failed), tried=len(tried), problem=failed[0])
 
     def _spared(self, surrogate: Surrogate, shared: Shares) -> tuple[Shares, int]:
         """Where the gain is plain, confirmation needs fewer runs than were put by: contenders get them."""

@@ -136,6 +136,15 @@ class MachineFailsSearch(TuningError):
     exit_code = 1
 
 
+class MostRunsFailed(TuningError):
+    """Of {tried} runs with other settings {failed} failed, so that it is not known whether any of them is
+    better. The first: {problem}
+    """
+
+    hint = "search narrower ranges, or raise what they failed by (memory, limit_seconds), and search again"
+    exit_code = 1
+
+
 class NotPositive(TuningError):
     """The metric {metric} is {value}: what is to be improved has to be above zero."""
 

@@ -27,6 +27,7 @@ from ktrial.studyfile.errors import (
     BudgetTooSmall,
     GuardsNeverMet,
     MachineFailsSearch,
+    MostRunsFailed,
     NotTheSameSearch,
     ObjectiveMissing,
     TuneBaselineFailed,
@@ -204,6 +205,20 @@ def test_a_machine_that_fails_again_and_again_ends_the_search_which_goes_on_late
     tuned = run_search(study, store=store, machine=machine, sources=sources())
     assert tuned.confirmed is not None
     assert list(tuned.confirmed) == ["vm.vfs_cache_pressure"]
+
+
+def test_where_most_runs_failed_it_is_not_said_that_nothing_is_better(store: Store) -> None:
+    def hangs(boot: Boot, written: Mapping[str, str]) -> float:
+        if written:
+            raise ends(Outcome.HUNG, "300 s of CPU time went by before the steps were done")
+        return 1000.0
+
+    machine = TunableMachine(hangs)
+    study = searched_on(machine)
+    with pytest.raises(MostRunsFailed, match=r"Of (\d+) runs with other settings \1 failed.*300 s of CPU"):
+        run_search(study, store=store, machine=machine, sources=sources())
+    with pytest.raises(MostRunsFailed):
+        ended(store, store.find(store.study(study)))
 
 
 def test_a_knob_that_the_kernel_never_takes_is_soon_left_alone(store: Store) -> None:
