@@ -3,7 +3,9 @@
 import re
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 
+from ktrial.file_digests import digest_of_bytes
 from ktrial.kernels.image.symbols import kept_kallsyms, save_symbols
 from ktrial.machines import CountingTarget
 from ktrial.model.boot import Boot
@@ -29,6 +31,11 @@ class KernelFunctions:
         """The error that says why this kernel's functions have no names here."""
         hint = {"hint": self.advice} if self.advice else {}
         return NoSymbolsInGuest(name=kernel, problem=self.problem, **hint)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the text."""
+        return digest_of_bytes(self.text.encode())
 
 
 class KernelSymbols:

@@ -163,6 +163,7 @@ def _perform(target: BootedTarget, job: Job, steps: tuple[Step, ...], notes: Not
     if not isinstance(target, CountingTarget):
         return target.perform(steps)
     known = notes.symbols.of(target, job.boot)
+    notes.executed |= {"symbols": known.digest} if known.text else {}
     calls = bool(known.text) and job.boot.cpus == 1 and notes.planned.perturbation.number == 0
     return target.counted(steps, known.text, calls=calls)
 

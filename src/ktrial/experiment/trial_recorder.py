@@ -46,6 +46,8 @@ class Notes:
     profiles: list[Profile] = field(default_factory=list)
     sampled: list[Sampled] = field(default_factory=list)
     warnings: list[DataWarning] = field(default_factory=list)
+    executed: dict[str, str] = field(default_factory=dict)
+    """Digests of what gave names; the machine tells the rest."""
     programs: dict[str, str] = field(default_factory=dict)
     monitored: list[Monitored] = field(default_factory=list)
     environment: Environment | None = None
@@ -78,6 +80,7 @@ class Notes:
             provenance=_provenance(self.kernel, self.identity).model_copy(
                 update={
                     "programs": self.programs,
+                    "executed": (self.identity.executed if self.identity else {}) | self.executed,
                     "environment": self.environment,
                     "monitored": tuple(self.monitored) if valid else (),
                 }

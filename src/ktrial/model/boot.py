@@ -64,6 +64,8 @@ class MachineIdentity(Model):
     arguments: tuple[str, ...] = ()
     command_line: str = ""
     agent_digest: str = ""
+    executed: dict[str, str] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    """SHA-256 of what this system runs: image, initial RAM disk, the guest's programs, what QEMU loads."""
     seed: int = 0
     snapshot: str = ""
     """The snapshot's key; empty where the system was booted plainly."""

@@ -17,6 +17,8 @@ from tests.support.exact_guests import (
 from tests.support.kernel_versions import versions
 
 from ktrial import kernels
+from ktrial.file_digests import digest_of_file
+from ktrial.machines import guest_programs
 from ktrial.machines.errors import BootChanged, CannotSaveState, NoSpaceForSnapshot, TooManyCpus
 from ktrial.machines.exact import ExactMachine, migration
 from ktrial.machines.exact.setup import OLDEST_FOR_CPUS
@@ -180,6 +182,12 @@ def test_identity_names_all_that_can_change_a_result(kernel: Kernel, machine: Ex
     assert "-icount" in identity.arguments
     assert "nokaslr" in identity.command_line
     assert len(identity.agent_digest) == len(identity.snapshot) == 64
+    programs = guest_programs.directory()
+    assert kernel.boot_image
+    assert identity.executed["image"] == kernel.boot_image.digest
+    assert identity.executed["workloads"] == digest_of_file(programs / guest_programs.WORK)
+    assert identity.executed["lockstep"] == digest_of_file(programs / guest_programs.LOCKSTEP)
+    assert len(identity.executed["initial RAM disk"]) == 64
     assert identity.seed == 1
 
 

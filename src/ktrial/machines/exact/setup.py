@@ -10,7 +10,6 @@ from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import TooManyCpus
 from ktrial.machines.exact import snapshot_cache
 from ktrial.machines.guest_programs import lockstep
-from ktrial.machines.qemu import initramfs
 from ktrial.machines.qemu.boot import (
     BOARD,
     DEVICES,
@@ -164,18 +163,19 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode
         arguments=machine_arguments(boot, cpu_model),
         command_line=kernel_parameters(boot),
         agent_digest=files.agent_digest,
+        executed=files.executed | {"lockstep": digest_of_file(lockstep())},
         seed=SEED,
     )
     facts = {
         "protocol": str(PROTOCOL),
         "qemu": qemu.build,
         "firmware": qemu.firmware,
-        "lockstep": digest_of_file(lockstep()),
+        "lockstep": identity.executed["lockstep"],
         "cpu model": cpu_model,
         "arguments": " ".join(identity.arguments),
         "command line": identity.command_line,
         "kernel": files.kernel_digest,
-        "initial RAM disk": initramfs.manifest_digest(files.entries),
+        "initial RAM disk": identity.executed["initial RAM disk"],
         "agent": identity.agent_digest,
         "settle": str(boot.settle_ns),
     }

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
+from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import CannotLoadState, NoPluginHere, PluginCountsUnreadable
 from ktrial.machines.exact import plugin
 from ktrial.machines.exact.boot import not_booted, restored, started
@@ -154,6 +155,13 @@ class InstrumentedTarget(ExactTarget):
     ) -> None:
         super().__init__(setup, children, snapshots, plain_boot_reason)
         self._build = build
+
+    @property
+    def identity(self) -> MachineIdentity:
+        """What of the machine can change a result, with the plugin that counts."""
+        plain = super().identity
+        executed = plain.executed | {"plugin": digest_of_file(self._build.path)}
+        return plain.model_copy(update={"executed": executed})
 
     def counted(
         self,

@@ -108,6 +108,7 @@ def set_up(boot: Boot, qemu: Qemu, guest: Path, machine: str, *, accelerated: bo
         arguments=(*arguments, *pinned),
         command_line=kernel_parameters(boot, accelerated=accelerated),
         agent_digest=files.agent_digest,
+        executed=files.executed,
     )
     return RealTimeSetup(machine, boot, qemu, files, arguments, identity, accelerated)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ktrial.file_digests import digest_of_file, has_digest
 from ktrial.machines.errors import FileChanged, MachineError, QemuGone
-from ktrial.machines.guest_programs import programs
+from ktrial.machines.guest_programs import WORK_IN_GUEST, programs
 from ktrial.machines.qemu import initramfs
 from ktrial.machines.qemu.process import QemuProcess, inherited_path
 from ktrial.model.boot import Boot
@@ -33,6 +33,16 @@ class BootFiles:
     def agent_digest(self) -> str:
         """Of the guest's first program."""
         return next(entry.digest for entry in self.entries if entry.guest == "/init")
+
+    @property
+    def executed(self) -> dict[str, str]:
+        """The digests of what the guest executes."""
+        programs = {"/init": "agent", WORK_IN_GUEST: "workloads"}
+        return {
+            "image": self.kernel_digest,
+            "initial RAM disk": initramfs.manifest_digest(self.entries),
+            **{programs[one.guest]: one.digest for one in self.entries if one.guest in programs},
+        }
 
 
 def boot_files(boot: Boot, guest: Path, machine: str) -> BootFiles:
