@@ -11,7 +11,7 @@ import pytest
 
 from ktrial.machines.errors import HostHoldsUp
 from ktrial.machines.qemu.cpu_use import CpuUse, cpu_use
-from ktrial.machines.qemu.watchdog import CpuLimit, Stop
+from ktrial.machines.qemu.watchdog import CpuLimit, Stop, until_look
 
 LIMIT = 100.0
 
@@ -55,6 +55,16 @@ def test_what_a_guest_has_used_is_its_limit(readings: list[tuple[float, str]], l
 def test_what_this_host_holds_up_is_no_end_of_the_guest(states: str) -> None:
     with pytest.raises(HostHoldsUp, match=f"110 s .*{states}"):
         looks(*[(0.0, states)] * 11)
+
+
+@pytest.mark.parametrize(
+    ("used", "held_up", "left"),
+    [(3.0, "R", 9.0), (11.9, "DR", 0.1), (12.0, "R", 0.0), (30.0, "R", 0.0), (3.0, "", 0.0)],
+    ids=["it hardly ran", "a little more", "it ran", "it ran for long", "it waits, and could run"],
+)
+def test_a_guest_is_asked_for_its_time_only_after_it_has_run(used: float, held_up: str, left: float) -> None:
+    """However long that takes on the host's clock: it had used 2 s when it was asked last."""
+    assert until_look(CpuUse(used, held_up), 2.0) == pytest.approx(left)
 
 
 def test_time_in_which_ktrial_did_not_run_either_does_not_count() -> None:

@@ -24,7 +24,7 @@ from ktrial.machines.qemu.cpu_use import CpuUse, cpu_use
 from ktrial.machines.qemu.process import QemuProcess
 
 FIRST_LOOK_SECONDS = 10.0
-"""Host seconds that a guest runs before it is asked for its time, and between two such questions."""
+"""Seconds of CPU that a guest runs before it is asked for its time, and between two such questions."""
 
 OUTPUT_LIMIT = 512 << 20
 """Bytes of console and frames, kept in memory, after which a guest is ended."""
@@ -122,6 +122,14 @@ class CpuLimit:
         return min(max(left, _SHORTEST_PAUSE), FIRST_LOOK_SECONDS)
 
 
+def until_look(used: CpuUse, at_last_look: float) -> float:
+    """Seconds of CPU that a guest has before it is asked for its time; 0: now.
+
+    On a busy host ten seconds pass in which a short trial has hardly run: to ask would change its numbers.
+    """
+    return max(FIRST_LOOK_SECONDS - (used.seconds - at_last_look), 0.0) if used.held_up else 0.0
+
+
 class Watcher:
     """Watches one process."""
 
@@ -136,7 +144,9 @@ class Watcher:
         now = time.monotonic()
         self._deadline = now + limits.seconds
         self._next_look = now + FIRST_LOOK_SECONDS
-        self._usage = CpuLimit(limits.seconds, cpu_use(process.pid), now)
+        before = cpu_use(process.pid)
+        self._usage = CpuLimit(limits.seconds, before, now)
+        self._used_at_look = before.seconds if before else 0.0
 
     def resume(self) -> None:
         """Let the guest run (on)."""
@@ -155,7 +165,8 @@ class Watcher:
 
     def _step(self) -> Ending | None:
         qmp, pidfd = self._process.qmp, self._process.pidfd
-        until = min(self._deadline, self._next_look, self._usage.next_look) - time.monotonic()
+        limit = self._deadline if self._limits.in_real_time else self._usage.next_look
+        until = min(limit, self._next_look) - time.monotonic()
         ready, _, _ = select.select([qmp.fileno(), pidfd], [], [], max(until, 0.0))
         if qmp.fileno() in ready:
             try:
@@ -212,6 +223,11 @@ class Watcher:
         used = cpu_use(self._process.pid)
         if self._usage.still or (used and _STOPPED in used.held_up):
             return None  # it would not answer
+        if used and not self._limits.in_real_time:
+            if left := until_look(used, self._used_at_look):
+                self._next_look = time.monotonic() + max(left, _SHORTEST_PAUSE)
+                return None
+            self._used_at_look = used.seconds
         try:
             now = guest_time(self._process)
         except QemuGone:
