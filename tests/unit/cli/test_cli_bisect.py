@@ -12,6 +12,7 @@ from tests.support.command_line import CommandLine, Said
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
 from ktrial.bisect.config_options import Builder
+from ktrial.errors import Interrupted
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
@@ -440,13 +441,20 @@ def test_in_real_time_each_answer_is_a_test_and_the_error_is_told(here: Here) ->
     assert len(here.machine.programs) == programs, "what was measured is not measured again"
 
 
-def test_an_interrupted_build_says_how_to_go_on(here: Here) -> None:
+@pytest.mark.parametrize(
+    "ending",
+    [KeyboardInterrupt(), Interrupted(what="0 of 1 trials are stored", resume="")],
+    ids=["while it is built", "while it is measured"],
+)
+def test_an_interrupted_candidate_says_how_to_go_on(here: Here, ending: BaseException) -> None:
     def refuse(on: set[str]) -> KernelError | None:
         if "LEAF_1" in on and "LEAF_63" not in on:
-            raise KeyboardInterrupt
+            raise ending
         return None
 
     here.source(FakeSource(lambda on: 1100 if "LEAF_3" in on else 1000, refuse=refuse))
     said = here.run("bisect", "config", "guest", _all_on(), *SOURCE, *FORK)
     assert said.status == 130
     assert "run the same command again" in said.messages
+    assert "the candidates that were built and measured are kept" in said.messages
+    assert "0 of 1" not in said.messages, "that is of one candidate"

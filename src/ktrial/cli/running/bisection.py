@@ -113,8 +113,8 @@ class BisectOptions:
             runs = measuring.runs(opened, StepLines(messages()), self.jobs)
             try:
                 yield replace(runs, machine=machine) if machine else runs
-            except KeyboardInterrupt:
-                # During a build or a fetch; trials end by themselves.
+            except (KeyboardInterrupt, Interrupted):
+                # During a build or a fetch; or in a candidate's trials, which speak of that one alone.
                 what = "the candidates that were built and measured are kept"
                 raise Interrupted(
                     what=what, resume="run the same command again: it goes on from there"
