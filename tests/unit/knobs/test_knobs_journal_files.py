@@ -3,6 +3,8 @@
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -392,3 +394,18 @@ def test_what_cannot_be_taken_away_says_why(
 def test_without_the_program_nothing_is_taken_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert "umount" in mounts_modules.take_away(Kind.MOUNT, "/a")
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (["/usr/bin/ktrial", "run", "study.toml", "--seed", "7"], "ktrial run study.toml --seed"),
+        (["-X", "dev", "/opt/ktrial"], "ktrial"),
+        (["one", "/two/three"], "three"),
+    ],
+)
+def test_a_process_is_called_by_its_command_without_the_interpreter(words: list[str], command: str) -> None:
+    code = "from ktrial.knobs.journal.journal import own_identity; print(own_identity().command)"
+    run = [sys.executable, "-", *words]
+    said = subprocess.run(run, input=code, capture_output=True, text=True, check=True).stdout
+    assert said == f"{command}\n"
