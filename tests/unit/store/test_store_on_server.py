@@ -1,5 +1,6 @@
 """A store on a database server, and which databases there are at all."""
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,6 +10,7 @@ from tests.support import server_like
 from tests.support.making import a_study, a_trial
 
 from ktrial.model.trial import Outcome
+from ktrial.model.workload import Command, MetricRule, WorkloadUse
 from ktrial.store import open_store
 from ktrial.store.errors import NewerStore, NoSuchBackend, StoreDamaged, StoreError, StudyNotStored
 from ktrial.store.location import VARIABLE, default_location, file_of, path_of, shown, url_of
@@ -150,3 +152,15 @@ def test_a_study_that_is_not_there_is_told_with_the_store_s_name(file: Path) -> 
         with pytest.raises(StudyNotStored) as said:
             store.delete(9)
         assert str(said.value) == f"Store {store.name} has no study 9."
+
+
+def test_a_study_is_kept_under_the_names_of_the_study_file(file: Path) -> None:
+    """What other programs, and other versions of ktrial, read: `json`, and not what the code calls it."""
+    rule = MetricRule.model_validate({"name": "p99", "json": "latency.p99"})
+    use = WorkloadUse(name="mine", command=Command(argv=("x",), metrics=(rule,)))
+    study = a_study().model_copy(update={"workloads": (use,)})
+    with open_store(file) as store:
+        assert store.find(store.study(study)).study == study
+    ((spec,),) = sql(file, "SELECT spec FROM studies")
+    (metric,) = json.loads(str(spec))["workloads"][0]["command"]["metrics"]
+    assert (metric["name"], metric["json"]) == ("p99", "latency.p99")
