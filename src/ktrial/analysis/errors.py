@@ -199,3 +199,21 @@ class ValuesUnreadable(KtrialError):
     """The settings of kernel {name} cannot be read in its guest: {problem}"""
 
     hint = "leave them out: --no-values"
+
+
+class RepetitionError(KtrialError):
+    """Study {study}: {problem}"""
+
+
+class NotExact(RepetitionError):
+    """Study {study} was measured in real time ({modes}): no trial of it gives the same numbers twice."""
+
+    hint = "ktrial verify is for studies on the machine exact; run this one again, and compare the verdicts"
+    exit_code = 2
+
+
+class NothingToRepeat(RepetitionError):
+    """Study {study} has no trial that completed: there is nothing to run again."""
+
+    hint = "ktrial show {study} tells how its trials ended"
+    exit_code = 2

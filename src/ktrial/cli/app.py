@@ -62,6 +62,7 @@ COMMANDS = {
     "bisect": CommandEntry("bisect", "app", "Find which difference between A and B matters."),
     "baseline": CommandEntry("baseline", "app", "Keep what a kernel was measured to cost, for ktrial check."),
     "kernel": CommandEntry("kernel", "app", "Obtain kernels, look at them, remove them."),
+    "verify": CommandEntry("verify", "verify", "Run a stored trial again: it must give the same numbers."),
     "store": CommandEntry("store", "app", "Look after the store of trials."),
     "workload": CommandEntry("workload", "app", "List and show the workloads."),
     "knob": CommandEntry("knob", "app", "Look at the kernel's settings, and change them."),

@@ -1,0 +1,63 @@
+"""`ktrial verify`: run a stored trial again; it must give the same numbers."""
+
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.options.common import Json, StoredStudyName, StoreOption
+
+DIFFERS = 1
+"""The exit code where a number is another."""
+_MOST_SHOWN = 10
+
+
+def verify(
+    study: StoredStudyName = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Draws which trial is run again.")] = 1,
+    json: Json = False,
+    store: StoreOption = None,
+) -> None:
+    """Run one stored trial of an exact study again: it must match to the last digit.
+
+    Nothing is stored. Exit code 1: a number is another than it was. A study in real time is refused.
+    """
+    from ktrial import machines
+    from ktrial.cli.console import messages, print_json
+    from ktrial.cli.options.stored_study import find
+    from ktrial.experiment.repetition import chosen, differences, repeated
+    from ktrial.experiment.resources import default_resources
+    from ktrial.machines import CountingMachine
+    from ktrial.store import open_store
+
+    with open_store(store, read_only=True) as opened:
+        stored = find(opened, study)
+        before = chosen(stored.study, opened.trials(stored.id), seed)
+    machine = machines.find(stored.study.machine.kind)
+    if isinstance(machine, CountingMachine):
+        machine.count_by(stored.study.machine.count)
+    with messages().status("") as status:
+
+        def progress(what: str, done: int = 0, total: int = 0) -> None:
+            status.update(f"{stored.study.name}, trial {before.planned.key}: {what}")
+
+        now = repeated(stored.study, before, machine, default_resources(), progress)
+    found = differences(before, now)
+    if json:
+        print_json(
+            {
+                "study": stored.study.name,
+                "trial": before.planned.key,
+                "seed": seed,
+                "same": not found,
+                "differences": [vars(one) for one in found],
+            }
+        )
+    elif found:
+        print(f"{stored.study.name}, trial {before.planned.key}: {len(found)} values are not what they were")
+        for one in found[:_MOST_SHOWN]:
+            print(f"  {one.what}: {one.before}, now {one.now}")
+    else:
+        count = f"{len(now.samples)} numbers and {len(now.counters)} counters"
+        print(f"{stored.study.name}, trial {before.planned.key}: {count} are the same to the last digit")
+    if found:
+        raise typer.Exit(DIFFERS)

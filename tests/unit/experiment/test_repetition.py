@@ -1,0 +1,48 @@
+"""One stored trial, run again: what is drawn, what is refused, and what counts as a difference."""
+
+import pytest
+from tests.support.making import a_study, a_trial, planned
+
+from ktrial.analysis.errors import NotExact, NothingToRepeat
+from ktrial.experiment.repetition import Difference, chosen, differences
+from ktrial.model.trial import Outcome, Provenance
+from ktrial.model.workload import Mode
+
+TRIALS = tuple(a_trial(planned(number=number)) for number in range(8))
+
+
+def test_the_seed_draws_the_trial() -> None:
+    drawn = [chosen(a_study(), TRIALS, seed) for seed in range(20)]
+    assert drawn == [chosen(a_study(), TRIALS[::-1], seed) for seed in range(20)]
+    assert len({trial.planned.key for trial in drawn}) > 4
+
+
+def test_only_trials_that_completed_are_run_again() -> None:
+    failed = tuple(trial.model_copy(update={"outcome": Outcome.PANICKED}) for trial in TRIALS[1:])
+    assert {chosen(a_study(), (TRIALS[0], *failed), seed).planned.key for seed in range(9)} == {
+        TRIALS[0].planned.key
+    }
+    with pytest.raises(NothingToRepeat):
+        chosen(a_study(), failed, 1)
+
+
+def test_what_was_measured_in_real_time_is_refused() -> None:
+    timed = [one.model_copy(update={"mode": Mode.TIMED}) for one in TRIALS[0].samples]
+    with pytest.raises(NotExact, match="was measured in real time"):
+        chosen(a_study(), (TRIALS[0].model_copy(update={"samples": tuple(timed)}),), 1)
+
+
+def test_the_last_digit_counts_and_what_was_executed_comes_first() -> None:
+    before = TRIALS[0].model_copy(update={"provenance": Provenance(executed={"image": "a"})})
+    assert differences(before, before) == ()
+    sample = before.samples[0]
+    other = sample.model_copy(update={"value": sample.value + 2**-10})
+    now = before.model_copy(
+        update={
+            "samples": (other, *before.samples[1:]),
+            "provenance": Provenance(executed={"image": "b", "plugin": "c"}),
+        }
+    )
+    first, second = differences(before, now)
+    assert first == Difference("executed: image", "a", "b")
+    assert second.what == f"{sample.workload}: {sample.metric}"
