@@ -105,12 +105,16 @@ class Commands(CommandGroup):
             self.add_command(DeferredCommand(name, entry))
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options; Typer's own words for one of them take two lines."""
+        """The options; the rarer of Typer's own two is told in docs/commands.md alone."""
         options: list[Any] = super().get_params(ctx)
         for option in options:
             if option.name == "show_completion":
-                option.help = "Show completion for the current shell."
+                option.hidden = True
         return options
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """What ktrial is, without an empty line before it."""
+        formatter.write(f"  {self.help}\n")
 
 
 app = typer.Typer(

@@ -17,9 +17,10 @@ def verify(
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
-    """Run one stored trial of an exact study again: it must match to the last digit.
+    """Run a stored trial again: it must give the same numbers.
 
-    Nothing is stored. Exit code 1: a number is another than it was. A study in real time is refused.
+    To the last digit, for a study in exact mode; one in real time is refused. Nothing is stored. Exit code 1: a
+    number is another than it was.
     """
     from ktrial import machines
     from ktrial.cli.console import messages, print_json
