@@ -19,8 +19,8 @@ def verify(
 ) -> None:
     """Run a stored trial again: it must give the same numbers.
 
-    To the last digit, for a study in exact mode; one in real time is refused. Nothing is stored. Exit code 1: a
-    number is another than it was.
+    To the last digit, for a study in exact mode; one in real time is refused. Nothing is stored. Exit code 1:
+    a number is another than it was.
     """
     from ktrial import machines
     from ktrial.cli.console import messages, print_json
