@@ -7,11 +7,13 @@ from functools import partial
 from ktrial import kernels, machines
 from ktrial.analysis.attribution.conditions_diff import ProfiledArm, differences
 from ktrial.analysis.attribution.decomposition import explain
+from ktrial.analysis.attribution.function_map import function_map
 from ktrial.analysis.attribution.target import AttributionQuestion, question
 from ktrial.analysis.errors import NotCounted, OtherMachine
 from ktrial.analysis.store_queries import profile_of
 from ktrial.errors import KtrialError
 from ktrial.experiment.default_settings import default_values, kept_values
+from ktrial.experiment.function_maps import FunctionMaps
 from ktrial.experiment.jobs import Job, jobs_of, obtained
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources, default_resources
@@ -59,19 +61,22 @@ def explain_record(
     before: str | None = None,
     after: str | None = None,
     guests: Guests = Guests(),
+    maps: FunctionMaps | None = None,
 ) -> Attribution:
     """Explain the difference between two treatments of a study in the store.
 
-    `workload`, `before` and `after` are what the user says, or None: see `question`. Where one of the two
-    profiles is not in the store, both are counted anew, as `guests` allows: numbers of two machines are not
-    compared. Raises ExplanationError, KernelError, WorkloadError, MachineError, GuestEnded, StoreError.
+    `workload`, `before` and `after` are what the user says, or None: see `question`. `maps`: those of the
+    study, where more than one of its differences is explained. Where one of the two profiles is not in the
+    store, both are counted anew, as `guests` allows: numbers of two machines are not compared. Raises
+    ExplanationError, KernelError, WorkloadError, MachineError, GuestEnded, StoreError.
     """
     asked = question(record.study, workload, before, after)
     stored = [profile_of(store, record, one, asked.workload) for one in (asked.before, asked.after)]
     old, new = stored
     if old and new and (old.qemu, old.cpu_model) == (new.qemu, new.cpu_model):
         kept = [_trial_of(record, one, asked.workload) for one in (asked.before, asked.after)]
-        return _why(asked, (old, new), (kept[0], kept[1]), guests, record.kernels)
+        maps = maps or FunctionMaps(store, record)
+        return _why(asked, (old, new), (kept[0], kept[1]), guests, maps, record.kernels)
     if not guests.run:
         missing = asked.before if old is None else asked.after
         raise NotCounted(
@@ -99,6 +104,7 @@ def _why(
     profiles: tuple[Profile, Profile],
     trials: tuple[Trial | None, Trial | None],
     guests: Guests,
+    maps: FunctionMaps | None = None,
     kernels: tuple[KernelDifference, ...] = (),
 ) -> Attribution:
     """The explanation of two profiles, and what differs around them."""
@@ -108,7 +114,8 @@ def _why(
         for treatment, trial in zip((asked.before, asked.after), trials, strict=True)
     ]
     old, new = (_files(arm) for arm in arms)
-    explanation = _labelled(explain(profiles[0], profiles[1], old, new), asked)
+    mapped = maps.of(asked, old, new) if maps else function_map([profiles], old, new)
+    explanation = _labelled(explain(profiles[0], profiles[1], old, new, mapped=mapped), asked)
     around = differences(asked.study, explanation, arms[0], arms[1], boots.values, kernels)
     return Attribution(before=profiles[0], after=profiles[1], explanation=explanation, differences=around)
 

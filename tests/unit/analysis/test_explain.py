@@ -8,9 +8,10 @@ from hypothesis import strategies as some
 from tests.support.profiles import a_profile
 
 from ktrial.analysis.attribution.decomposition import explain
+from ktrial.analysis.attribution.function_map import function_map
 from ktrial.analysis.attribution.subsystems import PREFIXES, subsystem
 from ktrial.model.attribution import Explanation, Match, Row
-from ktrial.model.profile import Profile
+from ktrial.model.profile import FunctionFiles, Profile
 
 PIECES = ("foo", "_foo", "__foo", "foo_noprof", "foo.isra.0", "foo.part.0.cold", "mas_find", "[unknown]")
 FUNCTIONS = some.dictionaries(
@@ -147,6 +148,54 @@ def test_what_could_be_two_functions_or_another_is_not_matched(
     assert set(matches.values()) == {Match.ONLY_FROM, Match.ONLY_TO}
 
 
+def test_the_exact_name_with_noprof_is_taken_before_one_with_other_underscores() -> None:
+    old = {"__alloc_pages": 100, "alloc_pages": 30}
+    new = {"__alloc_pages_noprof": 110, "alloc_pages_noprof": 40, "_alloc_pages_noprof": 5}
+    assert matched(explained(old, new)) == {
+        ("__alloc_pages", "→", "__alloc_pages_noprof"): Match.RENAMED,
+        ("alloc_pages", "→", "alloc_pages_noprof"): Match.RENAMED,
+        ("→", "_alloc_pages_noprof"): Match.ONLY_TO,
+    }
+
+
+def test_a_name_that_both_kernels_have_is_not_taken_for_another_where_it_did_not_run() -> None:
+    files = FunctionFiles(functions=frozenset({"vm_area_free", "__vm_area_free"}))
+    before, after = a_profile({("vm_area_free", ""): 100}), a_profile({("__vm_area_free", ""): 90})
+    assert set(matched(explain(before, after, files, files)).values()) == {Match.ONLY_FROM, Match.ONLY_TO}
+
+
+def test_a_function_s_source_is_told_by_the_other_kernel_where_its_own_says_nothing() -> None:
+    elsewhere = FunctionFiles(files={"frobnicate": "mm/slub.c"}, functions=frozenset({"frobnicate"}))
+    explanation = explain(a_profile({}), a_profile({("frobnicate", ""): 10}), elsewhere)
+    assert row(explanation, "frobnicate").subsystem == "slab"
+
+
+def test_a_function_s_own_name_is_all_that_is_known_of_a_workload_that_was_not_mapped() -> None:
+    mapped = function_map([(a_profile({("foo", ""): 10}), a_profile({("foo_noprof", ""): 10}))])
+    before = a_profile({("foo", ""): 10, ("bar", ""): 10, ("gone", ""): 1})
+    after = a_profile({("bar", ""): 20, ("come", ""): 1})
+    explanation = explain(before, after, mapped=mapped)
+    assert matched(explanation) == {
+        ("foo", "→"): Match.ONLY_FROM,
+        ("bar", "→", "bar"): Match.SAME,
+        ("gone", "→"): Match.ONLY_FROM,
+        ("→", "come"): Match.ONLY_TO,
+    }
+    assert row(explanation, "foo").evidence == "the second has it as foo_noprof: not called there"
+    assert explanation.unexplained == 0
+
+
+@given(PROFILES, PROFILES, PROFILES, PROFILES)
+def test_whatever_the_map_was_made_of_the_rows_add_up_and_hold_each_function_once(
+    before: Profile, after: Profile, other_before: Profile, other_after: Profile
+) -> None:
+    explanation = explain(before, after, mapped=function_map([(before, after), (other_before, other_after)]))
+    assert explanation.unexplained == 0
+    for profile, side in ((before, "before"), (after, "after")):
+        named = sorted(name for row in explanation.rows for name in getattr(row, side).names)
+        assert named == sorted(["[program]", *(each.symbol for each in profile.region.functions)])
+
+
 def test_a_function_whose_own_name_is_there_is_not_taken_for_another() -> None:
     matches = matched(explained({"foo": 10}, {"foo": 9, "__foo": 3}))
     assert matches == {("foo", "→", "foo"): Match.SAME, ("→", "__foo"): Match.ONLY_TO}
@@ -181,6 +230,11 @@ def test_profiles_of_two_workloads_are_not_compared() -> None:
         ("complete_signal", "", "signals"),
         ("complete", "", "wait queues"),
         ("pte_offset_map", "", "page tables"),
+        ("__fdget_pos", "", "file systems"),
+        ("current_time", "", "file systems"),
+        ("wait_consider_task", "", "processes"),
+        ("chacha_permute", "", "random numbers"),
+        ("__mem_cgroup_charge", "", "memory control groups"),
         ("ext4_map_blocks", "ext4", "module ext4"),
         ("[unknown]", "", "other"),
         ("frobnicate", "", "other"),

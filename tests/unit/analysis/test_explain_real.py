@@ -5,7 +5,8 @@ from tests.support.profiles import a_profile
 from tests.support.real_profiles import real_profile
 
 from ktrial.analysis.attribution.decomposition import explain
-from ktrial.analysis.attribution.subsystems import OTHER
+from ktrial.analysis.attribution.function_map import function_map
+from ktrial.analysis.attribution.subsystems import OTHER, subsystem
 from ktrial.model.attribution import Explanation, Match, Row
 from ktrial.model.profile import CallNode, FunctionFiles
 
@@ -155,6 +156,29 @@ def test_a_place_is_evidence_only_where_the_source_allows_it(
     assert {row.match for row in rows if row.before.names[:1] == (names[0],)} == {match}
 
 
+def test_a_caller_has_one_place_for_functions_of_like_names_that_do_other_work() -> None:
+    """`mas_wr_store_setup` was inlined, `mas_wr_store_type` is new: `mas_store` called each of them once."""
+    sides = []
+    for name, own, extra in (("mas_wr_store_setup", 200, "mas_is_span_wr"), ("mas_wr_store_type", 1300, "")):
+        functions = {("mas_store", ""): 500, (name, ""): own} | ({(extra, ""): 60} if extra else {})
+        nodes = [CallNode(parent=0, function=-1, instructions=0, entered=0)] * 2
+        nodes.append(CallNode(parent=0, function=0, instructions=500, entered=10))
+        nodes.append(CallNode(parent=2, function=1, instructions=own, entered=10))
+        if extra:
+            nodes.append(CallNode(parent=3, function=2, instructions=60, entered=10))
+        profile = a_profile(functions)
+        region = profile.region.model_copy(update={"nodes": tuple(nodes)})
+        names = frozenset(symbol for symbol, _ in functions)
+        known = FunctionFiles(files=dict.fromkeys(names, "lib/maple_tree.c"), functions=names)
+        sides.append((profile.model_copy(update={"region": region}), known))
+    (before, files_before), (after, files_after) = sides
+    rows = explain(before, after, files_before, files_after).rows
+    assert {each.name: each.match for each in rows if each.name.startswith("mas_wr")} == {
+        "mas_wr_store_setup": Match.ONLY_FROM,
+        "mas_wr_store_type": Match.ONLY_TO,
+    }
+
+
 def test_without_the_tree_of_calls_only_names_are_evidence() -> None:
     profiles = []
     for kernel in ("5.10", "6.12"):
@@ -175,6 +199,42 @@ def test_nearly_every_instruction_has_a_subsystem(workload: str) -> None:
         counts = {row: getattr(row, side).instructions for row in explanation.rows}
         nowhere = sum(count for row, count in counts.items() if row.subsystem == OTHER)
         assert nowhere <= 0.005 * sum(counts.values())
+
+
+@pytest.mark.parametrize("workload", ["fork", "pipe"])
+@pytest.mark.parametrize("kernel", ["5.10", "6.12"])
+def test_nearly_every_instruction_has_a_subsystem_where_no_source_is_known(
+    workload: str, kernel: str
+) -> None:
+    profile, _ = real_profile(workload, kernel)
+    nowhere = sum(
+        each.instructions for each in profile.region.functions if subsystem(each.symbol, each.module) == OTHER
+    )
+    assert nowhere <= 0.01 * profile.region.instructions
+
+
+def test_functions_are_mapped_once_for_two_kernels_over_all_workloads() -> None:
+    sides = {
+        workload: (real_profile(workload, "5.10"), real_profile(workload, "6.12"))
+        for workload in ("fork", "pipe")
+    }
+    known = [
+        FunctionFiles(
+            files={name: file for both in sides.values() for name, file in both[side][1].files.items()},
+            functions=frozenset().union(*(both[side][1].functions for both in sides.values())),
+        )
+        for side in (0, 1)
+    ]
+    mapped = function_map([(old[0], new[0]) for old, new in sides.values()], known[0], known[1])
+    partners: dict[str, set[tuple[str, ...]]] = {}
+    for (before, _), (after, _) in sides.values():
+        explanation = explain(before, after, known[0], known[1], mapped=mapped)
+        assert explanation.unexplained == 0
+        for each in explanation.rows:
+            if each.before.names and each.after.names and each.match in {Match.RENAMED, Match.PLACED}:
+                partners.setdefault(each.before.names[0], set()).add(each.after.names)
+    assert partners["find_first_bit"] == {("_find_first_bit",)}
+    assert max(map(len, partners.values())) == 1
 
 
 def test_the_source_of_a_function_is_told(fork: Explanation) -> None:

@@ -11,9 +11,11 @@ from ktrial.analysis.attribution.target import question
 from ktrial.analysis.errors import AmbiguousTreatment, NotCounted, OtherMachine, UnknownTreatment
 from ktrial.analysis.result import record
 from ktrial.experiment.explain import Guests, explain_question, explain_record
+from ktrial.model.attribution import Match
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Kernel
 from ktrial.model.plan import treatments
+from ktrial.model.profile import PROGRAM
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome
@@ -64,6 +66,28 @@ def test_a_kernel_that_is_another_one_by_now_tells_nothing(
     monkeypatch.setattr("ktrial.kernels.get", lambda name: a_kernel(name, config=tmp_path / "config"))
     why = explain_record(store, kept(store, OLD, NEW), guests=STORED)
     assert f"options: the configuration of {OLD} is not known" in why.differences.unknown
+
+
+def test_which_function_is_which_is_told_by_all_workloads_of_the_study(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_kernels(monkeypatch)
+    number = store.study(a_study(workloads=("fork", "pipe")))
+    functions = {
+        ("fork", OLD): {("foo", ""): 100},
+        ("fork", NEW): {("_foo", ""): 90},
+        ("pipe", OLD): {("bar", ""): 10},
+        ("pipe", NEW): {("foo", ""): 10, ("bar", ""): 10},
+    }
+    for kernel in (OLD, NEW):
+        profiles = tuple(
+            a_profile(functions[name, kernel], kernel=kernel).model_copy(update={"workload": name})
+            for name in ("fork", "pipe")
+        )
+        store.add_trial(number, a_trial(planned(kernel, 0), profiles=profiles))
+    why = explain_record(store, record(store, number), "fork", guests=STORED)
+    matches = {row.function: row.match for row in why.explanation.rows if row.function != PROGRAM}
+    assert matches == {"foo": Match.ONLY_FROM, "_foo": Match.ONLY_TO}, "as the second has a foo of its own"
 
 
 def test_without_profiles_nothing_is_run_that_must_not_run(store: Store) -> None:

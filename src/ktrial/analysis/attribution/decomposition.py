@@ -1,18 +1,15 @@
 """What the difference between two profiles is made of. Nothing is estimated: the rows add up to it."""
 
-import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from ktrial.analysis.attribution.call_context import Key, call_places
-from ktrial.analysis.attribution.function_matching import match
+from ktrial.analysis.attribution.call_context import Key
+from ktrial.analysis.attribution.function_map import FunctionMap, function_map
 from ktrial.analysis.attribution.function_pairs import FunctionPair, Functions
+from ktrial.analysis.attribution.profiled_functions import functions_of
 from ktrial.analysis.attribution.subsystems import USER, subsystem
 from ktrial.model.attribution import Count, Explanation, Match, Row, Side
-from ktrial.model.profile import PROGRAM, FunctionCount, FunctionFiles, Profile
+from ktrial.model.profile import PROGRAM, FunctionFiles, Profile
 
-_APPENDED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+)*)+$")
-"""GCC's and Clang's names for pieces and copies of one function of the source."""
 _NOTHING_KNOWN = FunctionFiles()
 
 
@@ -21,60 +18,33 @@ def explain(
     after: Profile,
     files_before: FunctionFiles = _NOTHING_KNOWN,
     files_after: FunctionFiles = _NOTHING_KNOWN,
+    *,
+    mapped: FunctionMap | None = None,
 ) -> Explanation:
     """Every function's part in the difference, the heaviest first. Raises ValueError: other workloads.
 
     `files_before`, `files_after`: what is known of the two kernels' functions; they tell subsystems, and
-    whether a function that did not run is there at all.
+    whether a function that did not run is there at all. `mapped`: which function is which, over several
+    workloads of the two kernels; else these two profiles alone tell it.
     """
     if before.workload != after.workload:
         raise ValueError(f"{before.workload} and {after.workload} are not one workload")
-    old, new = _functions(before, files_before), _functions(after, files_after)
-    rows = [_row(pair, old, new) for pair in match(old, new)]
+    old, new = functions_of(before, files_before), functions_of(after, files_after)
+    mapped = mapped or function_map([(before, after)], files_before, files_after)
+    rows = [_row(pair, old, new) for pair in mapped.in_workload(old, new)]
     rows.append(_user_part(before, after))
     explanation = Explanation(workload=before.workload, before=_side(before), after=_side(after), rows=())
     ranked = sorted(rows, key=lambda row: (-explanation.weight(row), row.function, row.module))
     return explanation.model_copy(update={"rows": tuple(ranked)})
 
 
-def _functions(profile: Profile, files: FunctionFiles) -> Functions:
-    """Functions by their names in the source: pieces that the compiler made of one are one."""
-    pieces: dict[Key, list[FunctionCount]] = defaultdict(list)
-    for each in profile.region.functions:
-        pieces[_key(each.symbol, each.module)].append(each)
-    return Functions(
-        counts={key: _sum(its_pieces) for key, its_pieces in pieces.items()},
-        operations=profile.operations,
-        places=call_places(profile, _key),
-        known=frozenset(map(_source_name, files.functions)),
-        files=files.files,
-    )
-
-
-def _key(symbol: str, module: str) -> Key:
-    return _source_name(symbol), module
-
-
-def _source_name(symbol: str) -> str:
-    # Few of a kernel's 100,000 functions have anything appended.
-    return _APPENDED.sub("", symbol) if "." in symbol else symbol
-
-
-def _sum(pieces: list[FunctionCount]) -> Count:
-    ranked = sorted(pieces, key=lambda each: (-each.instructions, each.symbol))
-    return Count(
-        names=tuple(each.symbol for each in ranked),
-        instructions=sum(each.instructions for each in pieces),
-        entered=sum(each.entered for each in pieces),
-        string_bytes=sum(each.strings.bytes for each in pieces),
-    )
-
-
 def _row(pair: FunctionPair, old: Functions, new: Functions) -> Row:
     name, module = pair.new or pair.old or ("", "")
     before = _together(old.counts, pair.old, pair.also_old)
     after = _together(new.counts, pair.new, pair.also_new)
-    file = _file(new.files, after) or _file(old.files, before)
+    # A kernel that was built without BUG()'s file names tells no source: the other one does, by the name.
+    file = _file(new.files, after) or _file(old.files, before) or _file(old.files, after)
+    file = file or _file(new.files, before)
     return Row(
         function=name,
         module=module,

@@ -19,7 +19,7 @@ from ktrial.analysis.attribution.function_pairs import (
     may_be_together,
     names_of,
 )
-from ktrial.model.attribution import Count, Match
+from ktrial.model.attribution import Match
 
 _SYSTEM_CALL = re.compile(r"^__(?:x64|ia32)_(?=sys_)")
 _PROFILED = re.compile(r"_noprof$")
@@ -40,6 +40,8 @@ _LIKE_IN_SIZE = 2
 _WORDS_IN_COMMON = 0.5
 _LIKE_PLACES = 0.5
 """Where the names have words in common, and the files are of one directory."""
+_CALLEES_OF_ONE = 0.3
+"""Where names and callers are alike, but one has more than twice the other's instructions."""
 _CALLERS_OF_A_LONGER_NAME = 0.3
 _WORDS_OF_A_LONG_NAME = 3
 """`__list_add_valid` → `__list_add_valid_or_report`: its callers may be others, where it calls nothing."""
@@ -49,7 +51,7 @@ _HOOKS = "security/"
 
 def match(old: Functions, new: Functions) -> list[FunctionPair]:
     """Every function of the two in one pair."""
-    by_name = {pair.old: pair for pair in _by_name(old.counts, new.counts)}
+    by_name = {pair.old: pair for pair in _by_name(old, new)}
     paired = with_renamed(
         old, new, {pair.old: pair.new for pair in by_name.values() if pair.old and pair.new}
     )
@@ -60,20 +62,27 @@ def match(old: Functions, new: Functions) -> list[FunctionPair]:
     return list(_joined(old, new, paired, pairs))
 
 
-def _by_name(old: Mapping[Key, Count], new: Mapping[Key, Count]) -> list[FunctionPair]:
-    pairs = [FunctionPair(key, key, Match.SAME) for key in old if key in new]
+def _by_name(old: Functions, new: Functions) -> list[FunctionPair]:
+    pairs = [FunctionPair(key, key, Match.SAME) for key in old.counts if key in new.counts]
     ways: tuple[tuple[Match, Callable[[Key], object], str], ...] = (
         (Match.MOVED, _bare, "the same name in a module, or in another one"),
+        (Match.RENAMED, _profiled, "the same name with _noprof"),
         (Match.RENAMED, _stem, "the same name without leading _, __x64_ and _noprof"),
     )
     for kind, name_of, why in ways:
         taken_old, taken_new = {pair.old for pair in pairs}, {pair.new for pair in pairs}
-        old_by_name, new_by_name = _unique(old, name_of), _unique(new, name_of)
+        gone, come = (old.counts, new.counts) if kind is Match.MOVED else (_gone(old, new), _gone(new, old))
+        old_by_name, new_by_name = _unique(gone, name_of), _unique(come, name_of)
         for name, key in old_by_name.items():
             other = new_by_name.get(name)
             if other and key not in taken_old and other not in taken_new:
                 pairs.append(FunctionPair(key, other, kind, why))
     return pairs
+
+
+def _gone(one: Functions, other: Functions) -> list[Key]:
+    """Functions of one kernel that the other does not have by their names, as far as is known."""
+    return [key for key in one.counts if key[1] or not other.has(key)]
 
 
 def _unique(counts: Iterable[Key], name_of: Callable[[Key], object]) -> dict[object, Key]:
@@ -86,6 +95,11 @@ def _unique(counts: Iterable[Key], name_of: Callable[[Key], object]) -> dict[obj
 
 def _bare(key: Key) -> object:
     return key[0]
+
+
+def _profiled(key: Key) -> object:
+    name, module = key
+    return _PROFILED.sub("", name), module
 
 
 def _stem(key: Key) -> object:
@@ -109,7 +123,8 @@ def _joined(
         why += [f"{key[0]} is not in the second, where {merged[key][1]}" for key in inside]
         why += [f"{key[0]} is not in the first, where {split[key][1]}" for key in outside]
         kind = Match.MERGED if inside else Match.SPLIT
-        yield FunctionPair(pair.old, pair.new, kind, "; ".join(why), tuple(inside), tuple(outside))
+        alone = (pair.match, pair.evidence)
+        yield FunctionPair(pair.old, pair.new, kind, "; ".join(why), tuple(inside), tuple(outside), alone)
     for key in old.counts:
         if key not in paired.there and key not in merged:
             yield FunctionPair(key, None, Match.ONLY_FROM, _left(new, key, "second"))
@@ -234,12 +249,15 @@ def _fit(old: Functions, new: Functions, one: Key, other: Key, paired: FunctionP
     below, below_other = old.places.callees.get(one, {}), new.places.callees.get(other, {})
     callees = alike(paired.translated(below), below_other)
     sizes = sorted((old.own(one), new.own(other)))
-    leaves = not below and not below_other and sizes[1] <= _LIKE_IN_SIZE * sizes[0]
+    like_in_size = sizes[1] <= _LIKE_IN_SIZE * sizes[0]
+    leaves = not below and not below_other and like_in_size
     named = _words_in_common(one[0], other[0]) >= _WORDS_IN_COMMON
     if named and file and other_file:
         alike_places = callers >= _LIKE_PLACES and (leaves or callees >= _LIKE_PLACES)
         longer = _is_longer(one[0], other[0]) and leaves and callers >= _CALLERS_OF_A_LONGER_NAME
-        return callers >= _SAME_CALLERS or alike_places or longer
+        # A caller has one place for several functions of like names: one that went, and one that is new.
+        work = like_in_size or callees >= _CALLEES_OF_ONE
+        return (callers >= _SAME_CALLERS and work) or alike_places or longer
     return callers >= _SAME_CALLERS and (callees >= _SAME_CALLEES or (leaves and named))
 
 
@@ -265,7 +283,8 @@ def _place(old: Functions, new: Functions, one: Key, other: Key, paired: Functio
     above, below = new.places.callers.get(other, {}), new.places.callees.get(other, {})
     often = " and ".join(f"{float(side.places.entered(key)):.4g}" for side, key in ((old, one), (new, other)))
     calls = f", and call {names_of(_in_both(callees, below))}" if _in_both(callees, below) else ""
-    return f"both are called by {names_of(_in_both(callers, above))}, {often} times an operation{calls}"
+    operation = "an operation" if old.workloads == 1 else f"an operation of each of {old.workloads} workloads"
+    return f"both are called by {names_of(_in_both(callers, above))}, {often} times {operation}{calls}"
 
 
 def _in_both(calls: Mapping[Key, Fraction], others: Mapping[Key, Fraction]) -> dict[Key, Fraction]:

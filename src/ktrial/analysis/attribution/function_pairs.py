@@ -28,11 +28,18 @@ class FunctionPair:
     """Functions of the first that are part of it in the second."""
     also_new: tuple[Key, ...] = ()
     """Functions of the second that were part of it in the first."""
+    alone: tuple[Match, str] | None = None
+    """Where others are part of it: why the two without them are one, and the evidence."""
+
+    @property
+    def unjoined(self) -> tuple[Match, str]:
+        """Why the two stand beside each other where nothing else is part of them."""
+        return self.alone or (self.match, self.evidence)
 
 
 @dataclass(frozen=True)
 class Functions:
-    """One kernel's functions in one workload."""
+    """One kernel's functions in one workload, or in several."""
 
     counts: Mapping[Key, Count]
     operations: int
@@ -40,6 +47,8 @@ class Functions:
     known: frozenset[str] = frozenset()
     """Names of all its functions, whether they ran or not; empty where they are not known."""
     files: Mapping[str, str] = field(default_factory=dict)
+    workloads: int = 1
+    """So many workloads together: what one operation of each of them makes."""
 
     def own(self, key: Key) -> Fraction:
         """Its own instructions, an operation."""

@@ -23,6 +23,7 @@ _BEGINNINGS = {
         mas_ mt_ mtree_ mab_ mte_ ma_ mast_ mni_ mns_
     """,
     "slab": """
+        cache_from_obj build_detached_freelist cmpxchg_double_slab pcs_ barn_
         kmem_cache kmalloc kfree kzalloc slab_ slub_ memcg_slab memcg_alloc_slab put_cpu_partial
         get_partial new_slab allocate_slab free_slab discard_slab setup_object kvfree kvmalloc
         krealloc should_failslab refill_obj_stock obj_cgroup free_to_partial deactivate_slab
@@ -35,6 +36,7 @@ _BEGINNINGS = {
         get_free_page get_zeroed_page free_frozen alloc_frozen bad_range free_tail_page
     """,
     "page tables": """
+        do_set_pte mksaveddirty track_pfn pte pmd pud p4d pgd map_anon_folio_pte
         pte_ pmd_ pud_ p4d_ pgd_ set_pte copy_page_range copy_pte unmap_page_range zap_
         free_pgtables free_pgd flush_tlb tlb_ native_flush_tlb native_tlb native_set_p switch_mm
         load_new_mm ptep_ pmdp_ change_p alloc_set_pte vm_normal_page vm_normal_folio unmap_vmas
@@ -52,6 +54,9 @@ _BEGINNINGS = {
         css_rstat mod_objcg get_obj_cgroup drain_obj
     """,
     "mm": """
+        compound_head PageHuge PageHeadHuge do_mas_ vms_ tear_down_vmas may_expand_vm
+        find_mergeable can_vma_merge hugepage_ ksm_ nr_to_section userfaultfd
+        dup_userfaultfd arch_vma_access is_vmalloc trace_rss check_spread
         folio page_ lru_ vma_ vm_ mmap munmap do_mmap do_munmap do_vmi mm_ mmput mprotect madvise
         anon_vma find_vma unlink_anon unlink_file_vma dup_mm exit_mmap insert_vm brk do_brk
         release_pages pagevec rmap filemap xas_ xa_ shmem vmacache zone mod_zone mod_node inc_zone
@@ -65,6 +70,10 @@ _BEGINNINGS = {
         pcpu_ percpu_ free_percpu alloc_percpu
     """,
     "scheduler": """
+        css_set_move record_times post_init_entity init_entity remove_entity_load
+        detach_task_cfs update_sched init_numa_balancing thread_group_cputime
+        cputime_adjust idle_cpu calc_global_load arch_scale_ check_cfs_rq scx_ init_scx
+        start_dl_timer kick_process trigger_load_balance dup_user_cpus migrate_ mm_cid
         sched_ schedule enqueue_ dequeue_ pick_ update_curr update_load update_cfs update_rq
         update_entity update_deadline update_min_vruntime update_se place_entity try_to_wake ttwu
         wake_up_new_task check_preempt wakeup_preempt select_task select_idle set_next put_prev
@@ -79,9 +88,15 @@ _BEGINNINGS = {
         percpu_down percpu_up lockref seqcount ww_mutex pv_queued init_rwsem rwlock
     """,
     "RCU": """
+        finish_rcuwait rcuwait
         rcu_ call_rcu srcu kvfree_call_rcu note_gp invoke_rcu synchronize_rcu
     """,
     "processes": """
+        wait_consider_task kernel_wait4 mmdrop do_group_exit map_id switch_task_namespaces
+        get_task_pid pidfs inc_rlimit dec_rlimit is_rlimit try_release_thread_stack xfd_
+        ldt_ switch_ldt free_ldt current_save_fsgs copy_fpregs copy_kernel_to_fpregs
+        get_xsave native_load_tls flush_ptrace cr4_ rdgsbase wrgsbase cpu_cgroup_fork
+        key_put
         copy_process kernel_clone do_fork dup_task copy_files copy_mm copy_sighand copy_signal
         copy_creds copy_namespaces copy_thread copy_semundo copy_fs do_exit release_task wait_task
         do_wait exit_ free_task put_task alloc_pid free_pid put_pid pid_ find_get_pid attach_pid
@@ -90,24 +105,33 @@ _BEGINNINGS = {
         audit_ prepare_creds cred put_cred uprobe sched_cgroup_fork user_namespace change_pid tsk_
     """,
     "signals": """
+        lock_task_sighand kill_something
         signal send_signal do_notify_parent get_signal do_send sigqueue recalc_sig collect_signal
         sigprocmask flush_sig force_sig complete_signal prepare_signal setup_rt_frame
         set_current_blocked
     """,
     "timers": """
+        run_posix_cpu_timers mod_timer lock_timer_base detach_if_pending calc_wheel
+        next_timer_interrupt ntp_ update_vsyscall update_fast_timekeeper tmigr_
+        pit_next_event do_timer profile_tick get_nohz_timer
         hrtimer timer tick_ ktime timekeeping clockevents run_timer update_wall_time posix_ read_tsc
         native_sched_clock lapic run_local_timers update_process_times timerqueue do_timerfd clocksource
     """,
     "interrupts": """
+        note_interrupt
         irq handle_irq softirq do_softirq handle_softirqs asm_ sysvec apic x2apic common_interrupt
         handle_edge handle_level tasklet ipi_ smp_call generic_smp native_apic raise_softirq
     """,
     "entry and exit": """
+        amd_clear_divider restore_regs_and_return early_xen_iret fixup_exception
+        kernelmode_fixup
         entry_ do_syscall syscall_ x64_sys ia32_sys sys_ se_sys do_sys exit_to_user arch_exit rseq_
         error_entry error_return paranoid ret_from irqentry x86_indirect x86_return x64_sys_call
         swapgs sync_regs common_interrupt_return native_irq_return fixup_bad_iret native_iret
     """,
     "file systems": """
+        fdget fdput current_time timestamp_truncate make_vfs kill_fasync dnotify
+        mark_inode_dirty generic_update_time inode_needs_update
         vfs_ path_ link_path lookup_ walk_component d_ dput dget dentry iput iget inode fput fget
         fd_ filp alloc_file alloc_empty_file do_open open_ file_ new_sync rw_verify generic_file
         generic_perform ext4_ jbd2 xfs_ btrfs_ tmpfs ramfs simple_ ksys_ pipe_ anon_pipe step_into
@@ -121,21 +145,41 @@ _BEGINNINGS = {
         alloc_skb napi build_skb loopback qdisc process_backlog consume_skb release_sock lock_sock
         ipv4 ipv6 csum eth_
     """,
+    "random numbers": """
+        blake2s chacha get_random add_device_randomness add_interrupt_randomness fast_mix crng_
+        extract_entropy
+    """,
+    "control groups": """
+        css_ blkcg_ cpuset_ pids_
+    """,
+    "tracing": """
+        trace_ ftrace_ tracing_ ring_buffer
+    """,
+    "block devices": """
+        get_task_ioprio ioprio_
+    """,
+    "kernel core": """
+        static_key jump_label notifier_call_chain raw_notifier blocking_notifier atomic_notifier bsearch
+    """,
     "futexes": """
         futex get_futex hash_futex
     """,
     "security": """
+        ima_ ipe_
         security_ apparmor aa_ selinux cap_ tomoyo bpf_lsm landlock lsm_ yama_ ns_capable capable
     """,
     "work queues": """
+        cancel_work flush_work enable_work disable_work try_to_grab_pending
         queue_work process_one_work worker_ insert_work wq_ queue_delayed kick_pool pwq_
         wake_up_worker
     """,
     "wait queues": """
+        prepare_to_swait finish_swait
         wake_up prepare_to_wait finish_wait add_wait remove_wait autoremove_wake init_wait
         default_wake pollwake complete wait_for_completion swake
     """,
     "bit maps and lists": """
+        delete_node
         find_next find_first find_last bitmap_ cpumask_ list_ rb_ hweight radix_tree idr_ ida_
         interval_tree plist_ llist_
     """,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ktrial.analysis.errors import ExplanationError
 from ktrial.experiment.explain import Guests, explain_record
+from ktrial.experiment.function_maps import FunctionMaps
 from ktrial.format import number_format
 from ktrial.kernels.errors import KernelError
 from ktrial.model.attribution import Count, Explanation, Match, Row, Side
@@ -92,7 +93,8 @@ def whys(
     wanted = list(_wanted(record, store.profiled(record.id)))
     fewest, enough = _FRAMES
     room = max(fewest, min(enough, _FRAMES_OF_A_PAGE // max(1, len(wanted)))) if graphs else 0
-    every = (_why(store, record, comparisons, room) for comparisons in wanted)
+    maps = FunctionMaps(store, record)
+    every = (_why(store, record, comparisons, room, maps) for comparisons in wanted)
     return tuple(islice((why for why in every if why), most))
 
 
@@ -132,12 +134,16 @@ def _wanted(record: StudyRecord, profiled: Container[str]) -> Iterator[tuple[Com
 
 
 def _why(
-    store: Store, record: StudyRecord, comparisons: tuple[Comparison, ...], most_frames: int
+    store: Store,
+    record: StudyRecord,
+    comparisons: tuple[Comparison, ...],
+    most_frames: int,
+    maps: FunctionMaps,
 ) -> Why | None:
     one = comparisons[0]
     try:
         attribution = explain_record(
-            store, record, one.workload, one.baseline, one.treatment, Guests(run=False)
+            store, record, one.workload, one.baseline, one.treatment, Guests(run=False), maps
         )
     except (ExplanationError, KernelError):
         # A report is about its verdicts, and never refused for a reason that cannot be told (a kernel in the
