@@ -8,7 +8,7 @@ from ktrial.analysis.errors import BadKernelRange, NoKernelInRange
 from ktrial.kernels import cache_directory, canonical_name
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.debian import available
-from ktrial.model.kernel import series, version_order
+from ktrial.model.kernel import measured_order, series, version_order
 
 _BETWEEN = ".."
 _FLAVOURS = {"cloud": "", "generic": ":generic", "rt": ":rt"}
@@ -49,19 +49,23 @@ def is_range(text: str) -> bool:
     return _BETWEEN in text and "/" not in text
 
 
-def chosen(texts: Iterable[str], versions: Iterable[tuple[str, str]]) -> set[str]:
-    """Of kernels (name, release) those that ranges choose, and all that are named, measured or not.
+def chosen(texts: Iterable[str], versions: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Of kernels (name, release) all that are named, measured or not, and those that ranges choose.
 
-    Raises BadKernelRange.
+    Names stay where they are given, a range's kernels are in the order of their versions. Raises
+    BadKernelRange.
     """
     wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
-    ranges = [Range.of(part) for part in wanted if is_range(part)]
     known = dict(versions)
-    named = {
-        part if part in known else canonical_name(full_name(part)) for part in wanted if not is_range(part)
-    }
-    held = {name for name, release in known.items() if any(one.holds(release or name) for one in ranges)}
-    return named | held
+    names: dict[str, None] = {}
+    for part in wanted:
+        if is_range(part):
+            limits = Range.of(part)
+            held = [(name, release) for name, release in known.items() if limits.holds(release or name)]
+            names |= dict.fromkeys(name for name, _ in sorted(held, key=lambda one: measured_order(*one)))
+        else:
+            names[part if part in known else canonical_name(full_name(part))] = None
+    return tuple(names)
 
 
 def full_name(text: str) -> str:

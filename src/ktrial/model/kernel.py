@@ -163,6 +163,17 @@ def version_order(text: str) -> Order:
     return (int(major), int(minor), int(patch or 0), int(rc) if rc else _NO_RC, text)
 
 
+def measured_order(name: str, release: str) -> Order:
+    """A key for kernels that were measured: by version; those of one version that are no packages are alike.
+
+    A package's release counts up. What a build appends to its version is the name of a commit, or of a user:
+    there the order in which they were measured has to tell.
+    """
+    *numbers, text = version_order(release or name)
+    major, minor, patch, rc = numbers
+    return (major, minor, patch, rc, text if name.startswith("debian:") else "")
+
+
 def series(text: str) -> tuple[int, int] | None:
     """`6.12` of a release or a name, as numbers; None where it holds none."""
     match = _RELEASE.search(text)

@@ -48,6 +48,55 @@ def test_versions_stand_in_order_and_steps_are_marked(tmp_path: Path) -> None:
     assert of(a_store(tmp_path / "other", a_record(FIVE, WORKLOADS)), "nqueens").lines[0].changes == ()
 
 
+BUILDS = ("build:s0", "build:s1", "build:s2")
+
+
+def as_builds(record: StudyRecord, *digests: str) -> StudyRecord:
+    """As if the kernels were builds of one version: a commit's name ends the release, and has no order."""
+    text = record.model_dump_json()
+    for kernel, build in zip(FIVE, BUILDS, strict=False):
+        text = text.replace(f'"{kernel}"', f'"{build}"')
+    record = StudyRecord.model_validate_json(text)
+    releases = dict(zip(BUILDS, ("6.1.0-gffff", "6.1.0-g0aaa", "6.1.0-g5555"), strict=True))
+    kept = dict(zip(BUILDS, digests, strict=False))
+    trials = tuple(
+        trial.model_copy(
+            update={
+                "provenance": trial.provenance.model_copy(
+                    update={
+                        "kernel_release": releases[trial.provenance.kernel],
+                        "kernel_digest": kept.get(trial.provenance.kernel, trial.provenance.kernel_digest),
+                    }
+                )
+            }
+        )
+        for trial in record.trials
+    )
+    return record.model_copy(update={"trials": trials})
+
+
+def test_builds_of_one_version_stand_in_the_order_of_their_study_or_in_the_one_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    path = a_store(tmp_path, as_builds(a_record(FIVE[:3], ("fork",))))
+    (line,) = of(path, "fork").lines
+    assert [point.version for point in line.points] == list(BUILDS)
+    assert [(one.since, one.version, one.verdict.value) for one in line.changes] == [
+        (*pair, "worse") for pair in pairwise(BUILDS)
+    ]
+    asked = (BUILDS[2], BUILDS[0])
+    (line,) = of(path, "fork", kernels=asked).lines
+    assert [point.version for point in line.points] == list(asked)
+    assert [one.verdict.value for one in line.changes] == ["better"]
+
+
+def test_commits_that_make_the_same_image_are_points_of_their_own_and_not_missing(tmp_path: Path) -> None:
+    path = a_store(tmp_path, as_builds(a_record(FIVE[:3], ("fork",)), "same", "same"))
+    history_of = of(path, "fork", kernels=BUILDS)
+    assert [point.version for point in history_of.lines[0].points] == list(BUILDS)
+    assert history_of.missing == ()
+
+
 def test_the_same_kernel_measured_twice_is_one_point(tmp_path: Path) -> None:
     found = of(a_store(tmp_path, a_record(FIVE[:3], ("fork",)), a_record(FIVE[2:], ("fork",))), "fork")
     (line,) = found.lines
@@ -141,10 +190,20 @@ def test_ranges_hold_whole_series() -> None:
     assert Range.of("5.10..6.12").holds("6.12.57+deb13-cloud-amd64")
     assert not Range.of("5.10..6.12").holds("debian:6.13")
     assert Range.of("6.1..").holds("7.2.1")
-    assert chosen(["6.1..6.12", "path:vmlinux"], [("debian:6.1", ""), ("path:vmlinux", "7.0")]) == {
+    assert chosen(["6.1..6.12", "path:vmlinux"], [("debian:6.1", ""), ("path:vmlinux", "7.0")]) == (
         "debian:6.1",
         "path:vmlinux",
-    }
+    )
+    measured = [
+        ("debian:6.12", "6.12.9"),
+        ("build:child", "6.1.0-a1"),
+        ("debian:6.1", ""),
+        ("build:s0", "6.1.0-b"),
+    ]
+    assert chosen(["..6.1", "6.12,build:s0"], measured) == (
+        *("build:child", "build:s0", "debian:6.1"),
+        "debian:6.12",
+    ), "a range by versions, where names of commits have no order; names as they are given"
     for text in ("a..b", "7.2..5.10", "9..10"):
         with pytest.raises(BadKernelRange):
             Range.of(text)

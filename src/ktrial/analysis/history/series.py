@@ -9,7 +9,7 @@ from ktrial.analysis.history import change_points
 from ktrial.analysis.history.machine_label import settings_in_words
 from ktrial.model.design import Treatment
 from ktrial.model.history import History, Line, Point, System
-from ktrial.model.kernel import version_order
+from ktrial.model.kernel import measured_order
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Provenance, Trial
@@ -35,6 +35,11 @@ class StudyTrials:
     def treatments(self) -> tuple[Treatment, ...]:
         """The study's, the baseline first."""
         return treatments(self.stored.study)
+
+    def place(self, treatment: Treatment) -> tuple[int, ...]:
+        """Where the study names it: by its levels, of which any may be the baseline."""
+        levels = treatment.levels
+        return tuple(one.levels.index(levels[one.name]) for one in self.stored.study.factors)
 
     def samples(self, workload: str, treatment: Treatment) -> "Sequence[tuple[Trial, Sample]]":
         """The workload's numbers in the treatment's trials, but for those that were refused."""
@@ -88,18 +93,19 @@ def history(
     by_time: bool = False,
     alpha: float = ALPHA,
 ) -> History:
-    """The workload's history. `metric`: else its first one. `kernels`: only these, and in `missing` those of
-    them that have no number.
+    """The workload's history. `metric`: else its first one. `kernels`: only these, in this order, and in
+    `missing` those of them that have no number; else in the order of versions, and builds of one version as
+    their study names them.
 
     Numbers stand in one line only where machine, settings, mode and metric are the same; of an exact number
     that was measured twice the later one is taken. The line with the most versions comes first.
     """
     names = None if kernels is None else tuple(kernels)
     edge = margin or next((one.stored.study.margin for one in reversed(studies)), _DEFAULT_MARGIN)
-    lines = _lines(workload, list(_entries(studies, workload, metric, names)), by_time)
+    lines = _lines(workload, list(_entries(studies, workload, metric, names)), names, by_time)
     judged = change_points.with_changes(lines, edge, alpha)
     seen = {point.version for line in judged for point in line.points if point.value is not None}
-    missing = tuple(sorted((name for name in names or () if name not in seen), key=version_order))
+    missing = tuple(name for name in names or () if name not in seen)
     return History(workload=workload, margin=edge, alpha=alpha, lines=judged, missing=missing)
 
 
@@ -122,7 +128,7 @@ def _entries(
     studies: Iterable[StudyTrials], workload: str, metric: str | None, kernels: tuple[str, ...] | None
 ) -> Iterator[_Entry]:
     for one in studies:
-        for treatment in one.treatments:
+        for treatment in sorted(one.treatments, key=one.place):
             for key, samples in _samples(one, treatment, workload, metric).items():
                 point = _point(one, treatment, key.mode, samples)
                 if kernels is None or point.version in kernels:
@@ -184,7 +190,7 @@ def _level(values: tuple[float, ...], mode: Mode) -> float:
     return float(median(values))
 
 
-def _lines(workload: str, entries: list[_Entry], by_time: bool) -> list[Line]:
+def _lines(workload: str, entries: list[_Entry], names: tuple[str, ...] | None, by_time: bool) -> list[Line]:
     by_key: dict[_Key, list[Point]] = {}
     for entry in entries:
         by_key.setdefault(entry.key, []).append(entry.point)
@@ -196,7 +202,7 @@ def _lines(workload: str, entries: list[_Entry], by_time: bool) -> list[Line]:
             direction=key.metric.direction,
             mode=key.mode,
             system=key.system,
-            points=_in_order(points, key.mode, by_time),
+            points=_in_order(points, key.mode, names, by_time),
         )
         for key, points in by_key.items()
     ]
@@ -208,13 +214,20 @@ def _last(line: Line) -> float:
     return max((point.started.timestamp() for point in line.points if point.started), default=0.0)
 
 
-def _in_order(points: list[Point], mode: Mode, by_time: bool) -> tuple[Point, ...]:
+def _in_order(
+    points: list[Point], mode: Mode, names: tuple[str, ...] | None, by_time: bool
+) -> tuple[Point, ...]:
+    places = {name: place for place, name in enumerate(names or dict.fromkeys(one.version for one in points))}
     if mode in EXACT and not by_time:
-        points = list({(point.digest or point.version): point for point in points}.values())
+        # Two commits may make one image: each of them was measured.
+        points = list({(point.version, point.digest): point for point in points}.values())
 
     def order(point: Point) -> tuple[object, ...]:
         moment = point.started.timestamp() if point.started else 0.0
-        return (moment,) if by_time else (version_order(point.release or point.version), moment)
+        if by_time:
+            return (moment,)
+        version = () if names else measured_order(point.version, point.release)
+        return (version, places[point.version], moment)
 
     return tuple(sorted(points, key=order))
 
