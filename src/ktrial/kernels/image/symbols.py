@@ -57,7 +57,7 @@ class Symbols:
 
 def symbols(kernel: Kernel) -> Symbols:
     """Return the symbols of `kernel`. Raises SymbolsUnknown where nobody has told them yet."""
-    told = kept_kallsyms(kernel)
+    told = kept_kallsyms(kernel) or _kept_without_digest(kernel)
     if told is not None:
         return Symbols(KALLSYMS, parse_symbols(told))
     system_map = kernel.image.parent / SYSTEM_MAP
@@ -99,6 +99,24 @@ def kept_kallsyms(kernel: Kernel) -> str | None:
         told = f"the symbols of kernel {kernel.name} are damaged ({path}): the guest is asked for them again"
         warnings.warn(told, stacklevel=2)
     return None if text is None else text.decode("ascii", errors="replace")
+
+
+def _kept_without_digest(kernel: Kernel) -> str | None:
+    """What an older ktrial kept, with a warning that nothing can check it; None where it kept nothing of the kind."""
+    path = kernel.image.parent / KALLSYMS
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    text = data.decode("ascii", errors="replace")
+    if not _UNSEALED.match(data) or len(parse_symbols(text)) < _FEWEST_SYMBOLS:
+        return None
+    told = (
+        f"the symbols of kernel {kernel.name} were kept by an older ktrial, without a digest that damage would show in "
+        f"({path}); `ktrial profile --kernel {kernel.name}` asks for them anew"
+    )
+    warnings.warn(told, stacklevel=2)
+    return text
 
 
 def parse_symbols(text: str) -> tuple[Symbol, ...]:
