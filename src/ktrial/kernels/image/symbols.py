@@ -102,7 +102,7 @@ def kept_kallsyms(kernel: Kernel) -> str | None:
 
 
 def _kept_without_digest(kernel: Kernel) -> str | None:
-    """What an older ktrial kept, with a warning that nothing can check it; None where it kept nothing of the kind."""
+    """What an older ktrial kept, with a warning that nothing can check it; None where it kept nothing."""
     path = kernel.image.parent / KALLSYMS
     try:
         data = path.read_bytes()
@@ -112,8 +112,8 @@ def _kept_without_digest(kernel: Kernel) -> str | None:
     if not _UNSEALED.match(data) or len(parse_symbols(text)) < _FEWEST_SYMBOLS:
         return None
     told = (
-        f"the symbols of kernel {kernel.name} were kept by an older ktrial, without a digest: damage would not "
-        f"show ({path}); `ktrial profile --kernel {kernel.name}` asks for them anew"
+        f"the symbols of kernel {kernel.name} were kept by an older ktrial, without a digest: damage would "
+        f"not show ({path}); `ktrial profile --kernel {kernel.name}` asks for them anew"
     )
     warnings.warn(told, stacklevel=2)
     return text
