@@ -75,13 +75,15 @@ test-nightly: setup
 	@status=0; \
 	$(PYTEST) --nightly --resume $(IN_ORDER) || status=$$?; \
 	[ $$status -eq 2 ] || $(BIN)/pytest --nightly --resume -s tests/slow || status=$$?; \
-	[ $$status -eq 2 ] || $(MAKE) --no-print-directory test-mutation || status=$$?; \
+	[ $$status -eq 2 ] || { $(MUTANTS); } || status=$$?; \
 	exit $$status
 
 # What the tests notice of changes in the code that verdicts and settings rest on: tests/mutation/README.md.
 test-mutation: setup
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,mutation]'
-	nice $(BIN)/python -m tests.mutation $(MUTATION)
+	$(MUTANTS)
+
+MUTANTS := $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,mutation]' && \
+    nice $(BIN)/python -m tests.mutation $(MUTATION)
 
 # The part of it that builds kernels.
 test-slow: PURPOSE := slow
