@@ -13,6 +13,7 @@ from ktrial.analysis.dispersion import variability_of
 from ktrial.analysis.interactions import Incomparable, TreatmentSide, interactions
 from ktrial.analysis.kernel_confounds import with_kernels
 from ktrial.analysis.missing_data import why_missing
+from ktrial.analysis.string_weight import weighed
 from ktrial.model.comparison import Comparison, Result, Verdict
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.plan import plan, treatments
@@ -27,6 +28,8 @@ from ktrial.store import Store, StoredStudy
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import WorkloadError
 
+_INSTRUCTIONS = "instructions"
+"""The unit of what counts instructions."""
 Described = Callable[[WorkloadUse], tuple[Metric, ...]]
 
 
@@ -200,6 +203,13 @@ class _TreatmentTrials:
                 by_number[trial.planned.perturbation.number] = sample
         return by_metric
 
+    def instructions(self, label: str) -> dict[Perturbation, float]:
+        """The workload's instructions; empty where it counts none."""
+        for (workload, _), samples in self._by_metric.items():
+            if workload == label and any(one.unit == _INSTRUCTIONS for one in samples.values()):
+                return {self._perturbations[number]: one.value for number, one in samples.items()}
+        return {}
+
     @cached_property
     def last_mode(self) -> Mode | None:
         """How its last number came about; None where it has no number."""
@@ -266,15 +276,13 @@ def _comparison(
 ) -> Comparison:
     sides = (baseline, treatment)
     modes = _modes(sides, label, metric.name)
-    return compare(
-        label,
-        metric,
-        modes[-1] if modes else _usual_mode(study, sides),
-        baseline.arm(label, metric.name),
-        treatment.arm(label, metric.name),
-        margin=study.margin,
-        incomparable=mode_difference(modes) or incomparable[treatment.treatment.key],
-    )
+    below, above = (side.arm(label, metric.name) for side in sides)
+    why_not = mode_difference(modes) or incomparable[treatment.treatment.key]
+    mode = modes[-1] if modes else _usual_mode(study, sides)
+    compared = compare(label, metric, mode, below, above, margin=study.margin, incomparable=why_not)
+    if metric.name != STRING_BYTES.name or why_not or below.missing or above.missing:
+        return compared
+    return weighed(compared, below.values, above.values, baseline.instructions(label), study.margin)
 
 
 def _modes(sides: Iterable[_TreatmentTrials], label: str, metric: str) -> list[Mode]:

@@ -19,7 +19,7 @@ from ktrial.machines.errors import NoPluginHere
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.fake import FakeMachine, agreeable
 from ktrial.model.boot import Boot, MachineIdentity
-from ktrial.model.comparison import Verdict
+from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.profile import RegionCounts
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import WarningKind
@@ -321,3 +321,37 @@ def test_a_study_keeps_its_profiles_in_the_store(tmp_path: Path) -> None:
         stored = [store.profile(record.id, one.planned.key, "fork") for one in record.trials]
     assert len(stored) == 4
     assert all(one and one.region.functions == PROFILE.region.functions for one in stored)
+
+
+def weighed(before: float, after: float, instructions: float) -> Comparison:
+    """The row of string bytes of a workload that runs so many instructions in both kernels."""
+    trials = []
+    for kernel, moved in (("debian:6.1", before), ("debian:6.12", after)):
+        bytes_ = a_sample("fork", moved, metric="string-bytes", unit="bytes", mode=Mode.EXACT_PLUGIN)
+        counted = a_sample("fork", instructions, unit="instructions", mode=Mode.EXACT_PLUGIN)
+        trials.append(a_trial(planned(kernel, 0)).model_copy(update={"samples": (counted, bytes_)}))
+    study = a_study(workloads=("fork",), perturbations=1, margin=0.01)
+    (row,) = (one for one in result(study, trials).comparisons if one.metric == "string-bytes")
+    return row
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (192.0, 608.0, Verdict.EQUIVALENT),  # 416 bytes weigh 13 instructions of 8,759
+        (608.0, 192.0, Verdict.EQUIVALENT),
+        (0.0, 416.0, Verdict.EQUIVALENT),
+        (192.0, 192.0 + 32 * 87, Verdict.EQUIVALENT),
+        (192.0, 192.0 + 32 * 88, Verdict.WORSE),
+        (192.0 + 32 * 88, 192.0, Verdict.BETTER),
+        (0.0, 32.0 * 88, Verdict.WORSE),
+    ],
+)
+def test_string_bytes_have_a_verdict_of_their_own_from_the_weight_on_that_matters(
+    before: float, after: float, verdict: Verdict
+) -> None:
+    row = weighed(before, after, 8759.0)
+    assert row.verdict is verdict
+    light = f"weighs {abs(after - before) / 32:.0f} of 8,759 instructions: less than the 1 % that matter"
+    assert (light in row.reason.replace("\N{NO-BREAK SPACE}", " ")) is (verdict is Verdict.EQUIVALENT)
+    assert (row.baseline_value, row.value) == (before, after), "the numbers stay what they are"
