@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 /// The lowest kernel address.
 pub const KERNEL: u64 = 1 << 63;
-/// The last symbol of a module is given at most this many bytes.
+/// A symbol that no other of its section follows is given at most this many bytes.
 const LONGEST: u64 = 1 << 16;
+const PAGE: u64 = 1 << 12;
 
 /// The end of a name that is looked at for `.cold` or `.cold.12`.
 const DOTS: usize = 8;
@@ -27,6 +28,8 @@ pub struct Symbol<'a> {
 /// All functions, in the order of their addresses.
 pub struct Symbols<'a> {
     all: Vec<Symbol<'a>>,
+    /// Where the image's sections of code end.
+    ends: Vec<u64>,
 }
 
 impl<'a> Symbols<'a> {
@@ -44,6 +47,7 @@ impl<'a> Symbols<'a> {
         all.dedup_by_key(|(_, symbol)| symbol.address);
         let mut symbols = Self {
             all: all.into_iter().map(|(_, symbol)| symbol).collect(),
+            ends: section_ends(text),
         };
         symbols.join_cold_parts();
         symbols
@@ -70,15 +74,29 @@ impl<'a> Symbols<'a> {
             .all
             .partition_point(|symbol| symbol.address <= address)
             .checked_sub(1)?;
+        let end = self.end(index);
+        (address < end).then_some((index as u32, end))
+    }
+
+    /// Symbols have no sizes here: one ends where the next one starts, or where its section or its module ends.
+    fn end(&self, index: usize) -> u64 {
         let symbol = &self.all[index];
         let next = self.all.get(index + 1);
-        let end = match next {
-            Some(next) if next.module == symbol.module => next.address,
-            _ => next
-                .map_or(u64::MAX, |next| next.address)
+        let start = next.map_or(u64::MAX, |next| next.address);
+        let is_last = next.is_none_or(|next| next.module != symbol.module);
+        match (symbol.module.is_empty(), is_last) {
+            (true, false) => start.min(self.section_end(symbol.address)),
+            (true, true) => start
+                .min(self.section_end(symbol.address))
                 .min(symbol.address.saturating_add(LONGEST)),
-        };
-        (address < end).then_some((index as u32, end))
+            (false, false) => start.min(symbol.address.saturating_add(LONGEST)),
+            (false, true) => start.min(module_end(symbol.address)),
+        }
+    }
+
+    fn section_end(&self, address: u64) -> u64 {
+        let after = self.ends.partition_point(|&end| end <= address);
+        self.ends.get(after).copied().unwrap_or(u64::MAX)
     }
 
     /// A compiler puts what it thinks unlikely into `name.cold`, far away: it is the same function. Where several
@@ -145,6 +163,29 @@ fn is_section_marker(name: &[u8]) -> bool {
         name,
         b"_text" | b"_stext" | b"_etext" | b"_sinittext" | b"_einittext"
     ) || of_section(name)
+}
+
+/// The kernel lays a page that is never mapped behind each module, and behind each piece of code that it makes (a
+/// trampoline of ftrace, a program of BPF): what lies beyond the page after the last symbol's own is not the module's.
+fn module_end(address: u64) -> u64 {
+    (address & !(PAGE - 1)).saturating_add(2 * PAGE)
+}
+
+/// Where the sections of code end that the image has: behind `_etext` there are data, or nothing.
+fn section_ends(text: &[u8]) -> Vec<u64> {
+    let mut ends: Vec<u64> = text
+        .split(|&byte| byte == b'\n')
+        .filter(|line| line.ends_with(b" _etext") || line.ends_with(b" _einittext"))
+        .filter_map(address)
+        .filter(|&end| end >= KERNEL)
+        .collect();
+    ends.sort_unstable();
+    ends
+}
+
+fn address(line: &[u8]) -> Option<u64> {
+    let digits = line.split(|byte| byte.is_ascii_whitespace()).next()?;
+    u64::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 fn function(line: &[u8]) -> Option<(bool, Symbol<'_>)> {

@@ -237,6 +237,8 @@ def test_profiles_of_two_workloads_are_not_compared() -> None:
         ("__mem_cgroup_charge", "", "memory control groups"),
         ("ext4_map_blocks", "ext4", "module ext4"),
         ("[unknown]", "", "other"),
+        ("[generated: ftrace]", "", "tracing"),
+        ("[bpf: probe]", "", "BPF"),
         ("frobnicate", "", "other"),
     ],
 )

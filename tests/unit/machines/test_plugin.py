@@ -119,6 +119,30 @@ class TestReading:
         assert functions["entry_SYSCALL_64"].inclusive == region.kernel
         assert functions["entry_SYSCALL_64"].caches == CacheCounts(loads=20, stores=20)
 
+    @pytest.mark.parametrize(
+        ("symbol", "module", "shown"),
+        [
+            ("ftrace_trampoline", "__builtin__ftrace", ("[generated: ftrace]", "")),
+            ("kprobe_insn_page", "__builtin__kprobes", ("[generated: kprobes]", "")),
+            ("bpf_prog_6deef7357e7b4530_sd_fw_egress", "bpf", ("[bpf: sd_fw_egress]", "")),
+            ("bpf_prog_6deef7357e7b4530", "bpf", ("[bpf: bpf_prog_6deef7357e7b4530]", "")),
+            ("bpf_trampoline_6442536467", "bpf", ("[bpf: bpf_trampoline_6442536467]", "")),
+            ("bpf_prog_run", "", ("bpf_prog_run", "")),
+            ("ext4_read", "ext4", ("ext4_read", "ext4")),
+        ],
+    )
+    def test_code_that_the_kernel_made_is_named_for_what_it_is(
+        self, symbol: str, module: str, shown: tuple[str, str], region: RegionCounts, tmp_path: Path
+    ) -> None:
+        first, line, end = GOLDEN.read_text().splitlines()
+        counts = json.loads(line)
+        counts["functions"][0][:2] = [symbol, module]
+        path = tmp_path / "counts"
+        path.write_text("\n".join([first, json.dumps(counts), end, ""]))
+        (read,) = plugin.read(path).regions
+        assert (read.functions[0].symbol, read.functions[0].module) == shown
+        assert read.instructions == region.instructions
+
     def test_tasks(self, region: RegionCounts) -> None:
         (task,) = region.tasks
         assert (task.kernel, task.program) == (region.kernel, region.program)

@@ -82,10 +82,50 @@ ffffffff81003000 T _etext
         (0xffff_ffff_8100_0004, "startup_64"),
         (0xffff_ffff_8100_1004, "___first_of_the_next"),
         (0xffff_ffff_8100_2004, "__text_poke"),
-        (0xffff_ffff_8100_3004, "__text_poke"),
     ];
     for (address, expected) in table {
         let (index, _) = symbols.find(address).unwrap();
         assert_eq!(symbols.get(index).name, expected.as_bytes(), "{address:x}");
+    }
+}
+
+#[test]
+fn a_symbol_ends_with_its_section_or_its_module() {
+    let symbols = Symbols::read(
+        b"ffffffff81000000 T _stext
+ffffffff81000000 T startup_64
+ffffffff81002000 T last_of_text
+ffffffff81002800 T _etext
+ffffffff83000000 T _sinittext
+ffffffff83000000 t setup
+ffffffff83000400 T _einittext
+ffffffff83001000 t leave
+ffffffffc0000000 t ext4_read\t[ext4]
+ffffffffc0000800 t ext4_exit\t[ext4]
+ffffffffc0004000 t ftrace_trampoline\t[__builtin__ftrace]
+ffffffffc0400000 t loop_read\t[loop]
+ffffffffc0500000 t loop_init\t[loop]
+",
+    );
+    let table = [
+        (0xffff_ffff_8100_27ff, Some(("last_of_text", ""))),
+        (0xffff_ffff_8100_2800, None),
+        (0xffff_ffff_8200_0000, None),
+        (0xffff_ffff_8300_03ff, Some(("setup", ""))),
+        (0xffff_ffff_8300_0400, None),
+        (0xffff_ffff_8300_1004, Some(("leave", ""))),
+        (0xffff_ffff_c000_1fff, Some(("ext4_exit", "ext4"))),
+        // Behind the page that is never mapped: a trampoline that was made after the table was read.
+        (0xffff_ffff_c000_2000, None),
+        (
+            0xffff_ffff_c000_4010,
+            Some(("ftrace_trampoline", "__builtin__ftrace")),
+        ),
+        (0xffff_ffff_c000_6000, None),
+        (0xffff_ffff_c040_ffff, Some(("loop_read", "loop"))),
+        (0xffff_ffff_c041_0000, None),
+    ];
+    for (address, expected) in table {
+        assert_eq!(name_at(&symbols, address), expected, "{address:x}");
     }
 }

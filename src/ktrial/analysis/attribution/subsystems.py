@@ -153,7 +153,10 @@ _BEGINNINGS = {
         css_ blkcg_ cpuset_ pids_
     """,
     "tracing": """
-        trace_ ftrace_ tracing_ ring_buffer
+        trace_ ftrace_ tracing_ ring_buffer [generated:
+    """,
+    "BPF": """
+        bpf_ [bpf:
     """,
     "block devices": """
         get_task_ioprio ioprio_

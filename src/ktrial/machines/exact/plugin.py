@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import PluginCountsUnreadable
+from ktrial.machines.exact.generated_code import named
 from ktrial.machines.exact.plugin_counts import Line, merge, split
 from ktrial.machines.qemu.program import Qemu, Version
 from ktrial.model.profile import (
@@ -223,6 +224,7 @@ def _tree(rows: list[list[int]], functions: int) -> tuple[CallNode, ...]:
 
 def _function(row: list[Any], inclusive: int | None) -> FunctionCount:
     symbol, module, instructions, entered, *rest = row
+    symbol, module = named(symbol, module)
     return FunctionCount(
         symbol=symbol,
         module=module,
