@@ -16,6 +16,9 @@ from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
 _FUNCTION = re.compile(r"^[89a-f][0-9a-f]{15} [tTwW] .*\n", re.MULTILINE)
 """A function in the kernel's half of the address space: all that the plugin looks at."""
 
+_TRACING = re.compile(r"(?:ftrace|kprobe_event|trace_event|stacktrace)\w*(?:=|$)")
+"""Boot parameters with which the kernel makes trampolines before a workload runs."""
+
 
 @dataclass(frozen=True)
 class KernelFunctions:
@@ -52,7 +55,7 @@ class KernelSymbols:
         if not self.wanted:
             return KernelFunctions("")
         # Modules lie elsewhere in each boot; the image, without KASLR, is where it is.
-        key = boot if boot.modules else boot.kernel.image
+        key = boot if _has_code_of_its_own(boot) else boot.kernel.image
         with self._lock:
             if key not in self._known:
                 self._known[key] = _look_up(target, boot)
@@ -66,9 +69,14 @@ _OF_THIS_TIME = frozenset({Outcome.MACHINE_FAILED.value, Outcome.HUNG.value})
 _OF_A_GUEST_THAT_ENDED = "its configuration is not what is wrong: see why it ends when /proc/kallsyms is read"
 
 
+def _has_code_of_its_own(boot: Boot) -> bool:
+    """Whether the boot's functions are others than those of the image: modules, trampolines of tracers."""
+    return bool(boot.modules) or any(map(_TRACING.match, boot.parameters))
+
+
 def _look_up(target: CountingTarget, boot: Boot) -> KernelFunctions:
     try:
-        text = target.kallsyms() if boot.modules else _of_image(target, boot.kernel)
+        text = target.kallsyms() if _has_code_of_its_own(boot) else _of_image(target, boot.kernel)
     except NoSymbolsInGuest as error:
         return KernelFunctions("", str(error.facts["problem"]))
     except GuestEnded as error:

@@ -158,6 +158,25 @@ def test_symbols_with_modules_hold_for_that_boot_only(kernel: Kernel) -> None:
     assert not (kernel.image.parent / "kallsyms").exists()
 
 
+@pytest.mark.parametrize(
+    ("parameters", "asked"),
+    [
+        (("ftrace=function",), 2),
+        (("trace_event=sched:sched_switch",), 2),
+        (("kprobe_event=p,vfs_read",), 2),
+        (("mitigations=off",), 1),
+    ],
+)
+def test_symbols_of_a_boot_that_traces_hold_for_that_boot_only(
+    kernel: Kernel, parameters: tuple[str, ...], asked: int
+) -> None:
+    guest = Guest()
+    profile(kernel, guest, boot=parameters)
+    profile(kernel, guest, boot=parameters)
+    assert guest.asked == asked
+    assert (kernel.image.parent / "kallsyms").exists() is (asked == 1)
+
+
 def test_the_plugin_is_handed_functions_only(kernel: Kernel) -> None:
     guest = Guest()
     profile(kernel, guest)
