@@ -187,6 +187,11 @@ class Watcher:
         return self._past_limit() or self._look_at_the_clock()
 
     def _exited(self) -> Ending:
+        # What it told last may still wait to be read, or came in place of an answer.
+        with contextlib.suppress(QemuGone):
+            while True:
+                self._process.qmp.receive()
+        self._take_events()
         # The connection closes a little before the process ends; what is left of it takes no time.
         status = self._process.wait()
         return Ending(Stop.EXITED, status, self._reset, self._switched_off)
