@@ -67,11 +67,10 @@ class PageCache:
 
 
 def _program() -> str:
-    """What pages are made by: a changed template, or a changed table, makes new pages."""
+    """What pages are made by: a changed template, table or statistic makes new pages."""
     program = sha256(VERSION.encode())
-    for package in ("ktrial.format", "ktrial.report"):
-        for part in _parts(files(package)):
-            program.update(part.read_bytes())
+    for part in _parts(files("ktrial")):
+        program.update(part.read_bytes())
     return program.hexdigest()
 
 
