@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.options.caches import shapes
 from ktrial.cli.options.quantities import duration
-from ktrial.cli.options.quantities import seconds as seconds_of_option
-from ktrial.importers.errors import BadAmount
 from ktrial.machines.exact.snapshot_cache import snapshots_limit
 from ktrial.model import quantities
 
@@ -41,11 +39,10 @@ SPACE = st.sampled_from(["", " "])
 def test_a_duration_is_read_in_the_same_way_everywhere(text: str, seconds: float) -> None:
     assert quantities.seconds(text) == pytest.approx(seconds)
     assert duration("--every", text) == pytest.approx(seconds)
-    assert seconds_of_option("--block-time", text) == pytest.approx(seconds)
 
 
 def test_a_number_without_a_unit_is_seconds_where_that_was_always_so() -> None:
-    assert seconds_of_option("--block-time", "90") == 90
+    assert duration("--block-time", "90", bare=True) == 90
     for read in (quantities.seconds, quantities.interval):
         with pytest.raises(ValueError, match='a time is a number above 0 with its unit: "100 ms", "90 s"'):
             read("90")
@@ -59,10 +56,9 @@ def test_a_number_without_a_unit_is_seconds_where_that_was_always_so() -> None:
 def test_what_is_no_duration_is_refused_everywhere(text: str) -> None:
     with pytest.raises(ValueError, match="a time is a number above 0 with its unit"):
         quantities.seconds(text)
-    with pytest.raises(BadOption):
-        duration("--time", text)
-    with pytest.raises(BadAmount, match="not a time"):
-        seconds_of_option("--block-time", text)
+    for bare in (False, True):
+        with pytest.raises(BadOption):
+            duration("--time", text, bare=bare)
 
 
 @given(st.integers(1, 10**6), st.sampled_from([*SECONDS]), SPACE)

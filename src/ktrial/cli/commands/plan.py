@@ -35,7 +35,7 @@ def plan(
 
     from ktrial.analysis.power_plan import plan_from, spread_of
     from ktrial.cli.console import output, print_json
-    from ktrial.cli.options.quantities import seconds, share
+    from ktrial.cli.options.quantities import duration, share
     from ktrial.cli.render.power_plan import print_plan
     from ktrial.store import default_location
 
@@ -47,7 +47,7 @@ def plan(
         spread=spread,
         margin=smallest,
         power=share("--power", power, least=0.5, most=0.999),
-        block_seconds=seconds("--block-time", block_time) if block_time else None,
+        block_seconds=duration("--block-time", block_time, bare=True) if block_time else None,
     )
     if json:
         print_json(asdict(planned))

@@ -18,21 +18,10 @@ def share(option: str, value: str, *, least: float, most: float) -> float:
     return fraction
 
 
-def seconds(option: str, value: str) -> float:
-    """Seconds in `90s`, `10min`, `1.5h` or, without a unit, `90`. Raises BadAmount."""
-    from ktrial.importers.errors import BadAmount
-
+def duration(option: str, text: str, *, bare: bool = False) -> float:
+    """Seconds in `90s`, `10min`, `6h`; with `bare`, in `90` too. Raises BadOption."""
     try:
-        return quantities.seconds(value, bare=True)
-    except ValueError:
-        hint = f"a time is a number with its unit: {quantities.DURATIONS}"
-        raise BadAmount(option=option, value=value, problem="not a time", hint=hint) from None
-
-
-def duration(option: str, text: str) -> float:
-    """Seconds in `90s`, `10min`, `6h`. Raises BadOption."""
-    try:
-        return quantities.seconds(text)
+        return quantities.seconds(text, bare=bare)
     except ValueError as error:
         raise BadOption(option=option, problem=f"{text} is no time: {error}") from None
 
