@@ -146,7 +146,7 @@ def test_plan_reads_a_calibration_and_a_a_blocks(ktrial: CommandLine, tmp_path: 
         (("--sd", "1%", "--from-calibration", KNOBS), "one of --sd and --from-calibration has to say"),
         (("--from-calibration", KNOBS), "A/A blocks need a column block"),
         (("--sd", "1%", "--effect", "0"), "a change of 0 cannot be found"),
-        (("--sd", "1%", "--block-time", "long"), "--block-time is 'long': not a time."),
+        (("--sd", "1%", "--block-time", "long"), "--block-time: long is no time"),
         (("--sd", "-1%"), "it has to lie between"),
     ],
 )
