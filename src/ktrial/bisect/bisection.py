@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ktrial.bisect.confirmation import Confirmed, confirm
@@ -11,6 +11,7 @@ from ktrial.bisect.decision import Answer, ExactJudge, LimitReached, Memory, Tar
 from ktrial.bisect.measurement import Ground, Laboratory, TrialOracle, in_order_of_size, targets_of
 from ktrial.bisect.plan import NOTHING, Items, Subset
 from ktrial.bisect.result import (
+    INTERRUPTED,
     BisectResult,
     FoundCause,
     FoundItem,
@@ -20,6 +21,7 @@ from ktrial.bisect.result import (
     Unresolved,
 )
 from ktrial.bisect.sequential_decision import Terms
+from ktrial.errors import Interrupted
 from ktrial.experiment.single_kernel import Runs
 
 _MOST_MEMBERS_TAKEN_APART = 4
@@ -43,6 +45,8 @@ class Investigation:
     ground: SubsetGround
     terms: Terms
     runs: Runs
+    so_far: Callable[[BisectResult], None] = field(default=lambda _result: None)
+    """Is told what is known where the search is interrupted."""
 
     def __post_init__(self) -> None:
         self.oracle: TrialOracle[Subset] = TrialOracle(
@@ -62,10 +66,20 @@ class Investigation:
         effects = {target: judge.effect(self.everything, NOTHING) or 0.0 for target, judge in judges.items()}
         self.judges = [judges[target] for target in in_order_of_size(targets, effects)]
         search = Search(self.ground.items, self.judges)
-        search.run()
+        try:
+            search.run()
+        except (KeyboardInterrupt, Interrupted):
+            self._tell_so_far(search)
+            raise
         causes = [self._cause(cause) for cause in search.causes]
         confirmed = self._confirmed(search)
         return self._result(search, causes, confirmed)
+
+    def _tell_so_far(self, search: Search) -> None:
+        """What follows from the candidates that have been measured, and nothing else."""
+        self.memory.limit = len(self.memory.known)
+        search.stop(INTERRUPTED)
+        self.so_far(self._result(search, [self._cause(cause) for cause in search.causes], Confirmed()))
 
     def _confirmed(self, search: Search) -> Confirmed:
         if not search.causes:
@@ -82,7 +96,7 @@ class Investigation:
 
     def _cause(self, cause: Cause) -> FoundCause:
         members = tuple(self._member(cause, member) for member in sorted(cause.members))
-        shares = self._shares(cause.base | cause.items, cause.base)
+        shares = self._asked(lambda: self._shares(cause.base | cause.items, cause.base))
         needed_alone = self._asked(lambda: self._shares(cause.base | cause.needed, cause.base))
         return FoundCause(
             members=members,

@@ -100,8 +100,12 @@ class Search:
                 self._explain(judge)
             self._look_for_others()
         except LimitReached:
-            self.stopped = "as many candidates were measured as may be"
-            self._note_unexplained()
+            self.stop("as many candidates were measured as may be")
+
+    def stop(self, why: str) -> None:
+        """It ended before its time: what is left of each target is as far as has been measured."""
+        self.stopped = why
+        self._note_unexplained()
 
     def _explain(self, judge: Judge[Subset]) -> None:
         while (answer := judge.differ(self.found, self.items.everything)) is Answer.YES:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
+from ktrial.format import number_format
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.workload import Metric, Mode
 from ktrial.stats import Arm, compare
@@ -132,6 +133,11 @@ class ExactJudge(Generic[Candidate]):
         """The candidate's mean over perturbations."""
         arm = self._arm(candidate)
         return arm.value if arm else None
+
+    def percent(self, candidate: Candidate, base: Candidate) -> str:
+        """`+12.3 %`; in words where one has no number above zero."""
+        effect = self.effect(candidate, base)
+        return "by an unknown share" if effect is None else number_format.change(math.exp(effect))
 
     def comparison(self, first: Candidate, second: Candidate) -> Comparison | None:
         """The two, compared; None where one of them is unresolved."""

@@ -24,6 +24,8 @@ class SearchPlan(Model):
     """The groups, in the order in which they are searched."""
     candidates_for_one: int
     """Measured at most, where one group is the cause."""
+    candidates_for_each_more: int | None = None
+    """Of a series: measured at most for each further place in which it changes; None for subsets."""
     candidates_for_two: int
     """Where two matter only together."""
     limit: int | None = None
@@ -67,6 +69,7 @@ def plan_of(
         groups=count,
         names=tuple(names),
         candidates_for_one=min(one, terms.limit or one),
+        candidates_for_each_more=one - 2 if in_order else None,
         candidates_for_two=min(most_for_two(count), terms.limit or most_for_two(count)),
         limit=terms.limit,
         builds=builds,

@@ -88,6 +88,10 @@ class Unresolved(Model):
     problem: str
 
 
+INTERRUPTED = "it was interrupted"
+"""Why a search stopped before its time."""
+
+
 class BisectResult(Model):
     """The answer of one bisection."""
 

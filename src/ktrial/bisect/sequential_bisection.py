@@ -1,7 +1,7 @@
 """A bisection over subsets in real time: blocks of trials for each question, from both ends to the result."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,8 +15,9 @@ from ktrial.bisect.decision import Answer, Target
 from ktrial.bisect.errors import EndUnresolved
 from ktrial.bisect.measurement import Setup, targets_of
 from ktrial.bisect.plan import NOTHING, Subset
-from ktrial.bisect.result import BisectResult, FoundCause, FoundMember, FoundTarget, Unresolved
+from ktrial.bisect.result import INTERRUPTED, BisectResult, FoundCause, FoundMember, FoundTarget, Unresolved
 from ktrial.bisect.sequential_decision import MOST_BLOCKS, Decisions, SequentialJudge, Terms, most_for_two
+from ktrial.errors import Interrupted
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import Runs
@@ -136,6 +137,8 @@ class SequentialInvestigation:
     ground: SubsetGround
     terms: Terms
     runs: Runs
+    so_far: Callable[[BisectResult], None] = field(default=lambda _result: None)
+    """Is told what is known where the search is interrupted."""
 
     def __post_init__(self) -> None:
         self.source = TrialBlocks(self.ground, self.terms, self.runs)
@@ -152,7 +155,12 @@ class SequentialInvestigation:
         ]
         notes = [note for judge in judges if (note := self._planned(judge))]
         search = Search(self.ground.items, judges)
-        search.run()
+        try:
+            search.run()
+        except (KeyboardInterrupt, Interrupted):
+            search.stopped = INTERRUPTED
+            self.so_far(self._result(search, judges, notes))
+            raise
         return self._result(search, judges, notes)
 
     def _planned(self, judge: SequentialJudge[Subset]) -> str:

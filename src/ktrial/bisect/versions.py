@@ -1,13 +1,23 @@
 """The releases of a distribution between two of them: what is searched by `ktrial bisect versions`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ktrial.bisect.confirmation import Confirmed, confirm
 from ktrial.bisect.decision import Answer, ExactJudge, LimitReached, Memory, Target, way
 from ktrial.bisect.measurement import Laboratory, Setup, TrialOracle, in_order_of_size, targets_of
-from ktrial.bisect.result import BisectResult, FoundCause, FoundItem, FoundMember, FoundTarget, Unresolved
+from ktrial.bisect.result import (
+    INTERRUPTED,
+    BisectResult,
+    FoundCause,
+    FoundItem,
+    FoundMember,
+    FoundTarget,
+    Unresolved,
+)
 from ktrial.bisect.sequential_decision import Terms
+from ktrial.errors import Interrupted
 from ktrial.experiment.single_kernel import Runs
 from ktrial.model.kernel import Kernel
 
@@ -39,6 +49,18 @@ class ChainSearch:
         except LimitReached:
             self.stopped = "as many candidates were measured as may be"
         self.changes.sort(key=lambda change: change.before)
+
+    def stretches_left(self, measured: Collection[int]) -> list[tuple[int, int]]:
+        """Measured places that differ, where it ended before those between them were measured."""
+        values = [place for place in sorted(measured) if self.judge.value(place) is not None]
+        searched = {(change.before, change.after) for change in self.changes} | set(self.gradual)
+        return [
+            (before, after)
+            for before, after in pairwise(values)
+            if (before, after) not in searched
+            and not set(range(before + 1, after)) <= set(measured)
+            and self.judge.differ(before, after) is Answer.YES
+        ]
 
     def _between(self, start: int, end: int) -> None:
         if start >= end or self.judge.differ(start, end) is not Answer.YES:
@@ -97,6 +119,8 @@ class VersionInvestigation:
     ground: ReleaseGround
     terms: Terms
     runs: Runs
+    so_far: Callable[[BisectResult], None] = field(default=lambda _result: None)
+    """Is told what is known where the search is interrupted."""
 
     def run(self) -> BisectResult:
         """Measure both ends, search, confirm. Raises EndUnresolved, and what trials raise."""
@@ -113,9 +137,24 @@ class VersionInvestigation:
         effects = {target: judge.effect(last, 0) or 0.0 for target, judge in judges.items()}
         ordered = [judges[target] for target in in_order_of_size(targets, effects)]
         searches = [ChainSearch(last, judge) for judge in ordered]
-        for search in searches:
-            search.run()
-        confirmed = self._confirmed(searches)
+        try:
+            for search in searches:
+                search.run()
+        except (KeyboardInterrupt, Interrupted):
+            memory.limit = len(memory.known)  # what is told rests on what has been measured
+            searches[0].stopped = INTERRUPTED
+            self.so_far(self._result(searches, memory, oracle, Confirmed()))
+            raise
+        return self._result(searches, memory, oracle, self._confirmed(searches))
+
+    def _result(
+        self,
+        searches: Sequence[ChainSearch],
+        memory: Memory[int],
+        oracle: TrialOracle[int],
+        confirmed: Confirmed,
+    ) -> BisectResult:
+        last = len(self.ground.releases) - 1
         return BisectResult(
             kind=self.terms.kind,
             before=self.terms.before,
@@ -131,7 +170,7 @@ class VersionInvestigation:
                 Unresolved(candidate=self.ground.label(one), problem=problem)
                 for one, problem in oracle.problems.items()
             ),
-            notes=tuple(self._notes(searches)),
+            notes=tuple(self._notes(searches, memory.known)),
             stopped=next((search.stopped for search in searches if search.stopped), ""),
             study=confirmed.study,
             explanations=confirmed.explanations,
@@ -171,9 +210,15 @@ class VersionInvestigation:
             ratios=ratios,
         )
 
-    def _notes(self, searches: Sequence[ChainSearch]) -> list[str]:
+    def _notes(self, searches: Sequence[ChainSearch], measured: Collection[int]) -> list[str]:
         notes = []
         for search in searches:
+            for start, end in search.stretches_left(measured) if any(one.stopped for one in searches) else ():
+                names = f"{self.ground.releases[start]} and {self.ground.releases[end]}"
+                notes.append(
+                    f"{search.judge.target.label}: it changes somewhere between {names}, "
+                    f"{search.judge.percent(end, start)}; where, was not measured"
+                )
             for start, end in search.gradual:
                 names = f"{self.ground.releases[start]} and {self.ground.releases[end]}"
                 notes.append(

@@ -365,15 +365,19 @@ def test_a_patch_that_does_not_apply_alone_is_grouped_with_what_it_needs(here: H
     assert "goes with what it needs: 0002.patch (change 2); that alone does 0.0 % of it" in said.output
 
 
-def test_releases_end_with_two_neighbours_and_their_packages(
-    here: Here, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def releases(monkeypatch: pytest.MonkeyPatch) -> None:
     known = tuple(
         Available(f"debian:6.{at}.0-cloud-amd64", f"6.{at}.0-cloud-amd64", f"6.{at}.0-1", "sid")
         for at in range(20)
     )
     monkeypatch.setattr("ktrial.kernels.packages.releases.releases", lambda _flavour, _progress: known)
 
+
+@pytest.mark.usefixtures("releases")
+def test_releases_end_with_two_neighbours_and_their_packages(
+    here: Here,
+) -> None:
     def number(boot: Boot, _settings: dict[str, str]) -> float:
         return 1000 if int(boot.kernel.name.split(".")[1]) < 13 else 1080
 
@@ -385,6 +389,44 @@ def test_releases_end_with_two_neighbours_and_their_packages(
         "The numbers change between debian:6.12.0-cloud-amd64 and debian:6.13.0-cloud-amd64."
     )
     assert len({boot.kernel.name for boot, _ in here.machine.programs}) <= math.ceil(math.log2(20)) + 2
+
+
+def _minor(boot: Boot) -> int:
+    return int(boot.kernel.name.split(".")[1])
+
+
+@pytest.mark.usefixtures("releases")
+def test_the_plan_for_releases_says_what_more_than_one_step_costs(here: Here) -> None:
+    said = here.run("bisect", "versions", "6.0..6.19", *FORK, "--dry-run")
+    assert "at most 7 candidates measured where the numbers change in one place" in " ".join(
+        said.output.split()
+    )
+    assert "and about 5 more for each further place; all 20 at the very most" in " ".join(said.output.split())
+    here.measured_on(lambda boot, _settings: 1000 * 1.1 ** ((_minor(boot) >= 4) + (_minor(boot) >= 15)))
+    assert here.run("bisect", "versions", "6.0..6.19", *FORK).status == 0
+    assert len({boot.kernel.name for boot, _ in here.machine.programs}) <= 7 + 5
+
+
+@pytest.mark.usefixtures("releases")
+def test_an_interrupted_search_of_releases_tells_what_it_knows(here: Here) -> None:
+    asked: set[int] = set()
+
+    def number(boot: Boot, _settings: dict[str, str]) -> float:
+        asked.add(_minor(boot))
+        if len(asked) == 9:
+            raise KeyboardInterrupt
+        return 1000 * 1.1 ** ((_minor(boot) >= 4) + (_minor(boot) >= 15))
+
+    here.measured_on(number)
+    said = here.run("bisect", "versions", "6.0..6.19", *FORK)
+    assert said.status == 130
+    told = " ".join(said.output.split())
+    assert "between debian:6.3.0-cloud-amd64 and debian:6.4.0-cloud-amd64" in told or (
+        "between debian:6.14.0-cloud-amd64 and debian:6.15.0-cloud-amd64" in told
+    )
+    assert "it changes somewhere between" in told
+    assert "+10.0" in told
+    assert "it was interrupted" in told
 
 
 def test_of_ten_knobs_two_that_matter_together_are_found(here: Here) -> None:
@@ -458,3 +500,21 @@ def test_an_interrupted_candidate_says_how_to_go_on(here: Here, ending: BaseExce
     assert "run the same command again" in said.messages
     assert "the candidates that were built and measured are kept" in said.messages
     assert "0 of 1" not in said.messages, "that is of one candidate"
+
+
+def test_an_interrupted_search_of_options_tells_the_causes_that_it_has_found(here: Here) -> None:
+    built: list[int] = []
+
+    def refuse(_on: set[str]) -> KernelError | None:
+        built.append(1)
+        if len(built) > 16:
+            raise KeyboardInterrupt
+        return None
+
+    here.source(
+        FakeSource(lambda on: 1000 * 1.06 ** ("LEAF_7" in on) * 1.04 ** ("LEAF_50" in on), refuse=refuse)
+    )
+    said = here.run("bisect", "config", "guest", _all_on(), *SOURCE, *FORK)
+    assert said.status == 130
+    assert "Cause 1" in said.output
+    assert "it was interrupted" in " ".join(said.output.split())

@@ -61,7 +61,7 @@ def versions(
         names = [one.name for one in releases_found]
         terms = bisection.terms("versions", names[0], names[-1])
         bisection.show_plan(plan_of(terms, names, len(names), runs.store, in_order=True))
-        result = VersionInvestigation(ReleaseGround(names, runs.kernel), terms, runs).run()
+        result = VersionInvestigation(ReleaseGround(names, runs.kernel), terms, runs, bisection.show).run()
     bisection.show(result)
 
 

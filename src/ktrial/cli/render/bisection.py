@@ -35,6 +35,11 @@ def print_plan(plan: SearchPlan, console: Console) -> None:
     most = f"at most {plan.candidates_for_one} {what} where one is the cause"
     if plan.kind in {"config", "knobs"}:
         most += f", {plan.candidates_for_two} where two matter only together"
+    if plan.candidates_for_each_more is not None:
+        most = (
+            f"at most {plan.candidates_for_one} {what} where the numbers change in one place, and about "
+            f"{plan.candidates_for_each_more} more for each further place; all {plan.groups} at the very most"
+        )
     _say(f"plan: {most}; {number_format.counted(plan.trials_each, 'trial')} each", console)
     if plan.seconds:
         console.print(breakable(f"about {number_format.duration(plan.seconds)} at most, for one cause"))

@@ -209,7 +209,7 @@ def searched(
     seconds = build_seconds() if builds else None
     bisection.show_plan(plan_of(terms, names, differing, runs.store, builds=builds, build_seconds=seconds))
     kind = SequentialInvestigation if bisection.in_time else Investigation
-    bisection.show(kind(ground, terms, runs).run())
+    bisection.show(kind(ground, terms, runs, bisection.show).run())
 
 
 def progress_of(runs: "Runs", name: str) -> "Progress":
