@@ -1,6 +1,7 @@
 """From what `ktrial tune` was given to a study with a search: the same as a study file makes."""
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,11 @@ class TuneOptions:
 
     @property
     def of_file(self) -> bool:
-        """Whether a study is named, not a command."""
-        return len(self.words) == 1 and not self.knobs and not self.workload
+        """Whether a study is named, not a command: a program that can be run is a command."""
+        if len(self.words) != 1 or self.knobs or self.workload:
+            return False
+        (word,) = self.words
+        return word.endswith(".toml") or shutil.which(word) is None
 
 
 def study_of(asked: TuneOptions) -> Study:
