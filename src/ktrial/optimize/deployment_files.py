@@ -170,7 +170,7 @@ def texts(answer: Answer) -> dict[str, str]:
         texts_by_name["kernel-command-line"] = f"{' '.join(answer.parameters)}\n"
     if answer.options:
         texts_by_name["kernel.config"] = "".join(f"{key}={value}\n" for key, value in answer.options.items())
-    if answer.sysctls or answer.files or answer.parameters:
+    if _has_profile(answer):
         texts_by_name[f"tuned/{answer.study}/tuned.conf"] = _tuned(answer)
     texts_by_name["undo.sh"] = _undo(answer)
     texts_by_name["answer.json"] = (
@@ -230,6 +230,8 @@ def _tuned(answer: Answer) -> str:
 def _undo(answer: Answer) -> str:
     """Puts back what was there when the search began, the last setting first."""
     lines = ["#!/bin/sh", *_head(answer, "Run it as root: it puts back what was there before."), "set -e"]
+    if _has_profile(answer):
+        lines += _without_profile(answer.study)
     for name in reversed(answer.paths):
         path, value = answer.back.get(name, (answer.paths[name], answer.defaults[name]))
         lines.append(f"printf '%s\\n' {shlex.quote(value)} > {shlex.quote(path)}")
@@ -242,6 +244,26 @@ def _undo(answer: Answer) -> str:
     if answer.kernel:
         lines.append(f"echo {shlex.quote(f'by hand: boot {answer.defaults[KERNEL]} again')}")
     return _text(lines)
+
+
+def _has_profile(answer: Answer) -> bool:
+    return bool(answer.sysctls or answer.files or answer.parameters)
+
+
+def _without_profile(name: str) -> list[str]:
+    """TuneD's profile goes first: TuneD would set its values again, and writes old ones when it lets go."""
+    quoted = shlex.quote(name)
+    active = "command -v tuned-adm >/dev/null && tuned-adm active 2>/dev/null"
+    told = shlex.quote(
+        "TuneD has no profile now; another one: tuned-adm profile NAME, or tuned-adm auto_profile"
+    )
+    return [
+        f"if {active} | tr ' ' '\\n' | grep -qxF -- {quoted}; then",
+        "    tuned-adm off",
+        f"    echo {told}",
+        "fi",
+        f"rm -rf /etc/tuned/{quoted} /etc/tuned/profiles/{quoted}",
+    ]
 
 
 def _sysctl_file(answer: Answer) -> str:

@@ -1,5 +1,7 @@
 """The answer of a search as files, and in force."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,32 @@ def test_what_was_there_before_comes_back_the_last_setting_first() -> None:
         "printf '%s\\n' 30 > /proc/sys/vm/dirty_ratio",
         "printf '%s\\n' 60 > /proc/sys/vm/swappiness",
     ]
+
+
+@pytest.mark.parametrize(
+    ("active", "off"),
+    [
+        ("Current active profile: tune-bench", True),
+        ("Current active profile: balanced tune-bench", True),
+        ("Current active profile: tune-bench-2", False),
+        ("No current active profile.", False),
+    ],
+)
+def test_undoing_switches_tuneds_profile_off_where_it_is_in_force(
+    active: str, off: bool, tmp_path: Path
+) -> None:
+    script = texts(ANSWER)["undo.sh"]
+    first = script[: script.index("printf '%s")].replace("/etc/", f"{tmp_path}/etc/")
+    profile = tmp_path / "etc/tuned/tune-bench"
+    profile.mkdir(parents=True)
+    (tmp_path / "tuned-adm").write_text(
+        f'#!/bin/sh\n[ "$1" = active ] && echo {active!r} || echo "$1" >>{tmp_path}/asked\n'
+    )
+    (tmp_path / "tuned-adm").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    subprocess.run(["sh", "-c", first], env={"PATH": path}, check=True)
+    assert (tmp_path / "asked").exists() == off
+    assert not profile.exists()
 
 
 def test_a_kernel_is_named_and_nothing_is_removed_that_was_not_installed() -> None:
