@@ -8,7 +8,8 @@ from tests.support.buildable_sources import a_buildable_source
 from ktrial.kernels.build import build, requested
 from ktrial.kernels.build.compiler import compiler_of
 from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, CompilerUnsuitable
-from ktrial.kernels.build.failure_diagnosis import missing_tool, older_compiler, wanted_tool
+from ktrial.kernels.build.failure_diagnosis import advice_on, missing_tool, older_compiler, wanted_tool
+from ktrial.kernels.build.make import paths_in_source
 
 C23 = """\
   CC      arch/x86/realmode/rm/wakemain.o
@@ -143,3 +144,40 @@ def test_a_failed_build_ends_with_the_error_that_fits(
     if error is BuildFailed:
         younger = older_compiler(compiler_of({}).shown, "6.1.0")
         assert younger in getattr(caught.value, "advice", "")
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        ("kernel/sched/muqss.c:9:10: fatal error: MuQSS.h: No such file or directory", "neither the source"),
+        ("make[2]: *** No rule to make target 'kernel/bfs.o', needed by 'kernel/built-in.a'.  Stop.", ""),
+        ("kernel/fork.c:1:2: error: array subscript 0 is outside of array bounds", "gcc 12 came out after"),
+    ],
+)
+def test_no_other_compiler_is_advised_where_a_file_is_missing(problem: str, said: str) -> None:
+    found = advice_on(problem, "gcc (Debian 12.2.0-14) 12.2.0, GNU ld 2.40", "5.10.237")
+    assert found.startswith(said)
+    assert bool(found) == bool(said)
+
+
+def test_paths_in_messages_lead_to_the_source_s_files(tmp_path: Path) -> None:
+    source = a_buildable_source(tmp_path / "linux")
+    (source / "drivers/dc").mkdir(parents=True)
+    (source / "drivers/dc/dc.h").touch()
+    (source / "kernel/dc.h").touch()
+    output = (
+        "In file included from ../drivers/gpu/../dc/dc.h:3,\n"
+        "../kernel/fork.c:4:10: fatal error: ../kernel/dc.h: No such file or directory\n"
+        "make[1]: *** [../Makefile:9: kernel/fork.o] Error 1\n"
+        "../nowhere/x.c:1: error: generated\n"
+    )
+    told = (
+        output.replace("from ../drivers", "from drivers")
+        .replace("\n../kernel", "\nkernel")
+        .replace("[../Make", "[Make")
+    )
+    (source / "drivers/gpu").mkdir()
+    assert paths_in_source(output, source, source / "build") == told
+    assert paths_in_source(output, source, tmp_path / "build") == output
+    whole = f"{source}/kernel/fork.c:4: error: a ../b\n"
+    assert paths_in_source(whole, source, tmp_path / "build") == "kernel/fork.c:4: error: a ../b\n"

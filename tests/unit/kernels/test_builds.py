@@ -188,19 +188,65 @@ def test_who_stops_a_build_is_told_how_it_goes_on(
     assert "hint: run the same command again: it goes on from there" in said.messages
 
 
-def test_an_interrupted_build_goes_on_where_it_was(source: Path, cache: Path) -> None:
-    (source / "kernel/zz.c").write_text("STOP\n")
+def interrupted(cache: Path, monkeypatch: pytest.MonkeyPatch, wanted: Build) -> None:
+    """Begin to build it; what compiles is ended when it has come to zz."""
 
     def progress(what: str, done: int = 0, total: int = 0) -> None:
         if what == "building":
             threading.Thread(target=_stop_make, args=(cache,)).start()
 
-    with pytest.raises(BuildFailed):
-        build(asked(source), progress)
-    assert compiled(cache) == ["fork", "sched"]
+    with monkeypatch.context() as context:
+        context.setenv("STOP_AT", "zz")
+        with pytest.raises(BuildFailed):
+            build(wanted, progress)
+
+
+def test_an_interrupted_build_goes_on_where_it_was(
+    source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (source / "kernel/zz.c").write_text("int zz;\n")
+    interrupted(cache, monkeypatch, asked(source))
+    assert compiled(cache) == ["fork", "sched"]
     build(asked(source))
     assert compiled(cache) == ["fork", "sched", "zz"]
+
+
+def test_what_an_interrupted_build_has_left_is_taken_by_no_other_build(
+    source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source / "kernel/zz.c").write_text("int zz;\n")
+    wanted = asked(source)
+    interrupted(cache, monkeypatch, wanted)
+    build(asked(source, options=["HZ_1000=y"]))
+    assert {tree.kernel for tree in kept_trees()} >= {wanted.name}
+    before = compiled(cache)
+    build(wanted)
+    assert compiled(cache) == sorted([*before, "zz"]), "it went on where it was"
+
+
+def test_a_tree_whose_build_failed_serves_the_next(source: Path, cache: Path) -> None:
+    (source / "kernel/zz.c").write_text("kernel/zz.c:1:1: ERROR error: oh\n")
+    with pytest.raises(BuildFailed, match="ERROR error: oh"):
+        build(asked(source))
+    (source / "kernel/zz.c").write_text("int zz;\n")
+    build(asked(source))
+    assert sorted(set(compiled(cache))) == compiled(cache), "nothing was compiled twice"
+    assert len(kept_trees()) == 1
+
+
+def test_make_is_stopped_at_the_first_error(
+    source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other directories that make has begun would go on to their end."""
+    makefile = source / "Makefile"
+    rule = "vmlinux: other\nother:\n\t@sleep 30; echo other >> $(O)/compiled\n"
+    makefile.write_text(makefile.read_text() + rule)
+    (source / "kernel/fork.c").write_text("kernel/fork.c:7:1: ERROR error: oh\n")
+    monkeypatch.setattr("ktrial.kernels.build.builds.jobs", lambda: 4)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(4)))
+    with pytest.raises(BuildFailed, match=r"kernel/fork\.c:7:1: ERROR error: oh"):
+        build(asked(source))
+    assert "other" not in compiled(cache)
 
 
 def _stop_make(cache: Path) -> None:

@@ -3,7 +3,7 @@
 <cache>/trees/<id>/source/          the source, its files hard links to the cache's own where that is possible
                    source/build/    O=. There kbuild calls the source `..`, so that no command has the tree's
                                     place in it, and ccache finds in it what another tree compiled
-                   tree.json        what it was last used for
+                   tree.json        what it was last used for; one whose build was interrupted waits for it
                    manifest.json    what source/ holds; pending.json: paths that are being written
                    build.log        what make printed the last time
 <cache>/trees/<id>.lock
@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -38,6 +38,8 @@ MOST_TREES = 4
 """Kept at once; the one whose use is longest ago goes first."""
 MOST_BYTES = 20 << 30
 """What all of them may hold together, products only: files of the source are links."""
+_AWAITED = timedelta(days=1)
+"""So long a tree whose build was interrupted is kept for just that build, while there is room."""
 _MANY_OPTIONS, _MOST_OPTIONS = 200, 2000
 """With more differences, a new tree is better: with ccache, which has what the old one holds; and without."""
 _MANY_FILES = 3000
@@ -59,9 +61,15 @@ class TreeRecord(Model):
     content: str
     """Key of what was being built, also where it was not finished."""
     finished: bool
+    failed: bool = False
+    """Whether make ended with an error: what is there then waits for nobody."""
     kernel: str
     """The name of the kernel that was built."""
     used: datetime
+
+    def awaited(self, now: datetime) -> bool:
+        """Whether a build was interrupted here that may be asked for again: the tree is that build's own."""
+        return not self.finished and not self.failed and now - self.used < _AWAITED
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class Need:
     content: str
     kernel: str
 
-    def record(self, *, finished: bool) -> TreeRecord:
+    def record(self, *, finished: bool, failed: bool = False) -> TreeRecord:
         """What a tree writes down about it."""
         return TreeRecord(
             family=self.source.family,
@@ -86,6 +94,7 @@ class Need:
             make=self.make,
             content=self.content,
             finished=finished,
+            failed=failed,
             kernel=self.kernel,
             used=datetime.now(UTC).replace(microsecond=0),
         )
@@ -114,9 +123,10 @@ class BuildTree:
         except (OSError, ValidationError):
             return None
 
-    def write_record(self, need: Need, *, finished: bool) -> None:
+    def write_record(self, need: Need, *, finished: bool, failed: bool = False) -> None:
         """Write down what it is used for."""
-        write_atomically(self.home / "tree.json", need.record(finished=finished).model_dump_json())
+        record = need.record(finished=finished, failed=failed)
+        write_atomically(self.home / "tree.json", record.model_dump_json())
 
     def config(self) -> str:
         """The configuration of its last build; empty where there is none."""
@@ -194,6 +204,8 @@ def distance(need: Need, tree: BuildTree) -> tuple[int, int] | None:
         return None
     if record.content == need.content:
         return 0, 0
+    if record.awaited(datetime.now(UTC)):
+        return None
     options = differing_options(tree.config(), need.config)
     if options > (_MANY_OPTIONS if shutil.which("ccache") else _MOST_OPTIONS):
         return None
@@ -235,9 +247,12 @@ def _make_room() -> None:
                 sizes.pop(tree.home)
 
 
-def _age_key(tree: BuildTree) -> tuple[bool, datetime]:
+def _age_key(tree: BuildTree) -> tuple[bool, bool, datetime]:
+    """What was never whole goes first, then the oldest; what an interrupted build may want, last."""
     record = tree.record()
-    return record is not None, record.used if record else datetime.min.replace(tzinfo=UTC)
+    if record is None:
+        return False, False, datetime.min.replace(tzinfo=UTC)
+    return True, record.awaited(datetime.now(UTC)), record.used
 
 
 def _trees() -> list[BuildTree]:

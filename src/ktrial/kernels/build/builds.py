@@ -12,7 +12,7 @@ from ktrial.kernels.build import configuration as resolving
 from ktrial.kernels.build.build_trees import BuildTree, Need, files_compiled, files_touched, taken
 from ktrial.kernels.build.compiler import Compiler, compiler_of
 from ktrial.kernels.build.configuration import shipped_text
-from ktrial.kernels.build.errors import BuildFailed, NoRecipe
+from ktrial.kernels.build.errors import BuildError, BuildFailed, NoRecipe
 from ktrial.kernels.build.make import Make, check_tools, jobs, slot
 from ktrial.kernels.build.patched_source import Source, source_of
 from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, recipe_of, recipes
@@ -194,8 +194,12 @@ def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
             # Nothing, or what an interrupted build has left.
             expected = max(expected, expected_files(job.config) - files_compiled(tree.build))
         tree.write_record(need, finished=False)
-        _compile(job, tree, near, min(most, jobs()), expected, progress)
-        parts = _parts(job, tree, workspace, progress)
+        try:
+            _compile(job, tree, near, min(most, jobs()), expected, progress)
+            parts = _parts(job, tree, workspace, progress)
+        except BuildError as error:
+            tree.write_record(need, finished=False, failed=not error.facts.get("killed"))
+            raise
         tree.write_record(need, finished=True)
         return parts
 

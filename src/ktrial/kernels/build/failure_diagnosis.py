@@ -98,6 +98,26 @@ def missing_tool(output: str) -> tuple[str, str] | None:
     return None
 
 
+_NO_FILE = re.compile(r"fatal error: (?P<header>\S+): No such file or directory$|No rule to make target ")
+"""What no other compiler would find either."""
+
+
+def advice_on(problem: str, compiler: str, version: str) -> str:
+    """What to try after an error that names neither a tool nor a known failure; empty where nothing is known.
+
+    `problem`: the first error; `compiler`: what the compiler calls itself; `version`: the source's.
+    """
+    missing = _NO_FILE.search(problem)
+    if missing is None:
+        return older_compiler(compiler, version)
+    if not missing["header"]:
+        return ""
+    return (
+        f"neither the source nor this system has {missing['header']}: if it is no file of the source's own, "
+        f"apt-file search {missing['header']} names the package"
+    )
+
+
 def older_compiler(compiler: str, version: str) -> str:
     """Advice where the compiler came out after the source: what it has learned since may be the error."""
     major, source = numbers(compiler.partition(",")[0])[:1], numbers(version)[:2]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ktrial.kernels.build.compiler import compiler_of
 from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, CompilerUnsuitable
-from ktrial.kernels.build.failure_diagnosis import missing_tool, older_compiler, wanted_tool
+from ktrial.kernels.build.failure_diagnosis import advice_on, missing_tool, wanted_tool
 from ktrial.kernels.build.source_tree import Tree
 from ktrial.kernels.build.time_estimate import Teller
 from ktrial.kernels.cache.disk_space import check_output
@@ -70,6 +70,10 @@ _ERRORS = (
     re.compile(r"^make(?:\[\d+\])?: \*\*\* .*$", re.MULTILINE),
 )
 """What a failure looks like, the most telling first: make's own lines only say that something went wrong."""
+_STOPS = re.compile(r"^make(?:\[\d+\])?: \*\*\* (?!.*\(ignored\)$)")
+"""What make prints where it gives up; a failure that a Makefile ignores has no stars, or says so."""
+_KILLED = re.compile(r"^make(?:\[\d+\])?: \*\*\* .*\] (?:Terminated|Interrupt|Hangup|Killed)", re.MULTILINE)
+"""Somebody ended it: make, or what it ran, was sent a signal."""
 _LONGEST_ERROR = 400
 
 
@@ -131,7 +135,7 @@ class Make:
         if status:
             said = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
             check_output(said, self.build)
-            raise self._failure(said.replace(f"{self.tree.directory}/", "").replace("../", ""), status)
+            raise self._failure(paths_in_source(said, self.tree.directory, self.build), status)
         return teller.done
 
     @contextmanager
@@ -162,9 +166,10 @@ class Make:
             )
         if missing := missing_tool(said):
             return BuildToolsMissing(name=name, directory=name, tools=missing[0], packages=missing[1])
-        older = older_compiler(compiler_of(self.variables).shown, self.tree.version)
-        hint = "; ".join(filter(None, (f"the whole log: {self.log}", older)))
-        return BuildFailed(name=name, directory=name, problem=problem, log=self.log, hint=hint)
+        more = advice_on(problem, compiler_of(self.variables).shown, self.tree.version)
+        hint = "; ".join(filter(None, (f"the whole log: {self.log}", more)))
+        killed = bool(_KILLED.search(said))
+        return BuildFailed(name=name, directory=name, problem=problem, log=self.log, hint=hint, killed=killed)
 
     def _command(self, *arguments: str) -> list[str]:
         through = "ccache " if shutil.which("ccache") else ""
@@ -198,6 +203,10 @@ def _watched(
         for line in process.stdout:
             for reader in readers:
                 reader(line)
+            if _STOPS.match(line):
+                # Told now: what else make had begun, whole directories of it, could go on for an hour.
+                process.terminate()
+                break
         return process.wait()
     finally:
         if process.poll() is None:
@@ -214,6 +223,22 @@ def jobs() -> int:
 def _free_memory() -> int:
     match = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     return int(match[1]) << 10 if match else _MEMORY_A_JOB
+
+
+_ABOVE = re.compile(r"(?<![\w./-])(?<!error: )\.\./(?P<path>[\w+@-][\w.+@/-]*)")
+"""A path that starts in the directory above make's."""
+
+
+def paths_in_source(output: str, source: Path, build: Path) -> str:
+    """make's output with the names of files as they are below the source's top.
+
+    Where make works right below the source, kbuild calls the source `..`: that goes from the start of a name
+    which the source has. Every other `../`, inside of a name or in what the source includes, stays.
+    """
+    text = output.replace(f"{source}/", "")
+    if build.parent != source:
+        return text
+    return _ABOVE.sub(lambda found: found["path"] if (source / found["path"]).exists() else found[0], text)
 
 
 def first_error(output: str) -> str:
