@@ -1,5 +1,6 @@
 """A study's result, worked out anew from its trials each time: the same trials, the same result."""
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +16,7 @@ from ktrial.analysis.kernel_confounds import with_kernels
 from ktrial.analysis.missing_data import why_missing
 from ktrial.analysis.string_weight import weighed
 from ktrial.model.comparison import Comparison, Result, Verdict
-from ktrial.model.design import Perturbation, Treatment
+from ktrial.model.design import FactorKind, Perturbation, Treatment
 from ktrial.model.plan import plan, treatments
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
@@ -141,7 +142,7 @@ def _at_last_look(
     if data.whole_blocks and not data.baseline_is_given_up:
         look = data.look(metrics_of(study, trials))
         decided = {(one.workload, one.metric, one.treatment): one for one in look.comparisons}
-        warnings = look.warnings
+        warnings = tuple(_with_name(one, study) for one in look.warnings)
     confounds = environment.Confounds(study, baseline.trials)
     confounded = {side.treatment.label: confounds.of(side.trials) for side in sides[1:]}
 
@@ -155,6 +156,14 @@ def _at_last_look(
         return one.model_copy(update={**nothing, "reason": reason or "no block has ended yet"})
 
     return tuple(map(with_verdict, comparisons)), warnings
+
+
+def _with_name(warning: DataWarning, study: Study) -> DataWarning:
+    """With advice that a shell takes as it stands."""
+    here = study.machine.kind == "host" and any(one.kind is FactorKind.SETTING for one in study.factors)
+    leave = " --allow-host-changes" if here and "STUDY" in warning.advice else ""
+    advice = f"{warning.advice.replace('STUDY', shlex.quote(study.name))}{leave}"
+    return warning.model_copy(update={"advice": advice})
 
 
 def _why_not_compared(

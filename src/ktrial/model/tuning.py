@@ -99,9 +99,14 @@ class Order(Model):
     relation: Relation
     right: str
     """A dimension's name, or a number."""
+    in_force: dict[str, str] = Field(default_factory=dict)
+    """The side that is not searched → its value on the system, which stays what it is."""
 
     def __str__(self) -> str:
-        return f"{self.left} {self.relation} {self.right}"
+        return f"{self._side(self.left)} {self.relation} {self._side(self.right)}"
+
+    def _side(self, name: str) -> str:
+        return f"{name} ({self.in_force[name]} in force)" if name in self.in_force else name
 
 
 class OnlyOneOf(Model):
@@ -160,7 +165,8 @@ class Space(Model):
                 yield each
 
     def _ordered(self, order: Order, configuration: Mapping[str, str]) -> bool:
-        left, right = (self._number(text, configuration) for text in (order.left, order.right))
+        values = {**order.in_force, **configuration}
+        left, right = (self._number(text, values) for text in (order.left, order.right))
         # What is no number (`cubic`, a kernel's `auto`) has no order.
         return left is None or right is None or related(left, order.relation, right)
 

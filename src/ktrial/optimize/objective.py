@@ -24,8 +24,10 @@ class ObjectiveFunction:
             return seen.failure
         for each in self.goal.objectives:
             value = seen.values.get(each.metric)
-            if value is None or not math.isfinite(value):
+            if value is None:
                 return f"it gave no {each.metric}"
+            if not math.isfinite(value):
+                return f"its {each.metric} is {value:g}, which is no finite number"
             if value <= 0:
                 return f"its {each.metric} is {value:g}, which is not above zero"
         missing = [each.metric for each in self.goal.guards if each.metric not in seen.values]

@@ -1,6 +1,7 @@
 """From the knobs that were asked for to the space that is searched, and what is left out of it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -51,14 +52,18 @@ def with_space(study: Study, machine: Machine, sources: Resources, observer: Obs
     kernels = next((each.values for each in wanted if each.name == KERNEL), ())
     made = _SpaceBuilder(study, _options(study, sources, observer), kernels)
     at_run_time = tuple(each for each in wanted if made.at_run_time(each))
+    in_force: dict[str, str] = {}
     if at_run_time:
-        made.read(at_run_time, read_knobs(study, at_run_time, machine, sources, observer))
+        beside = searched_knobs(_partners(each.name for each in at_run_time))
+        here = read_knobs(study, (*at_run_time, *beside), machine, sources, observer)
+        made.read(at_run_time, here)
+        in_force = _in_force(here.system, _partners(each.name for each in made.dimensions))
     names = [each.name for each in wanted]
     dimensions = tuple(sorted(made.dimensions, key=lambda one: (one.cost.rank, _place(one.name, names))))
     if not dimensions:
         reasons = _commonest(made.left_out)
         raise SpaceEmpty(**({"hint": reasons} if reasons else {}))
-    space = Space(dimensions=dimensions, constraints=constraints_of(dimensions))
+    space = Space(dimensions=dimensions, constraints=constraints_of(dimensions, in_force))
     update = {"space": space, "left_out": tuple(made.left_out)}
     return study.model_copy(update={"search": search.model_copy(update=update)})
 
@@ -234,20 +239,46 @@ def _parameter_values(knob: Knob | None) -> tuple[str, ...]:
     return tuple(value for value in ("0", "1") if value not in defaults) if defaults else (knob.name,)
 
 
-def constraints_of(dimensions: Iterable[Dimension]) -> tuple[Constraint, ...]:
-    """What holds between the knobs: relations that the kernel demands, and two names of one thing."""
+def _partners(names: Iterable[str]) -> tuple[str, ...]:
+    """What the kernel compares these knobs with, as far as it is not among them."""
+    there = frozenset(names)
+    pairs = ((left, right) for left, _, right in _ORDERS if (left in there) is not (right in there))
+    return tuple(dict.fromkeys(name for pair in pairs for name in pair if name not in there))
+
+
+def _in_force(system: System, names: Iterable[str]) -> dict[str, str]:
+    """Name → value of those that are there: what is not has no order."""
+    values = {}
+    for name in names:
+        with suppress(KnobError):
+            values[name] = find(system, name)[0].value
+    return values
+
+
+def constraints_of(
+    dimensions: Iterable[Dimension], in_force: Mapping[str, str] | None = None
+) -> tuple[Constraint, ...]:
+    """What holds between the knobs: relations that the kernel demands, and two names of one thing.
+
+    `in_force`: name → value of knobs that are not searched, and that searched ones are compared with.
+    """
     names = [each.name for each in dimensions]
+    fixed = {name: value for name, value in (in_force or {}).items() if name not in names}
     by_stem: dict[str, list[str]] = {}
     for name in names:
         if common := stem(name):
             by_stem.setdefault(common, []).append(name)
     coupled = [OnlyOneOf(names=tuple(same)) for same in by_stem.values() if len(same) > 1]
     orders = [
-        Order(left=left, relation=relation, right=right)
+        Order(left=left, relation=relation, right=right, in_force=_of(fixed, left, right))
         for left, relation, right in _ORDERS
-        if left in names and right in names
+        if (left in names or right in names) and {left, right} <= {*names, *fixed}
     ]
     return (*coupled, *orders)
+
+
+def _of(values: Mapping[str, str], *names: str) -> dict[str, str]:
+    return {name: values[name] for name in names if name in values}
 
 
 def _said(error: KnobError) -> str:

@@ -120,7 +120,7 @@ _TIMES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0
 _JSON = "json:"
 
 
-_NUMBER = r"([-+]?(?:[0-9]*\.)?[0-9]+(?:[eE][-+]?[0-9]+)?)"
+_NUMBER = r"([-+]?(?:(?:[0-9]*\.)?[0-9]+(?:[eE][-+]?[0-9]+)?|(?i:nan|inf(?:inity)?)\b))"
 
 
 def guard_of(text: str) -> Guard:
@@ -234,7 +234,8 @@ def rules_of(
 
 
 def by_name(name: str) -> str:
-    """Finds `rps: 1200`, `rps = 1200` and `"rps": 1200` in what a command prints."""
+    """Finds `rps: 1200`, `rps = 1200` and `"rps": 1200` in what a command prints; `rps: nan` as well, so that
+    it is told."""
     return rf"(?<![\w.-]){re.escape(name)}[\"']?\s*[:=]?\s*{_NUMBER}"
 
 

@@ -20,7 +20,7 @@ from ktrial.model.workload import (
     WorkloadUse,
 )
 from ktrial.target import Step, StepResult
-from ktrial.workloads.errors import BadCommand, MetricNotFound, NoMarkedRegion
+from ktrial.workloads.errors import BadCommand, MetricNotANumber, MetricNotFound, NoMarkedRegion
 from ktrial.workloads.host_files import program_path, with_all_they_need
 from ktrial.workloads.marked_region import MarkedRegion, string_bytes
 from ktrial.workloads.program_runs import EXACT_MODES, ended_well, last_words, run_step
@@ -180,10 +180,12 @@ def values(workload: str, rule: MetricRule, results: Iterable[StepResult]) -> li
 
 def _by_regex(workload: str, rule: MetricRule, result: StepResult) -> list[float]:
     """In standard output and in standard error: many programs print their figures there."""
-    matches = re.findall(rule.regex, f"{result.stdout}\n{result.stderr}", re.MULTILINE)
+    matches = list(re.finditer(rule.regex, f"{result.stdout}\n{result.stderr}", re.MULTILINE))
     if not matches:
         raise _not_found(workload, rule, result, f"nothing matches {rule.regex!r}")
-    return [_number(workload, rule, result, match) for match in matches]
+    return [
+        _number(workload, rule, result, match[1], f"{match[0].strip()!r} in its output") for match in matches
+    ]
 
 
 def _by_json(workload: str, rule: MetricRule, result: StepResult) -> list[float]:
@@ -199,10 +201,11 @@ def _by_json(workload: str, rule: MetricRule, result: StepResult) -> list[float]
         except (KeyError, IndexError, ValueError, TypeError):
             raise _not_found(workload, rule, result, f"there is no {way!r} in the JSON") from None
     numbers = value if isinstance(value, list) and value else [value]
-    return [_number(workload, rule, result, number) for number in numbers]
+    where = f"{rule.json_path} in the JSON that it printed"
+    return [_number(workload, rule, result, number, where) for number in numbers]
 
 
-def _number(workload: str, rule: MetricRule, result: StepResult, value: object) -> float:
+def _number(workload: str, rule: MetricRule, result: StepResult, value: object, where: str) -> float:
     plain = isinstance(value, int | float | str) and not isinstance(value, bool)
     try:
         number = float(str(value)) if plain else math.nan
@@ -210,7 +213,8 @@ def _number(workload: str, rule: MetricRule, result: StepResult, value: object) 
         number = math.nan
     if math.isfinite(number):
         return number
-    raise _not_found(workload, rule, result, f"{value!r} is not a number")
+    facts = {"where": where, "value": json.dumps(value), "said": last_words(result)}
+    raise MetricNotANumber(workload=workload, metric=rule.name, **facts)
 
 
 def _not_found(workload: str, rule: MetricRule, result: StepResult, problem: str) -> MetricNotFound:

@@ -82,6 +82,15 @@ class MetricNotFound(WorkloadError):
     hint = "the output ends with: {said}"
 
 
+class MetricNotANumber(WorkloadError):
+    """Workload {workload}: its {metric} is {value}, read from {where}; a finite number is wanted."""
+
+    hint = (
+        "let the command print a number, or exit with a status other than 0 where it has none: that run "
+        "counts as failed. The output ends with: {said}"
+    )
+
+
 class NoMarkedRegion(WorkloadError):
     """Workload {workload} cannot be profiled: {problem}"""
 

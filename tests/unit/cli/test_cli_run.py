@@ -2,17 +2,27 @@
 
 import json
 import os
+import random
+import re
+import shlex
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.command_line import STUDY, CommandLine
-from tests.support.scripted import ScriptedMachine, ends, number_of
+from tests.support.making import a_study
+from tests.support.scripted import ScriptedMachine, ends, number_of, sources
 
+from ktrial.experiment.observer import Silent
+from ktrial.experiment.session import run
 from ktrial.machines.errors import MachineStopped
+from ktrial.model.base import digest
 from ktrial.model.boot import Boot
+from ktrial.model.study import Timing
 from ktrial.model.trial import Outcome
+from ktrial.model.workload import Mode
+from ktrial.store import open_store
 from ktrial.target import Run, StepResult
 
 COMPARISON = {
@@ -59,6 +69,35 @@ def test_a_run_ends_with_verdicts_an_answer_and_a_report(
     assert report.read_text().startswith("<!doctype html>")
     assert said.messages.startswith("4 trials\n")
     assert said.messages.endswith("trials: 4/4\n")
+
+
+def test_the_advice_of_a_study_without_a_file_can_be_typed_as_it_is_printed(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    machine = ScriptedMachine(_noisy, mode=Mode.TIMED)
+    stored = a_study(name="mine of 6.12", workloads=("fork",), timing=Timing(blocks=60))
+    with open_store(tmp_path / "store" / "ktrial.db") as store:
+        run(stored, store=store, machine=machine, sources=sources(), observer=Silent())
+    cli.machine(machine)
+    said = " ".join(cli("show", "mine of 6.12").output.split())
+    advice = re.search(r"ktrial (run 'mine of 6.12' --confirm 20)", said)
+    assert advice, said
+    confirmed = cli(*shlex.split(advice[1]))
+    assert confirmed.status == 0, confirmed.messages
+    assert "mine of 6.12-confirmation" in confirmed.output
+
+
+def test_a_study_that_is_neither_a_file_nor_stored_is_told(cli: CommandLine) -> None:
+    said = cli("run", "no-such-study")
+    assert said.status == 2
+    assert "no-such-study cannot be read" in said.messages
+
+
+def _noisy(boot: Boot, run: Run) -> StepResult:
+    """Around 1000; on 6.12 a fifth more."""
+    drawn = random.Random(digest([boot.kernel.name, run.argv])).gauss(0.0, 0.01)
+    mean = 1200 if boot.kernel.name == "debian:6.12" else 1000
+    return StepResult(step=0, do="run", exit=0, stdout=str(mean * (1 + drawn)))
 
 
 def test_json_is_all_there_is_on_standard_output(cli: CommandLine, study: Path, tmp_path: Path) -> None:

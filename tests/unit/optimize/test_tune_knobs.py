@@ -1,5 +1,6 @@
 """What a search is told to search: names, ranges, values; what it makes of them, and what it leaves out."""
 
+import numpy as np
 import pytest
 from tests.support.fake_builds import NO_OPTION, FakeBuilder
 from tests.support.scripted import sources
@@ -13,9 +14,12 @@ from ktrial.model.kernel import Build
 from ktrial.model.study import Study
 from ktrial.model.tuning import Cost, OnlyOneOf, Order, Range
 from ktrial.optimize.candidate_values import range_of
+from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.search_space import search_of, with_space
 from ktrial.studyfile.errors import BadKnobSpace, KnobNotOnMachine, SpaceEmpty
 from ktrial.studyfile.knob_patterns import searched_knobs
+
+BACKGROUND = "/proc/sys/vm/dirty_background_ratio"
 
 
 def made(*knobs: str, read_only: frozenset[str] = frozenset()) -> Study:
@@ -224,3 +228,33 @@ def test_wide_ranges_are_logarithmic_where_they_can_be() -> None:
     assert range_of(1, 99).log is False
     assert range_of(1, 100).log is True
     assert range_of(0, 10_000).log is False
+
+
+def test_what_a_knob_must_stay_beside_holds_also_where_only_one_of_both_is_searched() -> None:
+    study = made("vm.dirty_ratio=5..60")
+    _, space = search_of(study)
+    (order,) = space.constraints
+    assert str(order) == "vm.dirty_background_ratio (10 in force) < vm.dirty_ratio"
+    assert not space.holds({"vm.dirty_ratio": "10"})
+    assert not space.holds({"vm.dirty_ratio": "5"})
+    assert space.holds({"vm.dirty_ratio": "11"})
+    again = Study.model_validate_json(study.model_dump_json())
+    assert search_of(again)[1] == space
+
+
+def test_the_other_side_is_in_force_where_it_was_named_and_cannot_be_varied() -> None:
+    study = made("vm.dirty_*", "vm.dirty_ratio=5..60", read_only=frozenset({BACKGROUND}))
+    _, space = search_of(study)
+    assert "vm.dirty_background_ratio" in reasons(study)
+    assert [str(each) for each in space.constraints if isinstance(each, Order)] == [
+        "vm.dirty_background_ratio (10 in force) < vm.dirty_ratio"
+    ]
+
+
+def test_a_search_never_runs_what_the_value_in_force_forbids() -> None:
+    study = made("vm.dirty_ratio=5..60")
+    encoding = Encoding(search_of(study)[1])
+    rng = np.random.default_rng(1)
+    drawn = [encoding.draw(rng)["vm.dirty_ratio"] for _ in range(200)]
+    walked = [each["vm.dirty_ratio"] for each in encoding.neighbours({}, "vm.dirty_ratio")]
+    assert min(map(int, drawn + walked)) > 10

@@ -6,9 +6,16 @@ import pytest
 
 from ktrial.model.design import Perturbation
 from ktrial.model.workload import Command, MetricRule, Mode, Sample, WorkloadUse
+from ktrial.studyfile.search import by_name
 from ktrial.target import Run, StepResult
 from ktrial.workloads import find
-from ktrial.workloads.errors import MetricNotFound, ProgramNotFound, WorkloadFailed, WorkloadNotStarted
+from ktrial.workloads.errors import (
+    MetricNotANumber,
+    MetricNotFound,
+    ProgramNotFound,
+    WorkloadFailed,
+    WorkloadNotStarted,
+)
 
 
 def use(*argv: str, repeats: int = 3) -> WorkloadUse:
@@ -88,13 +95,9 @@ def test_standard_error_is_searched_too() -> None:
     ("rule", "output", "message"),
     [
         ({"regex": r"rate=(\d+)"}, "speed=3", "the metric rate is not in what it printed: nothing matches"),
-        ({"regex": r"rate=(\S+)"}, "rate=fast", "'fast' is not a number"),
-        ({"regex": r"rate=(\S+)"}, "rate=nan", "'nan' is not a number"),
         ({"json": "a.b"}, "rate: 3", "its output is no JSON"),
         ({"json": "a.b.c"}, '{"a": {"b": 3}}', "there is no 'a.b.c' in the JSON"),
         ({"json": "a.1"}, '{"a": [3]}', "there is no 'a.1' in the JSON"),
-        ({"json": "a"}, '{"a": true}', "True is not a number"),
-        ({"json": "a"}, '{"a": []}', "[] is not a number"),
     ],
 )
 def test_a_metric_that_is_not_there_is_an_error_with_the_output(
@@ -103,6 +106,29 @@ def test_a_metric_that_is_not_there_is_an_error_with_the_output(
     with pytest.raises(MetricNotFound) as caught:
         sample(measured(**rule), printed("", output, output, output))
     assert message in str(caught.value)
+    assert output in caught.value.advice
+
+
+@pytest.mark.parametrize(
+    ("rule", "output", "value", "where"),
+    [
+        ({"regex": r"rate=(\S+)"}, "rate=fast", '"fast"', "'rate=fast' in its output"),
+        ({"regex": r"rate=(\S+)"}, "rate=nan", '"nan"', "'rate=nan' in its output"),
+        ({"regex": by_name("rate")}, "rate: -inf", '"-inf"', "'rate: -inf' in its output"),
+        ({"regex": by_name("rate")}, "rate = NaN", '"NaN"', "'rate = NaN' in its output"),
+        ({"json": "a.0"}, '{"a": [NaN]}', "NaN", "a.0 in the JSON that it printed"),
+        ({"json": "a"}, '{"a": null}', "null", "a in the JSON that it printed"),
+        ({"json": "a"}, '{"a": true}', "true", "a in the JSON that it printed"),
+        ({"json": "a"}, '{"a": []}', "[]", "a in the JSON that it printed"),
+    ],
+)
+def test_what_is_no_number_is_told_with_where_it_was_read_and_what_is_wanted(
+    rule: dict[str, str], output: str, value: str, where: str
+) -> None:
+    with pytest.raises(MetricNotANumber) as caught:
+        sample(measured(**rule), printed("", output, output, output))
+    said = " ".join(str(caught.value).split())
+    assert f"its rate is {value}, read from {where}; a finite number is wanted." in said
     assert output in caught.value.advice
 
 

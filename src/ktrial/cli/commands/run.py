@@ -31,7 +31,7 @@ Given = Annotated[
     Path | None,
     typer.Argument(
         metavar="STUDY",
-        help="A study file (TOML), or the name of one that comes with ktrial.",
+        help="A study file (TOML), or the name of one that comes with ktrial, or of a stored one.",
         autocompletion=study_files,
         readable=False,  # `load` says better what is wrong
         show_default=False,
@@ -94,7 +94,7 @@ def run(
         return
     if study is None:
         raise StudyMissing()
-    loaded = _loaded(study, patch or (), perturbations, count)
+    loaded = _changed(_loaded(study, patch or (), store), perturbations, count)
     confirmation = confirmation_of(loaded, confirm) if confirm else None
     run_and_print(
         loaded,
@@ -111,14 +111,32 @@ def run(
     )
 
 
-def _loaded(file: Path, patches: Sequence[str], perturbations: int | None, count: str | None) -> "Study":
+def _loaded(given: Path, patches: Sequence[str], store: str | None) -> "Study":
+    """The study of the file, the one that comes with ktrial, or the newest stored one of this name."""
     from ktrial.cli.installed import registry
     from ktrial.studyfile import bundled_studies, load
     from ktrial.studyfile.errors import SearchNotRun
 
-    loaded = load(bundled_studies.file_of(file), registry(), patches)
+    file = bundled_studies.file_of(given)
+    stored = None if file.exists() or patches else _stored(str(given), store)
+    loaded = stored or load(file, registry(), patches)
     if loaded.search:
-        raise SearchNotRun(study=file)
+        raise SearchNotRun(study=given)
+    return loaded
+
+
+def _stored(name: str, store: str | None) -> "Study | None":
+    """What `compare`, `revalidate` and the like made has no file, and is run again by its name."""
+    from ktrial.store import default_location, open_store
+
+    location = store or default_location()
+    if "://" not in location and not Path(location).exists():
+        return None
+    with open_store(location) as opened:
+        return opened.find(name).study if name in opened.names() else None
+
+
+def _changed(loaded: "Study", perturbations: int | None, count: str | None) -> "Study":
     if perturbations is not None:
         loaded = loaded.model_copy(update={"perturbations": perturbations})
     return loaded if count is None else _counted_by(loaded, count)
