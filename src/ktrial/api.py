@@ -28,7 +28,7 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Sample
-from ktrial.studyfile import Registry, Source, bundled_studies, load, study_from
+from ktrial.studyfile import Registry, StudySource, bundled_studies, load, study_from
 from ktrial.studyfile.errors import SearchNotRun
 
 Rows = Literal["comparisons", "samples"]
@@ -219,7 +219,7 @@ def compare(
         "machine": _given(machine),
         **_given({"margin": margin, "perturbations": perturbations}),
     }
-    study = study_from(data, Source("ktrial.compare"), "compare", Path.cwd(), _registry())
+    study = study_from(data, StudySource("ktrial.compare"), "compare", Path.cwd(), _registry())
     return run(study, store=store, jobs=jobs)
 
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 import pytest
 
 from ktrial.cli.app import app
-from ktrial.cli.error_handling import Ending
+from ktrial.cli.error_handling import ErrorHandling
 from ktrial.cli.main import main
 from ktrial.knobs import KnobSetting, System, changing, find
 from ktrial.knobs.journal.location import CHANGES, VARIABLE
@@ -59,7 +59,7 @@ def change_for_ever(target: Target, rounds: Iterable[tuple[KnobSetting, ...]], b
 
 def change_and_wait(target: Target, settings: tuple[KnobSetting, ...], begun: int) -> None:
     """As `ktrial` itself does it: change, tell the pipe, and wait for a signal that ends it."""
-    with Ending(), changing(target, "a study") as changes:
+    with ErrorHandling(), changing(target, "a study") as changes:
         changes.apply(*settings)
         os.write(begun, b"x")
         time.sleep(60)

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ktrial.bisect.ddmin import Search
-from ktrial.bisect.decision import ExactJudge, Memory, Numbers, Target
+from ktrial.bisect.decision import BisectionMetric, ExactJudge, Memory, Numbers
 from ktrial.bisect.plan import Items, Subset
 from ktrial.model.workload import Direction, Metric
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions", direction=Direction.LOWER)
-FORK, PIPE = Target("fork", INSTRUCTIONS), Target("pipe", INSTRUCTIONS)
+FORK, PIPE = BisectionMetric("fork", INSTRUCTIONS), BisectionMetric("pipe", INSTRUCTIONS)
 MARGIN = 0.01
 
 
@@ -22,7 +22,7 @@ def resolved(_subset: Subset) -> bool:
 class Planted:
     """Sets of items with the factor that each brings once all of it is as in B, for each target."""
 
-    effects: Mapping[Target, Mapping[Subset, float]]
+    effects: Mapping[BisectionMetric, Mapping[Subset, float]]
     resolves: Callable[[Subset], bool] = resolved
     built: list[Subset] = field(default_factory=list)
 
@@ -32,7 +32,7 @@ class Planted:
             return None
         return {target: {0: 1000 * self.factor(target, candidate)} for target in self.effects}
 
-    def factor(self, target: Target, candidate: Subset) -> float:
+    def factor(self, target: BisectionMetric, candidate: Subset) -> float:
         return math.prod(factor for wanted, factor in self.effects[target].items() if wanted <= candidate)
 
 

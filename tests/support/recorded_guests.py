@@ -28,7 +28,7 @@ from ktrial.machines.qemu import program
 from ktrial.machines.qemu.boot import BootFiles
 from ktrial.machines.qemu.process import Children, memory_file
 from ktrial.machines.qemu.program import Qemu
-from ktrial.machines.qemu.watchdog import Ending, Stop, Watcher
+from ktrial.machines.qemu.watchdog import GuestExit, Stop, Watcher
 from ktrial.model.base import Model, digest
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel
@@ -61,9 +61,9 @@ class QemuRun(Model):
     identity: MachineIdentity
 
     @property
-    def ending(self) -> Ending:
+    def ending(self) -> GuestExit:
         """As the watcher told it."""
-        return Ending(self.stop, self.status, self.reset, self.switched_off)
+        return GuestExit(self.stop, self.status, self.reset, self.switched_off)
 
 
 class Recording(Model):
@@ -152,7 +152,7 @@ class Recorder:
 
         return noted
 
-    def _keep(self, setup: Setup, name: str, written: dict[str, str], ending: Ending) -> None:
+    def _keep(self, setup: Setup, name: str, written: dict[str, str], ending: GuestExit) -> None:
         self.kernels[setup.boot.kernel.name] = setup.boot.kernel
         out = _counts_of(setup)
         run = QemuRun(
@@ -171,13 +171,13 @@ class Recorder:
 
 
 class _NotingWatcher(Watcher):
-    endings: dict[Any, Ending] = {}  # noqa: RUF012
+    endings: dict[Any, GuestExit] = {}  # noqa: RUF012
 
     def __init__(self, process: Any, limits: Any) -> None:
         super().__init__(process, limits)
         self._noted = process
 
-    def watch(self) -> Ending:
+    def watch(self) -> GuestExit:
         ending = super().watch()
         self.endings[self._noted] = ending
         return ending
@@ -288,7 +288,7 @@ class _Watcher:
     def resume(self) -> None:
         pass
 
-    def watch(self) -> Ending:
+    def watch(self) -> GuestExit:
         return self._process.run.ending
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ktrial.analysis.history.series import EXACT, StudyTrials, history
-from ktrial.model.history import History, Line, Point, System
+from ktrial.model.history import History, Line, Point, SystemIdentity
 from ktrial.model.machine_agreement import Across, Agreement, OnSystem
 from ktrial.stats.interactions import exact_agreement, interaction_p, timed_agreement
 from ktrial.stats.paired_perturbations import interval
@@ -66,7 +66,7 @@ def across(
 
 
 def _rows(stored: Sequence[StudyTrials], workload: str, before: str, after: str) -> Iterator[list[_Pair]]:
-    alike: dict[tuple[str, str, str], dict[System, _Pair]] = {}
+    alike: dict[tuple[str, str, str], dict[SystemIdentity, _Pair]] = {}
     for line in history(stored, workload, by_time=True).lines:
         for pair in _pairs(line, before, after):
             key = (line.metric, line.mode.value, line.system.settings)

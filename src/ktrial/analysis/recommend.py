@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from ktrial.analysis.errors import NothingToRecommend
 from ktrial.analysis.history.series import history, stored_trials
 from ktrial.analysis.store_queries import labels_of
-from ktrial.model.history import Line, Point, System
+from ktrial.model.history import Line, Point, SystemIdentity
 from ktrial.model.recommendation import Candidate, Recommendation, Regret
 from ktrial.model.workload import short_labels
 from ktrial.stats.minimax_regret import RegretRatio, dominates, regrets
@@ -28,7 +28,7 @@ def recommend(
     there = {word for study in studies for use in study.workloads for word in (use.name, use.label)}
     left_out = tuple(one for one in workloads if one in optional and one not in there)
     workloads = labels_of(studies, (one for one in workloads if one not in left_out))
-    lines: dict[System, dict[str, Line]] = {}
+    lines: dict[SystemIdentity, dict[str, Line]] = {}
     edge = margin
     for workload in workloads:
         past = history(stored, workload, margin=margin)
@@ -59,7 +59,11 @@ def _whole(lines: Mapping[str, Line], workloads: Sequence[str]) -> list[str]:
 
 
 def _recommendation(
-    system: System, lines: Mapping[str, Line], workloads: Sequence[str], names: list[str], margin: float
+    system: SystemIdentity,
+    lines: Mapping[str, Line],
+    workloads: Sequence[str],
+    names: list[str],
+    margin: float,
 ) -> Recommendation:
     table: _Table = {workload: _points(lines[workload]) for workload in workloads}
     ratios = {

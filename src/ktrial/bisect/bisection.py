@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ktrial.bisect.confirmation import Confirmed, confirm
 from ktrial.bisect.ddmin import Cause, Search
-from ktrial.bisect.decision import Answer, ExactJudge, LimitReached, Memory, Target, way
+from ktrial.bisect.decision import Answer, BisectionMetric, ExactJudge, LimitReached, Memory, way
 from ktrial.bisect.measurement import Ground, Laboratory, TrialOracle, in_order_of_size, targets_of
 from ktrial.bisect.plan import NOTHING, Items, Subset
 from ktrial.bisect.result import (
@@ -147,7 +147,7 @@ class Investigation:
         return tuple(one for item in items for one in self.ground.described(item))
 
     def _target(self, judge: ExactJudge[Subset], search: Search) -> FoundTarget:
-        target: Target = judge.target
+        target: BisectionMetric = judge.target
         return FoundTarget(
             label=target.label,
             workload=target.workload,

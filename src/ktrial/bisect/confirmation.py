@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.store_queries import profile_of
-from ktrial.bisect.decision import Target
+from ktrial.bisect.decision import BisectionMetric
 from ktrial.bisect.measurement import Setup, targets_of
 from ktrial.bisect.sequential_decision import Terms
 from ktrial.experiment.session import run
@@ -88,7 +88,7 @@ def _factor(name: str, values: list[LevelValue]) -> Factor | None:
 
 
 def _explained(
-    record: StudyRecord, target: Target, runs: Runs, labels: tuple[str, ...]
+    record: StudyRecord, target: BisectionMetric, runs: Runs, labels: tuple[str, ...]
 ) -> Explanation | None:
     """The baseline against the next treatment; None where the trials were not counted by function."""
     profiles = [profile_of(runs.store, record, one, target.workload) for one in treatments(record.study)[:2]]

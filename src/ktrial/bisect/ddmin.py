@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ktrial.bisect.decision import Answer, Judge, LimitReached, Target
+from ktrial.bisect.decision import Answer, BisectionMetric, Judge, LimitReached
 from ktrial.bisect.plan import NOTHING, Items, Subset
 
 Shows = Callable[[frozenset[int]], bool]
@@ -62,7 +62,7 @@ class Cause:
     """What the members require: it has to be as in B with them."""
     base: Subset
     """What was as in B already: the causes found before."""
-    target: Target
+    target: BisectionMetric
     """What it was found for."""
 
     @property
@@ -81,9 +81,9 @@ class Search:
     causes: list[Cause] = field(default_factory=list)
     alternatives: list[Cause] = field(default_factory=list)
     """Sets that show the first cause's difference without it: either would do."""
-    unexplained: list[Target] = field(default_factory=list)
+    unexplained: list[BisectionMetric] = field(default_factory=list)
     """Targets of which a part beyond the margin is left."""
-    undecided: list[Target] = field(default_factory=list)
+    undecided: list[BisectionMetric] = field(default_factory=list)
     """Targets of which it was not decided whether anything is left."""
     stopped: str = ""
     """Why it ended before its time; empty where it did not."""

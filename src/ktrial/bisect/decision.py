@@ -31,7 +31,7 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True)
-class Target:
+class BisectionMetric:
     """A metric of a workload whose difference is to be explained."""
 
     workload: str
@@ -45,7 +45,7 @@ class Target:
         return f"{self.workload} {self.metric.name}"
 
 
-Numbers = Mapping[Target, Mapping[int, float]]
+Numbers = Mapping[BisectionMetric, Mapping[int, float]]
 """Each target's value under each perturbation (number → value)."""
 
 
@@ -60,7 +60,7 @@ class Judge(Protocol[Asked]):
     """Answers for one target."""
 
     @property
-    def target(self) -> Target:
+    def target(self) -> BisectionMetric:
         """What it answers for."""
 
     def differ(self, first: Asked, second: Asked) -> Answer:
@@ -104,7 +104,7 @@ class ExactJudge(Generic[Candidate]):
     threshold, under which a difference that is there in B is shown by B and not by A.
     """
 
-    target: Target
+    target: BisectionMetric
     oracle: Oracle[Candidate]
     margin: float
 

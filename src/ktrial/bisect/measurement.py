@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ktrial.analysis.comparability import machine_difference
 from ktrial.analysis.missing_data import failures
-from ktrial.bisect.decision import Numbers, Target
+from ktrial.bisect.decision import BisectionMetric, Numbers
 from ktrial.bisect.errors import CandidatesIncomparable, EndUnresolved, MetricNotMeasured
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.session import run
@@ -101,27 +101,27 @@ def problem_of(record: StudyRecord) -> str:
 
 def numbers_of(record: StudyRecord) -> Numbers:
     """Every metric's values."""
-    numbers: dict[Target, dict[int, float]] = {}
+    numbers: dict[BisectionMetric, dict[int, float]] = {}
     for trial in record.trials:
         for target, value in _samples(trial):
             numbers.setdefault(target, {})[trial.planned.perturbation.number] = value
     return numbers
 
 
-def _samples(trial: Trial) -> Iterable[tuple[Target, float]]:
+def _samples(trial: Trial) -> Iterable[tuple[BisectionMetric, float]]:
     for one in trial.samples:
         metric = Metric(name=one.metric, unit=one.unit, direction=one.direction)
-        yield Target(one.workload, metric, one.mode), one.value
+        yield BisectionMetric(one.workload, metric, one.mode), one.value
 
 
-def targets_of(record: StudyRecord, metrics: Sequence[str] = ()) -> tuple[Target, ...]:
+def targets_of(record: StudyRecord, metrics: Sequence[str] = ()) -> tuple[BisectionMetric, ...]:
     """What is to be explained: the metrics of these names, else the first one of each workload.
 
     Raises MetricNotMeasured for a name that no workload has.
     """
     measured = [target for trial in record.trials[:1] for target, _ in _samples(trial)]
     if not metrics:
-        first: dict[str, Target] = {}
+        first: dict[str, BisectionMetric] = {}
         for target in measured:
             first.setdefault(target.workload, target)
         return tuple(first.values())
@@ -132,7 +132,9 @@ def targets_of(record: StudyRecord, metrics: Sequence[str] = ()) -> tuple[Target
     return tuple(target for target in measured if target.metric.name in metrics)
 
 
-def in_order_of_size(targets: Sequence[Target], effects: Mapping[Target, float]) -> list[Target]:
+def in_order_of_size(
+    targets: Sequence[BisectionMetric], effects: Mapping[BisectionMetric, float]
+) -> list[BisectionMetric]:
     """The largest difference first: its cause often explains the others."""
     return sorted(targets, key=lambda target: -abs(effects.get(target, 0.0)))
 

@@ -11,7 +11,7 @@ from ktrial.analysis import interim
 from ktrial.bisect.bisection import SubsetGround
 from ktrial.bisect.confirmation import levels_of, study_of
 from ktrial.bisect.ddmin import Cause, Search
-from ktrial.bisect.decision import Answer, Target
+from ktrial.bisect.decision import Answer, BisectionMetric
 from ktrial.bisect.errors import EndUnresolved
 from ktrial.bisect.measurement import Setup, targets_of
 from ktrial.bisect.plan import NOTHING, Subset
@@ -45,7 +45,7 @@ class TrialBlocks:
     setups: dict[Subset, Setup] = field(default_factory=dict)
     kept: dict[tuple[Subset, ...], tuple[Study, StudyRecord]] = field(default_factory=dict)
 
-    def blocks(self, candidates: tuple[Subset, ...], count: int) -> Mapping[Target, Array] | None:
+    def blocks(self, candidates: tuple[Subset, ...], count: int) -> Mapping[BisectionMetric, Array] | None:
         """See Blocks. Raises what says nothing about a candidate."""
         for one in candidates:
             if not self._has(one):
@@ -62,7 +62,7 @@ class TrialBlocks:
             for target in targets_of(record, self.terms.metrics)
         }
 
-    def targets(self) -> tuple[Target, ...]:
+    def targets(self) -> tuple[BisectionMetric, ...]:
         """What the two ends measure. Raises EndUnresolved where one of them cannot be measured."""
         ends = (NOTHING, self.ground.items.everything)
         if self.blocks(ends, _FIRST_LOOK) is None:
@@ -114,14 +114,14 @@ class TrialBlocks:
         return interim.given_up(study, record.trials)
 
     def _values(
-        self, study: Study, record: StudyRecord, candidate: Subset, target: Target, count: int
+        self, study: Study, record: StudyRecord, candidate: Subset, target: BisectionMetric, count: int
     ) -> list[float]:
         key = self._treatment(study, candidate).key
         own = {trial.planned.block: trial for trial in record.trials if trial.planned.treatment.key == key}
         return [_value(own.get(block), target) for block in range(count)]
 
 
-def _value(trial: Trial | None, target: Target) -> float:
+def _value(trial: Trial | None, target: BisectionMetric) -> float:
     values = [
         one.value
         for one in (trial.samples if trial else ())

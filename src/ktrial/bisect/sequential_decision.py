@@ -18,7 +18,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.bisect.decision import Answer, LimitReached, Target
+from ktrial.bisect.decision import Answer, BisectionMetric, LimitReached
 from ktrial.bisect.measurement import Tell
 from ktrial.experiment.single_kernel import Measurement
 from ktrial.stats.sequential import SequentialDesign, blocks_needed
@@ -43,7 +43,7 @@ _POWER_SHARED = 0.05
 class Blocks(Protocol[Asked]):
     """Measures candidates side by side."""
 
-    def blocks(self, candidates: tuple[Asked, ...], count: int) -> Mapping[Target, Array] | None:
+    def blocks(self, candidates: tuple[Asked, ...], count: int) -> Mapping[BisectionMetric, Array] | None:
         """Values of shape (candidates, count): each candidate once in each of the blocks, in random order.
 
         NaN where a trial failed. None where a candidate cannot be had or never completes.
@@ -79,7 +79,7 @@ class Decisions:
 class SequentialJudge(Generic[Candidate]):
     """Answers for one target."""
 
-    target: Target
+    target: BisectionMetric
     source: Blocks[Candidate]
     margin: float
     decisions: Decisions

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ktrial.bisect.confirmation import Confirmed, confirm
-from ktrial.bisect.decision import Answer, ExactJudge, LimitReached, Memory, Target, way
+from ktrial.bisect.decision import Answer, BisectionMetric, ExactJudge, LimitReached, Memory, way
 from ktrial.bisect.measurement import Laboratory, Setup, TrialOracle, in_order_of_size, targets_of
 from ktrial.bisect.result import (
     INTERRUPTED,
@@ -23,12 +23,12 @@ from ktrial.model.kernel import Kernel
 
 
 @dataclass(frozen=True)
-class Change:
+class VersionChange:
     """The numbers differ between two places that follow each other, apart from unresolved ones between."""
 
     before: int
     after: int
-    target: Target
+    target: BisectionMetric
 
 
 @dataclass
@@ -37,7 +37,7 @@ class ChainSearch:
 
     last: int
     judge: ExactJudge[int]
-    changes: list[Change] = field(default_factory=list)
+    changes: list[VersionChange] = field(default_factory=list)
     gradual: list[tuple[int, int]] = field(default_factory=list)
     """Stretches that differ from end to end, with no step beyond the margin where half of it is passed."""
     stopped: str = ""
@@ -67,7 +67,7 @@ class ChainSearch:
             return
         before, after = self._passed(start, end)
         if self.judge.differ(before, after) is Answer.YES:
-            self.changes.append(Change(before, after, self.judge.target))
+            self.changes.append(VersionChange(before, after, self.judge.target))
         else:
             self.gradual.append((start, end))
         if (before, after) != (start, end):
@@ -178,13 +178,13 @@ class VersionInvestigation:
 
     def _causes(self, searches: Sequence[ChainSearch]) -> tuple[FoundCause, ...]:
         """Each step once, with what it does to every target."""
-        steps: dict[tuple[int, int], Change] = {}
+        steps: dict[tuple[int, int], VersionChange] = {}
         for search in searches:
             for change in search.changes:
                 steps.setdefault((change.before, change.after), change)
         return tuple(self._cause(steps[step], searches) for step in sorted(steps))
 
-    def _cause(self, change: Change, searches: Sequence[ChainSearch]) -> FoundCause:
+    def _cause(self, change: VersionChange, searches: Sequence[ChainSearch]) -> FoundCause:
         shares, ratios = {}, {}
         for search in searches:
             judge, label = search.judge, search.judge.target.label

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from ktrial.cli.command_line import Command, CommandGroup
+from ktrial.cli.command_line import CommandGroup, KtrialCommand
 from ktrial.cli.git_bisect import CheckCommand
 from ktrial.installation import VERSION
 
@@ -22,7 +22,7 @@ class CommandEntry:
     """The function in it; or its group of commands, a Typer."""
     summary: str
     """The first paragraph of its help: said here too, so that the list of commands imports none of them."""
-    kind: type[Command] = Command
+    kind: type[KtrialCommand] = KtrialCommand
 
 
 COMMANDS = {

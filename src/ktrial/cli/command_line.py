@@ -14,7 +14,7 @@ class BadOption(KtrialError):
     exit_code = 2
 
 
-class Command(TyperCommand):
+class KtrialCommand(TyperCommand):
     """A command of ktrial."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -34,7 +34,7 @@ class Command(TyperCommand):
         return list(rest)
 
 
-class CommandWithSource(Command):
+class CommandWithSource(KtrialCommand):
     """A command where `--source` alone means `--source .`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

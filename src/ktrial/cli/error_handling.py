@@ -16,7 +16,7 @@ BUG = 70
 TRACEBACK = "KTRIAL_TRACEBACK"
 
 
-class Ending:
+class ErrorHandling:
     """Turns whatever a command raises into a message and an exit code.
 
     A context manager and not an `except`, so that nothing between the two can swallow an error.

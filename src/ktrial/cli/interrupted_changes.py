@@ -9,7 +9,7 @@ def put_back_at_start() -> None:
     if not is_anything_to_undo():
         return
     from ktrial.cli.console import say
-    from ktrial.knobs import LEFT, Ending, Journal, abandoned
+    from ktrial.knobs import LEFT, Journal, RestoreOutcome, abandoned
     from ktrial.knobs.errors import JournalError, JournalHeld
     from ktrial.target import LocalTarget
 
@@ -25,5 +25,5 @@ def put_back_at_start() -> None:
     for one in undone:
         if one.ending in LEFT:
             tell(one.text, kind="warning")
-        elif one.ending in {Ending.RESTORED, Ending.OTHER_BOOT}:
+        elif one.ending in {RestoreOutcome.RESTORED, RestoreOutcome.OTHER_BOOT}:
             say(f"ktrial: left by an earlier ktrial that was ended: {one.text}")

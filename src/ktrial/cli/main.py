@@ -5,7 +5,7 @@ import sys
 import warnings
 from typing import NoReturn, TextIO
 
-from ktrial.cli.error_handling import BUG, INTERRUPTED, Ending, tell
+from ktrial.cli.error_handling import BUG, INTERRUPTED, ErrorHandling, tell
 
 STOPS_A_BISECTION = 128
 """`git bisect run` takes smaller exit codes for a verdict on the commit; a bug of ktrial's own is none."""
@@ -16,7 +16,7 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    with Ending() as ending, warnings.catch_warnings():
+    with ErrorHandling() as ending, warnings.catch_warnings():
         warnings.showwarning = _warn
         # Here, so that Ctrl-C during half a second of imports ends like any other.
         import typer

@@ -7,7 +7,7 @@ from ktrial.experiment import guest_storage, sched_ext
 from ktrial.experiment.guest_storage import DiskSettings
 from ktrial.experiment.manipulation_check import ManipulationCheck, manipulation_checks
 from ktrial.experiment.resources import Resources
-from ktrial.experiment.settings import Setting, settings_of
+from ktrial.experiment.settings import TreatmentSetting, settings_of
 from ktrial.kernels import Progress
 from ktrial.model import quantities
 from ktrial.model.boot import Boot, CarriedFile, CgroupLimits
@@ -33,7 +33,7 @@ class Job:
     """With the parameters that the treatment gives it."""
     workload: Workload
     boot: Boot
-    settings: tuple[Setting, ...]
+    settings: tuple[TreatmentSetting, ...]
     disk: Disk | None = None
     """Made before the settings: one of them may be the disk's."""
     limits: CgroupLimits | None = None

@@ -48,7 +48,7 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True)
-class Row:
+class CheckedMetric:
     """One metric of one workload."""
 
     comparison: Comparison
@@ -71,7 +71,7 @@ class Check:
     """`uname -r` of the kernel under test, with its commit where it was built from a git tree."""
     baseline: str
     decision: Decision
-    rows: tuple[Row, ...] = ()
+    rows: tuple[CheckedMetric, ...] = ()
     problem: str = ""
     """Why the kernel did not run, in one sentence."""
     console: str = ""
@@ -175,7 +175,7 @@ def _release(kernel: Kernel) -> str:
 
 def rows_of(
     use: WorkloadUse, limit: float, labels: tuple[str, str], baseline: StudyRecord, tested: StudyRecord
-) -> list[Row]:
+) -> list[CheckedMetric]:
     """One row a metric of the workload, by the same rule as in any study of two kernels."""
     margin = max(limit, FLOOR)
     study = tested.study.model_copy(
@@ -201,13 +201,13 @@ def _relabelled(trials: Iterable[Trial], label: str) -> list[Trial]:
     ]
 
 
-def decided(comparison: Comparison, limit: float) -> Row:
+def decided(comparison: Comparison, limit: float) -> CheckedMetric:
     """The row of a comparison whose margin was the limit: only the side of the worse counts."""
     if comparison.verdict is Verdict.WORSE:
-        return Row(comparison, limit, Decision.BEYOND)
+        return CheckedMetric(comparison, limit, Decision.BEYOND)
     if comparison.verdict in {Verdict.BETTER, Verdict.EQUIVALENT} or _harm(comparison) <= 1 + limit:
-        return Row(comparison, limit, Decision.WITHIN)
-    return Row(comparison, limit, Decision.UNDECIDED, comparison.reason or "the data do not decide")
+        return CheckedMetric(comparison, limit, Decision.WITHIN)
+    return CheckedMetric(comparison, limit, Decision.UNDECIDED, comparison.reason or "the data do not decide")
 
 
 def _harm(comparison: Comparison) -> float:
@@ -218,7 +218,9 @@ def _harm(comparison: Comparison) -> float:
     return high if comparison.direction is Direction.LOWER else 1 / low if low else float("inf")
 
 
-def decided_by_weight(comparison: Comparison, limit: float, before: list[Trial], after: list[Trial]) -> Row:
+def decided_by_weight(
+    comparison: Comparison, limit: float, before: list[Trial], after: list[Trial]
+) -> CheckedMetric:
     """Bytes weigh as in the cycle model (32 an instruction), against the baseline's instructions.
 
     Their own ratio says little: from 8 bytes to 16 is +100 %, and nothing beside 10000 instructions.
@@ -229,14 +231,16 @@ def decided_by_weight(comparison: Comparison, limit: float, before: list[Trial],
         _values(side, label, lambda sample: sample.metric == STRING_BYTES.name) for side in (before, after)
     )
     if not (instructions and below and above):
-        return Row(comparison, limit, Decision.UNDECIDED, comparison.reason or "there are no numbers")
+        return CheckedMetric(
+            comparison, limit, Decision.UNDECIDED, comparison.reason or "there are no numbers"
+        )
     cost = CycleModel().string_byte
     more = [(after - before) * cost for before, after in held_together(below, above)]
     if min(more) > limit * max(instructions.values()):
-        return Row(comparison, limit, Decision.BEYOND)
+        return CheckedMetric(comparison, limit, Decision.BEYOND)
     if max(more) <= limit * min(instructions.values()):
-        return Row(comparison, limit, Decision.WITHIN)
-    return Row(
+        return CheckedMetric(comparison, limit, Decision.WITHIN)
+    return CheckedMetric(
         comparison, limit, Decision.UNDECIDED, "the limit lies inside the spread over the perturbations"
     )
 
@@ -252,7 +256,7 @@ def _values(
     }
 
 
-def explained(row: Row, baseline: Baseline, tested: StudyRecord, store: Store) -> Row:
+def explained(row: CheckedMetric, baseline: Baseline, tested: StudyRecord, store: Store) -> CheckedMetric:
     """The row, with what its difference is made of, where it is beyond and the plugin counted both sides."""
     if row.decision is not Decision.BEYOND or row.comparison.mode is not Mode.EXACT_PLUGIN:
         return row

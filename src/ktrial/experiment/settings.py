@@ -10,7 +10,7 @@ from ktrial.target import StepResult, Write
 
 
 @dataclass(frozen=True)
-class Setting:
+class TreatmentSetting:
     """One setting and the value that a treatment gives it."""
 
     knob: KnobRef
@@ -38,17 +38,17 @@ class SettingRefused(Exception):
     """The kernel refused a setting, or made something else of it. The text says which, in one sentence."""
 
 
-def settings_of(study: Study, treatment: Treatment, release: str = "") -> tuple[Setting, ...]:
+def settings_of(study: Study, treatment: Treatment, release: str = "") -> tuple[TreatmentSetting, ...]:
     """The treatment's settings in a kernel of this release, in the order of the study's factors."""
     knobs = study.references.knobs
     return tuple(
-        Setting(knob, level_text(treatment.levels[factor.name]), knob.path_in(release))
+        TreatmentSetting(knob, level_text(treatment.levels[factor.name]), knob.path_in(release))
         for factor in study.factors
         if factor.kind is FactorKind.SETTING and (knob := knobs[factor.target])
     )
 
 
-def read_back(settings: tuple[Setting, ...], results: tuple[StepResult, ...]) -> dict[str, str]:
+def read_back(settings: tuple[TreatmentSetting, ...], results: tuple[StepResult, ...]) -> dict[str, str]:
     """The settings in force, by name, from the results of their steps. Raises SettingRefused."""
     by_step = {result.step: result for result in results}
     values = {}

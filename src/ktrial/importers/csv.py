@@ -20,7 +20,7 @@ _YES, _NO = {"1", "yes", "true", "*"}, {"0", "no", "false", ""}
 
 
 @dataclass(frozen=True)
-class Row:
+class CsvLine:
     """One line of the table."""
 
     line: int
@@ -65,7 +65,7 @@ class Csv:
         )
 
 
-def _table(file: SourceFile) -> tuple[list[str], list[Row]]:
+def _table(file: SourceFile) -> tuple[list[str], list[CsvLine]]:
     first = file.text.partition("\n")[0]
     delimiter = max(_DELIMITERS, key=first.count)
     reader = csv.reader(io.StringIO(file.text, newline=""), delimiter=delimiter, strict=True)
@@ -83,7 +83,7 @@ def _table(file: SourceFile) -> tuple[list[str], list[Row]]:
     for line, cells in lines[1:]:
         if len(cells) != len(header):
             raise _damaged(file, line, f"{len(cells)} cells, where the header has {len(header)}")
-        rows.append(Row(line, dict(zip(header, (cell.strip() for cell in cells), strict=True))))
+        rows.append(CsvLine(line, dict(zip(header, (cell.strip() for cell in cells), strict=True))))
     if not rows:
         raise NoMeasurements(file=file.path, format="csv", problem="there is a header and nothing below it")
     return header, rows
@@ -106,7 +106,7 @@ def _damaged(file: SourceFile, line: int, problem: str) -> MeasurementsDamaged:
 class _Reader:
     """One table."""
 
-    def __init__(self, file: SourceFile, columns: Columns, rows: list[Row]) -> None:
+    def __init__(self, file: SourceFile, columns: Columns, rows: list[CsvLine]) -> None:
         self._file, self._columns, self._rows = file, columns, rows
         self._varying = [
             name for name in columns.groups if len({row.cells[name] for row in rows}) > 1
@@ -119,7 +119,7 @@ class _Reader:
 
     def families(self) -> tuple[Family, ...]:
         """In the order of their first rows."""
-        split: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+        split: dict[tuple[str, ...], list[CsvLine]] = defaultdict(list)
         for row in self._rows:
             split[tuple(row.cells[name] for name in self._columns.families)].append(row)
         family_list = [self._family(name, rows) for name, rows in split.items()]
@@ -138,7 +138,7 @@ class _Reader:
         advice = "if runs failed there, find out why: what is left may be the better part"
         return (DataWarning(kind=WarningKind.INPUT_INCOMPLETE, text=text, advice=advice),)
 
-    def _family(self, key: tuple[str, ...], rows: list[Row]) -> Family:
+    def _family(self, key: tuple[str, ...], rows: list[CsvLine]) -> Family:
         columns = self._columns
         unit = (rows[0].cells[columns.unit] if columns.unit else "") or columns.value_unit
         return Family(
@@ -150,9 +150,9 @@ class _Reader:
             blocked=columns.blocked and not columns.summaries,
         )
 
-    def _grouped(self, rows: list[Row]) -> list[Group]:
+    def _grouped(self, rows: list[CsvLine]) -> list[Group]:
         columns = self._columns
-        split: dict[str, list[tuple[Row, float]]] = defaultdict(list)
+        split: dict[str, list[tuple[CsvLine, float]]] = defaultdict(list)
         for row in rows:
             value = self._number(row, columns.value)
             if value is None:
@@ -171,7 +171,7 @@ class _Reader:
             for label, measured in split.items()
         ]
 
-    def _runs(self, measured: list[tuple[Row, float]]) -> tuple[str, ...]:
+    def _runs(self, measured: list[tuple[CsvLine, float]]) -> tuple[str, ...]:
         name = self._columns.run
         runs = tuple(row.cells[name] for row, _ in measured) if name else ()
         if self._columns.blocked and len(set(runs)) < len(runs):
@@ -179,7 +179,7 @@ class _Reader:
             raise _damaged(self._file, row.line, f"block {row.cells[name]} has {self._label(row)} twice")
         return runs
 
-    def _summarised(self, rows: list[Row]) -> list[Group]:
+    def _summarised(self, rows: list[CsvLine]) -> list[Group]:
         groups: list[Group] = []
         for row in rows:
             mean = self._number(row, self._columns.value)
@@ -200,7 +200,7 @@ class _Reader:
             )
         return groups
 
-    def _summary(self, row: Row, mean: float) -> Summary:
+    def _summary(self, row: CsvLine, mean: float) -> Summary:
         columns = self._columns
         runs = self._number(row, columns.runs) if columns.runs else None
         if runs is not None and (runs < 1 or runs != int(runs)):
@@ -215,7 +215,7 @@ class _Reader:
             runs=int(runs) if runs is not None else None,
         )
 
-    def _spread(self, row: Row, column: str) -> Rounded | None:
+    def _spread(self, row: CsvLine, column: str) -> Rounded | None:
         value = self._number(row, column) if column else None
         if value is None:
             return None
@@ -223,20 +223,20 @@ class _Reader:
             raise _damaged(self._file, row.line, f"{column} is {value:g}: below zero")
         return rounded(value, self.places(column))
 
-    def _number(self, row: Row, column: str) -> float | None:
+    def _number(self, row: CsvLine, column: str) -> float | None:
         text = row.cells[column].removesuffix("%")
         value = number(text)
         if value is None and text.strip().lower() not in _MISSING:
             raise _damaged(self._file, row.line, f"{column} is {row.cells[column]!r}, not a number")
         return value
 
-    def _label(self, row: Row) -> str:
+    def _label(self, row: CsvLine) -> str:
         return " · ".join(row.cells[name] for name in self._varying)
 
-    def _factors(self, row: Row) -> dict[str, str]:
+    def _factors(self, row: CsvLine) -> dict[str, str]:
         return {name: row.cells[name] for name in (self._columns.knob, *self._columns.groups) if name}
 
-    def _is_default(self, row: Row) -> bool:
+    def _is_default(self, row: CsvLine) -> bool:
         column = self._columns.default
         text = row.cells[column].lower() if column else ""
         if text not in _YES | _NO:
@@ -244,7 +244,7 @@ class _Reader:
         return text in _YES
 
 
-def _index(file: SourceFile, columns: Columns, rows: list[Row]) -> tuple[IndexRow, ...]:
+def _index(file: SourceFile, columns: Columns, rows: list[CsvLine]) -> tuple[IndexRow, ...]:
     """Rows with baseline, result and index: UnixBench's own table."""
     index_rows = []
     for row in rows:

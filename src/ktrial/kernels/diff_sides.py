@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path, PurePosixPath
 
 from ktrial.kernels.build.build_spec import requested
-from ktrial.kernels.build.patched_source import Source, source_of
+from ktrial.kernels.build.patched_source import BuildSource, source_of
 from ktrial.kernels.kconfig.config import config_of, read
 from ktrial.kernels.kconfig.evaluator import Rules
 from ktrial.kernels.kconfig.implied_options import ConfigSide
@@ -117,7 +117,7 @@ def rules_of_build(wanted: Build, progress: Progress = silent) -> Rules:
         return _rules[key]
 
 
-def _directory(source: Source, files: Path) -> Path:
+def _directory(source: BuildSource, files: Path) -> Path:
     """Where its Kconfig files lie: in the cache's own copy, or in `files`, made for it."""
     if source.snapshot.unchanging and not source.overlay.files:
         return source.snapshot.directory

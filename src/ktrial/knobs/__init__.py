@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ktrial.knobs.journal.apply import Applied, Changes, KnobSetting, apply, changing
     from ktrial.knobs.journal.journal import Entry, Journal, Owner, Stage
     from ktrial.knobs.journal.location import is_anything_to_undo, journal_directory
-    from ktrial.knobs.journal.restore import LEFT, Ending, Undone, abandoned, restore, tell
+    from ktrial.knobs.journal.restore import LEFT, RestoreOutcome, Undone, abandoned, restore, tell
     from ktrial.knobs.lookup import KnobInstance, find, instances
     from ktrial.knobs.names import lenient_reference, reference
     from ktrial.knobs.system import Lister, System
@@ -26,13 +26,13 @@ __all__ = [
     "LEFT",
     "Applied",
     "Changes",
-    "Ending",
     "Entry",
     "Journal",
     "KnobInstance",
     "KnobSetting",
     "Lister",
     "Owner",
+    "RestoreOutcome",
     "Stage",
     "System",
     "Undone",
@@ -52,7 +52,7 @@ __all__ = [
 _FROM = {
     "Applied": "ktrial.knobs.journal.apply",
     "Changes": "ktrial.knobs.journal.apply",
-    "Ending": "ktrial.knobs.journal.restore",
+    "RestoreOutcome": "ktrial.knobs.journal.restore",
     "Entry": "ktrial.knobs.journal.journal",
     "KnobInstance": "ktrial.knobs.lookup",
     "Journal": "ktrial.knobs.journal.journal",

@@ -14,7 +14,7 @@ from ktrial.knobs.errors import (
     KnobRefused,
 )
 from ktrial.knobs.system import System
-from ktrial.model.knob import Knob, Place
+from ktrial.model.knob import Knob, KnobLocation
 from ktrial.target import Failure
 
 _FORBIDDEN = {"EACCES", "EPERM", "EROFS"}
@@ -72,7 +72,7 @@ def absent(system: System, name: str, path: str, knob: Knob | None) -> KnobError
     return _absent(system, name, f"it needs {why}", f"it would be at {here[0].path}")
 
 
-def _of_other_versions(system: System, name: str, knob: Knob, files: list[Place]) -> KnobError:
+def _of_other_versions(system: System, name: str, knob: Knob, files: list[KnobLocation]) -> KnobError:
     newest, oldest = files[0], files[-1]
     if knob.successor and newest.until:
         after = knob.successor

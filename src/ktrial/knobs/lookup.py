@@ -7,7 +7,7 @@ from ktrial.knobs import catalogue, errno_diagnosis, values
 from ktrial.knobs.errors import KnobNeedsInstance, KnobNeedsReboot
 from ktrial.knobs.names import reference
 from ktrial.knobs.system import System
-from ktrial.model.knob import Knob, Place
+from ktrial.model.knob import Knob, KnobLocation
 from ktrial.model.references import ALL, KnobRef, filled
 from ktrial.target import StepResult
 
@@ -94,8 +94,8 @@ def _first(system: System, named: KnobRef, knob: Knob) -> KnobInstance:
 
 
 def _telling(
-    system: System, places: list[Place], results: tuple[StepResult, ...]
-) -> tuple[Place, StepResult]:
+    system: System, places: list[KnobLocation], results: tuple[StepResult, ...]
+) -> tuple[KnobLocation, StepResult]:
     """The place whose failure says most: one that is there but cannot be read, else this version's."""
     pairs = list(zip(places, results, strict=True))
     there = [pair for pair in pairs if pair[1].failure and pair[1].failure.name != "ENOENT"]

@@ -68,7 +68,7 @@ class Count(Model):
     """Bytes that its string instructions worked on."""
 
 
-class Row(Model):
+class FunctionDifference(Model):
     """One function in both."""
 
     function: str
@@ -100,7 +100,7 @@ class Explanation(Model):
     workload: str
     before: Side
     after: Side
-    rows: tuple[Row, ...]
+    rows: tuple[FunctionDifference, ...]
 
     @cached_property
     def total(self) -> Fraction:
@@ -109,19 +109,19 @@ class Explanation(Model):
             self.before.instructions, self.before.operations
         )
 
-    def difference(self, row: Row) -> Fraction:
+    def difference(self, row: FunctionDifference) -> Fraction:
         """A row's part of it."""
         return Fraction(row.after.instructions, self.after.operations) - Fraction(
             row.before.instructions, self.before.operations
         )
 
-    def byte_difference(self, row: Row) -> Fraction:
+    def byte_difference(self, row: FunctionDifference) -> Fraction:
         """By how much the bytes grew, an operation, that a row's string instructions worked on."""
         return Fraction(row.after.string_bytes, self.after.operations) - Fraction(
             row.before.string_bytes, self.before.operations
         )
 
-    def weight(self, row: Row) -> Fraction:
+    def weight(self, row: FunctionDifference) -> Fraction:
         """What rows are ranked by: the difference in instructions, and in string bytes at 32 an instruction.
 
         The cost of a byte is that of `CycleModel`: otherwise a page that is cleared by one instruction would
@@ -137,7 +137,7 @@ class Explanation(Model):
         )
 
     @cached_property
-    def byte_rows(self) -> tuple[Row, ...]:
+    def byte_rows(self) -> tuple[FunctionDifference, ...]:
         """The rows whose string instructions worked on more or fewer bytes, the largest difference first."""
         differing = [row for row in self.rows if self.byte_difference(row)]
         return tuple(sorted(differing, key=lambda row: (-abs(self.byte_difference(row)), row.name)))

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ktrial.model import levels
 from ktrial.model.base import Model, digest
-from ktrial.model.kernel import Change
+from ktrial.model.kernel import BuildChange
 from ktrial.model.levels import LevelValue
 
 
@@ -48,7 +48,7 @@ class Factor(Model):
     """What is changed: the boot parameter's name, the setting's name or path, `workload.parameter`, the
     configuration's option."""
     # Left out where it is empty: a study's digest must stay what it was before there were builds.
-    changes: dict[str, Change] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    changes: dict[str, BuildChange] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Of the kinds that change a build: level, as text → what it changes."""
 
     @classmethod

@@ -22,7 +22,7 @@ class ChangeKind(StrEnum):
     """Timed: the level before and the one after differ, by a test with few false alarms."""
 
 
-class Change(Model):
+class ChangePoint(Model):
     """One change point."""
 
     place: int
@@ -47,7 +47,7 @@ class Change(Model):
     """The command that says what the change is made of; empty where nothing can."""
 
 
-class System(Model):
+class SystemIdentity(Model):
     """What has to be the same for two numbers to be put in one line: the machine, and how it is set."""
 
     machine: str
@@ -96,9 +96,9 @@ class Line(Model):
     unit: str
     direction: Direction
     mode: Mode
-    system: System
+    system: SystemIdentity
     points: tuple[Point, ...]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ChangePoint, ...] = ()
     alone: str = ""
     """Why this is not in one line with the others, in one sentence; empty for the first line."""
 

@@ -59,7 +59,7 @@ class Build(Model):
         shown = "+".join([source, *(said if len(said) <= 2 else [*said[:2], f"{len(said) - 2} more"])])
         return f"build:{shown.replace(' ', '_')}@{self.key[:_KEY_LENGTH]}"
 
-    def changed(self, change: "Change") -> "Build":
+    def changed(self, change: "BuildChange") -> "Build":
         """The build with what a level of a factor changes; its patches come after those that are there."""
         return self.model_copy(
             update={
@@ -71,7 +71,7 @@ class Build(Model):
         )
 
 
-class Change(Model):
+class BuildChange(Model):
     """What a level of a factor changes about the build of a treatment's kernel."""
 
     source: str = ""

@@ -56,7 +56,7 @@ class _Versioned(Model):
         return first <= version <= last
 
 
-class Place(_Versioned):
+class KnobLocation(_Versioned):
     """Where kernels keep a knob. Either a file or a boot parameter."""
 
     path: str = ""
@@ -114,7 +114,7 @@ class Knob(Model):
     """A line: what it does."""
     kind: KnobKind = KnobKind.INTEGER
     unit: str = ""
-    places: tuple[Place, ...]
+    places: tuple[KnobLocation, ...]
     """Newest first."""
     defaults: tuple[Default, ...] = ()
     """The first that holds in a version and configuration is the one."""
@@ -138,7 +138,7 @@ class Knob(Model):
         match = re.search(r"\{(\w+)\}", " ".join(place.path for place in self.places))
         return match[1] if match else ""
 
-    def places_in(self, version: Version) -> tuple[Place, ...]:
+    def places_in(self, version: Version) -> tuple[KnobLocation, ...]:
         """Where kernels of this version keep it, newest first."""
         return tuple(place for place in self.places if place.holds_in(version))
 

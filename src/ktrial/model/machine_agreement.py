@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from ktrial.model.base import Model
-from ktrial.model.history import System
+from ktrial.model.history import SystemIdentity
 from ktrial.model.workload import Direction, Mode
 
 
@@ -20,7 +20,7 @@ class Agreement(StrEnum):
 class OnSystem(Model):
     """What a change comes to on one machine."""
 
-    system: System
+    system: SystemIdentity
     study_id: int
     ratio: float
     low: float

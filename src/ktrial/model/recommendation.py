@@ -1,7 +1,7 @@
 """Which kernels serve some workloads best: the table that says so, and what follows from it. Plain data."""
 
 from ktrial.model.base import Model
-from ktrial.model.history import System
+from ktrial.model.history import SystemIdentity
 
 
 class Regret(Model):
@@ -35,7 +35,7 @@ class Recommendation(Model):
 
     workloads: tuple[str, ...]
     margin: float
-    system: System
+    system: SystemIdentity
     candidates: tuple[Candidate, ...]
     """By their worst regret, the smallest first."""
     best: tuple[str, ...]

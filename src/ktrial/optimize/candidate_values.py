@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ktrial.experiment.kernel_builds import Builder
 from ktrial.kernels import Progress
 from ktrial.knobs import KnobInstance, values
-from ktrial.model.kernel import Build, Change
+from ktrial.model.kernel import Build, BuildChange
 from ktrial.model.knob import Knob, KnobKind, Safety, Version
 from ktrial.model.tuning import Cost, Dimension, Range
 from ktrial.studyfile.errors import BadKnobSpace
@@ -153,6 +153,6 @@ class Options:
         )
 
     def _try(self, name: str, value: str) -> None:
-        changed = self.build.changed(Change(options={name: value}))
+        changed = self.build.changed(BuildChange(options={name: value}))
         if self.builder.cached(changed) is None:
             self.builder.configured(changed, self.progress)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
-from ktrial.model.kernel import Change
+from ktrial.model.kernel import BuildChange
 from ktrial.model.plan import perturbation
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
@@ -86,7 +86,7 @@ def _factor(name: str, default: str, value: str) -> Factor:
     kind, target = kind_of(name)
     changes = {}
     if kind is FactorKind.KCONFIG:
-        changes = {value: Change(options={f"CONFIG_{target}": value})}
+        changes = {value: BuildChange(options={f"CONFIG_{target}": value})}
     return Factor(
         name=name,
         kind=kind,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.study import Study
-from ktrial.studyfile.diagnostics import Mistakes, Source
+from ktrial.studyfile.diagnostics import Mistakes, StudySource
 from ktrial.studyfile.errors import StudyEmpty, StudySyntaxError, StudyUnreadable
 from ktrial.studyfile.factors import FactorReader, design_of, with_final_levels
 from ktrial.studyfile.kernel_builds import BuildReader, check_builds
@@ -24,7 +24,7 @@ from ktrial.studyfile.stopping_rule import timing
 from ktrial.studyfile.validation import read_tables
 from ktrial.studyfile.workloads import workload_uses
 
-__all__ = ["Registry", "Source", "load", "resolved", "study_from"]
+__all__ = ["Registry", "StudySource", "load", "resolved", "study_from"]
 
 _LARGEST_FILE = 1024 * 1024
 _MOST_TRIALS = 100_000
@@ -39,11 +39,11 @@ def load(path: Path, registry: Registry, patches: Sequence[str] = ()) -> Study:
     """
     text = _text(path)
     data = with_patches(_toml(text, path), patches, path)
-    return study_from(data, Source(str(path), text), _name_of(path), path.absolute().parent, registry)
+    return study_from(data, StudySource(str(path), text), _name_of(path), path.absolute().parent, registry)
 
 
 def study_from(
-    data: Mapping[str, Any], source: Source, name: str, directory: Path, registry: Registry
+    data: Mapping[str, Any], source: StudySource, name: str, directory: Path, registry: Registry
 ) -> Study:
     """The study that `data` describes, in a study file's shape.
 

@@ -97,7 +97,7 @@ def _key_parts(node: Node) -> Iterator[str]:
         yield next(iter(tomllib.loads(f"{node.text.decode()} = 0")))
 
 
-class Source:
+class StudySource:
     """Where a study came from: a file with its text, or a command line whose options stand for keys."""
 
     def __init__(self, name: str, text: str = "", options: Mapping[str, str] | None = None) -> None:
@@ -125,7 +125,7 @@ class Source:
 class Mistakes:
     """The mistakes found so far in one study."""
 
-    def __init__(self, source: Source, data: Mapping[str, Any]) -> None:
+    def __init__(self, source: StudySource, data: Mapping[str, Any]) -> None:
         self._source = source
         self._data = data
         self._found: list[tuple[int, str, str]] = []

@@ -8,7 +8,7 @@ from typing import TypedDict, Unpack
 
 from ktrial.kernels.build.errors import BuildError
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, Treatment
-from ktrial.model.kernel import Build, Change, Patch
+from ktrial.model.kernel import Build, BuildChange, Patch
 from ktrial.model.levels import LevelValue
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
@@ -55,12 +55,12 @@ class BuildReader:
 
     def changes(
         self, kind: FactorKind, target: str, levels: Sequence[LevelValue], path: KeyPath
-    ) -> dict[LevelValue, Change]:
+    ) -> dict[LevelValue, BuildChange]:
         """Level → what it changes, without those that change nothing."""
-        changes: dict[LevelValue, Change] = {}
+        changes: dict[LevelValue, BuildChange] = {}
         for index, level in enumerate(levels):
             change = self._change(kind, target, level, (*path, "levels", index))
-            if change is None or change == Change():
+            if change is None or change == BuildChange():
                 continue
             same = [other for other, known in changes.items() if known == change and other != level]
             if same:
@@ -112,7 +112,7 @@ class BuildReader:
             if digest in digests[:index]:
                 self._mistakes.add((*path, index), "the same patch is here twice")
 
-    def _change(self, kind: FactorKind, target: str, level: LevelValue, path: KeyPath) -> Change | None:
+    def _change(self, kind: FactorKind, target: str, level: LevelValue, path: KeyPath) -> BuildChange | None:
         if kind is FactorKind.KCONFIG:
             return self._options(target, level, path)
         if not isinstance(level, str):
@@ -121,17 +121,17 @@ class BuildReader:
         if kind is FactorKind.PATCH:
             build = self._asked(path, patches=self._words(level, path))
             self._check_patches(build.patches if build else (), path)
-            return Change(patches=build.patches) if build else None
+            return BuildChange(patches=build.patches) if build else None
         if kind is FactorKind.SOURCE:
             if not level:
                 self._mistakes.wrong(path, level, _ALLOWED[kind])
                 return None
             build = self._asked(path, source=level)
-            return Change(source=build.source) if build else None
+            return BuildChange(source=build.source) if build else None
         build = self._asked(path, make={FLAGS: level} if level.strip() else {})
-        return Change(make=build.make) if build else None
+        return BuildChange(make=build.make) if build else None
 
-    def _options(self, target: str, level: LevelValue, path: KeyPath) -> Change | None:
+    def _options(self, target: str, level: LevelValue, path: KeyPath) -> BuildChange | None:
         """`SLAB=y SLUB_DEBUG=n`; or, with a target, the option's value alone. An empty level sets nothing."""
         words = [f"{target}={level}"] if target else self._words(str(level), path)
         if level == "":
@@ -148,7 +148,7 @@ class BuildReader:
             for option in build.options.keys() & options.keys():
                 self._mistakes.add(path, f"{option} is here twice")
             options |= build.options
-        return Change(options=options)
+        return BuildChange(options=options)
 
     def _words(self, level: str, path: KeyPath) -> list[str]:
         try:
@@ -195,7 +195,7 @@ def short_levels(factor: Factor) -> dict[LevelValue, LevelValue]:
     return {level: patch_level(change) for level, change in factor.changes.items()}
 
 
-def patch_level(change: Change) -> str:
+def patch_level(change: BuildChange) -> str:
     """The level of a factor of kind `patch` that asks for this, wherever the study file is."""
     return shlex.join(patch.path for patch in change.patches)
 
@@ -245,7 +245,7 @@ def _check_once(builds: Mapping[str, Build], factors: Iterable[Factor], mistakes
                 mistakes.add(path, f"{other} decides about {what} already: it can be one only")
 
 
-def _decides(one: Build | Change) -> list[str]:
+def _decides(one: Build | BuildChange) -> list[str]:
     """What it settles, in words: options, variables of make, patches."""
     return [
         *(f"the option {name}" for name in one.options),

@@ -136,13 +136,13 @@ BootParameter = Annotated[Text, AfterValidator(boot_text)]
 Name = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 
 
-class Table(BaseModel):
+class KeyTable(BaseModel):
     """A table of the file."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class CgroupTable(Table):
+class CgroupTable(KeyTable):
     """`[machine] cgroup`."""
 
     cpus: float | None = Field(
@@ -154,7 +154,7 @@ class CgroupTable(Table):
     io: list[IoLimit] = Field([], description='a list of lines of io.max: ["8:0 wbps=1048576"]')
 
 
-class DiskTable(Table):
+class DiskTable(KeyTable):
     """`[machine.disk]`."""
 
     kind: Literal["null_blk", "brd", "pmem"] = Field("null_blk", description="null_blk, brd or pmem")
@@ -168,7 +168,7 @@ class DiskTable(Table):
     rotational: bool = Field(False, description="true or false")
 
 
-class KernelTable(Table):
+class KernelTable(KeyTable):
     """`[kernels.NAME]`: a kernel to be built from source."""
 
     source: Text = Field(
@@ -183,7 +183,7 @@ class KernelTable(Table):
     make: dict[str, Text] = Field({}, description='a table of variables: { KCFLAGS = "-O3" }')
 
 
-class MachineTable(Table):
+class MachineTable(KeyTable):
     """`[machine]`."""
 
     kind: Text = Field("exact", description="a machine's name")
@@ -215,7 +215,7 @@ class MachineTable(Table):
     monitors: list[Name] = Field([], description='a list of monitors: ["perf-stat", "off-cpu"]')
 
 
-class TimedTable(Table):
+class TimedTable(KeyTable):
     """`[timed]`."""
 
     blocks: int = Field(60, ge=3, le=10_000, description="a whole number from 3 to 10000")
@@ -229,7 +229,7 @@ class TimedTable(Table):
     )
 
 
-class SearchTable(Table):
+class SearchTable(KeyTable):
     """`[search]`."""
 
     knobs: list[Text] = Field(
@@ -246,7 +246,7 @@ class SearchTable(Table):
     )
 
 
-class FactorTable(Table):
+class FactorTable(KeyTable):
     """`[factors.NAME]`."""
 
     kind: (
@@ -276,7 +276,7 @@ class FactorTable(Table):
     )
 
 
-class MetricTable(Table):
+class MetricTable(KeyTable):
     """One of a command's `metrics`."""
 
     name: Name = Field(description='a name of letters, digits, ".", "_" and "-"')
@@ -286,7 +286,7 @@ class MetricTable(Table):
     json_path: Text | None = Field(None, alias="json", description='keys joined by dots: "results.0.rps"')
 
 
-class WorkloadTable(Table):
+class WorkloadTable(KeyTable):
     """One of `workloads`; what is not named here is a parameter of the workload."""
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=True)
@@ -305,7 +305,7 @@ class WorkloadTable(Table):
         return self.model_extra or {}
 
 
-class StudyTable(Table):
+class StudyTable(KeyTable):
     """The whole file."""
 
     name: Name | None = Field(None, description='letters, digits, ".", "_" and "-"; else the file\'s name')

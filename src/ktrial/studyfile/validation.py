@@ -13,16 +13,16 @@ from ktrial.studyfile.schema import (
     DiskTable,
     FactorTable,
     KernelTable,
+    KeyTable,
     MachineTable,
     MetricTable,
     SearchTable,
     StudyTable,
-    Table,
     TimedTable,
     WorkloadTable,
 )
 
-_BELOW: dict[str, type[Table]] = {
+_BELOW: dict[str, type[KeyTable]] = {
     "machine": MachineTable,
     "cgroup": CgroupTable,
     "disk": DiskTable,
@@ -50,7 +50,7 @@ def read_tables(data: dict[str, Any], mistakes: Mistakes) -> StudyTable | None:
         return None
 
 
-def keys_of(table: type[Table]) -> list[str]:
+def keys_of(table: type[KeyTable]) -> list[str]:
     """The keys that a table may have, in their order."""
     return [field.alias or name for name, field in table.model_fields.items()]
 
@@ -73,9 +73,9 @@ def _note(details: ErrorDetails, mistakes: Mistakes) -> None:
             mistakes.wrong(path, value, allowed)
 
 
-def _place(loc: tuple[int | str, ...]) -> tuple[type[Table], FieldInfo | None]:
+def _place(loc: tuple[int | str, ...]) -> tuple[type[KeyTable], FieldInfo | None]:
     """The table that the location lies in, and its field; None where it is the table itself."""
-    table: type[Table] = StudyTable
+    table: type[KeyTable] = StudyTable
     field: FieldInfo | None = None
     parts = iter(loc)
     for part in parts:

@@ -53,7 +53,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Command:
+class AdapterCommand:
     """One command around the run: its program's path (None: the workload's own), and its arguments."""
 
     arguments: Arguments
@@ -68,8 +68,8 @@ class InstalledProgram:
     program: Program
     arguments: Arguments
     read: Reading
-    before: tuple[Command, ...] = ()
-    after: tuple[Command, ...] = ()
+    before: tuple[AdapterCommand, ...] = ()
+    after: tuple[AdapterCommand, ...] = ()
     others: tuple[Program, ...] = ()
     """Further programs that it needs."""
     directory: Callable[[Settings], str] = field(default=lambda _settings: _SCRATCH)
@@ -84,7 +84,7 @@ class InstalledProgram:
         settings, own = self.settings(use), self.program.path(use.label)
         directory = self.directory(settings)
 
-        def plain(command: Command) -> Run:
+        def plain(command: AdapterCommand) -> Run:
             argv = (command.program or own, *command.arguments(settings))
             return Run(argv=argv, environment=ENVIRONMENT, directory=directory)
 

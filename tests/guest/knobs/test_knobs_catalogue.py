@@ -19,7 +19,7 @@ from ktrial.knobs.values import form_of
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
-from ktrial.model.knob import Knob, KnobKind, Place, Version, version_of
+from ktrial.model.knob import Knob, KnobKind, KnobLocation, Version, version_of
 from ktrial.model.references import filled
 from ktrial.target import Failure, Read, Run, Step, StepResult, Write
 
@@ -82,21 +82,21 @@ class Tried:
         absent = StepResult(step=0, do="read", failure=Failure(errno=2, name="ENOENT", text="no such file"))
         return tuple(self.reads.get(step.path, absent) for step in steps if isinstance(step, Read))
 
-    def has(self, place: Place) -> bool:
+    def has(self, place: KnobLocation) -> bool:
         """Whether the catalogue says that this kernel, in this guest, has a knob there."""
         needs_met = not place.needs or any(need in place.needs for need in IN_THE_GUEST)
         configured = not place.config or place.config in self.options
         return place.holds_in(self.version) and needs_met and configured
 
 
-def paths(knob: Knob, place: Place) -> list[str]:
+def paths(knob: Knob, place: KnobLocation) -> list[str]:
     if "{" not in place.path:
         return [place.path]
     fitting = [each for each in HERE[knob.instance] if each.count("/") == place.path.count("{") - 1]
     return [filled(place.path, instance) for instance in fitting]
 
 
-def file_places() -> Iterator[tuple[Knob, Place, str]]:
+def file_places() -> Iterator[tuple[Knob, KnobLocation, str]]:
     return (
         (knob, place, path)
         for knob in all_knobs()

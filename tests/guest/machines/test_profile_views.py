@@ -18,7 +18,7 @@ from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.charts.call_stacks import aligned, stacks, stacks_of_both
-from ktrial.report.charts.flame_frames import Frame, frames
+from ktrial.report.charts.flame_frames import FlameFrame, frames
 from ktrial.report.exports import exports
 from ktrial.store import open_store
 
@@ -77,7 +77,7 @@ def test_what_both_kernels_run_is_one_frame_however_it_is_called(forks: tuple[Pr
     assert all(0 in one.whole for one in apart if one.name == "copy_process")
 
 
-def path(drawn: tuple[Frame, ...], frame: Frame) -> list[str]:
+def path(drawn: tuple[FlameFrame, ...], frame: FlameFrame) -> list[str]:
     names = [frame.name]
     while frame.parent >= 0:
         frame = drawn[frame.parent]

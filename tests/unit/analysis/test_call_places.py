@@ -9,7 +9,7 @@ from ktrial.analysis.attribution.call_context import ENTRY, Key, alike, call_pla
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.function_pairs import is_evidence, may_be_together, names_of
 from ktrial.analysis.attribution.kernel_entry_points import kernel_entries
-from ktrial.model.attribution import Explanation, Match, Row
+from ktrial.model.attribution import Explanation, FunctionDifference, Match
 from ktrial.model.profile import CallNode, FunctionFiles, Profile, StringCounts
 
 Tree = list[tuple[int, str, int, int]]
@@ -122,7 +122,7 @@ def test_files_of_one_directory_may_be_together(file: str, other: str, together:
     assert may_be_together(file, other) is together
 
 
-def matches(old: Profile, new: Profile, **files: str) -> dict[str, Row]:
+def matches(old: Profile, new: Profile, **files: str) -> dict[str, FunctionDifference]:
     """Row's name → row, where all functions that ran are known, and these files."""
     sides = []
     for profile in (old, new):

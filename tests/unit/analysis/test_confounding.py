@@ -16,7 +16,7 @@ from ktrial.kernels.kconfig.evaluator import Rules
 from ktrial.kernels.kconfig.implied_options import changed_options
 from ktrial.model.comparison import Scatter, Variability, Verdict
 from ktrial.model.design import Factor, FactorKind, Treatment
-from ktrial.model.kernel import Build, Change, Kernel, Origin
+from ktrial.model.kernel import Build, BuildChange, Kernel, Origin
 from ktrial.model.kernel_diff import KernelDifference, Respect
 from ktrial.model.study import MachineSettings, Study, kernel_name
 from ktrial.model.trial import Provenance
@@ -57,7 +57,7 @@ def a_build_study(*factors: Factor, **builds: Build) -> Study:
     )
 
 
-def a_factor(kind: FactorKind, name: str, **changes: Change) -> Factor:
+def a_factor(kind: FactorKind, name: str, **changes: BuildChange) -> Factor:
     levels = ("", *changes)
     return Factor(name=name, kind=kind, levels=levels, baseline="", changes=dict(changes))
 
@@ -68,8 +68,8 @@ SLAB_FACTOR = Factor(
     levels=("SLUB=y", "SLAB=y"),
     baseline="SLUB=y",
     changes={
-        "SLUB=y": Change(options={"CONFIG_SLUB": "y"}),
-        "SLAB=y": Change(options={"CONFIG_SLAB": "y"}),
+        "SLUB=y": BuildChange(options={"CONFIG_SLUB": "y"}),
+        "SLAB=y": BuildChange(options={"CONFIG_SLAB": "y"}),
     },
 )
 
@@ -98,7 +98,7 @@ def test_another_compiler_is_a_confound(tmp_path: Path, rules: Rules) -> None:
 
 def test_a_compiler_that_a_factor_chooses_is_declared(tmp_path: Path, rules: Rules) -> None:
     make = {"CC": "gcc-13"}
-    factor = a_factor(FactorKind.COMPILER_FLAGS, "compiler", new=Change(make=make))
+    factor = a_factor(FactorKind.COMPILER_FLAGS, "compiler", new=BuildChange(make=make))
     study = a_build_study(factor, base=Build(source="/linux"))
     one = built(tmp_path, "build:one")
     other = built(tmp_path, "build:other", SLUB.replace("gcc 12", "gcc 13"), make=make)
@@ -107,8 +107,8 @@ def test_a_compiler_that_a_factor_chooses_is_declared(tmp_path: Path, rules: Rul
 
 def test_flags_and_patches_declare_themselves_only(tmp_path: Path, rules: Rules) -> None:
     patch, make = a_patch(tmp_path, "p.patch"), {"KCFLAGS": "-O3"}
-    flags = a_factor(FactorKind.COMPILER_FLAGS, "flags", O3=Change(make=make))
-    patches = a_factor(FactorKind.PATCH, "patch", p=Change(patches=(patch,)))
+    flags = a_factor(FactorKind.COMPILER_FLAGS, "flags", O3=BuildChange(make=make))
+    patches = a_factor(FactorKind.PATCH, "patch", p=BuildChange(patches=(patch,)))
     study = a_build_study(flags, patches, base=Build(source="/linux"))
     one = built(tmp_path, "build:one")
     both = built(tmp_path, "build:both", patches=[patch], make=make)

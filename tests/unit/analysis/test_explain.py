@@ -10,7 +10,7 @@ from tests.support.profiles import a_profile
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.function_map import function_map
 from ktrial.analysis.attribution.subsystems import PREFIXES, subsystem
-from ktrial.model.attribution import Explanation, Match, Row
+from ktrial.model.attribution import Explanation, FunctionDifference, Match
 from ktrial.model.profile import FunctionFiles, Profile
 
 PIECES = ("foo", "_foo", "__foo", "foo_noprof", "foo.isra.0", "foo.part.0.cold", "mas_find", "[unknown]")
@@ -42,7 +42,7 @@ def matched(explanation: Explanation) -> dict[tuple[str, ...], Match]:
     return {(*row.before.names, "→", *row.after.names): row.match for row in rows}
 
 
-def row(explanation: Explanation, function: str) -> Row:
+def row(explanation: Explanation, function: str) -> FunctionDifference:
     (found,) = (row for row in explanation.rows if row.function == function)
     return found
 

@@ -7,7 +7,7 @@ from tests.support.real_profiles import real_profile
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.function_map import function_map
 from ktrial.analysis.attribution.subsystems import OTHER, subsystem
-from ktrial.model.attribution import Explanation, Match, Row
+from ktrial.model.attribution import Explanation, FunctionDifference, Match
 from ktrial.model.profile import CallNode, FunctionFiles
 
 
@@ -26,7 +26,7 @@ def pipe() -> Explanation:
     return explained("pipe")
 
 
-def row(explanation: Explanation, name: str) -> Row:
+def row(explanation: Explanation, name: str) -> FunctionDifference:
     (found,) = (row for row in explanation.rows if row.name == name)
     return found
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.report_records import FIVE
 
-from ktrial.model.history import Line, Point, System
+from ktrial.model.history import Line, Point, SystemIdentity
 from ktrial.model.workload import Direction, Mode
 from ktrial.report.charts.line import picture
 
@@ -19,7 +19,7 @@ def a_line(*values: float) -> Line:
         unit="instructions",
         direction=Direction.LOWER,
         mode=Mode.EXACT_PLUGIN,
-        system=System(machine="exact"),
+        system=SystemIdentity(machine="exact"),
         points=points,
     )
 

@@ -28,7 +28,7 @@ from ktrial.stats.interactions import (
 )
 from ktrial.stats.sequential import BlockedMetric, SequentialDesign
 from ktrial.store import Store, open_store
-from ktrial.studyfile import Source, study_from
+from ktrial.studyfile import StudySource, study_from
 from ktrial.target import Run, StepResult
 
 PAIR = FactorPair("scheduler", ("", "my.patch"), "allocator", ("SLUB=y", "SLAB=y"))
@@ -185,7 +185,7 @@ def crossed(tmp_path: Path, design: str = "full-factorial") -> Study:
             "allocator": {"kind": "kconfig", "levels": ["SLUB=y", "SLAB=y"]},
         },
     }
-    return study_from(data, Source("study.toml"), "crossed", tmp_path, KNOWN)
+    return study_from(data, StudySource("study.toml"), "crossed", tmp_path, KNOWN)
 
 
 def test_a_crossed_study_reports_the_interaction(tmp_path: Path, store: Store) -> None:
@@ -222,7 +222,7 @@ def test_every_pair_of_factors_and_levels(tmp_path: Path, store: Store) -> None:
             "memory": {"levels": ["512M", "1G"]},
         },
     }
-    study = study_from(data, Source("study.toml"), "pairs", tmp_path, KNOWN)
+    study = study_from(data, StudySource("study.toml"), "pairs", tmp_path, KNOWN)
     record = run(study, store=store, machine=ScriptedMachine(number_of), sources=sources())
     pairs = [(one.first, one.first_levels[1], one.second) for one in record.result.interactions]
     assert pairs == [("a", 1, "b"), ("a", 2, "b"), ("a", 1, "memory"), ("a", 2, "memory"), ("b", 1, "memory")]

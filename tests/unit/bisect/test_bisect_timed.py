@@ -11,7 +11,7 @@ from scipy import stats
 from tests.support.planted_causes import FORK, MARGIN
 
 from ktrial.bisect.ddmin import Search
-from ktrial.bisect.decision import Answer, LimitReached, Target
+from ktrial.bisect.decision import Answer, BisectionMetric, LimitReached
 from ktrial.bisect.plan import Items, Subset
 from ktrial.bisect.sequential_decision import Decisions, SequentialJudge, most_for_two
 
@@ -29,7 +29,7 @@ class Noisy:
     generator: np.random.Generator
     drawn: dict[tuple[Subset, ...], Array] = field(default_factory=dict)
 
-    def blocks(self, candidates: tuple[Subset, ...], count: int) -> Mapping[Target, Array] | None:
+    def blocks(self, candidates: tuple[Subset, ...], count: int) -> Mapping[BisectionMetric, Array] | None:
         kept = self.drawn.get(candidates, np.zeros((len(candidates), 0)))
         new = max(0, count - kept.shape[1])
         means = [sum(effect for part, effect in self.effects.items() if part <= one) for one in candidates]

@@ -6,7 +6,7 @@ from tests.support.profiles import a_profile
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
-from ktrial.experiment.regression_check import Check, Decision, Row
+from ktrial.experiment.regression_check import Check, CheckedMetric, Decision
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.workload import Direction, Mode
 
@@ -24,7 +24,9 @@ def a_check(metric: str = "fork, exit, wait", *, secondary: bool = False) -> Che
         baseline="debian:6.1", treatment="path:/vmlinux", baseline_value=1505, value=1706.5, ratio=1.134,
         low=1.13, high=1.14, verdict=Verdict.WORSE, mode=Mode.EXACT_PLUGIN,
     )  # fmt: skip
-    row = Row(comparison, 0.01, Decision.BEYOND, secondary=secondary, explanation=explain(BEFORE, AFTER))
+    row = CheckedMetric(
+        comparison, 0.01, Decision.BEYOND, secondary=secondary, explanation=explain(BEFORE, AFTER)
+    )
     return Check("path:/vmlinux", "6.1.7", "debian:6.1", Decision.BEYOND, (row,))
 
 

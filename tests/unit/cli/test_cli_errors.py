@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from ktrial.cli.error_handling import Ending
+from ktrial.cli.error_handling import ErrorHandling
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.kernels.errors import KernelNotFound
 from ktrial.store.errors import StoreLocked
@@ -16,7 +16,7 @@ from ktrial.studyfile.errors import StudyError
 
 
 def _ends(error: BaseException) -> int:
-    with Ending() as ending:
+    with ErrorHandling() as ending:
         raise error
     return ending.code
 
@@ -101,7 +101,7 @@ def test_an_errno_of_ktrials_own_files_is_not_taken_for_standard_output(
 
 def test_sigterm_ends_like_ctrl_c_with_its_own_exit_code() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with Ending() as ending:
+    with ErrorHandling() as ending:
         os.kill(os.getpid(), signal.SIGTERM)
         signal.pause()
     assert ending.code == 143

@@ -15,7 +15,7 @@ from tests.support.report_records import a_record
 from tests.support.stored_results import a_store
 
 from ktrial.cli.app import COMMANDS, DeferredCommand, app
-from ktrial.cli.command_line import Command
+from ktrial.cli.command_line import KtrialCommand
 from ktrial.model.workload import Direction
 
 HEAVY = ("altair", "numpy", "pydantic", "rich", "scipy", "sqlalchemy")
@@ -171,7 +171,7 @@ def test_every_command_is_completed_without_checking_what_was_typed(name: str) -
     commands: dict[str, Any] = loaded.commands if name in GROUPS else {name: loaded}
     assert commands
     for called, command in commands.items():
-        assert isinstance(command, Command), called
+        assert isinstance(command, KtrialCommand), called
 
 
 def test_the_choices_of_a_direction_are_those_of_the_model() -> None:

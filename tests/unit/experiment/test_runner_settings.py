@@ -3,7 +3,7 @@
 import pytest
 from tests.support.scripted import refused
 
-from ktrial.experiment.settings import Setting, SettingRefused, read_back, settings_of
+from ktrial.experiment.settings import SettingRefused, TreatmentSetting, read_back, settings_of
 from ktrial.knobs import lenient_reference
 from ktrial.knobs.values import same
 from ktrial.model.design import Factor, FactorKind, Treatment, level_text
@@ -12,9 +12,9 @@ from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
 
 
-def setting(name: str, value: str, release: str = "") -> Setting:
+def setting(name: str, value: str, release: str = "") -> TreatmentSetting:
     knob = lenient_reference(name)
-    return Setting(knob, value, knob.path_in(release))
+    return TreatmentSetting(knob, value, knob.path_in(release))
 
 
 @pytest.mark.parametrize(

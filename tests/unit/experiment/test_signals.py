@@ -19,7 +19,7 @@ from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
 from tests.support.tunable import TunableMachine, a_search
 
-from ktrial.cli.error_handling import Ending
+from ktrial.cli.error_handling import ErrorHandling
 from ktrial.experiment import baseline as baselines
 from ktrial.experiment.host_settings import Journaled
 from ktrial.experiment.observer import Silent
@@ -148,7 +148,11 @@ def ended(tree: Tree, work: Work, number: signal.Signals, armed: str = "") -> in
             signal.signal(each, signal.default_int_handler if each is signal.SIGINT else signal.SIG_DFL)
         os.environ.update({VARIABLE: armed, SIGNAL: number.name})
         os.dup2(os.open(tree.root / "said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-        with Ending() as ending, open_store(tree.root / "ktrial.db") as store, tree.changing() as changes:
+        with (
+            ErrorHandling() as ending,
+            open_store(tree.root / "ktrial.db") as store,
+            tree.changing() as changes,
+        ):
             (tree.root / "begun").touch()
             work(store, changes)
         os._exit(ending.code)

@@ -23,7 +23,7 @@ from ktrial.kernels.build.errors import (
     SourceChanged,
     SourceUnusable,
 )
-from ktrial.kernels.build.patched_source import Source
+from ktrial.kernels.build.patched_source import BuildSource
 from ktrial.kernels.build.source_directory import manifest_of
 from ktrial.kernels.build.sources import snapshot_of
 
@@ -180,7 +180,7 @@ def test_a_file_that_was_just_written_is_not_trusted(source: Path, tmp_path: Pat
 
 
 def test_a_source_that_changes_while_it_is_read_is_told(source: Path, tmp_path: Path) -> None:
-    found = Source(snapshot_of(str(source)))
+    found = BuildSource(snapshot_of(str(source)))
     (source / "kernel/fork.c").write_text("int knife;\n")
     with pytest.raises(SourceChanged, match=r"kernel/fork\.c"):
         found.write(tmp_path / "tree", found.manifest.files, anew=False)
@@ -188,7 +188,7 @@ def test_a_source_that_changes_while_it_is_read_is_told(source: Path, tmp_path: 
 
 def test_a_tree_that_was_killed_while_it_was_written_is_made_right(source: Path, tmp_path: Path) -> None:
     tree = build_trees.BuildTree(tmp_path / "tree")
-    first = Source(snapshot_of(str(source)))
+    first = BuildSource(snapshot_of(str(source)))
     tree.fill(first)
     path = tree.source / "kernel/fork.c"
     path.write_text("half of ano")
@@ -201,16 +201,16 @@ def test_a_tree_that_was_killed_while_it_was_written_is_made_right(source: Path,
 def test_files_become_directories_and_back(source: Path, tmp_path: Path) -> None:
     tree = build_trees.BuildTree(tmp_path / "tree")
     (source / "thing").write_text("a file\n")
-    tree.fill(Source(snapshot_of(str(source))))
+    tree.fill(BuildSource(snapshot_of(str(source))))
     (source / "thing").unlink()
     (source / "thing").mkdir()
     (source / "thing/inside").write_text("a file in it\n")
-    tree.fill(Source(snapshot_of(str(source))))
+    tree.fill(BuildSource(snapshot_of(str(source))))
     assert (tree.source / "thing/inside").read_text() == "a file in it\n"
     (source / "thing/inside").unlink()
     (source / "thing").rmdir()
     (source / "thing").write_text("a file again\n")
-    tree.fill(Source(snapshot_of(str(source))))
+    tree.fill(BuildSource(snapshot_of(str(source))))
     assert (tree.source / "thing").read_text() == "a file again\n"
 
 

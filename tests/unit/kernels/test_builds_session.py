@@ -19,7 +19,7 @@ from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.store import Store, open_store
-from ktrial.studyfile import Source, study_from
+from ktrial.studyfile import StudySource, study_from
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def a_study(tmp_path: Path, **factors: dict[str, object]) -> Study:
         "kernels": {"mine": {"source": "debian:linux-source-6.1"}},
         "factors": factors,
     }
-    return study_from(data, Source("study.toml"), "built", tmp_path, KNOWN)
+    return study_from(data, StudySource("study.toml"), "built", tmp_path, KNOWN)
 
 
 def options(*levels: str) -> dict[str, object]:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.killing import run_ktrial
 
 from ktrial.experiment.host_settings import Journaled
-from ktrial.knobs import Ending, Journal, changing, restore
+from ktrial.knobs import Journal, RestoreOutcome, changing, restore
 from ktrial.knobs.journal import mounts_modules
 from ktrial.knobs.journal.location import VARIABLE
 from ktrial.knobs.journal.mounts_modules import Kind
@@ -107,7 +107,7 @@ def test_somebody_elses_mount_upon_it_is_told_and_left_alone(journal: Path, poin
     mount(point)
     with Journal().held():
         (undone,) = restore(Journal(), LocalTarget())
-    assert undone.ending is Ending.SOMEBODY_ELSE
+    assert undone.ending is RestoreOutcome.SOMEBODY_ELSE
     assert "lies under another one" in undone.text
     subprocess.run(["umount", point], check=True)
     assert run_ktrial("restore") == 0
@@ -120,7 +120,7 @@ def test_one_in_use_is_told_and_stays_in_the_journal(journal: Path, point: Path)
     killed_while(lambda: mount(point), point, then=die)
     with (point / "open").open("w"), Journal().held():
         (undone,) = restore(Journal(), LocalTarget())
-        assert undone.ending is Ending.REFUSED
+        assert undone.ending is RestoreOutcome.REFUSED
         assert "busy" in undone.text
     assert run_ktrial("restore") == 0
     assert not is_mounted(point)
@@ -138,5 +138,5 @@ def test_a_module_is_unloaded(journal: Path, tmp_path: Path, monkeypatch: pytest
     with changing(LocalTarget(), "a study") as changes:
         changes.attach(Kind.MODULE, "null-blk", lambda: (modules / "null_blk").mkdir(parents=True))
         (undone,) = changes.undo()
-    assert (undone.ending, undone.text) == (Ending.RESTORED, "the module null-blk is gone again")
+    assert (undone.ending, undone.text) == (RestoreOutcome.RESTORED, "the module null-blk is gone again")
     assert not list(modules.iterdir())

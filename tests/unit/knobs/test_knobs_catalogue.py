@@ -11,7 +11,7 @@ from ktrial.knobs import catalogue
 from ktrial.knobs.errors import UnknownKnob
 from ktrial.knobs.names import reference
 from ktrial.knobs.values import check, chosen, form_of
-from ktrial.model.knob import Allowed, Default, Knob, KnobKind, Place, version_of
+from ktrial.model.knob import Allowed, Default, Knob, KnobKind, KnobLocation, version_of
 from ktrial.model.references import filled
 
 KNOBS = catalogue.all_knobs()
@@ -83,7 +83,10 @@ def test_versions_choose_places_ranges_and_defaults() -> None:
         name="x",
         summary="",
         documentation="",
-        places=(Place(path="/sys/new", since="5.13"), Place(path="/proc/sys/old", until="5.12")),
+        places=(
+            KnobLocation(path="/sys/new", since="5.13"),
+            KnobLocation(path="/proc/sys/old", until="5.12"),
+        ),
         defaults=(Default(since="6.1", value="1", config="CONFIG_A=y"), Default(value="2")),
         allowed=(Allowed(since="6.0", maximum=9), Allowed(maximum=5)),
     )
@@ -173,7 +176,7 @@ OTHER = (
         name="other.knob",
         summary="nothing",
         kind=KnobKind.TEXT,
-        places=(Place(path="/sys/other"),),
+        places=(KnobLocation(path="/sys/other"),),
         documentation="Documentation/other.rst",
     ),
 )

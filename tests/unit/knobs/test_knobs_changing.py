@@ -9,7 +9,7 @@ import pytest
 from tests.support.knob_tree import Kernel, Tree, made, refusal
 
 from ktrial.interruption import deferred
-from ktrial.knobs import Ending, apply, changing, find
+from ktrial.knobs import RestoreOutcome, apply, changing, find
 from ktrial.knobs.errors import (
     BadKnobName,
     BadKnobValue,
@@ -71,7 +71,7 @@ def test_what_lasts_stays_and_is_put_back_after_an_error_only(tree: Tree) -> Non
         changes.apply(("vm.stat_interval", "9"), ("vm.dirty_ratio", "5"))
     assert tree.read("proc/sys/vm/stat_interval") == "1"
     assert tree.read("proc/sys/vm/swappiness") == "10"
-    assert [one.ending for one in tree.restore()] == [Ending.RESTORED]
+    assert [one.ending for one in tree.restore()] == [RestoreOutcome.RESTORED]
     assert tree.read("proc/sys/vm/swappiness") == "60"
 
 

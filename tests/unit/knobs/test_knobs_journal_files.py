@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.knob_tree import Kernel, Mind, Tree, made, refusal
 
-from ktrial.knobs import Ending, Stage, abandoned, apply, changing, restore
+from ktrial.knobs import RestoreOutcome, Stage, abandoned, apply, changing, restore
 from ktrial.knobs.errors import BadKnobValue, JournalForbidden, JournalUnsafe, KnobForbidden
 from ktrial.knobs.journal import mounts_modules
 from ktrial.knobs.journal.journal import Entry, own_identity
@@ -118,11 +118,11 @@ def test_a_damaged_entry_says_what_is_wrong_and_where_it_is_kept(
         "was; the entry is kept in"
     )
     (dry,) = tree.restore(dry_run=True)
-    assert (dry.ending, dry.text, dry.entry) == (Ending.DAMAGED, f"{said} {path}", None)
+    assert (dry.ending, dry.text, dry.entry) == (RestoreOutcome.DAMAGED, f"{said} {path}", None)
     assert path.exists()
     (undone,) = tree.restore()
     (kept,) = (tree.root / "journal/damaged").iterdir()
-    assert (undone.ending, undone.text) == (Ending.DAMAGED, f"{said} {kept}")
+    assert (undone.ending, undone.text) == (RestoreOutcome.DAMAGED, f"{said} {kept}")
     assert (kept.read_text(), kept.name.partition("-")[2]) == (content, path.name)
 
 
@@ -155,7 +155,7 @@ def test_of_coupled_knobs_those_come_back_that_the_kernel_has_changed_and_nobody
     kernel, journal = Kernel(tree), tree.journal()
     with journal.held():
         (undone,) = restore(journal, kernel)
-    assert undone.ending is Ending.RESTORED
+    assert undone.ending is RestoreOutcome.RESTORED
     assert {write.path: write.value for write in kernel.writes} == written
 
 
@@ -192,7 +192,7 @@ def test_what_a_killed_process_has_left_is_put_back_by_the_next(
     with journal.held():
         journal.put(the_entry(tree).model_copy(update={"owner": owner, "reported": reported}), durable=True)
         undone = abandoned(journal, tree.target)
-    assert [one.ending for one in undone] == [Ending.RESTORED] * is_put_back
+    assert [one.ending for one in undone] == [RestoreOutcome.RESTORED] * is_put_back
     assert tree.read(SWAPPINESS) == ("60" if is_put_back else "10")
 
 

@@ -3,12 +3,12 @@
 import pytest
 
 from ktrial.machines.qemu import outcome as outcome
-from ktrial.machines.qemu.watchdog import Ending, Limits, Stop
+from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop
 from ktrial.model.trial import Outcome
 
 LIMITS = Limits(2_000_000_000, 30.0)
-RESET = Ending(Stop.EXITED, 0, reset=True)
-OFF = Ending(Stop.EXITED, 0, switched_off=True)
+RESET = GuestExit(Stop.EXITED, 0, reset=True)
+OFF = GuestExit(Stop.EXITED, 0, switched_off=True)
 
 
 @pytest.mark.parametrize(
@@ -66,28 +66,28 @@ def test_the_console_tells(console: str, expected: Outcome, reason: str) -> None
 @pytest.mark.parametrize(
     ("ending", "console", "ready", "expected", "reason"),
     [
-        (Ending(Stop.INSTRUCTIONS), "", True, Outcome.HUNG, "2,000,000,000 guest instructions went by"),
-        (Ending(Stop.SECONDS), "", True, Outcome.HUNG, "30 s of CPU time went by before the steps"),
-        (Ending(Stop.SECONDS), "Linux version", False, Outcome.HUNG, "before the agent was ready"),
+        (GuestExit(Stop.INSTRUCTIONS), "", True, Outcome.HUNG, "2,000,000,000 guest instructions went by"),
+        (GuestExit(Stop.SECONDS), "", True, Outcome.HUNG, "30 s of CPU time went by before the steps"),
+        (GuestExit(Stop.SECONDS), "Linux version", False, Outcome.HUNG, "before the agent was ready"),
         (
-            Ending(Stop.SECONDS),
+            GuestExit(Stop.SECONDS),
             " \r\n",
             False,
             Outcome.NOT_A_KERNEL,
             "nothing came on its console",
         ),
-        (Ending(Stop.OUTPUT), "spam", True, Outcome.HUNG, "more than ktrial keeps"),
-        (Ending(Stop.PAUSED), "", True, Outcome.PANICKED, "said nothing"),
+        (GuestExit(Stop.OUTPUT), "spam", True, Outcome.HUNG, "more than ktrial keeps"),
+        (GuestExit(Stop.PAUSED), "", True, Outcome.PANICKED, "said nothing"),
         (RESET, "", False, Outcome.NOT_A_KERNEL, "triple fault"),
         (RESET, "", True, Outcome.PANICKED, "reset without a panic"),
         (OFF, "", True, Outcome.WORKLOAD_FAILED, "switched off before the steps were done"),
         (OFF, "", False, Outcome.MACHINE_FAILED, "switched itself off"),
-        (Ending(Stop.EXITED, 1), "", True, Outcome.MACHINE_FAILED, "status 1: qemu: broken"),
-        (Ending(Stop.EXITED, -11), "", True, Outcome.MACHINE_FAILED, "SIGSEGV: qemu: broken"),
+        (GuestExit(Stop.EXITED, 1), "", True, Outcome.MACHINE_FAILED, "status 1: qemu: broken"),
+        (GuestExit(Stop.EXITED, -11), "", True, Outcome.MACHINE_FAILED, "SIGSEGV: qemu: broken"),
     ],
 )
 def test_how_it_ended_tells_where_the_console_does_not(
-    ending: Ending, console: str, ready: bool, expected: Outcome, reason: str
+    ending: GuestExit, console: str, ready: bool, expected: Outcome, reason: str
 ) -> None:
     found = outcome.judge(ending, LIMITS, console=console, said="a warning\nqemu: broken", ready=ready)
     assert found.outcome is expected

@@ -13,7 +13,7 @@ import pytest
 
 from ktrial.machines.qemu.process import QemuProcess
 from ktrial.machines.qemu.qmp import Qmp
-from ktrial.machines.qemu.watchdog import Ending, Limits, Stop, Watcher
+from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
 
 LIMITS = Limits(instructions=10**9, seconds=60)
 
@@ -74,4 +74,4 @@ def test_a_guest_that_ends_before_it_is_asked_its_time_says_how(
     watcher = Watcher(cast("QemuProcess", process), LIMITS)
     last.join()
     watcher.resume()
-    assert watcher.watch() == Ending(Stop.EXITED, 0, reset, switched_off)
+    assert watcher.watch() == GuestExit(Stop.EXITED, 0, reset, switched_off)

@@ -14,11 +14,11 @@ from ktrial.studyfile import bundled_studies, load
 from ktrial.studyfile.schema import (
     FactorTable,
     KernelTable,
+    KeyTable,
     MachineTable,
     MetricTable,
     SearchTable,
     StudyTable,
-    Table,
     WorkloadTable,
 )
 from ktrial.studyfile.validation import keys_of
@@ -99,7 +99,7 @@ def test_a_broken_plugin_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 @pytest.mark.parametrize(
     "table", [StudyTable, FactorTable, KernelTable, MachineTable, WorkloadTable, MetricTable, SearchTable]
 )
-def test_every_key_is_documented(table: type[Table]) -> None:
+def test_every_key_is_documented(table: type[KeyTable]) -> None:
     page = (STUDIES.parent / "docs" / "studies.md").read_text()
     rows = set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))
     assert set(keys_of(table)) <= rows

@@ -8,7 +8,7 @@ from tests.support.command_line import KNOWN
 
 from ktrial.model.base import digest
 from ktrial.model.design import FactorKind
-from ktrial.model.kernel import Change
+from ktrial.model.kernel import BuildChange
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study, build_of, builds_of, kernel_name
 from ktrial.studyfile import load
@@ -159,7 +159,7 @@ def test_a_study_without_builds_has_the_digest_that_it_always_had(tmp_path: Path
 def test_stored_builds_come_back(tmp_path: Path) -> None:
     study = read(tmp_path, f"{HEAD}{MINE}{ALLOCATOR}")
     assert Study.model_validate(study.model_dump(mode="json")) == study
-    assert study.factors[0].changes["SLAB=y"] == Change(options={"CONFIG_SLAB": "y"})
+    assert study.factors[0].changes["SLAB=y"] == BuildChange(options={"CONFIG_SLAB": "y"})
 
 
 AWAITED = f'{HEAD}{MINE}[factors.scheduler]\nkind = "patch"\nlevels = ["", "?"]\n'

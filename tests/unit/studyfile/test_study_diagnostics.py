@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import KNOWN
 
-from ktrial.studyfile import Source, load, study_from
+from ktrial.studyfile import StudySource, load, study_from
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, Positions, key_of, shown, unknown
 from ktrial.studyfile.errors import PatchNotAwaited, PatchNotGiven, StudyEmpty, StudyError, StudyMistake
 
@@ -119,7 +119,7 @@ def test_each_key_has_its_line(path: KeyPath, line: int | None) -> None:
     assert Positions(TOML).line(path) == line
 
 
-def told(source: Source, data: dict[str, object], *found: tuple[KeyPath, str]) -> str:
+def told(source: StudySource, data: dict[str, object], *found: tuple[KeyPath, str]) -> str:
     mistakes = Mistakes(source, data)
     for path, problem in found:
         mistakes.add(path, problem)
@@ -130,7 +130,7 @@ def told(source: Source, data: dict[str, object], *found: tuple[KeyPath, str]) -
 
 
 def test_a_mistake_is_told_with_the_file_the_line_and_the_key() -> None:
-    source = Source("s.toml", "a = 1\nb = 2\n")
+    source = StudySource("s.toml", "a = 1\nb = 2\n")
     data: dict[str, object] = {"a": 1, "b": 2}
     assert told(source, data, (("b",), "wrong")) == "s.toml:2: b: wrong"
     assert told(source, data, (("c",), "missing")) == "s.toml: missing"
@@ -141,19 +141,19 @@ def test_a_mistake_is_told_with_the_file_the_line_and_the_key() -> None:
 
 
 def test_on_a_command_line_options_stand_for_keys() -> None:
-    source = Source("ktrial compare", options={"workloads": "--workload", "margin": "--margin"})
+    source = StudySource("ktrial compare", options={"workloads": "--workload", "margin": "--margin"})
     data: dict[str, object] = {"workloads": ["x"], "margin": 7, "seed": 1}
     assert told(source, data, (("workloads", 0), "wrong")) == "ktrial compare: --workload: wrong"
     assert told(source, data, (("seed",), "wrong")) == "ktrial compare: seed: wrong"
 
 
 def test_without_mistakes_nothing_is_raised() -> None:
-    Mistakes(Source("s.toml"), {}).raise_any()
+    Mistakes(StudySource("s.toml"), {}).raise_any()
 
 
 def test_a_study_of_nothing_is_empty() -> None:
     with pytest.raises(StudyEmpty) as said:
-        study_from({}, Source("nothing.toml"), "x", Path("/"), KNOWN)
+        study_from({}, StudySource("nothing.toml"), "x", Path("/"), KNOWN)
     assert str(said.value) == "nothing.toml: the study is empty."
 
 

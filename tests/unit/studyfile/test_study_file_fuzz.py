@@ -13,7 +13,7 @@ from tests.support.command_line import KNOWN
 from ktrial.model.base import digest
 from ktrial.model.plan import plan
 from ktrial.model.study import Study
-from ktrial.studyfile import Source, load, study_from
+from ktrial.studyfile import StudySource, load, study_from
 from ktrial.studyfile.errors import StudyError
 from ktrial.studyfile.schema import FactorTable, MachineTable, MetricTable, StudyTable, WorkloadTable
 from ktrial.studyfile.validation import keys_of
@@ -76,7 +76,7 @@ def _is_usable(study: Study) -> None:
 @settings(max_examples=examples(300))
 def test_any_table_is_a_study_or_a_study_error(data: dict[str, Any]) -> None:
     with contextlib.suppress(StudyError):
-        _is_usable(study_from(data, Source("study.toml"), "study", Path("/nowhere"), KNOWN))
+        _is_usable(study_from(data, StudySource("study.toml"), "study", Path("/nowhere"), KNOWN))
 
 
 @given(_studies)

@@ -7,7 +7,7 @@ from ktrial.analysis.attribution.function_map import FunctionMap, function_map
 from ktrial.analysis.attribution.function_pairs import FunctionPair, Functions
 from ktrial.analysis.attribution.profiled_functions import functions_of
 from ktrial.analysis.attribution.subsystems import USER, subsystem
-from ktrial.model.attribution import Count, Explanation, Match, Row, Side
+from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, Side
 from ktrial.model.profile import PROGRAM, FunctionFiles, Profile
 
 _NOTHING_KNOWN = FunctionFiles()
@@ -38,14 +38,14 @@ def explain(
     return explanation.model_copy(update={"rows": tuple(ranked)})
 
 
-def _row(pair: FunctionPair, old: Functions, new: Functions) -> Row:
+def _row(pair: FunctionPair, old: Functions, new: Functions) -> FunctionDifference:
     name, module = pair.new or pair.old or ("", "")
     before = _together(old.counts, pair.old, pair.also_old)
     after = _together(new.counts, pair.new, pair.also_new)
     # A kernel that was built without BUG()'s file names tells no source: the other one does, by the name.
     file = _file(new.files, after) or _file(old.files, before) or _file(old.files, after)
     file = file or _file(new.files, before)
-    return Row(
+    return FunctionDifference(
         function=name,
         module=module,
         file=file,
@@ -76,12 +76,14 @@ def _file(files: Mapping[str, str], count: Count) -> str:
     return next((files[name] for name in count.names if name in files), "")
 
 
-def _user_part(before: Profile, after: Profile) -> Row:
+def _user_part(before: Profile, after: Profile) -> FunctionDifference:
     def count(profile: Profile) -> Count:
         moved = sum(page.strings.bytes for page in profile.region.pages)
         return Count(names=(PROGRAM,), instructions=profile.region.program, string_bytes=moved)
 
-    return Row(function=PROGRAM, subsystem=USER, match=Match.SAME, before=count(before), after=count(after))
+    return FunctionDifference(
+        function=PROGRAM, subsystem=USER, match=Match.SAME, before=count(before), after=count(after)
+    )
 
 
 def _side(profile: Profile) -> Side:

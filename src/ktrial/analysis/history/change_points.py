@@ -7,7 +7,7 @@ import numpy as np
 
 from ktrial.analysis.history.machine_label import is_plain
 from ktrial.model.comparison import Verdict
-from ktrial.model.history import Change, ChangeKind, Line, Point
+from ktrial.model.history import ChangeKind, ChangePoint, Line, Point
 from ktrial.model.workload import Direction, Mode
 from ktrial.stats.change_points import Shift, shifts_of_all, steps
 
@@ -32,7 +32,7 @@ def with_changes(lines: Sequence[Line], margin: float, alpha: float) -> tuple[Li
     moved = {name: _at_versions(few_shifts[name], by_trial[name][1]) for name in few}
     shifted = many_shifts | moved
 
-    def changes(place: int, line: Line) -> tuple[Change, ...]:
+    def changes(place: int, line: Line) -> tuple[ChangePoint, ...]:
         if str(place) in shifted:
             return _shifts(shifted[str(place)], line)
         return steps([point.by_perturbation for point in line.points], margin)
@@ -74,7 +74,7 @@ def _at_versions(shifts: Sequence[Shift], versions: Sequence[int]) -> tuple[Shif
     return tuple(moved[place] for place in sorted(moved))
 
 
-def _shifts(shifts: Sequence[Shift], line: Line) -> tuple[Change, ...]:
+def _shifts(shifts: Sequence[Shift], line: Line) -> tuple[ChangePoint, ...]:
     """Each with the median levels of the versions between its two neighbours."""
     edges = [0, *(shift.place for shift in shifts), len(line.points)]
     levels = [
@@ -82,7 +82,7 @@ def _shifts(shifts: Sequence[Shift], line: Line) -> tuple[Change, ...]:
         for first, last in pairwise(edges)
     ]
     return tuple(
-        Change(
+        ChangePoint(
             place=shift.place,
             kind=ChangeKind.SHIFT,
             before=old,
@@ -94,7 +94,7 @@ def _shifts(shifts: Sequence[Shift], line: Line) -> tuple[Change, ...]:
     )
 
 
-def _described(changes: Sequence[Change], line: Line) -> Iterator[Change]:
+def _described(changes: Sequence[ChangePoint], line: Line) -> Iterator[ChangePoint]:
     """With the versions on the two sides, the verdict, and where the reason is to be found."""
     begin = 0
     for change in changes:

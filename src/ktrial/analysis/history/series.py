@@ -8,7 +8,7 @@ from statistics import geometric_mean, median
 from ktrial.analysis.history import change_points
 from ktrial.analysis.history.machine_label import settings_in_words
 from ktrial.model.design import Treatment
-from ktrial.model.history import History, Line, Point, System
+from ktrial.model.history import History, Line, Point, SystemIdentity
 from ktrial.model.kernel import measured_order
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
@@ -115,7 +115,7 @@ class _Key:
 
     metric: Metric
     mode: Mode
-    system: System
+    system: SystemIdentity
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _key(settings: str, provenance: Provenance, sample: Sample) -> _Key:
     return _Key(
         metric=Metric(name=sample.metric, unit=sample.unit, direction=sample.direction),
         mode=sample.mode,
-        system=System(
+        system=SystemIdentity(
             machine=provenance.machine,
             qemu=provenance.qemu,
             cpu_model=provenance.cpu_model,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import Command, CommandWithSource, command_group
+from ktrial.cli.command_line import CommandWithSource, KtrialCommand, command_group
 from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
 from ktrial.cli.options.measurement import Cpus, MemorySize, Workloads
@@ -54,7 +54,7 @@ def save(
     _show(saved, json)
 
 
-@app.command("show", cls=Command)
+@app.command("show", cls=KtrialCommand)
 def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     """Show a baseline's numbers, and all that they depend on."""
     from ktrial.experiment.baseline import find
@@ -65,7 +65,7 @@ def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     _show(baseline, json)
 
 
-@app.command("list", cls=Command)
+@app.command("list", cls=KtrialCommand)
 def list_baselines(json: Json = False, store: StoreOption = None) -> None:
     """Show the baselines in the store."""
     from ktrial.cli.console import messages, output, print_json
@@ -85,7 +85,7 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
         output().print(_list_table(stored))
 
 
-@app.command("remove", cls=Command)
+@app.command("remove", cls=KtrialCommand)
 def remove(name: Name, store: StoreOption = None) -> None:
     """Take a baseline out of the store."""
     from ktrial.experiment.baseline import remove as remove_it

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ktrial.cli.command_line import Command, command_group
+from ktrial.cli.command_line import KtrialCommand, command_group
 from ktrial.cli.commands.bisect_builds import config, patches
 from ktrial.cli.commands.bisect_knobs import knobs
 from ktrial.cli.options.bisect import DryRun, Limit, Margin, MetricNames, StudyFile, TopFunctions
@@ -13,11 +13,11 @@ from ktrial.cli.options.measurement import Cpus, MeasurementOptions, MemorySize,
 
 app = command_group("Find which difference between A and B matters.")
 
-app.command("config", cls=Command)(config)
-app.command("patches", cls=Command)(patches)
+app.command("config", cls=KtrialCommand)(config)
+app.command("patches", cls=KtrialCommand)(patches)
 
 
-@app.command("versions", cls=Command)
+@app.command("versions", cls=KtrialCommand)
 def versions(
     releases: Annotated[str, typer.Argument(metavar="A..B[:FLAVOUR]", help="Two releases: 5.10..6.12")],
     study: StudyFile = None,
@@ -65,4 +65,4 @@ def versions(
     bisection.show(result)
 
 
-app.command("knobs", cls=Command)(knobs)
+app.command("knobs", cls=KtrialCommand)(knobs)

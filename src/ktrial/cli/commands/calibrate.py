@@ -52,7 +52,7 @@ def calibrate(
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.session import run
     from ktrial.store import default_location, open_store
-    from ktrial.studyfile import Source, study_from
+    from ktrial.studyfile import StudySource, study_from
 
     data: dict[str, Any] = {
         "factors": {"arm": {"kind": "nothing", "levels": ["A", "B"]}},
@@ -61,7 +61,7 @@ def calibrate(
         "timed": {"stopping": "fixed", "blocks": blocks},
         **({"margin": margin} if margin else {}),
     }
-    source = Source("command line", options=_OPTIONS)
+    source = StudySource("command line", options=_OPTIONS)
     study = calibration_study(study_from(data, source, "calibration", Path.cwd(), registry()), blocks)
     with open_store(store or default_location()) as opened:
         with progress() as observer:

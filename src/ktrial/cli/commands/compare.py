@@ -60,7 +60,7 @@ def compare(
     """Compare kernels without a study file."""
     from ktrial.cli.installed import registry
     from ktrial.cli.running.study import RunOptions, run_and_print
-    from ktrial.studyfile import Source, study_from
+    from ktrial.studyfile import StudySource, study_from
 
     machine = {"count": count, "memory": memory, "boot": boot, "cpus": cpus}
     data: dict[str, Any] = {
@@ -70,7 +70,7 @@ def compare(
         "machine": _given(machine),
         **_given({"margin": margin, "perturbations": perturbations}),
     }
-    source = Source("command line", options=_OPTIONS)
+    source = StudySource("command line", options=_OPTIONS)
     study = study_from(data, source, "compare", Path.cwd(), registry())
     run_and_print(study, RunOptions(json=json, store=store, html=html, no_html=no_html, jobs=jobs))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.command_line import Command, command_group
+from ktrial.cli.command_line import KtrialCommand, command_group
 from ktrial.cli.commands.kernel_build import build
 from ktrial.cli.commands.kernel_diff import diff
 from ktrial.cli.commands.kernel_verify import verify
@@ -26,7 +26,7 @@ Name = Annotated[
 ]
 
 
-@app.command("add", cls=Command)
+@app.command("add", cls=KtrialCommand)
 def add(
     names: Annotated[
         list[str], typer.Argument(help="debian:6.12, debian:6.1:rt, path:FILE, host", metavar="NAME…")
@@ -53,7 +53,7 @@ def add(
             messages().print(f"note: {kernel.name} boots slowly: {kernel.vmlinux_reason}")
 
 
-@app.command("list", cls=Command)
+@app.command("list", cls=KtrialCommand)
 def list_kernels(json: Json = False) -> None:
     """Show the kernels in the cache."""
     from ktrial import kernels
@@ -78,7 +78,7 @@ def list_kernels(json: Json = False) -> None:
         messages().print(f"{len(trees)} build {many} kept for the next build, {size}; at most {MOST_TREES}")
 
 
-@app.command("show", cls=Command)
+@app.command("show", cls=KtrialCommand)
 def show(name: Name, json: Json = False) -> None:
     """Show all that is known about one kernel."""
     from ktrial import kernels
@@ -91,7 +91,7 @@ def show(name: Name, json: Json = False) -> None:
     output().print(kernel_table(kernel))
 
 
-@app.command("remove", cls=Command)
+@app.command("remove", cls=KtrialCommand)
 def remove(name: Name) -> None:
     """Take a kernel out of the cache."""
     from ktrial import kernels
@@ -102,9 +102,9 @@ def remove(name: Name) -> None:
     print(f"removed {removed}: {rest}")
 
 
-app.command("build", cls=Command)(build)
-app.command("diff", cls=Command)(diff)
-app.command("verify", cls=Command)(verify)
+app.command("build", cls=KtrialCommand)(build)
+app.command("diff", cls=KtrialCommand)(diff)
+app.command("verify", cls=KtrialCommand)(verify)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import Command, command_group
+from ktrial.cli.command_line import KtrialCommand, command_group
 from ktrial.cli.console import output, print_json, say
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import kernel_names, knob_names, knob_settings, subsystem_names
@@ -27,7 +27,7 @@ Names = Annotated[
 ]
 
 
-@app.command("list", cls=Command)
+@app.command("list", cls=KtrialCommand)
 def list_knobs(
     subsystem: Annotated[
         str | None, typer.Option(help="Only those of this subsystem.", autocompletion=subsystem_names)
@@ -61,7 +61,7 @@ def list_knobs(
     output().print(rendered(table(fields, knobs)))
 
 
-@app.command("show", cls=Command)
+@app.command("show", cls=KtrialCommand)
 def show(
     name: Annotated[str, typer.Argument(help="A knob's name.", autocompletion=knob_names)],
     json: Json = False,
@@ -81,7 +81,7 @@ def show(
             console.print(f"{what}: {value}", soft_wrap=True)
 
 
-@app.command("get", cls=Command)
+@app.command("get", cls=KtrialCommand)
 def get(names: Names, json: Json = False) -> None:
     """Read knobs of this system."""
     from ktrial.cli.error_handling import tell_error
@@ -111,7 +111,7 @@ def _print_values(readings: list[Any], json: bool) -> None:
         print(f"{one.name} = {one.value}")
 
 
-@app.command("set", cls=Command)
+@app.command("set", cls=KtrialCommand)
 def set_knobs(
     settings: Annotated[
         list[str],
@@ -141,7 +141,7 @@ def set_knobs(
     say("to put back what was there: ktrial restore")
 
 
-@app.command("diff", cls=Command)
+@app.command("diff", cls=KtrialCommand)
 def diff(
     before: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.1", autocompletion=kernel_names)],
     after: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.12", autocompletion=kernel_names)],

@@ -134,7 +134,7 @@ def planned(
     from ktrial.cli.console import say
     from ktrial.cli.installed import registry
     from ktrial.experiment.kernel_ranges import expanded
-    from ktrial.studyfile import Source, study_from
+    from ktrial.studyfile import StudySource, study_from
 
     installed = registry()
 
@@ -151,7 +151,7 @@ def planned(
         "workloads": workload_names_of(workloads),
         **given,
     }
-    return study_from(data, Source("command line", options=_OPTIONS), name, Path.cwd(), installed)
+    return study_from(data, StudySource("command line", options=_OPTIONS), name, Path.cwd(), installed)
 
 
 def _baseline(installed: "Registry", baseline: str | None, names: tuple[str, ...]) -> str:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import Command, command_group
+from ktrial.cli.command_line import KtrialCommand, command_group
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import study_names
 
@@ -17,7 +17,7 @@ DAMAGED = 1
 """The exit code where a trial is not what was stored."""
 
 
-@app.command("verify", cls=Command)
+@app.command("verify", cls=KtrialCommand)
 def verify(
     studies: Annotated[
         list[str] | None,

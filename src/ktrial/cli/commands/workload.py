@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.command_line import Command, command_group
+from ktrial.cli.command_line import KtrialCommand, command_group
 from ktrial.cli.console import output, print_json
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import workload_names
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 app = command_group("List and show the workloads.")
 
 
-@app.command("list", cls=Command)
+@app.command("list", cls=KtrialCommand)
 def list_workloads(json: Json = False) -> None:
     """List the workloads.
 
@@ -52,7 +52,7 @@ def _print_group(group: str, known: "list[WorkloadDescription]") -> None:
     output().print()
 
 
-@app.command("show", cls=Command)
+@app.command("show", cls=KtrialCommand)
 def show(
     name: Annotated[str, typer.Argument(help="A workload's name.", autocompletion=workload_names)],
     json: Json = False,

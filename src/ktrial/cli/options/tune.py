@@ -11,7 +11,7 @@ from ktrial.cli.installed import registry
 from ktrial.cli.options.quantities import duration
 from ktrial.model.study import Study
 from ktrial.model.workload import MetricRule
-from ktrial.studyfile import Source, bundled_studies, load, study_from
+from ktrial.studyfile import StudySource, bundled_studies, load, study_from
 from ktrial.studyfile.errors import NotATune
 from ktrial.studyfile.search import rules_of
 
@@ -78,7 +78,7 @@ def study_of(asked: TuneOptions) -> Study:
         "search": _search(asked),
         **_given({"margin": asked.margin, "seed": asked.seed, "perturbations": asked.perturbations}),
     }
-    source = Source("command line", options=_OPTIONS)
+    source = StudySource("command line", options=_OPTIONS)
     study = study_from(data, source, "tune", Path.cwd(), registry())
     (use,) = study.workloads
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", use.name).strip("-.")

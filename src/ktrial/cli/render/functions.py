@@ -9,7 +9,7 @@ from ktrial.cli.console import breakable
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
-from ktrial.model.attribution import Explanation, Match, Row
+from ktrial.model.attribution import Explanation, FunctionDifference, Match
 from ktrial.report.tables import attribution as tables
 
 _LABEL_COLUMNS = 24
@@ -59,7 +59,7 @@ def _headline(explanation: Explanation) -> str:
     return f"{explanation.workload}: {pair}: {total} instructions an operation ({change})"
 
 
-def _closing(explanation: Explanation, shown: Iterable[Row]) -> Iterable[str]:
+def _closing(explanation: Explanation, shown: Iterable[FunctionDifference]) -> Iterable[str]:
     before, after = explanation.before, explanation.after
     total, left = float(explanation.total), float(explanation.unexplained)
     means = f"{number_format.number(before.mean)} → {number_format.number(after.mean)}"
@@ -77,7 +77,7 @@ def _closing(explanation: Explanation, shown: Iterable[Row]) -> Iterable[str]:
     yield from _evidence(shown)
 
 
-def _evidence(shown: Iterable[Row]) -> Iterable[str]:
+def _evidence(shown: Iterable[FunctionDifference]) -> Iterable[str]:
     """Why rows with an arrow are taken for one function."""
     named = [row for row in shown if row.match is Match.RENAMED]
     placed = [row for row in shown if row.match in {Match.PLACED, Match.MERGED, Match.SPLIT}]

@@ -10,7 +10,7 @@ from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.labels import DIRECTIONS, MODE_NAMES, VERDICTS
 from ktrial.format.sanitize import one_line
-from ktrial.model.history import Change, ChangeKind, History, Line
+from ktrial.model.history import ChangeKind, ChangePoint, History, Line
 from ktrial.report.tables.history import versions
 
 _HAS_PARAMETERS = re.compile(r"\(.*\)$")
@@ -69,7 +69,7 @@ def summary(line: Line, history: History) -> str:
     return f"{count}: by a test with a rate of false alarms of {number_format.percentage(history.alpha)}."
 
 
-def sentence(change: Change) -> str:
+def sentence(change: ChangePoint) -> str:
     """`debian:6.1: +19.36 % against debian:5.10, worse`."""
     words = VERDICTS[change.verdict]
     by = number_format.change(change.ratio)

@@ -1,7 +1,7 @@
 """What the catalogue says about a knob, in words."""
 
 from ktrial.knobs.values import described
-from ktrial.model.knob import Default, Knob, Place, version_of
+from ktrial.model.knob import Default, Knob, KnobLocation, version_of
 
 _NEWEST = version_of("999.0")
 
@@ -37,7 +37,7 @@ def _default(default: Default) -> str:
     return " ".join(filter(None, (value, _versions(default.since, default.until), _with(default.config))))
 
 
-def _place(place: Place) -> str:
+def _place(place: KnobLocation) -> str:
     what = place.path or f"boot parameter {place.boot}"
     needs = _with(" and ".join(filter(None, (place.config, place.needs))))
     change = f"[{place.change}]" if place.change else ""

@@ -5,7 +5,7 @@ from typing import Any
 
 from ktrial.analysis.attribution.kernel_entry_points import kernel_entries
 from ktrial.analysis.attribution.subsystems import subsystem
-from ktrial.model.attribution import Count, Explanation, Row, Side
+from ktrial.model.attribution import Count, Explanation, FunctionDifference, Side
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.profile import CycleModel, FunctionCount, Profile
 from ktrial.model.workload import Mode
@@ -93,7 +93,7 @@ def _side(side: Side) -> dict[str, Any]:
     return {**side.model_dump(mode="json"), "mean": side.mean}
 
 
-def _row(explanation: Explanation, row: Row) -> dict[str, Any]:
+def _row(explanation: Explanation, row: FunctionDifference) -> dict[str, Any]:
     return {
         "function": row.function,
         "module": row.module,

@@ -9,13 +9,13 @@ from rich.text import Text
 from ktrial.cli.console import breakable
 from ktrial.cli.render.profile_json import explanation_as_json
 from ktrial.cli.render.table import rendered
-from ktrial.experiment.regression_check import Check, Decision, Row
+from ktrial.experiment.regression_check import Check, CheckedMetric, Decision
 from ktrial.format import number_format
 from ktrial.format.labels import MODE_NAMES, VERDICT_STYLES, VERDICTS
 from ktrial.format.sanitize import one_line, printable, shortened
 from ktrial.format.table import Cell, Column, Field, Kind, Table, change, interval, name, number, own, table
 from ktrial.model.attribution import Explanation
-from ktrial.model.attribution import Row as Part
+from ktrial.model.attribution import FunctionDifference as Part
 from ktrial.model.comparison import Verdict
 from ktrial.model.workload import STRING_BYTES
 from ktrial.report.markdown.markup import block, code, grid, prose
@@ -98,7 +98,7 @@ def as_json(check: Check) -> dict[str, Any]:
     }
 
 
-def _row_as_json(row: Row) -> dict[str, Any]:
+def _row_as_json(row: CheckedMetric) -> dict[str, Any]:
     return {
         **row.comparison.model_dump(mode="json"),
         "limit": row.limit,
@@ -124,16 +124,16 @@ def _decision(decision: Decision) -> Cell:
     return Cell(decision, text, Kind.VERDICT, verdict)
 
 
-def _name(row: Row) -> str:
+def _name(row: CheckedMetric) -> str:
     one = row.comparison
     return f"{one.workload} {one.metric}" if row.secondary else one.workload
 
 
-def _change(row: Row) -> str:
+def _change(row: CheckedMetric) -> str:
     return breakable(number_format.change(row.comparison.ratio))
 
 
-def _print_reason(row: Row, top: int, console: Console) -> None:
+def _print_reason(row: CheckedMetric, top: int, console: Console) -> None:
     if row.reason:
         console.print(one_line(f"{_name(row)}: {row.reason}"))
     if row.explanation and top:
@@ -152,12 +152,12 @@ class _Cause(NamedTuple):
     share: str
 
 
-def _cause_title(row: Row) -> str:
+def _cause_title(row: CheckedMetric) -> str:
     counted = "bytes of string instructions" if _is_bytes(row) else "instructions"
     return f"{row.comparison.workload}: what the difference is made of, in {counted} an operation"
 
 
-def _causes(row: Row, explanation: Explanation, top: int) -> list[_Cause]:
+def _causes(row: CheckedMetric, explanation: Explanation, top: int) -> list[_Cause]:
     """The heaviest functions: of the bytes where the row is about them, else of all that weighs."""
     if _is_bytes(row):
         parts = [(part, explanation.byte_difference(part)) for part in explanation.byte_rows]
@@ -176,11 +176,11 @@ def _cause(part: Part, difference: Fraction, total: Fraction) -> _Cause:
     return _Cause(part.name, signed, share.replace("-", number_format.MINUS))
 
 
-def _is_bytes(row: Row) -> bool:
+def _is_bytes(row: CheckedMetric) -> bool:
     return row.comparison.metric == STRING_BYTES.name
 
 
-def _markdown_causes(row: Row, explanation: Explanation, top: int) -> str:
+def _markdown_causes(row: CheckedMetric, explanation: Explanation, top: int) -> str:
     made = table(_CAUSE_FIELDS, _causes(row, explanation, top))
     return f"{prose(_cause_title(row))}:\n\n{grid(made)}"
 
@@ -189,7 +189,7 @@ def _console_end(check: Check) -> list[str]:
     return printable(check.console).rstrip().splitlines()[-_CONSOLE_LINES:]
 
 
-_FIELDS: tuple[Field[Row], ...] = (
+_FIELDS: tuple[Field[CheckedMetric], ...] = (
     Field(Column("workload", "workload", wraps=True), lambda row: name(_name(row))),
     Field(Column("baseline", "baseline", numeric=True), lambda row: number(row.comparison.baseline_value)),
     Field(Column("kernel", "kernel", numeric=True), lambda row: number(row.comparison.value)),

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ktrial.kernels.build.patched_source import Source
+from ktrial.kernels.build.patched_source import BuildSource
 from ktrial.kernels.build.recipes import Manifest, keep_manifest, kept_manifest
 from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.cache import disk_usage
@@ -76,7 +76,7 @@ class TreeRecord(Model):
 class Need:
     """What a tree is wanted for."""
 
-    source: Source
+    source: BuildSource
     config: str
     """The text of the final configuration."""
     compiler: str
@@ -133,7 +133,7 @@ class BuildTree:
         path = self.build / ".config"
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
-    def fill(self, source: Source) -> frozenset[str]:
+    def fill(self, source: BuildSource) -> frozenset[str]:
         """Make source/ hold this source, and return which files were written.
 
         Raises SourceChanged, OSError.

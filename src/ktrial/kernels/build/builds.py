@@ -14,7 +14,7 @@ from ktrial.kernels.build.compiler import Compiler, compiler_of
 from ktrial.kernels.build.configuration import shipped_text
 from ktrial.kernels.build.errors import BuildError, BuildFailed, NoRecipe
 from ktrial.kernels.build.make import Make, check_tools, jobs, slot
-from ktrial.kernels.build.patched_source import Source, source_of
+from ktrial.kernels.build.patched_source import BuildSource, source_of
 from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, recipe_of, recipes
 from ktrial.kernels.build.source_tree import tree_in
 from ktrial.kernels.build.sources import Snapshot, snapshot_of
@@ -46,7 +46,7 @@ class _Job:
     """One build, with all that decides what comes out."""
 
     wanted: Build
-    source: Source
+    source: BuildSource
     compiler: Compiler
     config: str
     fingerprint: str

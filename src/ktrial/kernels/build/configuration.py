@@ -16,7 +16,7 @@ from pathlib import Path
 from ktrial.kernels.build.compiler import Compiler, check_compiler
 from ktrial.kernels.build.errors import BadConfigFile
 from ktrial.kernels.build.make import Make
-from ktrial.kernels.build.patched_source import Source
+from ktrial.kernels.build.patched_source import BuildSource
 from ktrial.kernels.build.recipes import Manifest, content_kept
 from ktrial.kernels.build.source_debian import debian_config, series_of
 from ktrial.kernels.build.source_tree import tree_in
@@ -141,7 +141,7 @@ _READ = re.compile(
 _KEPT_SOURCES = 12
 
 
-def resolved(source: Source, wanted: Build, compiler: Compiler, progress: Progress) -> str:
+def resolved(source: BuildSource, wanted: Build, compiler: Compiler, progress: Progress) -> str:
     """The text of the final .config.
 
     Raises NotASource, BadConfigFile, OptionNotTaken, CompilerUnsuitable, BuildToolsMissing, BuildFailed.
@@ -163,7 +163,7 @@ def resolved(source: Source, wanted: Build, compiler: Compiler, progress: Progre
     return kept.read_text(encoding="utf-8")
 
 
-def menus(source: Source, wanted: Build, progress: Progress = silent) -> Menus:
+def menus(source: BuildSource, wanted: Build, progress: Progress = silent) -> Menus:
     """What the source says about its options. Raises NotASource."""
     with _directory(source, _subset(source), progress) as home:
         make = _make(home, wanted, progress)
@@ -176,7 +176,7 @@ def compiler_words(make: Mapping[str, str]) -> list[str]:
     return [f"{name}={make[name]}" for name in ("CC", "LD", "LLVM") if name in make]
 
 
-def _given(source: Source, wanted: Build, progress: Progress) -> str:
+def _given(source: BuildSource, wanted: Build, progress: Progress) -> str:
     if wanted.config in {GUEST, DEFCONFIG}:
         return ""
     if wanted.config == DEBIAN:
@@ -185,7 +185,7 @@ def _given(source: Source, wanted: Build, progress: Progress) -> str:
     return given_text(kept or Path(wanted.config))
 
 
-def _subset(source: Source) -> Manifest:
+def _subset(source: BuildSource) -> Manifest:
     return Manifest({path: one for path, one in source.manifest.files.items() if _READ.fullmatch(path)})
 
 
@@ -195,7 +195,7 @@ def _make(home: Path, wanted: Build, progress: Progress) -> Make:
 
 
 @contextmanager
-def _directory(source: Source, subset: Manifest, progress: Progress) -> Iterator[Path]:
+def _directory(source: BuildSource, subset: Manifest, progress: Progress) -> Iterator[Path]:
     """A directory with the files that configuring reads, held."""
     sources = cache_directory() / "configs" / "sources"
     sources.mkdir(parents=True, exist_ok=True)

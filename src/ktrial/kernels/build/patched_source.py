@@ -17,7 +17,7 @@ from ktrial.model.kernel import Build
 
 
 @dataclass(frozen=True)
-class Source:
+class BuildSource:
     """What a build compiles."""
 
     snapshot: Snapshot
@@ -74,7 +74,7 @@ class Source:
                     reader.place(path, into / path)
 
 
-def source_of(wanted: Build, scratch: Path, progress: Progress) -> Source:
+def source_of(wanted: Build, scratch: Path, progress: Progress) -> BuildSource:
     """The source that is wanted, with its patches. `scratch` is an empty directory.
 
     Raises what `snapshot_of` and `patched` raise.
@@ -82,7 +82,7 @@ def source_of(wanted: Build, scratch: Path, progress: Progress) -> Source:
     snapshot = snapshot_of(wanted.source, progress)
     if missing := [name for name in EXPECTED if name not in snapshot.manifest.files]:
         raise NotASource(name=wanted.source, directory=wanted.source, problem=f"it lacks {missing[0]}")
-    return Source(snapshot, patched(snapshot, wanted.patches, scratch))
+    return BuildSource(snapshot, patched(snapshot, wanted.patches, scratch))
 
 
 def _clear(path: Path) -> None:

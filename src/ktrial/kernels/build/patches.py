@@ -13,7 +13,7 @@ from unidiff import PatchSet, UnidiffParseError
 
 from ktrial.kernels.build.errors import BadPatch, PatchNotApplied
 from ktrial.kernels.build.recipes import EXECUTABLE, LINK, PLAIN, content_kept, object_of
-from ktrial.kernels.build.sources import Reader, Snapshot
+from ktrial.kernels.build.sources import Snapshot, SourceReader
 from ktrial.kernels.errors import ToolMissing
 from ktrial.model.kernel import Patch
 
@@ -125,7 +125,7 @@ def _stripped(patch: str, path: str) -> str:
     return rest
 
 
-def _apply(patch: Patch, snapshot: Snapshot, overlay: Overlay, reader: Reader, place: Path) -> None:
+def _apply(patch: Patch, snapshot: Snapshot, overlay: Overlay, reader: SourceReader, place: Path) -> None:
     text = text_of(patch)
     paths = paths_in(patch.path, text)
     files = snapshot.manifest.files

@@ -23,7 +23,7 @@ DEBIAN_PREFIX, GIT_PREFIX = "debian:", "git:"
 _GIT = re.compile(r"git:(?P<directory>.+)@(?P<revision>[^@]+)")
 
 
-class Reader(Protocol):
+class SourceReader(Protocol):
     """Where the files of a source are had from."""
 
     def content(self, path: str) -> bytes:
@@ -50,7 +50,7 @@ class Snapshot:
     revision: str = ""
 
     @contextmanager
-    def reader(self) -> Iterator[Reader]:
+    def reader(self) -> Iterator[SourceReader]:
         """Read its files."""
         if self.repository:
             with source_git.objects(self.directory) as objects:

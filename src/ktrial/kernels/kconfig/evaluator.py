@@ -23,7 +23,7 @@ _PREFIX = "CONFIG_"
 
 
 @dataclass(frozen=True)
-class Place:
+class MenuPosition:
     """Where `menuconfig` shows an option."""
 
     menu: tuple[str, ...] = ()
@@ -42,15 +42,15 @@ class Rules:
         """Whether the source defines the option."""
         return option in self._symbols
 
-    def place(self, option: str) -> Place:
+    def place(self, option: str) -> MenuPosition:
         """Where it is shown: the first definition with a prompt, else the first."""
         symbol = self._symbols.get(option)
         if symbol is None:
-            return Place()
+            return MenuPosition()
         node = next((one for one in symbol.nodes if one.prompt), symbol.nodes[0])
         choice = symbol.choice.nodes[0].prompt if symbol.choice else None
         prompt = node.prompt[0] if node.prompt else ""
-        return Place(tuple(self._menus(node))[::-1], prompt, choice[0] if choice else "")
+        return MenuPosition(tuple(self._menus(node))[::-1], prompt, choice[0] if choice else "")
 
     def alternatives(self, option: str) -> frozenset[str]:
         """All options of the choice that it belongs to; none where it belongs to none."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ktrial.kernels.kconfig.config import ConfigText
-from ktrial.kernels.kconfig.evaluator import Config, Place, Rules
+from ktrial.kernels.kconfig.evaluator import Config, MenuPosition, Rules
 from ktrial.model.kernel_diff import Cause, OptionChange
 
 _TOOLS = re.compile(
@@ -60,7 +60,7 @@ def is_of_tools(option: str) -> bool:
 def _placed(one: OptionChange, before: ConfigSide, after: ConfigSide) -> OptionChange:
     """With its menu, prompt and choice: of the two, those that say the most."""
     places = [
-        side.rules.place(one.option) if side.rules else Place(side.text.menus.get(one.option, ()))
+        side.rules.place(one.option) if side.rules else MenuPosition(side.text.menus.get(one.option, ()))
         for side in (before, after)
     ]
     best = max(places, key=lambda place: (bool(place.prompt), len(place.menu), place.menu, place.prompt))

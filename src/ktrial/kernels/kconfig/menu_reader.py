@@ -26,7 +26,7 @@ _NEWER = (
 """Words that kconfiglib 14.1 does not know, and what it reads in their place."""
 
 
-class Reader(kconfiglib.Kconfig):  # type: ignore[misc]
+class MenuReader(kconfiglib.Kconfig):  # type: ignore[misc]
     """kconfiglib, for newer sources too."""
 
     def _open(self, filename: str, mode: str) -> IO[str]:
@@ -132,7 +132,7 @@ def valued(expression: Any) -> str:
 
 def main(source: str, config: str = "", option: str = "") -> None:
     """Print what is asked."""
-    kconfig = Reader("Kconfig", warn=False)
+    kconfig = MenuReader("Kconfig", warn=False)
     json.dump(held_back(kconfig, config, option) if option else menus(kconfig), sys.stdout)
 
 

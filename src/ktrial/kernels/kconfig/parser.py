@@ -15,7 +15,7 @@ import kconfiglib
 
 from ktrial.kernels.build.errors import SourceUnusable
 from ktrial.kernels.kconfig.evaluator import Rules
-from ktrial.kernels.kconfig.menu_reader import Reader
+from ktrial.kernels.kconfig.menu_reader import MenuReader
 
 _ENVIRONMENT = {"ARCH": "x86", "SRCARCH": "x86", "KERNELVERSION": "", "KCONFIG_FUNCTIONS": __name__}
 _lock = threading.Lock()
@@ -30,7 +30,7 @@ def rules_in(directory: Path) -> Rules:
     directory = directory.resolve()
     with _lock, _environment(directory):
         try:
-            return Rules(Reader("Kconfig", warn=False))
+            return Rules(MenuReader("Kconfig", warn=False))
         except (kconfiglib.KconfigError, OSError, RecursionError, UnicodeError) as error:
             raise SourceUnusable(
                 name=directory,

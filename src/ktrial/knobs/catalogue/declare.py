@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ktrial.model.knob import Allowed, Default, Knob, KnobKind, Place
+from ktrial.model.knob import Allowed, Default, Knob, KnobKind, KnobLocation
 
 _SYSCTL_DOCUMENTATION = {
     "kernel": "Documentation/admin-guide/sysctl/kernel.rst",
@@ -34,7 +34,7 @@ def sysctl(
     **more: Any,
 ) -> Knob:
     """A knob below /proc/sys."""
-    place = Place(
+    place = KnobLocation(
         path="/proc/sys/" + name.replace(".", "/"), since=since, until=until, config=config, change=change
     )
     documentation = more.pop("documentation", "") or next(
@@ -60,19 +60,19 @@ def file(
     config: str = "",
     needs: str = "",
     change: str = "",
-    older: Sequence[Place] = (),
+    older: Sequence[KnobLocation] = (),
     boot: str = "",
     **more: Any,
 ) -> Knob:
     """A knob in a file below /sys, with the places in which older kernels keep it."""
-    place = Place(path=path, since=since, until=until, config=config, needs=needs, change=change)
+    place = KnobLocation(path=path, since=since, until=until, config=config, needs=needs, change=change)
     places = (place, *older, *_boot(boot, place))
     return _knob(name, summary, default, places, minimum, maximum, choices, documentation, more)
 
 
 def scheduler(name: str, summary: str, default: str, *, until: str = "", **more: Any) -> Knob:
     """A knob that was the sysctl kernel.sched_NAME to 5.12, and is in the scheduler's debugfs since 5.13."""
-    old = Place(path=f"/proc/sys/kernel/sched_{name}", until="5.12", config="CONFIG_SCHED_DEBUG")
+    old = KnobLocation(path=f"/proc/sys/kernel/sched_{name}", until="5.12", config="CONFIG_SCHED_DEBUG")
     return file(
         more.pop("named", f"sched_{name}"),
         f"{DEBUG_SCHED}{name}",
@@ -101,21 +101,21 @@ def boot_parameter(
     **more: Any,
 ) -> Knob:
     """A knob that only the boot loader can set."""
-    place = Place(boot=name, since=since, until=until, config=config, change=change)
+    place = KnobLocation(boot=name, since=since, until=until, config=config, change=change)
     return _knob(name, summary, default, (place,), None, None, choices, documentation, more)
 
 
-def _boot(parameter: str, place: Place) -> tuple[Place, ...]:
+def _boot(parameter: str, place: KnobLocation) -> tuple[KnobLocation, ...]:
     """The boot parameter that comes with a file: in the same kernels."""
     same = {"since": place.since, "until": place.until, "config": place.config}
-    return (Place(boot=parameter, **same),) if parameter else ()
+    return (KnobLocation(boot=parameter, **same),) if parameter else ()
 
 
 def _knob(
     name: str,
     summary: str,
     default: str | Sequence[Default],
-    places: tuple[Place, ...],
+    places: tuple[KnobLocation, ...],
     minimum: int | None,
     maximum: int | None,
     choices: Sequence[str],

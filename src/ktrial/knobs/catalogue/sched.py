@@ -1,7 +1,7 @@
 """The scheduler: slices, migration, real-time limits, NUMA balancing, workqueues."""
 
 from ktrial.knobs.catalogue.declare import DEBUG_SCHED, TO_DEBUGFS, file, scheduler, sysctl
-from ktrial.model.knob import Allowed, Default, Knob, KnobKind, Place, Safety, Successor
+from ktrial.model.knob import Allowed, Default, Knob, KnobKind, KnobLocation, Safety, Successor
 
 _SCALED = "CPUs: this for one, twice as much for two or three, three times for four to seven…"
 _RENAMED = "e4ec3318a17f sched/debug: Rename sysctl_sched_min_granularity to sysctl_sched_base_slice"
@@ -15,7 +15,7 @@ _WORKQUEUE = "Documentation/core-api/workqueue.rst"
 
 
 def _numa(name: str, summary: str, default: str, unit: str) -> Knob:
-    old = Place(
+    old = KnobLocation(
         path=f"/proc/sys/kernel/numa_balancing_{name}",
         until="5.12",
         config="CONFIG_NUMA_BALANCING",
@@ -119,7 +119,9 @@ KNOBS = (
         (Default(computed="the version"),),
         since="5.13",
         change=TO_DEBUGFS,
-        older=(Place(path="/sys/kernel/debug/sched_features", until="5.12", config="CONFIG_SCHED_DEBUG"),),
+        older=(
+            KnobLocation(path="/sys/kernel/debug/sched_features", until="5.12", config="CONFIG_SCHED_DEBUG"),
+        ),
         documentation=_DEBUG,
         kind=KnobKind.TEXT,
     ),

@@ -14,7 +14,7 @@ from ktrial.target import Read, StepResult, Target, Write
 Which = Callable[[Entry], bool]
 
 
-class Ending(StrEnum):
+class RestoreOutcome(StrEnum):
     """What became of a change."""
 
     RESTORED = "restored"
@@ -36,7 +36,7 @@ class Ending(StrEnum):
     """Dropped at the user's wish."""
 
 
-LEFT = frozenset({Ending.SOMEBODY_ELSE, Ending.REFUSED, Ending.DAMAGED})
+LEFT = frozenset({RestoreOutcome.SOMEBODY_ELSE, RestoreOutcome.REFUSED, RestoreOutcome.DAMAGED})
 """Endings after which a knob may not be as it was."""
 
 
@@ -44,7 +44,7 @@ LEFT = frozenset({Ending.SOMEBODY_ELSE, Ending.REFUSED, Ending.DAMAGED})
 class Undone:
     """What became of one change."""
 
-    ending: Ending
+    ending: RestoreOutcome
     text: str
     """One sentence, without its end."""
     entry: Entry | None = None
@@ -73,7 +73,7 @@ def restore(
         later = [one for one in entries if one.number > entry.number and one not in chosen]
         one = _Undoing(journal, target, entry, force=force, dry_run=dry_run)
         if forget:
-            undone.append(one.ended(Ending.FORGOTTEN, f"{entry.knob} is left as it is"))
+            undone.append(one.ended(RestoreOutcome.FORGOTTEN, f"{entry.knob} is left as it is"))
         else:
             undone.append(_handed_on(one, later) or one.undo())
     undone += [_set_aside(journal, one, dry_run) for one in damaged]
@@ -131,44 +131,44 @@ class _Undoing:
         entry = self.entry
         if entry.boot != self.journal.boot:
             return self.ended(
-                Ending.OTHER_BOOT, f"{entry.knob} was set in an earlier boot, and is gone with that"
+                RestoreOutcome.OTHER_BOOT, f"{entry.knob} was set in an earlier boot, and is gone with that"
             )
         if entry.stage is Stage.PLANNED:
-            return self.ended(Ending.NEVER_MADE, f"{entry.knob} had not been changed yet")
+            return self.ended(RestoreOutcome.NEVER_MADE, f"{entry.knob} had not been changed yet")
         if entry.kind is not Kind.KNOB:
             return self._take_away()
         (current,) = self.target.perform((Read(path=entry.path),))
         if current.failure and current.failure.name in {"ENOENT", "ENOTDIR", "ENODEV"}:
-            return self.ended(Ending.ABSENT, f"{entry.knob} is there no more ({entry.path})")
+            return self.ended(RestoreOutcome.ABSENT, f"{entry.knob} is there no more ({entry.path})")
         if current.failure:
-            return self._left(Ending.REFUSED, f"{entry.knob} cannot be read: {current.failure.text}")
+            return self._left(RestoreOutcome.REFUSED, f"{entry.knob} cannot be read: {current.failure.text}")
         return self._by_value(current)
 
     def _take_away(self) -> Undone:
         entry = self.entry
         now = mounts_modules.state(entry.kind, entry.path)
         if now == entry.old or not now:
-            return self.ended(Ending.AS_BEFORE, f"{entry.knob} is gone already")
+            return self.ended(RestoreOutcome.AS_BEFORE, f"{entry.knob} is gone already")
         if entry.stage is Stage.MADE and now != entry.made and not self.force:
             text = f"{entry.knob} lies under another one ({now}): it was left alone"
-            return self._left(Ending.SOMEBODY_ELSE, text)
+            return self._left(RestoreOutcome.SOMEBODY_ELSE, text)
         if not self.dry_run and (problem := mounts_modules.take_away(entry.kind, entry.path)):
-            return self._left(Ending.REFUSED, f"{entry.knob} could not be taken away: {problem}")
+            return self._left(RestoreOutcome.REFUSED, f"{entry.knob} could not be taken away: {problem}")
         fault_point("restore: unmounted or unloaded")
-        return self.ended(Ending.RESTORED, f"{entry.knob} is gone again")
+        return self.ended(RestoreOutcome.RESTORED, f"{entry.knob} is gone again")
 
     def _by_value(self, current: StepResult) -> Undone:
         entry, form = self.entry, values.form_of(self.entry.path)
         now = current.content.removesuffix("\n")
         if form.shows(entry.old, now) and not self._changed_beside():
-            return self.ended(Ending.AS_BEFORE, f"{entry.knob} is {_shown(entry.old)} already")
+            return self.ended(RestoreOutcome.AS_BEFORE, f"{entry.knob} is {_shown(entry.old)} already")
         # While it was being written, whatever is there is what the kernel made of it.
         own = now == entry.made or form.shows(entry.new, now) or form.shows(entry.old, now)
         if own or entry.stage is Stage.WRITING or self.force:
             return self._write()
         made = " ".join(values.chosen(entry.made).split())
         return self._left(
-            Ending.SOMEBODY_ELSE,
+            RestoreOutcome.SOMEBODY_ELSE,
             f"{entry.knob} was {_shown(entry.old)}, ktrial made it {_shown(made)}, and somebody else has "
             f"made it {_shown(values.chosen(now))} since: it was left alone "
             f"(ktrial restore --force puts {_shown(entry.old)} back, --forget leaves it as it is)",
@@ -188,8 +188,8 @@ class _Undoing:
             if not form.shows(entry.old, now):
                 answer = written.failure.text if written.failure else f"the kernel made it {_shown(now)}"
                 text = f"{entry.knob} could not be put back to {_shown(entry.old)}: {answer}"
-                return self._left(Ending.REFUSED, text)
-        return self.ended(Ending.RESTORED, f"{entry.knob} is {_shown(entry.old)} again")
+                return self._left(RestoreOutcome.REFUSED, text)
+        return self.ended(RestoreOutcome.RESTORED, f"{entry.knob} is {_shown(entry.old)} again")
 
     def _changed_beside(self) -> dict[str, str]:
         """Files that the kernel changed with this one, and nobody since → what was in them."""
@@ -202,13 +202,13 @@ class _Undoing:
             if path in now and now[path] != text and now[path] == made.get(path)
         }
 
-    def ended(self, ending: Ending, text: str) -> Undone:
+    def ended(self, ending: RestoreOutcome, text: str) -> Undone:
         """The change is dealt with."""
         if not self.dry_run:
             self.journal.close(self.entry)
         return Undone(ending, text, self.entry)
 
-    def _left(self, ending: Ending, text: str) -> Undone:
+    def _left(self, ending: RestoreOutcome, text: str) -> Undone:
         """The change stays in the journal; other commands do not speak of it again."""
         if not self.dry_run and not self.entry.reported:
             self.journal.put(self.entry.model_copy(update={"reported": True}), durable=True)
@@ -226,7 +226,7 @@ def _handed_on(one: _Undoing, later: list[Entry]) -> Undone | None:
         one.journal.put(same[0].model_copy(update={"old": entry.old}), durable=True)
         fault_point("restore: old value handed on to a later change")
     return one.ended(
-        Ending.RESTORED,
+        RestoreOutcome.RESTORED,
         f"{entry.knob} goes back to {_shown(entry.old)} with a later change ({same[0].purpose})",
     )
 
@@ -234,7 +234,7 @@ def _handed_on(one: _Undoing, later: list[Entry]) -> Undone | None:
 def _set_aside(journal: Journal, damaged: Damaged, dry_run: bool) -> Undone:
     where = damaged.path if dry_run else journal.set_aside(damaged)
     return Undone(
-        Ending.DAMAGED,
+        RestoreOutcome.DAMAGED,
         f"a journal entry is damaged ({damaged.problem}): nothing was written for it, and one knob may not "
         f"be as it was; the entry is kept in {where}",
     )

@@ -28,7 +28,7 @@ from ktrial.machines.qemu.boot import (
 )
 from ktrial.machines.qemu.outcome import Report, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, inherited_path, memory_file
-from ktrial.machines.qemu.watchdog import Ending, Limits, Stop, Watcher
+from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
 from ktrial.target.errors import GuestEnded
 from ktrial.target.frames import Ready
 
@@ -168,7 +168,7 @@ def snapshot_contents(setup: Setup, children: Children, progress: Progress) -> I
 
 
 def not_booted(
-    setup: Setup, children: Children, process: QemuProcess, ending: Ending, report: Report
+    setup: Setup, children: Children, process: QemuProcess, ending: GuestExit, report: Report
 ) -> GuestEnded:
     """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but talkative."""
     console, said = process.console_text(), process.said()
@@ -182,13 +182,13 @@ def not_booted(
     return ended(verdict, console)
 
 
-def ended(verdict: outcome.Verdict, console: str) -> GuestEnded:
+def ended(verdict: outcome.GuestVerdict, console: str) -> GuestEnded:
     """The error for a guest that ended before it did any step."""
     end = outcome.console_end(console)
     return GuestEnded(outcome=verdict.outcome.value, reason=verdict.reason, console=end, results=())
 
 
-def _talkative_console(setup: Setup, children: Children, ending: Ending) -> str:
+def _talkative_console(setup: Setup, children: Children, ending: GuestExit) -> str:
     limits = setup.limits
     if ending.stop is Stop.SECONDS:
         limits = Limits(limits.instructions, min(limits.seconds, _SECONDS_TO_EXPLAIN))

@@ -22,7 +22,7 @@ from ktrial.machines.qemu.boot import Unstarted
 from ktrial.machines.qemu.outcome import Report, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
-from ktrial.machines.qemu.watchdog import Ending, Stop, Watcher
+from ktrial.machines.qemu.watchdog import GuestExit, Stop, Watcher
 from ktrial.model.boot import MachineIdentity
 from ktrial.model.profile import RegionCounts
 from ktrial.target import Collect, Run, Step, StepResult, Write
@@ -90,13 +90,13 @@ class ExactTarget:
                 raise not_booted(setup, children, process, ending, report)
             return self._results(process, ending, report)
 
-    def _run(self, process: QemuProcess) -> tuple[Ending, Report]:
+    def _run(self, process: QemuProcess) -> tuple[GuestExit, Report]:
         watcher = Watcher(process, self._setup.limits)
         watcher.resume()
         ending = watcher.watch()
         return ending, read_report(process)
 
-    def _results(self, process: QemuProcess, ending: Ending, report: Report) -> tuple[StepResult, ...]:
+    def _results(self, process: QemuProcess, ending: GuestExit, report: Report) -> tuple[StepResult, ...]:
         console = process.console_text()
         self._console = outcome.console_end(console)
         verdict = self._judge(ending, report, console, process.said())
@@ -104,7 +104,9 @@ class ExactTarget:
             raise self._ended(verdict, report.results)
         return report.results
 
-    def _judge(self, ending: Ending, report: Report, console: str, said: str) -> outcome.Verdict | None:
+    def _judge(
+        self, ending: GuestExit, report: Report, console: str, said: str
+    ) -> outcome.GuestVerdict | None:
         if report.done:
             return self._judge_done(report, console)
         if report.failed:
@@ -113,10 +115,10 @@ class ExactTarget:
             return outcome.frames_damaged(report.damage)
         return outcome.judge(ending, self._setup.limits, console=console, said=said, ready=True)
 
-    def _judge_done(self, report: Report, console: str) -> outcome.Verdict | None:
+    def _judge_done(self, report: Report, console: str) -> outcome.GuestVerdict | None:
         killed = sum(result.oom_kills for result in report.results)
         late = any(result.timed_out and result.step in self._held for result in report.results)
-        limit = Ending(Stop.INSTRUCTIONS)
+        limit = GuestExit(Stop.INSTRUCTIONS)
         return outcome.processes_killed(killed, console) or (
             outcome.judge(limit, self._setup.limits, console="", said="", ready=True) if late else None
         )
@@ -126,7 +128,7 @@ class ExactTarget:
         limit = self._setup.limits.instructions
         return step.model_copy(update={"limit_ns": limit}) if _is_unlimited(step) else step
 
-    def _ended(self, verdict: outcome.Verdict, results: tuple[StepResult, ...]) -> GuestEnded:
+    def _ended(self, verdict: outcome.GuestVerdict, results: tuple[StepResult, ...]) -> GuestEnded:
         return GuestEnded(
             outcome=verdict.outcome.value, reason=verdict.reason, console=self._console, results=results
         )

@@ -19,7 +19,7 @@ PROGRAM = "launch"
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkingPlace:
     """Where programs run."""
 
     cpus: tuple[int, ...] = ()
@@ -58,7 +58,9 @@ class Launchers:
             for child in self._alive:
                 _hang_up(child)
 
-    def run(self, program: Path, runs: Sequence[tuple[int, Run]], place: Place) -> tuple[StepResult, ...]:
+    def run(
+        self, program: Path, runs: Sequence[tuple[int, Run]], place: WorkingPlace
+    ) -> tuple[StepResult, ...]:
         """Run the programs one after another, each with its number; one result each.
 
         Where the same one follows itself, the last of such a row has the counters of the whole row.

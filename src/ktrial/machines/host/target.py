@@ -16,7 +16,7 @@ from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import HostChangeForbidden
 from ktrial.machines.guest_programs import WORK, WORK_IN_GUEST
 from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
-from ktrial.machines.host.launcher import Launchers, Place, launch_program
+from ktrial.machines.host.launcher import Launchers, WorkingPlace, launch_program
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel, Origin
@@ -65,7 +65,7 @@ class HostTarget:
         self._launchers = launchers
         self._guest = guest
         self._launch = launch_program(guest)
-        self._place = Place(boot.pin, cgroup)
+        self._place = WorkingPlace(boot.pin, cgroup)
         self._allow_changes = allow_changes
         self._writer = writer
         self._local = LocalTarget()

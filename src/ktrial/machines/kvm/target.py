@@ -32,7 +32,7 @@ from ktrial.machines.qemu.boot import (
 from ktrial.machines.qemu.outcome import Report, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
 from ktrial.machines.qemu.program import Qemu
-from ktrial.machines.qemu.watchdog import Ending, Limits, Stop, Watcher
+from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.target import Run, Step, StepResult
@@ -180,8 +180,8 @@ class RealTimeTarget:
         return report.results
 
     def _judge(
-        self, ending: Ending, report: Report, console: str, said: str, held: set[int]
-    ) -> outcome.Verdict | None:
+        self, ending: GuestExit, report: Report, console: str, said: str, held: set[int]
+    ) -> outcome.GuestVerdict | None:
         if report.module_refused:
             return outcome.module_refused(report.module_refused)
         if report.done:
@@ -193,12 +193,12 @@ class RealTimeTarget:
         ready = report.ready is not None
         return outcome.judge(ending, self._setup.limits, console=console, said=said, ready=ready)
 
-    def _judge_done(self, report: Report, console: str, held: set[int]) -> outcome.Verdict | None:
+    def _judge_done(self, report: Report, console: str, held: set[int]) -> outcome.GuestVerdict | None:
         killed = sum(result.oom_kills for result in report.results)
         if verdict := outcome.processes_killed(killed, console):
             return verdict
         late = any(result.timed_out and result.step in held for result in report.results)
-        end, limits = Ending(Stop.SECONDS), self._setup.limits
+        end, limits = GuestExit(Stop.SECONDS), self._setup.limits
         return outcome.judge(end, limits, console="", said="", ready=True) if late else None
 
     def _limited(self, step: Step) -> Step:
@@ -207,7 +207,7 @@ class RealTimeTarget:
             return step.model_copy(update={"limit_ns": round(self._setup.limits.seconds * 1e9)})
         return step
 
-    def _ended(self, verdict: outcome.Verdict, results: tuple[StepResult, ...] = ()) -> GuestEnded:
+    def _ended(self, verdict: outcome.GuestVerdict, results: tuple[StepResult, ...] = ()) -> GuestEnded:
         return GuestEnded(
             outcome=verdict.outcome.value, reason=verdict.reason, console=self._console, results=results
         )

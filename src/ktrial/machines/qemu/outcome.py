@@ -8,7 +8,7 @@ import signal
 from dataclasses import dataclass
 
 from ktrial.machines.qemu.process import QemuProcess
-from ktrial.machines.qemu.watchdog import Ending, Limits, Stop
+from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop
 from ktrial.model.trial import Outcome
 from ktrial.target.errors import FrameError
 from ktrial.target.frames import Decoder, Done, Failed, Payload, Ready, payload_of
@@ -107,14 +107,14 @@ _REFUSALS: tuple[tuple[str, Outcome], ...] = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class GuestVerdict:
     """An outcome and why, in one sentence."""
 
     outcome: Outcome
     reason: str
 
 
-def judge(ending: Ending, limits: Limits, *, console: str, said: str, ready: bool) -> Verdict:
+def judge(ending: GuestExit, limits: Limits, *, console: str, said: str, ready: bool) -> GuestVerdict:
     """What became of a guest that did not do all its steps.
 
     `said` is what QEMU itself printed; `ready` whether the agent had reported.
@@ -126,32 +126,32 @@ def judge(ending: Ending, limits: Limits, *, console: str, said: str, ready: boo
     )
 
 
-def judge_unstarted(status: int, said: str) -> Verdict:
+def judge_unstarted(status: int, said: str) -> GuestVerdict:
     """What became of a guest whose QEMU ended before its first instruction."""
     last = _last(said)
     for pattern, outcome in _REFUSALS:
         if re.search(pattern, said):
-            return Verdict(outcome, f"QEMU refuses it: {last}")
+            return GuestVerdict(outcome, f"QEMU refuses it: {last}")
     return _qemu_failed(status, last)
 
 
-def agent_failed(text: str, console: str) -> Verdict:
+def agent_failed(text: str, console: str) -> GuestVerdict:
     """What became of a guest whose agent gave up: the kernel may have said why."""
-    failed = Verdict(Outcome.MACHINE_FAILED, f"the agent could not go on: {text}")
+    failed = GuestVerdict(Outcome.MACHINE_FAILED, f"the agent could not go on: {text}")
     return _from_console(console) or failed
 
 
-def module_refused(text: str) -> Verdict:
+def module_refused(text: str) -> GuestVerdict:
     """What became of a guest whose kernel does not take a module of the study."""
-    return Verdict(Outcome.REFUSED, f"the kernel refused a {text}")
+    return GuestVerdict(Outcome.REFUSED, f"the kernel refused a {text}")
 
 
-def frames_damaged(damage: str) -> Verdict:
+def frames_damaged(damage: str) -> GuestVerdict:
     """What became of a guest whose frames cannot be read."""
-    return Verdict(Outcome.MACHINE_FAILED, f"what the agent reported is damaged: {damage}")
+    return GuestVerdict(Outcome.MACHINE_FAILED, f"what the agent reported is damaged: {damage}")
 
 
-def processes_killed(count: int, console: str) -> Verdict | None:
+def processes_killed(count: int, console: str) -> GuestVerdict | None:
     """What became of a guest in which the kernel killed `count` processes for want of memory.
 
     Nothing, where a control group of the workload's own was out of memory: that may be its purpose.
@@ -160,13 +160,13 @@ def processes_killed(count: int, console: str) -> Verdict | None:
         return None
     match = re.search(r"Out of memory: Kill(?:ed)? process[^\r\n]*", console)
     what = match[0] if match else f"{count} processes killed"
-    return Verdict(Outcome.OUT_OF_MEMORY, f"the guest ran out of memory: {what}")
+    return GuestVerdict(Outcome.OUT_OF_MEMORY, f"the guest ran out of memory: {what}")
 
 
-def too_small(needed: int, memory: int) -> Verdict:
+def too_small(needed: int, memory: int) -> GuestVerdict:
     """What becomes of a guest whose memory cannot hold the kernel and its RAM disk (sizes in bytes)."""
     sizes = f"{-(-needed // _MIB)} MiB, and the guest has {memory // _MIB} MiB"
-    return Verdict(Outcome.OUT_OF_MEMORY, f"the kernel and its initial RAM disk need {sizes}")
+    return GuestVerdict(Outcome.OUT_OF_MEMORY, f"the kernel and its initial RAM disk need {sizes}")
 
 
 def console_end(console: str) -> str:
@@ -174,18 +174,18 @@ def console_end(console: str) -> str:
     return "\n".join(console.replace("\r\n", "\n").splitlines()[-CONSOLE_LINES:])
 
 
-def _from_console(console: str) -> Verdict | None:
+def _from_console(console: str) -> GuestVerdict | None:
     for pattern, outcome, reason in _ON_CONSOLE:
         match = re.search(pattern, console)
         if match:
             said = match.groupdict().get("said", "").strip()
-            return Verdict(outcome, reason.format(said=said or "a panic without a reason"))
+            return GuestVerdict(outcome, reason.format(said=said or "a panic without a reason"))
     return None
 
 
-def _from_limit(ending: Ending, limits: Limits, *, console: str, ready: bool) -> Verdict | None:
+def _from_limit(ending: GuestExit, limits: Limits, *, console: str, ready: bool) -> GuestVerdict | None:
     if ending.stop is Stop.OUTPUT:
-        return Verdict(Outcome.HUNG, "it wrote more than ktrial keeps to its console or its frames")
+        return GuestVerdict(Outcome.HUNG, "it wrote more than ktrial keeps to its console or its frames")
     passed = {
         Stop.INSTRUCTIONS: f"{limits.instructions:,} guest instructions",
         Stop.SECONDS: f"{limits.seconds:g} s of {'host time' if limits.in_real_time else 'CPU time'}",
@@ -195,26 +195,28 @@ def _from_limit(ending: Ending, limits: Limits, *, console: str, ready: bool) ->
         return None
     if not ready and not console.strip():
         reason = f"nothing came on its console within {passed}"
-        return Verdict(Outcome.NOT_A_KERNEL, reason)
+        return GuestVerdict(Outcome.NOT_A_KERNEL, reason)
     stage = "the steps were done" if ready else "the agent was ready"
-    return Verdict(Outcome.HUNG, f"{passed} went by before {stage}")
+    return GuestVerdict(Outcome.HUNG, f"{passed} went by before {stage}")
 
 
-def _from_exit(ending: Ending, *, console: str, said: str, ready: bool) -> Verdict:
+def _from_exit(ending: GuestExit, *, console: str, said: str, ready: bool) -> GuestVerdict:
     if ending.stop is Stop.PAUSED:
-        return Verdict(Outcome.PANICKED, "the kernel panicked, and said nothing on its console")
+        return GuestVerdict(Outcome.PANICKED, "the kernel panicked, and said nothing on its console")
     if ending.reset and not ready and not console.strip():
-        return Verdict(
+        return GuestVerdict(
             Outcome.NOT_A_KERNEL, "the CPU was reset (a triple fault) before anything came on the console"
         )
     if ending.reset:
-        return Verdict(
+        return GuestVerdict(
             Outcome.PANICKED, "the machine was reset without a panic on the console (a triple fault?)"
         )
     if ending.switched_off and ready:
-        return Verdict(Outcome.WORKLOAD_FAILED, "the guest was switched off before the steps were done")
+        return GuestVerdict(Outcome.WORKLOAD_FAILED, "the guest was switched off before the steps were done")
     if ending.switched_off:
-        return Verdict(Outcome.MACHINE_FAILED, "the guest switched itself off before the agent was ready")
+        return GuestVerdict(
+            Outcome.MACHINE_FAILED, "the guest switched itself off before the agent was ready"
+        )
     return _qemu_failed(ending.status, _last(said))
 
 
@@ -224,6 +226,6 @@ def _last(said: str) -> str:
     return next((line for line in reversed(lines) if line.startswith("insn: ")), lines[-1])
 
 
-def _qemu_failed(status: int, last: str) -> Verdict:
+def _qemu_failed(status: int, last: str) -> GuestVerdict:
     how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-    return Verdict(Outcome.MACHINE_FAILED, f"QEMU {how}: {last}")
+    return GuestVerdict(Outcome.MACHINE_FAILED, f"QEMU {how}: {last}")

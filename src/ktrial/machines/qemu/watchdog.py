@@ -52,7 +52,7 @@ class Stop(Enum):
 
 
 @dataclass(frozen=True)
-class Ending:
+class GuestExit:
     """How it ended."""
 
     stop: Stop
@@ -155,7 +155,7 @@ class Watcher:
         with contextlib.suppress(QemuGone):
             self._continued = self._process.qmp.send("cont")
 
-    def watch(self) -> Ending:
+    def watch(self) -> GuestExit:
         """Wait for the end or the next pause. Raises MachineStopped where it was stopped meanwhile."""
         while True:
             ending = self._step()
@@ -163,7 +163,7 @@ class Watcher:
                 self._process.check_stopped()
                 return ending
 
-    def _step(self) -> Ending | None:
+    def _step(self) -> GuestExit | None:
         qmp, pidfd = self._process.qmp, self._process.pidfd
         limit = self._deadline if self._limits.in_real_time else self._usage.next_look
         until = min(limit, self._next_look) - time.monotonic()
@@ -181,12 +181,12 @@ class Watcher:
         self._take_events()
         if self._shut_down:
             # The guest has said all that it had to say; QEMU only tidies up, and may take a second for that.
-            return Ending(Stop.EXITED, 0, self._reset, self._switched_off)
+            return GuestExit(Stop.EXITED, 0, self._reset, self._switched_off)
         if self._panicked and self._halted:
-            return Ending(Stop.PAUSED)
+            return GuestExit(Stop.PAUSED)
         return self._past_limit() or self._look_at_the_clock()
 
-    def _exited(self) -> Ending:
+    def _exited(self) -> GuestExit:
         # What it told last may still wait to be read, or came in place of an answer.
         with contextlib.suppress(QemuGone):
             while True:
@@ -194,7 +194,7 @@ class Watcher:
         self._take_events()
         # The connection closes a little before the process ends; what is left of it takes no time.
         status = self._process.wait()
-        return Ending(Stop.EXITED, status, self._reset, self._switched_off)
+        return GuestExit(Stop.EXITED, status, self._reset, self._switched_off)
 
     def _take_events(self) -> None:
         events = self._process.qmp.events
@@ -207,12 +207,12 @@ class Watcher:
             self._reset |= name == "SHUTDOWN" and data.get("reason") == "guest-reset"
             self._switched_off |= name == "SHUTDOWN" and data.get("reason") == "guest-shutdown"
 
-    def _past_limit(self) -> Ending | None:
+    def _past_limit(self) -> GuestExit | None:
         if self._limits.in_real_time and time.monotonic() > self._deadline:
-            return Ending(Stop.SECONDS)
+            return GuestExit(Stop.SECONDS)
         if not self._limits.in_real_time and (stop := self._look_at_the_use()):
-            return Ending(stop)
-        return Ending(Stop.OUTPUT) if self._process.output_bytes() > OUTPUT_LIMIT else None
+            return GuestExit(stop)
+        return GuestExit(Stop.OUTPUT) if self._process.output_bytes() > OUTPUT_LIMIT else None
 
     def _look_at_the_use(self) -> Stop | None:
         now = time.monotonic()
@@ -221,7 +221,7 @@ class Watcher:
         used = cpu_use(self._process.pid)
         return None if used is None else self._usage.past(used, now)
 
-    def _look_at_the_clock(self) -> Ending | None:
+    def _look_at_the_clock(self) -> GuestExit | None:
         if time.monotonic() < self._next_look:
             return None
         self._next_look = time.monotonic() + FIRST_LOOK_SECONDS
@@ -238,7 +238,7 @@ class Watcher:
         except QemuGone:
             return self._exited()
         self._next_look = time.monotonic() + FIRST_LOOK_SECONDS
-        return Ending(Stop.INSTRUCTIONS) if now - self._start > self._limits.instructions else None
+        return GuestExit(Stop.INSTRUCTIONS) if now - self._start > self._limits.instructions else None
 
 
 def _nanoseconds(clock: object) -> int:

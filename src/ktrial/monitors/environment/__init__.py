@@ -4,6 +4,6 @@ A module here has a tuple `READERS`: one more row of it, or one more module, is 
 """
 
 from ktrial.monitors.environment.comparison import audit, changes, concerns, confounds, readers
-from ktrial.monitors.environment.reader import Observation, Reader
+from ktrial.monitors.environment.reader import EnvironmentReader, Observation
 
-__all__ = ["Observation", "Reader", "audit", "changes", "concerns", "confounds", "readers"]
+__all__ = ["EnvironmentReader", "Observation", "audit", "changes", "concerns", "confounds", "readers"]

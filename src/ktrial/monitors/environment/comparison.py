@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ktrial.model.environment import Environment, Reading, ReadingKind
 from ktrial.model.warnings import DataWarning, WarningKind
-from ktrial.monitors.environment.reader import Absent, Reader
+from ktrial.monitors.environment.reader import Absent, EnvironmentReader
 
 _TOLERATED = {"steal time": 0.001}
 """Counter → rise in a second of a study that is no news: a thousandth of one CPU's time."""
@@ -179,7 +179,7 @@ _PACKAGE = "ktrial.monitors.environment"
 
 
 @cache
-def readers() -> tuple[Reader, ...]:
+def readers() -> tuple[EnvironmentReader, ...]:
     """Every row of every module here, in the modules' order."""
     path = importlib.import_module(_PACKAGE).__path__
     names = sorted(module.name for module in pkgutil.iter_modules(path))
@@ -197,7 +197,7 @@ def audit(root: Path = Path("/"), *, patient: bool = True) -> Environment:
     return Environment(taken=datetime.now(UTC), readings=tuple(_read(row, root) for row in rows))
 
 
-def _read(row: Reader, root: Path) -> Reading:
+def _read(row: EnvironmentReader, root: Path) -> Reading:
     known = Reading(name=row.name, kind=row.kind, places=row.places)
     try:
         value = row.read(root)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ktrial.model.environment import ReadingKind
-from ktrial.monitors.environment.reader import Absent, Observation, Reader, of_cpus, text, together
+from ktrial.monitors.environment.reader import Absent, EnvironmentReader, Observation, of_cpus, text, together
 
 _CPU = "/sys/devices/system/cpu"
 _GOVERNOR = f"{_CPU}/cpu*/cpufreq/scaling_governor"
@@ -112,49 +112,49 @@ def _temperature(root: Path) -> Observation:
 
 
 READERS = (
-    Reader(
+    EnvironmentReader(
         "governor",
         "what chooses the CPUs' frequency (cpufreq)",
         "A frequency that follows the load is another one in each run.",
         _governor,
         places=(_GOVERNOR, f"{_POLICY}/scaling_governor"),
     ),
-    Reader(
+    EnvironmentReader(
         "energy preference",
         "what the CPU itself is told about energy (EPP)",
         "Where hardware chooses the frequency (intel_pstate, amd_pstate), it weighs more than the governor.",
         _preference,
         places=(_EPP, f"{_POLICY}/energy_performance_preference"),
     ),
-    Reader(
+    EnvironmentReader(
         "boost",
         "frequencies above the nominal one (turbo)",
         "They last as long as heat and the load of the other cores allow.",
         _boost,
         places=(_NO_TURBO, _BOOST),
     ),
-    Reader(
+    EnvironmentReader(
         "SMT",
         "hardware threads that share a core",
         "Where a program shares its core, a run takes up to twice as long.",
         _smt,
         places=(_SMT, f"{_CPU}/smt/control"),
     ),
-    Reader(
+    EnvironmentReader(
         "idle states",
         "how deep an idle CPU sleeps (cpuidle)",
         "Waking up costs time, and more the deeper the sleep was.",
         _idle_states,
         places=(_IDLE, f"{_CPU}/cpu*/cpuidle/*"),
     ),
-    Reader(
+    EnvironmentReader(
         "CPUs",
         "which are online, and which are kept free of other work",
         "With fewer CPUs everything else moves too.",
         _online,
         places=(f"{_CPU}/online", f"{_CPU}/isolated", f"{_CPU}/cpu*/online"),
     ),
-    Reader(
+    EnvironmentReader(
         "throttling",
         "how often the CPU slowed down because it was too hot",
         "What ran then, ran slower.",
@@ -162,7 +162,7 @@ READERS = (
         ReadingKind.COUNTER,
         places=(_THROTTLED,),
     ),
-    Reader(
+    EnvironmentReader(
         "temperature",
         "of the hottest sensor",
         "Heat takes boost away first, and then the nominal frequency.",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ktrial.monitors.environment.reader import Absent, Observation, Reader, text
+from ktrial.monitors.environment.reader import Absent, EnvironmentReader, Observation, text
 
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _FAST_CLOCKS = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"}
@@ -70,37 +70,39 @@ def _preemption(root: Path) -> Observation:
 
 
 READERS = (
-    Reader("kernel", "release and build", "Another kernel is another treatment.", _kernel),
-    Reader("command line", "boot parameters", "They switch half of what is listed here.", _command_line),
-    Reader(
+    EnvironmentReader("kernel", "release and build", "Another kernel is another treatment.", _kernel),
+    EnvironmentReader(
+        "command line", "boot parameters", "They switch half of what is listed here.", _command_line
+    ),
+    EnvironmentReader(
         "clock source",
         "what the kernel reads the time from",
         "A slow clock is a part of every time that is measured.",
         _clock,
         places=(_CLOCK,),
     ),
-    Reader(
+    EnvironmentReader(
         "ASLR",
         "whether address-space layouts are random",
         "A layout alone moves a time by some percent: on, it averages out; off, all runs share one.",
         _layouts,
         places=(_ASLR,),
     ),
-    Reader(
+    EnvironmentReader(
         "security modules",
         "which check what programs do (LSM)",
         "Their checks are a part of system calls.",
         _modules,
         places=("/sys/kernel/security/lsm",),
     ),
-    Reader(
+    EnvironmentReader(
         "mitigations",
         "what is done against CPU vulnerabilities",
         "They cost between nothing and half of a system call.",
         _mitigations,
         places=(f"/{_VULNERABILITIES}/*",),
     ),
-    Reader(
+    EnvironmentReader(
         "preemption",
         "when the kernel lets go of a CPU",
         "It decides how long a woken program waits.",

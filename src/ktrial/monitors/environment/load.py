@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ktrial.model.environment import ReadingKind
-from ktrial.monitors.environment.reader import Absent, Observation, Reader, text
+from ktrial.monitors.environment.reader import Absent, EnvironmentReader, Observation, text
 
 _SECONDS = 0.3
 _BUSY = 0.05
@@ -113,7 +113,7 @@ def _watchdog(root: Path) -> Observation:
 
 
 READERS = (
-    Reader(
+    EnvironmentReader(
         "load of others",
         "CPUs in use while ktrial does nothing",
         "They take CPU time, caches and memory bandwidth.",
@@ -121,7 +121,7 @@ READERS = (
         ReadingKind.LEVEL,
         takes_time=True,
     ),
-    Reader(
+    EnvironmentReader(
         "steal time",
         "time in which the hypervisor ran somebody else",
         "It passes on the clock, and no program here had it.",
@@ -129,32 +129,32 @@ READERS = (
         ReadingKind.COUNTER,
         places=(_STAT,),
     ),
-    Reader(
+    EnvironmentReader(
         "hypervisor",
         "whether this is a virtual machine",
         "Its CPUs are shared, and its interrupts and page faults cost more than on hardware.",
         _hypervisor,
     ),
-    Reader(
+    EnvironmentReader(
         "CPU quota",
         "of ktrial's own control group",
         "When it is used up, everything in the group stands still until the next period.",
         _own_limits,
     ),
-    Reader(
+    EnvironmentReader(
         "IRQ affinity",
         "which CPUs handle interrupts",
         "An interrupt on the CPU of a workload is a part of what is measured.",
         _interrupts,
         places=("/proc/irq/*",),
     ),
-    Reader(
+    EnvironmentReader(
         "irqbalance",
         "whether a program moves interrupts about",
         "Interrupts that move make CPUs unlike from run to run.",
         _balancer,
     ),
-    Reader(
+    EnvironmentReader(
         "NMI watchdog",
         "the kernel's own watch for CPUs that hang",
         "It uses a performance counter, and interrupts.",

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from ktrial.model.environment import ReadingKind
-from ktrial.monitors.environment.reader import Observation, Reader, chosen, meminfo, ranges, text
+from ktrial.monitors.environment.reader import EnvironmentReader, Observation, chosen, meminfo, ranges, text
 
 _MIB = 1 << 10
 _GIB = 1 << 20
@@ -93,50 +93,50 @@ def _disk(root: Path) -> Observation:
 
 
 READERS = (
-    Reader(
+    EnvironmentReader(
         "swap",
         "room for memory that was paged out",
         "A page that has to come back costs as much as ten thousand that are there.",
         _swap,
         places=("/proc/swaps",),
     ),
-    Reader(
+    EnvironmentReader(
         "paging",
         "pages that went to swap or came from it",
         "Somebody waited for the disk.",
         _paging,
         ReadingKind.COUNTER,
     ),
-    Reader(
+    EnvironmentReader(
         "transparent huge pages",
         "whether programs get pages of 2 MiB unasked",
         "The same program is faster or slower by how memory is fragmented at its start.",
         _huge_pages,
         places=(f"{_THP}/enabled", f"{_THP}/defrag"),
     ),
-    Reader("NUMA", "nodes of memory", "Memory of another node is slower by half.", _nodes),
-    Reader(
+    EnvironmentReader("NUMA", "nodes of memory", "Memory of another node is slower by half.", _nodes),
+    EnvironmentReader(
         "NUMA balancing",
         "whether the kernel moves pages to the CPUs that use them",
         "It takes pages away for a moment to see who misses them.",
         _balancing,
         places=("/proc/sys/kernel/numa_balancing",),
     ),
-    Reader(
+    EnvironmentReader(
         "KSM",
         "whether the kernel merges equal pages",
         "Its thread uses a CPU, and merged pages are copied when they are written.",
         _ksm,
         places=("/sys/kernel/mm/ksm/run",),
     ),
-    Reader(
+    EnvironmentReader(
         "free memory",
         "what programs can have without paging",
         "Where there is little, the kernel reclaims while it is measured.",
         _available,
         ReadingKind.LEVEL,
     ),
-    Reader(
+    EnvironmentReader(
         "free disk",
         "below /tmp, where workloads work",
         "A full disk ends a study; a nearly full one slows it down.",

@@ -23,7 +23,7 @@ class Absent(Exception):
 
 
 @dataclass(frozen=True)
-class Reader:
+class EnvironmentReader:
     """One thing that is looked at."""
 
     name: str

@@ -42,7 +42,7 @@ class Data:
     """Logarithms, larger is better; shape (runs,)."""
 
 
-class Frame:
+class InputScaling:
     """How configurations become rows of numbers."""
 
     def __init__(self, encoding: Encoding) -> None:
@@ -123,7 +123,7 @@ def drift_kernel(left: Array, right: Array) -> Array:
 class GaussianProcess:
     """What the runs so far say about every configuration."""
 
-    frame: Frame
+    frame: InputScaling
     data: Data
     strengths: Strengths
     excess: Array

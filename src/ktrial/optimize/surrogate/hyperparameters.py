@@ -3,7 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ktrial.optimize.surrogate.gaussian_process import Data, Frame, GaussianProcess, Strengths, drift_kernel
+from ktrial.optimize.surrogate.gaussian_process import (
+    Data,
+    GaussianProcess,
+    InputScaling,
+    Strengths,
+    drift_kernel,
+)
 
 Array = NDArray[np.float64]
 
@@ -23,7 +29,7 @@ _STEPS = 12
 
 
 def fit(
-    frame: Frame, data: Data, noise: float, start: Strengths | None = None, *, quick: bool = False
+    frame: InputScaling, data: Data, noise: float, start: Strengths | None = None, *, quick: bool = False
 ) -> GaussianProcess:
     """The model of these runs. `noise` is what the baseline's runs say of it, as a standard deviation.
 

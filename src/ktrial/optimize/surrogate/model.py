@@ -9,7 +9,7 @@ from ktrial.model.comparison import Comparison
 from ktrial.model.tuning import Configuration, FrontPoint, Observation
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.optimize.surrogate.gaussian_process import Data, Frame, GaussianProcess
+from ktrial.optimize.surrogate.gaussian_process import Data, GaussianProcess, InputScaling
 from ktrial.optimize.surrogate.hyperparameters import fit
 
 Array = NDArray[np.float64]
@@ -30,7 +30,7 @@ class Surrogate:
         self.encoding = encoding
         self.scores = scores
         self.noise = noise
-        self._frame = Frame(encoding)
+        self._frame = InputScaling(encoding)
         self._horizon = max(horizon, 1)
         self.responses: list[GaussianProcess] = []
         self._risk: GaussianProcess | None = None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 
 from ktrial.format.sanitize import one_line
-from ktrial.model.attribution import Count, Explanation, Match, Row
+from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match
 from ktrial.model.profile import PROGRAM, UNKNOWN, FunctionCount, Profile, RegionCounts
 
 Stack = tuple[str, ...]
@@ -92,7 +92,9 @@ def _programs(profile: Profile, instructions: int) -> Iterator[tuple[Stack, int]
     yield (PROGRAM,), instructions
 
 
-def _names(explanation: Explanation, count_of: Callable[[Row], Count]) -> Mapping[tuple[str, str], str]:
+def _names(
+    explanation: Explanation, count_of: Callable[[FunctionDifference], Count]
+) -> Mapping[tuple[str, str], str]:
     """Symbol and module → the name of its row; with an empty module, also where the module has changed."""
     names: dict[tuple[str, str], str] = {}
     # Two functions that stand beside one keep their names: one may have called the other.

@@ -22,7 +22,7 @@ class Sides(NamedTuple):
         return self.after - self.before
 
 
-class Frame(NamedTuple):
+class FlameFrame(NamedTuple):
     """One frame; callers come before what they call, so that a frame's index is larger than its parent's."""
 
     name: str
@@ -37,7 +37,7 @@ class Frame(NamedTuple):
 class Frames(NamedTuple):
     """What is drawn, and what was too small for that."""
 
-    frames: tuple[Frame, ...]
+    frames: tuple[FlameFrame, ...]
     left_out: int
     """Frames that are not drawn."""
     limit: float
@@ -69,7 +69,7 @@ def frames(before: Stacks, after: Stacks, limit: float = 0.0, most: int | None =
         # Of frames that are equally large, all or none.
         least = max(least, min((reach for reach in reaches if reach > reaches[most]), default=1.0))
     drawn = tuple(
-        Frame(node.name, parent, depth, _sides(node.own), _sides(node.whole))
+        FlameFrame(node.name, parent, depth, _sides(node.own), _sides(node.whole))
         for node, parent, depth, _ in _walk(root, least)
     )
     return Frames(drawn, len(reaches) - len(drawn), least)

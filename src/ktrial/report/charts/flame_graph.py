@@ -18,7 +18,7 @@ from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.attribution import Explanation
 from ktrial.model.profile import Profile
 from ktrial.report.charts.call_stacks import aligned, stacks, stacks_of_both
-from ktrial.report.charts.flame_frames import Frame, Frames, frames
+from ktrial.report.charts.flame_frames import FlameFrame, Frames, frames
 from ktrial.report.html.templating import environment, text_of
 
 SMALLEST = 0.0001
@@ -152,7 +152,7 @@ def _remarks(drawn: Frames, *, alone: bool) -> tuple[str, ...]:
 
 
 def _bars(
-    drawn: Sequence[Frame], bottom: int, colours: Sequence[str], width: Width, *, difference: bool
+    drawn: Sequence[FlameFrame], bottom: int, colours: Sequence[str], width: Width, *, difference: bool
 ) -> list[_Bar]:
     whole = drawn[0].whole[width] or 1.0
     starts: list[float] = []
@@ -186,7 +186,7 @@ def _label(name: str, share: float) -> str:
     return name if len(name) <= fits else f"{name[: fits - 1]}…"
 
 
-def _said(frame: Frame, whole: Frame, *, difference: bool) -> tuple[str, ...]:
+def _said(frame: FlameFrame, whole: FlameFrame, *, difference: bool) -> tuple[str, ...]:
     if not difference:
         share = number_format.share_of(frame.whole.after / (whole.whole.after or 1.0))
         return (
@@ -208,7 +208,7 @@ def _change(before: float, after: float) -> str:
     return f"{values}, {number_format.signed(after - before)}"
 
 
-def _differences(drawn: Sequence[Frame]) -> list[str]:
+def _differences(drawn: Sequence[FlameFrame]) -> list[str]:
     """Classes by own difference; strength by its square root, so that the largest hides no others."""
     most = max(abs(frame.own.difference) for frame in drawn) or 1.0
 
@@ -219,7 +219,7 @@ def _differences(drawn: Sequence[Frame]) -> list[str]:
     return [colour(frame.own.difference) for frame in drawn]
 
 
-def _kinds(drawn: Sequence[Frame]) -> list[str]:
+def _kinds(drawn: Sequence[FlameFrame]) -> list[str]:
     """Classes by what a frame is; shades by the functions' names, to tell them apart."""
     colours: list[str] = []
     for frame in drawn:

@@ -7,7 +7,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from ktrial.format import number_format
-from ktrial.model.history import Change, History, Line
+from ktrial.model.history import ChangePoint, History, Line
 from ktrial.report.charts.line import picture
 from ktrial.report.html.templating import environment, text_of
 from ktrial.report.tables.history import versions
@@ -63,7 +63,7 @@ def _in_two(label: str) -> tuple[str, str]:
     return (name, parameters) if name and label.endswith(")") else (label, "")
 
 
-def _why_link(place: tuple[Line, Change], links: Links) -> str:
+def _why_link(place: tuple[Line, ChangePoint], links: Links) -> str:
     """The result's page, at its reasons, where both versions stand in one result; else empty."""
     line, change = place
     sides = {point.study_id for point in line.points if point.version in (change.since, change.version)}

@@ -15,7 +15,7 @@ from ktrial.analysis.machine_agreement import on_several_machines
 from ktrial.analysis.result import record_of
 from ktrial.format import number_format
 from ktrial.model.base import digest
-from ktrial.model.history import Change, History
+from ktrial.model.history import ChangePoint, History
 from ktrial.model.machine_agreement import Across
 from ktrial.model.matrix import Matrix
 from ktrial.model.plan import treatments
@@ -55,7 +55,7 @@ class _Result(NamedTuple):
 
 class _Changed(NamedTuple):
     workload: str
-    change: Change
+    change: ChangePoint
 
 
 class _Workload(NamedTuple):

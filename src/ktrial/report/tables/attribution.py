@@ -19,7 +19,7 @@ from ktrial.format.table import (
     table,
 )
 from ktrial.model.attribution import Explanation
-from ktrial.model.attribution import Row as FunctionRow
+from ktrial.model.attribution import FunctionDifference as FunctionRow
 from ktrial.model.comparison import Verdict
 from ktrial.report.text.attribution import Part, Why, part_of, sum_of
 

@@ -17,7 +17,7 @@ from ktrial.format.table import (
     table,
     verdict,
 )
-from ktrial.model.history import Change, Line, Point
+from ktrial.model.history import ChangePoint, Line, Point
 
 _NAME_COLUMNS = 40
 
@@ -30,7 +30,7 @@ class VersionRow(NamedTuple):
     """To the last version before that has a number."""
     part: float
     """Of the largest value of the line."""
-    change: Change | None
+    change: ChangePoint | None
     """The change point that it is."""
     page: str
     """The result's page."""

@@ -39,7 +39,7 @@ _VALUE_COLUMNS = 30
 _CHOICES_COLUMNS = 60
 
 
-class Setting(NamedTuple):
+class AnsweredSetting(NamedTuple):
     """One setting of the answer."""
 
     name: str
@@ -58,7 +58,7 @@ def settings(tuned: Tuned, in_force: Mapping[str, str]) -> Table:
     """Each setting of the answer, with its own effect. `in_force`: as read back."""
     own_effect = {each: effect for effect in tuned.kept for each in effect.names}
     rows = (
-        Setting(each, tuned.space[each].default, in_force.get(each, value), own_effect.get(each))
+        AnsweredSetting(each, tuned.space[each].default, in_force.get(each, value), own_effect.get(each))
         for each, value in (tuned.confirmed or {}).items()
     )
     return _stacked(_SETTINGS, rows)
@@ -139,7 +139,7 @@ def _effect(effect: Effect | None) -> Cell:
     return own(number_format.NONE) if effect is None else change(effect.ratio)
 
 
-def _own_effect(setting: Setting) -> Cell:
+def _own_effect(setting: AnsweredSetting) -> Cell:
     cell = _effect(setting.effect)
     others = [each for each in setting.effect.names if each != setting.name] if setting.effect else []
     return replace(cell, text=f"{cell.text} (with {', '.join(others)})") if others else cell
@@ -162,7 +162,7 @@ _CONFIRMATION: tuple[Field[Comparison], ...] = (
     Field(Column("verdict", "verdict"), lambda one: verdict(one.verdict)),
 )
 
-_SETTINGS: tuple[Field[Setting], ...] = (
+_SETTINGS: tuple[Field[AnsweredSetting], ...] = (
     Field(Column("setting", "setting", wraps=True), lambda it: name(it.name)),
     Field(Column("was", "was", wraps=True, columns=_VALUE_COLUMNS), lambda it: _value(it.was)),
     Field(Column("now", "now", wraps=True, columns=_VALUE_COLUMNS), lambda it: _value(it.now)),

@@ -10,7 +10,7 @@ from ktrial.experiment.explain import Guests, explain_record
 from ktrial.experiment.function_maps import FunctionMaps
 from ktrial.format import number_format
 from ktrial.kernels.errors import KernelError
-from ktrial.model.attribution import Count, Explanation, Match, Row, Side
+from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, Side
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.profile import Profile
@@ -152,7 +152,7 @@ def _why(
     return explained(comparisons, attribution, most_frames)
 
 
-def part_of(explanation: Explanation, row: Row) -> Part:
+def part_of(explanation: Explanation, row: FunctionDifference) -> Part:
     """One function's part."""
     difference = explanation.difference(row)
     return Part(
@@ -171,7 +171,7 @@ def _value(count: Count, side: Side) -> float | None:
     return count.instructions / side.operations if count.names else None
 
 
-def sum_of(explanation: Explanation, rows: Iterable[Row], name: str) -> Part:
+def sum_of(explanation: Explanation, rows: Iterable[FunctionDifference], name: str) -> Part:
     """The part of several functions together."""
     summed = list(rows)
     difference = sum(map(explanation.difference, summed), Fraction(0))

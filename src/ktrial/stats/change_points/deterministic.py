@@ -16,17 +16,17 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from ktrial.model.history import Change, ChangeKind
+from ktrial.model.history import ChangeKind, ChangePoint
 from ktrial.stats.paired_perturbations import Values, exceeds, interval
 
 
-def steps(points: Sequence[Values], margin: float) -> tuple[Change, ...]:
+def steps(points: Sequence[Values], margin: float) -> tuple[ChangePoint, ...]:
     """The changes of a series, in order; `points` has each version's values by perturbation.
 
     A version without values belongs to the stretch that it stands in. Zero and anything above it lie beyond
     every margin of each other.
     """
-    changes: list[Change] = []
+    changes: list[ChangePoint] = []
     first: int | None = None
     before: int | None = None
     for place, values in enumerate(points):
@@ -46,10 +46,10 @@ def _beyond(old: Values, new: Values, margin: float) -> bool:
     return exceeds(old, new, margin) or exceeds(new, old, margin)
 
 
-def _change(place: int, kind: ChangeKind, old: Values, new: Values) -> Change:
+def _change(place: int, kind: ChangeKind, old: Values, new: Values) -> ChangePoint:
     before, after = _mean(list(old.values())), _mean(list(new.values()))
     low, high = interval(old, new) if min(*old.values(), *new.values()) > 0 else (None, None)
-    return Change(
+    return ChangePoint(
         place=place,
         kind=kind,
         before=before,

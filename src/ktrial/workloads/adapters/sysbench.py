@@ -1,7 +1,7 @@
 """sysbench: prime numbers, memory, files, and PostgreSQL under its oltp tests."""
 
 from ktrial.workloads.adapter import (
-    Command,
+    AdapterCommand,
     InstalledProgram,
     Program,
     Settings,
@@ -154,8 +154,8 @@ _FILEIO = InstalledProgram(
     PROGRAM,
     _fileio_arguments,
     _fileio_read,
-    before=(Command(lambda settings: (*_fileio_files(settings), "prepare")),),
-    after=(Command(lambda settings: (*_fileio_files(settings), "cleanup")),),
+    before=(AdapterCommand(lambda settings: (*_fileio_files(settings), "prepare")),),
+    after=(AdapterCommand(lambda settings: (*_fileio_files(settings), "cleanup")),),
     directory=lambda settings: str(settings["directory"]),
 )
 
