@@ -259,7 +259,8 @@ def _without_profile(name: str) -> list[str]:
     )
     return [
         f"if {active} | tr ' ' '\\n' | grep -qxF -- {quoted}; then",
-        "    tuned-adm off",
+        # Without its daemon TuneD switches nothing off, and sets what is preset when it starts again.
+        "    tuned-adm off || : > /etc/tuned/active_profile",
         f"    echo {told}",
         "fi",
         f"rm -rf /etc/tuned/{quoted} /etc/tuned/profiles/{quoted}",

@@ -103,6 +103,23 @@ def test_undoing_switches_tuneds_profile_off_where_it_is_in_force(
     assert not profile.exists()
 
 
+def test_undoing_goes_on_where_tuneds_daemon_does_not_run_and_forgets_what_is_preset(tmp_path: Path) -> None:
+    """As TuneD 2.20 answers then: `active` with status 0, `off` with 1, and the profile stays preset."""
+    first = texts(ANSWER)["undo.sh"].partition("printf '%s")[0].replace("/etc/", f"{tmp_path}/etc/")
+    preset = tmp_path / "etc/tuned/active_profile"
+    preset.parent.mkdir(parents=True)
+    preset.write_text("tune-bench\n")
+    (tmp_path / "tuned-adm").write_text(
+        '#!/bin/sh\n[ "$1" = active ] && echo "Preset profile: tune-bench" && exit 0\n'
+        "echo Not supported in no_daemon mode.\nexit 1\n"
+    )
+    (tmp_path / "tuned-adm").chmod(0o755)
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    subprocess.run(["sh", "-c", f"{first}\ntouch {tmp_path}/went-on"], env={"PATH": path}, check=True)
+    assert (tmp_path / "went-on").exists()
+    assert preset.read_text() == ""
+
+
 def test_a_kernel_is_named_and_nothing_is_removed_that_was_not_installed() -> None:
     facts = {"configuration": {"kernel": "debian:6.1"}, "defaults": {"kernel": "debian:6.12"}, "paths": {}}
     found = texts(Answer(**{**vars(ANSWER), **facts}))
