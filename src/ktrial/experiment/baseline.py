@@ -66,13 +66,12 @@ def save(name: str, kernel: Kernel, how: Measurement, runs: Runs) -> Baseline:
     return find(name, runs.store)
 
 
-def measured(name: str, how: Measurement, runs: Runs) -> Baseline:
-    """The kernel of that name as baseline. Raises BaselineFailed, also where its file is no kernel."""
+def kernel_named(name: str, runs: Runs) -> Kernel:
+    """The kernel that is to be the baseline, not measured. Raises BaselineFailed where its file is none."""
     try:
-        kernel = runs.kernel(name)
+        return runs.kernel(name)
     except ImageError as error:
         raise BaselineFailed(name=name, problem=error.message.rstrip(".")) from error
-    return of_kernel(kernel, how, runs)
 
 
 def of_kernel(kernel: Kernel, how: Measurement, runs: Runs) -> Baseline:

@@ -19,7 +19,14 @@ from ktrial.kernels.errors import (
     KernelNotFound,
 )
 from ktrial.kernels.progress import Progress, silent
-from ktrial.kernels.providers.protocol import Keeps, Request, TellsRelease, provider_named, provider_of
+from ktrial.kernels.providers.protocol import (
+    GoesStale,
+    Keeps,
+    Request,
+    TellsRelease,
+    provider_named,
+    provider_of,
+)
 from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
 
@@ -170,7 +177,8 @@ def obtain(kernel: str | KernelRef, progress: Progress = silent) -> Kernel:
     """The kernel, fetched if the cache lacks it, and whole: ready to be booted. Raises KernelError.
 
     A file of the user's is read again each time, as it may have been built anew; unless it was added together
-    with modules or a configuration, which its name does not tell.
+    with modules or a configuration, which its name does not tell. A revision of a git repository that is
+    another commit now is built anew.
     """
     name = _meant(kernel) if isinstance(kernel, str) else kernel.name
     cache = Cache()
@@ -181,6 +189,14 @@ def obtain(kernel: str | KernelRef, progress: Progress = silent) -> Kernel:
         return add(kernel, progress=progress)
     alone = known.modules is None and known.config is None
     outdated = known.origin.provider == "host" and known.release != os.uname().release
-    if outdated or (known.origin.provider == "path" and alone):
+    if outdated or (known.origin.provider == "path" and alone) or _is_stale(name, known):
         return add(kernel, progress=progress)
     return known
+
+
+def _is_stale(name: str, known: Kernel) -> bool:
+    try:
+        provider, wanted = provider_of(name)
+    except BadKernelName:
+        return False  # the digest of a content means that
+    return isinstance(provider, GoesStale) and provider.outdated(wanted, known)

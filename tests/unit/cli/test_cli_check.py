@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.buildable_sources import git
 from tests.support.command_line import CommandLine
 from tests.support.scripted import Answer, ScriptedMachine, a_kernel, ends, sources
 from tests.support.source_trees import a_source_tree
@@ -20,7 +21,7 @@ from ktrial.kernels.errors import CacheFull, FetchFailed, ImageTruncated, Kernel
 from ktrial.machines.errors import QemuUnusable
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot
-from ktrial.model.kernel import Kernel
+from ktrial.model.kernel import Build, Kernel
 from ktrial.model.trial import Outcome
 from ktrial.store import Store
 from ktrial.target import Run, StepResult
@@ -38,13 +39,16 @@ class Here:
         self._patch = patch
         self.machine()
 
-    def machine(self, answer: Answer | None = None, missing: dict[str, KernelError] | None = None) -> None:
+    def machine(
+        self, answer: Answer | None = None, missing: dict[str, KernelError] | None = None
+    ) -> ScriptedMachine:
         machine = ScriptedMachine(answer or numbers)
 
         def runs(store: Store, observer: Observer, jobs: int | None) -> Runs:
             return Runs(store, observer, jobs, machine, sources(missing=missing))
 
         self._patch.setattr("ktrial.cli.options.measurement.runs", runs)
+        return machine
 
     def builds(self, outcome: KtrialError | str) -> None:
         """What comes of building: an error, or the content of a kernel."""
@@ -237,6 +241,38 @@ def test_a_ktrial_that_cannot_even_start_is_no_verdict(
     monkeypatch.setitem(sys.modules, "ktrial.cli.app", None)
     assert here.run(*SLOW_FORK).status == 128
     assert here.run("list").status == 70
+
+
+def test_what_is_no_kernels_source_is_refused_before_anything_is_booted(here: Here, source: Path) -> None:
+    machine = here.machine()
+    here.builds("good")
+    (source / "Kconfig").unlink()
+    (source / "Makefile").rename(source.parent / "Makefile")
+    said = here.run("check", "--source", source, "--against", GOOD, *FORK)
+    assert (said.status, machine.prepared) == (2, [])
+    assert "is not a kernel's source tree: it lacks Makefile" in said.messages
+
+
+def test_a_kernel_that_does_not_build_is_told_before_the_baseline_boots(here: Here, source: Path) -> None:
+    machine = here.machine()
+    here.builds(BuildFailed(**BUILD, problem="oh"))
+    said = here.run("check", "--source", source, "--against", GOOD, *FORK)
+    assert (said.status, machine.prepared) == (125, [])
+
+
+def test_a_commit_is_a_kernel_and_a_source(here: Here, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Build] = []
+
+    def build(wanted: Build, progress: Progress) -> Kernel:
+        built.append(wanted)
+        return a_kernel(wanted.name, digest=digest("slow"))
+
+    monkeypatch.setattr("ktrial.kernels.build.build", build)
+    git(source, "init", "--quiet")
+    said = here.run("check", "--source", "git:linux@v6.1", "--option", "SMP=y", "--against", GOOD, *FORK)
+    assert said.status == 1
+    assert (built[0].source, built[0].options) == (f"git:{source}@v6.1", {"CONFIG_SMP": "y"})
+    assert here.run("check", "--source", "git:linux", "--against", GOOD, *FORK).status == 2
 
 
 def test_source_alone_means_the_tree_that_ktrial_stands_in(

@@ -247,7 +247,7 @@ def test_a_baseline_whose_file_is_gone_has_failed_and_not_the_kernel_under_test(
     gone = ImageUnreadable(name="path:/gone", path="/gone", problem="there is no such file")
     here = Runs(store, machine=machine({}), sources=sources(missing={"path:/gone": gone}))
     with pytest.raises(BaselineFailed, match="there is no such file"):
-        baselines.measured("path:/gone", FORK, here)
+        baselines.kernel_named("path:/gone", here)
 
 
 @pytest.mark.parametrize("name", ["", "host", "debian:6.1", "a b", "-x", "a/b", "x" * 65])

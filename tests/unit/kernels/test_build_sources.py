@@ -23,9 +23,10 @@ from ktrial.kernels.build.errors import (
     SourceChanged,
     SourceUnusable,
 )
-from ktrial.kernels.build.patched_source import BuildSource
+from ktrial.kernels.build.patched_source import BuildSource, source_of
 from ktrial.kernels.build.source_directory import manifest_of
 from ktrial.kernels.build.sources import snapshot_of
+from ktrial.kernels.progress import silent
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +144,33 @@ def test_what_builds_and_editors_leave_is_no_source(source: Path) -> None:
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text("product")
     assert manifest_of(source) == before
+
+
+DEBIANS_GITIGNORE = ".*\n*.o\n# ignore everything at the top level\n/*\n!/debian/\n"
+
+
+def test_a_git_tree_made_from_debians_source_is_a_source(source: Path) -> None:
+    (source / ".gitignore").write_text(DEBIANS_GITIGNORE)
+    before = manifest_of(source)
+    git(source, "init", "--quiet")
+    assert manifest_of(source) == before, "nothing is committed yet"
+    git(source, "add", "--force", ".")
+    git(source, "commit", "--quiet", "-m", "first")
+    (source / "kernel/new.c").write_text("int new;\n")
+    (source / "kernel/new.o").write_text("product")
+    assert manifest_of(source).differing(before) == ["kernel/new.c"]
+
+
+def test_a_commit_that_debians_gitignore_has_emptied_says_so(source: Path) -> None:
+    (source / ".gitignore").write_text(DEBIANS_GITIGNORE)
+    git(source, "init", "--quiet")
+    git(source, "add", ".")
+    git(source, "commit", "--quiet", "--allow-empty", "-m", "first")
+    scratch = source.parent / "scratch"
+    with pytest.raises(
+        NotASource, match=r"it lacks Makefile; the \.gitignore there ignores .* git add --force"
+    ):
+        source_of(requested(f"git:{source}@HEAD", directory=source), scratch, silent)
 
 
 def test_only_files_that_changed_are_read_again(

@@ -84,11 +84,13 @@ def _checked(
             baseline = baselines.find(against, opened)
             how = measurement.measurement_like(baseline, given)
             limits = measurement.limits(maximum, how.workloads)
-        else:
-            how = measurement.measurement(given)
-            limits = measurement.limits(maximum, how.workloads)
-            baseline = baselines.measured(name, how, runs)
-        return check_kernel(tested.obtained(runs), baseline, how, limits, runs)
+            return check_kernel(tested.obtained(runs), baseline, how, limits, runs)
+        how = measurement.measurement(given)
+        limits = measurement.limits(maximum, how.workloads)
+        # Both kernels are at hand before anything is booted.
+        before = baselines.kernel_named(name, runs)
+        kernel = tested.obtained(runs)
+        return check_kernel(kernel, baselines.of_kernel(before, how, runs), how, limits, runs)
 
 
 def _kernel_name(against: str) -> str | None:

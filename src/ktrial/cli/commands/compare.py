@@ -60,8 +60,10 @@ def compare(
     """Compare kernels without a study file."""
     from ktrial.cli.installed import registry
     from ktrial.cli.running.study import RunOptions, run_and_print
+    from ktrial.kernels.providers.git import pinned
     from ktrial.studyfile import StudySource, study_from
 
+    kernel = [pinned(name) for name in kernel]
     machine = {"count": count, "memory": memory, "boot": boot, "cpus": cpus}
     data: dict[str, Any] = {
         "question": _question(kernel),

@@ -11,7 +11,7 @@ from ktrial.cli.options.completion import kernel_names
 if TYPE_CHECKING:
     from ktrial.experiment.single_kernel import Runs
     from ktrial.kernels.build import BuildRequest
-    from ktrial.model.kernel import Kernel
+    from ktrial.model.kernel import Build, Kernel
 
 KernelName = Annotated[
     str | None,
@@ -20,7 +20,9 @@ KernelName = Annotated[
 SourceTree = Annotated[
     str | None,
     typer.Option(
-        "--source", metavar="[DIR]", help="Build the kernel from this tree; alone: from the current one."
+        "--source",
+        metavar="[DIR]",
+        help="Build the kernel from this tree (or git:DIR@REVISION, a tarball); alone: from the current one.",
     ),
 ]
 Config = Annotated[
@@ -39,35 +41,55 @@ class KernelSelection:
 
     kernel: str = ""
     source: "BuildRequest | None" = None
+    """In a directory that is kept for the tree."""
+    build: "Build | None" = None
+    """By content: a commit, a tarball, a package."""
 
     @classmethod
     def of(
         cls, kernel: str | None, source: str | None, config: str | None, options: list[str] | None
     ) -> "KernelSelection":
-        """From a command's options. Raises BadOption, BadBuildOption, BadKernelName."""
+        """From a command's options; what is no source is refused here, before anything is booted.
+
+        Raises BadOption, BadBuildOption, BadKernelName, NotASource, SourceNotClean, BadConfigFile,
+        SourceUnusable, BuildToolsMissing.
+        """
         from ktrial.cli.command_line import BadOption
         from ktrial.cli.installed import registry
-        from ktrial.kernels.build import GUEST, build_request
+        from ktrial.kernels.build import GUEST
 
         if kernel is not None and source is not None:
             raise BadOption(option="--kernel and --source", problem="give one of the two")
         if source is not None:
-            return cls(source=build_request(Path(source), config or GUEST, tuple(options or ())))
+            return cls._of_source(source, config or GUEST, options or [])
         if config is not None or options:
             raise BadOption(option="--config and --option", problem="they go with --source")
         if kernel is None:
             raise BadOption(option="--kernel or --source", problem="give one of the two: which kernel")
         return cls(kernel=registry().kernel_name(kernel))
 
+    @classmethod
+    def _of_source(cls, source: str, config: str, options: list[str]) -> "KernelSelection":
+        from ktrial.kernels.build import build_request, check_request, requested
+
+        kind, colon, _ = source.partition(":")
+        if Path(source).is_file() or (colon and "/" not in kind):
+            return cls(build=requested(source, config=config, options=options, directory=Path.cwd()))
+        request = build_request(Path(source), config, tuple(options))
+        check_request(request)
+        return cls(source=request)
+
     def obtained(self, runs: "Runs") -> "Kernel":
         """The kernel, fetched, read or built now. Raises KernelError."""
-        from ktrial.kernels.build import add, name_of
-
-        if self.source is None:
-            return runs.kernel(self.kernel)
-        name = name_of(self.source.source)
+        from ktrial.kernels.build import add, build, name_of
 
         def progress(what: str, done: int = 0, total: int = 0) -> None:
             runs.observer.kernel_progress(name, what, done, total)
 
-        return add(self.source, progress)
+        if self.build is not None:
+            name = self.build.name
+            return build(self.build, progress)
+        if self.source is not None:
+            name = name_of(self.source.source)
+            return add(self.source, progress)
+        return runs.kernel(self.kernel)

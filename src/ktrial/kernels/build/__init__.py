@@ -10,7 +10,7 @@ from ktrial.kernels.build.build_spec import (
 )
 from ktrial.kernels.build.build_trees import KeptTree, kept_trees
 from ktrial.kernels.build.builds import build, cached, configured, menu_of
-from ktrial.kernels.build.directory_build import add, build_directory, name_of
+from ktrial.kernels.build.directory_build import add, build_directory, check_request, name_of
 from ktrial.kernels.build.recipes import aliases, check_alias, give_alias, recipe_of
 from ktrial.kernels.build.source_debian import debian_config, debian_source
 from ktrial.kernels.build.time_estimate import build_seconds
@@ -30,6 +30,7 @@ __all__ = [
     "build_seconds",
     "cached",
     "check_alias",
+    "check_request",
     "configured",
     "debian_config",
     "debian_source",

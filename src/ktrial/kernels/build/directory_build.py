@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 from ktrial.kernels.build.build_spec import BuildRequest
-from ktrial.kernels.build.configuration import configure
+from ktrial.kernels.build.configuration import configure, given_text
 from ktrial.kernels.build.make import Make, check_tools
 from ktrial.kernels.build.source_tree import Tree, check_clean, tree_in
 from ktrial.kernels.cache.cache import Cache, disk_usage
@@ -22,7 +22,7 @@ from ktrial.kernels.cache.locks import held, held_if_free
 from ktrial.kernels.kconfig.config import parse_config
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import Parts
-from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.kernel import DEFCONFIG, GUEST, Kernel, Origin
 
 PREFIX = "source"
 _LOCK = "lock"
@@ -45,11 +45,22 @@ def add(wanted: BuildRequest, progress: Progress = silent) -> Kernel:
         return cache.store(name, built(wanted, workspace, progress), workspace, progress)
 
 
-def built(wanted: BuildRequest, workspace: Path, progress: Progress) -> Parts:
-    """Build the kernel that is wanted, and copy its parts into the directory `workspace`. Raises as `add`."""
+def check_request(wanted: BuildRequest) -> None:
+    """Find what can be found without work.
+
+    Raises NotASource, SourceNotClean, BadConfigFile, BuildToolsMissing.
+    """
     tree = tree_in(wanted.source)
     check_clean(tree)
+    if wanted.config not in {GUEST, DEFCONFIG}:
+        given_text(Path(wanted.config).expanduser())
     check_tools(tree)
+
+
+def built(wanted: BuildRequest, workspace: Path, progress: Progress) -> Parts:
+    """Build the kernel that is wanted, and copy its parts into the directory `workspace`. Raises as `add`."""
+    check_request(wanted)
+    tree = tree_in(wanted.source)
     home = build_directory(tree.directory)
     with file_system_errors(home):
         home.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from ktrial.kernels.build.errors import NotASource
 from ktrial.kernels.build.patches import Overlay, patched
 from ktrial.kernels.build.recipes import Manifest
+from ktrial.kernels.build.source_directory import ignores_source
 from ktrial.kernels.build.source_tree import EXPECTED, version_in
 from ktrial.kernels.build.sources import GIT_PREFIX, Snapshot, snapshot_of, write_file
 from ktrial.kernels.progress import Progress
@@ -81,7 +82,12 @@ def source_of(wanted: Build, scratch: Path, progress: Progress) -> BuildSource:
     """
     snapshot = snapshot_of(wanted.source, progress)
     if missing := [name for name in EXPECTED if name not in snapshot.manifest.files]:
-        raise NotASource(name=wanted.source, directory=wanted.source, problem=f"it lacks {missing[0]}")
+        problem = f"it lacks {missing[0]}"
+        if snapshot.repository and ignores_source(snapshot.directory):
+            problem += (
+                "; the .gitignore there ignores the source (Debian's does): git add --force --all takes it"
+            )
+        raise NotASource(name=wanted.source, directory=wanted.source, problem=problem)
     return BuildSource(snapshot, patched(snapshot, wanted.patches, scratch))
 
 

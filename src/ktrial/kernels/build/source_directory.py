@@ -82,9 +82,31 @@ def manifest_of(directory: Path, memory: Path | None = None) -> Manifest:
 
 
 def source_files(directory: Path) -> Iterator[str]:
-    """What is source: in a git tree what git does not ignore, elsewhere what make did not write. Relative."""
-    listed = _listed_by_git(directory)
+    """What is source: in a git tree what git does not ignore, elsewhere what make did not write. Relative.
+
+    Debian's source has a .gitignore that ignores all of it, as their repository has debian/ only: there it is
+    what git tracks, and what make did not write.
+    """
+    if ignores_source(directory):
+        tracked = _git_lists(directory, "--cached") or set()
+        return iter(sorted(tracked.union(_walked(directory))))
+    listed = _git_lists(directory, "--cached", "--others", "--exclude-standard")
     return iter(sorted(listed)) if listed is not None else _walked(directory)
+
+
+def ignores_source(directory: Path) -> bool:
+    """Whether the directory is a git tree that ignores what every kernel's source has."""
+    if not (directory / ".git").exists():
+        return False
+    # Also where it is tracked all the same: new files beside it would not be.
+    command = ["git", "-C", str(directory), "check-ignore", "--quiet", "--no-index", "Makefile"]
+    try:
+        return (
+            subprocess.run(command, stdin=subprocess.DEVNULL, check=False, capture_output=True).returncode
+            == 0
+        )
+    except FileNotFoundError:
+        return False
 
 
 def content_of(path: Path) -> bytes:
@@ -109,11 +131,11 @@ def _entry(path: Path, facts: os.stat_result) -> str:
     return f"{_mode(facts)} {object_of(content_of(path))}"
 
 
-def _listed_by_git(directory: Path) -> set[str] | None:
+def _git_lists(directory: Path, *which: str) -> set[str] | None:
     """None where the directory is not the top of a git tree, or git does not say."""
     if not (directory / ".git").exists():
         return None
-    command = ["git", "-C", str(directory), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    command = ["git", "-C", str(directory), "ls-files", "-z", *which]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, check=False)
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from ktrial import plugin_discovery
 from ktrial.kernels import providers
 from ktrial.kernels.errors import BadKernelName
 from ktrial.kernels.progress import Progress
-from ktrial.model.kernel import Origin
+from ktrial.model.kernel import Kernel, Origin
 from ktrial.model.suggestions import nearest
 
 ENTRY_POINTS = "ktrial.kernel_providers"
@@ -76,6 +76,15 @@ class Keeps(Protocol):
 
     def forget(self, wanted: str) -> int:
         """Delete them; return how many bytes that freed. What another process is using stays."""
+        ...
+
+
+@runtime_checkable
+class GoesStale(Protocol):
+    """A provider whose names may mean another kernel than they did: a revision that moves."""
+
+    def outdated(self, wanted: str, kernel: Kernel) -> bool:
+        """Whether the cache's kernel of that name is no longer what the name means. Raises KernelError."""
         ...
 
 
