@@ -25,7 +25,9 @@ from ktrial.report.html.history import history_page, site_environment, style
 from ktrial.report.html.matrix import matrix_page
 from ktrial.report.html.study import console_end, facts
 from ktrial.report.site.page_cache import PageCache, Reason, ResultPage
+from ktrial.report.tables import site_index
 from ktrial.report.tables.matrix import matrix
+from ktrial.report.tables.site_index import StudyRow
 from ktrial.report.text.attribution import whys
 from ktrial.store import Store, StoredStudy
 
@@ -47,22 +49,9 @@ class Site(NamedTuple):
     """Results that were rendered now, and not found in the cache."""
 
 
-class _Result(NamedTuple):
-    stored: StoredStudy
-    page: str
-    answer: str
-
-
 class _Changed(NamedTuple):
     workload: str
     change: ChangePoint
-
-
-class _Workload(NamedTuple):
-    name: str
-    versions: int
-    changes: int
-    ratio: float | None
 
 
 def build(
@@ -116,9 +105,7 @@ class _Building:
         if chosen:
             written["matrix.html"] = _matrix_text(chosen, rendered, places, made)
         past = [one for one, _ in histories.values()]
-        results = [
-            _Result(one.stored, pages[one.stored.id], rendered[one.stored.id].answer) for one in studies
-        ]
+        results = [_row(one.stored, rendered[one.stored.id].answer, pages) for one in studies]
         machines = on_several_machines(studies, past)
         front = _Front(self.store.name, results, past, places, machines, matrix=bool(chosen))
         written["index.html"] = _index(front, made)
@@ -169,6 +156,10 @@ class _Building:
             partial = file.with_name(f".{file.name}.partial")
             partial.write_text(text, encoding="utf-8")
             partial.replace(file)
+
+
+def _row(stored: StoredStudy, answer: str, pages: Mapping[int, str]) -> StudyRow:
+    return StudyRow(stored.study.name, stored.id, stored.created, answer, pages[stored.id])
 
 
 def _crumbs(up: str = "") -> tuple[tuple[str, str], ...]:
@@ -222,7 +213,7 @@ class _Front:
     """What the front page shows."""
 
     store: str
-    results: Sequence[_Result]
+    results: Sequence[StudyRow]
     past: Sequence[History]
     places: Mapping[str, str]
     machines: Sequence[Across]
@@ -239,22 +230,15 @@ def _index(front: _Front, made: Environment) -> str:
         "question": "",
         "short": short_labels(one.workload for one in past),
         "changes": changes[:_MOST_CHANGES],
-        "workloads": [_of_workload(one) for one in past],
-        "machines": front.machines,
+        "workloads": site_index.workloads(past, front.places),
+        "machines": site_index.machines(front.machines, past, front.places) if front.machines else None,
         "histories": front.places,
-        "results": list(reversed(front.results)),
+        "results": site_index.results(reversed(front.results)),
         "crumbs": (("Matrix", "matrix.html"),) if front.matrix else (),
         "sheet": _SHEET,
         "foot": f"{number_format.counted(len(front.results), 'result')} of {Path(front.store).name}",
     }
     return made.get_template("site_index.html.j2").render(**facts)
-
-
-def _of_workload(past: History) -> _Workload:
-    line = past.lines[0]
-    values = [point.value for point in line.points if point.value is not None]
-    ratio = values[-1] / values[0] if values and values[0] > 0 else None
-    return _Workload(past.workload, len(line.points), len(line.changes), ratio)
 
 
 def result_page(
