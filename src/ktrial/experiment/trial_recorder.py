@@ -14,7 +14,7 @@ from ktrial.machines.errors import MachineStopped
 from ktrial.model.boot import MachineIdentity
 from ktrial.model.design import PlannedTrial
 from ktrial.model.environment import Environment
-from ktrial.model.kernel import Kernel
+from ktrial.model.kernel import Kernel, options_shown
 from ktrial.model.profile import Profile
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import CounterDelta, Monitored, Outcome, Provenance, Trial
@@ -172,15 +172,24 @@ def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) ->
 
 
 def patch_warnings(kernel: Kernel) -> tuple[DataWarning, ...]:
-    """Of patches that apply elsewhere than they say."""
-    inexact = kernel.origin.inexact_patches
-    if not inexact:
-        return ()
-    more = f"; {len(inexact) - _SHOWN_HUNKS} more" if len(inexact) > _SHOWN_HUNKS else ""
-    return (
-        DataWarning(
-            kind=WarningKind.INEXACT_PATCH,
-            text=f"{kernel.name}: {'; '.join(inexact[:_SHOWN_HUNKS])}{more}",
-            advice="it may be for another version: look whether its hunks are where they belong",
-        ),
-    )
+    """Of patches that apply elsewhere than they say, and of the options that patches bring."""
+    inexact, brought = kernel.origin.inexact_patches, kernel.origin.new_options
+    warnings: list[DataWarning] = []
+    if inexact:
+        more = f"; {len(inexact) - _SHOWN_HUNKS} more" if len(inexact) > _SHOWN_HUNKS else ""
+        warnings.append(
+            DataWarning(
+                kind=WarningKind.INEXACT_PATCH,
+                text=f"{kernel.name}: {'; '.join(inexact[:_SHOWN_HUNKS])}{more}",
+                advice="it may be for another version: look whether its hunks are where they belong",
+            )
+        )
+    if brought:
+        warnings.append(
+            DataWarning(
+                kind=WarningKind.NEW_OPTIONS,
+                text=f"{kernel.name}: options that its patches bring: {options_shown(brought)}",
+                advice="what nothing sets has the patch's own default: options in [kernels.NAME] set others",
+            )
+        )
+    return tuple(warnings)

@@ -1,6 +1,7 @@
 """A kernel: how it is built from source, what it consists of, and its place in the order of versions."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import Field
@@ -10,6 +11,9 @@ from ktrial.model.base import Model, digest
 GUEST, DEFCONFIG, DEBIAN = "guest", "defconfig", "debian"
 """Configurations that go by a name; every other is a file."""
 _KEY_LENGTH = 12
+_OFF = frozenset({"", "n"})
+_MOST_OFF = 8
+"""Options that are shown of those that are off."""
 
 
 class Patch(Model):
@@ -81,6 +85,33 @@ class BuildChange(Model):
     make: dict[str, str] = Field(default_factory=dict)
 
 
+class NewOption(Model):
+    """An option that the source has only with a kernel's patches."""
+
+    option: str
+    """With its `CONFIG_`."""
+    value: str
+    """`y`, `m`, `n`, a number, a text; empty where it is not offered, since what it depends on is off."""
+
+    def __str__(self) -> str:
+        """`SCHED_MUQSS=y`."""
+        return f"{self.option.removeprefix('CONFIG_')}={self.value or 'n'}"
+
+
+def options_shown(options: Sequence[NewOption]) -> str:
+    """`SCHED_MUQSS=y, SHARERQ=0; off: RQ_MC, RQ_SMT`: all that are on, and some of those that are not."""
+    on = [str(one) for one in options if one.value not in _OFF]
+    off = [one.option.removeprefix("CONFIG_") for one in options if one.value in _OFF]
+    if not on:
+        return ", ".join(f"{name}=n" for name in off[:_MOST_OFF]) + _and_more(off)
+    left_out = f"off: {', '.join(off[:_MOST_OFF])}{_and_more(off)}" if off else ""
+    return "; ".join(filter(None, [", ".join(on), left_out]))
+
+
+def _and_more(options: Sequence[str]) -> str:
+    return f" and {len(options) - _MOST_OFF} more" if len(options) > _MOST_OFF else ""
+
+
 class Origin(Model):
     """Where a kernel came from."""
 
@@ -100,6 +131,8 @@ class Origin(Model):
     """What the compiler calls itself, for a kernel that ktrial built."""
     inexact_patches: tuple[str, ...] = ()
     """Hunks of its patches that apply elsewhere than they say, or to other lines around them, in words."""
+    new_options: tuple[NewOption, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What became of the options that its patches bring, by name."""
 
 
 class BootImage(Model):

@@ -38,6 +38,8 @@ class WarningKind(StrEnum):
     """Two kernels differ in several ways at once, as different versions do: a note, and no alarm."""
     INEXACT_PATCH = "inexact-patch"
     """A patch that applies elsewhere than it says: it may have been written for another source."""
+    NEW_OPTIONS = "new-options"
+    """What became of the options that a kernel's patches bring: a note."""
     RUNS_AS_ROOT = "runs-as-root"
     """A command of the user's has all rights on this system, and nobody said that it should."""
     DRIFT = "drift"
@@ -65,7 +67,14 @@ class WarningKind(StrEnum):
     """A results file with parts that could not be used."""
 
 
-NOTES = frozenset({WarningKind.WHOLE_STEP, WarningKind.EVENTS_LEFT_OUT, WarningKind.MONITOR_COST})
+NOTES = frozenset(
+    {
+        WarningKind.WHOLE_STEP,
+        WarningKind.NEW_OPTIONS,
+        WarningKind.EVENTS_LEFT_OUT,
+        WarningKind.MONITOR_COST,
+    }
+)
 """What is said so that a result is read for what it is; nothing is wrong with the data."""
 
 

@@ -72,7 +72,7 @@ def build(
         what = "what was compiled is kept"
         raise Interrupted(what=what, resume="run the same command again: it goes on from there") from None
     for warning in patch_warnings(kernel):
-        tell(warning.text, warning.advice, kind="warning")
+        tell(warning.text, warning.advice, kind="note" if warning.is_note else "warning")
     if name is not None:
         sources.give_alias(name, kernel.name)
     if json:

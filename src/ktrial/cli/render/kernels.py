@@ -13,7 +13,7 @@ from ktrial.format.table import Field, facts, table, text_field
 from ktrial.kernels.cache.disk_space import shown
 from ktrial.kernels.cache.verification import KernelCheck
 from ktrial.kernels.errors import SymbolsUnknown
-from ktrial.model.kernel import Kernel, Origin
+from ktrial.model.kernel import Kernel, Origin, options_shown
 
 SHORT_DIGEST = 12
 """How many digits of a digest are shown."""
@@ -110,6 +110,7 @@ def _recipe(origin: Origin) -> dict[str, str]:
         "built with": f"configuration {build.config}{f'; {set_over}' if set_over else ''}",
         "patches": "\n".join(f"{one.path}, sha256 {one.digest[:SHORT_DIGEST]}" for one in build.patches)
         or "-",
+        **({"new options": options_shown(origin.new_options)} if origin.new_options else {}),
         "flags": " ".join(f"{name}={value}" for name, value in build.make.items()) or "-",
         "compiler": origin.compiler or "not known",
     }

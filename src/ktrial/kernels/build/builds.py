@@ -14,6 +14,7 @@ from ktrial.kernels.build.compiler import Compiler, compiler_of
 from ktrial.kernels.build.configuration import shipped_text
 from ktrial.kernels.build.errors import BuildError, BuildFailed, NoRecipe
 from ktrial.kernels.build.make import Make, check_tools, jobs, slot
+from ktrial.kernels.build.new_options import became, brought_by_patches
 from ktrial.kernels.build.patched_source import BuildSource, source_of
 from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, recipe_of, recipes
 from ktrial.kernels.build.source_tree import tree_in
@@ -269,6 +270,7 @@ def _origin(job: _Job) -> Origin:
         build=job.wanted,
         compiler=job.compiler.shown,
         inexact_patches=tuple(job.source.overlay.inexact),
+        new_options=became(brought_by_patches(job.source), job.config),
     )
 
 

@@ -2,13 +2,15 @@
 
 `guest` is the smallest useful configuration: guest.config (all of it has to take) over typical.config (what
 the source has of it), all else off. Others start from defconfig or from a file, and what they do not name
-has its default. The user's options come last, and have to take.
+has its default. Options that patches bring have their own defaults in all of them: a patch whose author
+switches it on would not be in the kernel at all in a configuration that has all else off. The user's options
+come last, and have to take.
 """
 
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +18,7 @@ from pathlib import Path
 from ktrial.kernels.build.compiler import Compiler, check_compiler
 from ktrial.kernels.build.errors import BadConfigFile
 from ktrial.kernels.build.make import Make
+from ktrial.kernels.build.new_options import brought_by_patches, settle
 from ktrial.kernels.build.patched_source import BuildSource
 from ktrial.kernels.build.recipes import Manifest, content_kept
 from ktrial.kernels.build.source_debian import debian_config, series_of
@@ -35,16 +38,19 @@ _SHIPPED = ("typical.config", "guest.config")
 _UNSET = re.compile(r"^# (CONFIG_\w+) is not set$", re.MULTILINE)
 
 
-def configure(make: Make, config: str, options: Mapping[str, str], given: str = "") -> None:
+def configure(
+    make: Make, config: str, options: Mapping[str, str], given: str = "", brought: Collection[str] = ()
+) -> None:
     """Write the build directory's .config. Raises BadConfigFile, OptionNotTaken, BuildFailed.
 
-    `given`: the text of the configuration, where it is neither ktrial's own nor the source's.
+    `given`: the text of the configuration, where it is neither ktrial's own nor the source's. `brought`:
+    options that only the patched source has.
     """
     fragments = [make.write_file("given.config", given)] if given else _fragments(make, config)
     own = make.write_file("options.config", "".join(f"{name}={value}\n" for name, value in options.items()))
     requested = _merged(make, [*fragments, own])
     if config == GUEST:
-        make.run("configuring", f"KCONFIG_ALLCONFIG={requested}", "allnoconfig")
+        settle(make, requested, brought)
     else:
         write_atomically(make.build / ".config", requested.read_bytes())
         make.run("configuring", "olddefconfig")
@@ -127,7 +133,7 @@ def _check_taken(make: Make, requested: str, shipped: set[str], asked: set[str])
             raise unmet_dependencies(make, name, value, final, known)
 
 
-FORMAT = 1
+FORMAT = 2
 """Part of every key: raised when what is resolved changes in another way than by its inputs."""
 
 
@@ -148,7 +154,8 @@ def resolved(source: BuildSource, wanted: Build, compiler: Compiler, progress: P
     """
     subset = _subset(source)
     given = _given(source, wanted, progress)
-    asked = [FORMAT, subset.digest, given or wanted.config, shipped_text(wanted.config)]
+    brought = brought_by_patches(source)
+    asked = [FORMAT, subset.digest, given or wanted.config, shipped_text(wanted.config), brought]
     key = digest([*asked, wanted.options, wanted.make, compiler.shown])
     kept = cache_directory() / "configs" / f"{key}.config"
     if not kept.exists():
@@ -158,7 +165,7 @@ def resolved(source: BuildSource, wanted: Build, compiler: Compiler, progress: P
             check_compiler(make.tree, wanted.source, compiler)
             shutil.rmtree(make.build, ignore_errors=True)
             make.build.mkdir()
-            configure(make, wanted.config, wanted.options, given)
+            configure(make, wanted.config, wanted.options, given, brought)
             write_atomically(kept, (make.build / ".config").read_bytes())
     return kept.read_text(encoding="utf-8")
 

@@ -119,6 +119,19 @@ def definitions(tree: Tree) -> dict[str, Definition]:
     return by_option
 
 
+def options_defined(text: str) -> set[str]:
+    """The options, `CONFIG_…`, that the text of one Kconfig file defines."""
+    return {f"CONFIG_{name}" for name in _DEFINED.findall(text)}
+
+
+def is_read_for_x86(path: str) -> bool:
+    """Whether x86 may read this file, a path below the source, for its options; as `definitions` does."""
+    top, _, rest = path.partition("/")
+    if not path.rpartition("/")[2].startswith("Kconfig") or top.startswith("."):
+        return False
+    return top != "arch" or rest == "Kconfig" or rest.startswith("x86/")
+
+
 def _files(source: Path) -> Iterator[Path]:
     """The Kconfig files that x86 may read: other architectures define options of the same names."""
     yield from sorted((source / "arch" / "x86").rglob("Kconfig*"))
