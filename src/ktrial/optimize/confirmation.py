@@ -38,6 +38,12 @@ class Confirmation:
         verdicts = [each.verdict for each in self.comparisons]
         return Verdict.BETTER in verdicts and Verdict.WORSE not in verdicts and not self.broken
 
+    @property
+    def trades(self) -> bool:
+        """Whether one objective is better, another worse, and nothing is broken."""
+        verdicts = [each.verdict for each in self.comparisons]
+        return Verdict.BETTER in verdicts and Verdict.WORSE in verdicts and not self.broken
+
 
 def confirm(
     log: EvaluationLog,
@@ -60,11 +66,11 @@ def confirm(
         measured = _measured(scores, fresh, blocks)
         ahead = look(measured, design, final=log.left < 2).next_look
     judged = look(_measured(scores, fresh, blocks), design, final=True)
-    told = tuple(_told(each) for each in judged.warnings)
-    return Confirmation(judged.comparisons, _broken(scores, fresh, candidate), told)
+    warnings = tuple(told(each) for each in judged.warnings)
+    return Confirmation(judged.comparisons, broken(scores, fresh, candidate), warnings)
 
 
-def _told(warning: DataWarning) -> DataWarning:
+def told(warning: DataWarning) -> DataWarning:
     """A study's warning, with advice that fits a search."""
     if warning.kind is not WarningKind.EARLY_STOPPING:
         return warning
@@ -85,7 +91,7 @@ def _measured(scores: ObjectiveFunction, fresh: Sequence[Observation], blocks: i
         measured.append(
             BlockedMetric(
                 workload=scores.goal.workload,
-                metric=_metric(scores.goal, objective.metric),
+                metric=metric_of(scores.goal, objective.metric),
                 baseline=BASELINE,
                 values={label: tuple(each) for label, each in values.items()},
                 orders={label: tuple(each) for label, each in orders.items()},
@@ -94,7 +100,8 @@ def _measured(scores: ObjectiveFunction, fresh: Sequence[Observation], blocks: i
     return measured
 
 
-def _metric(goal: Goal, name: str) -> Metric:
+def metric_of(goal: Goal, name: str) -> Metric:
+    """The objective of this name."""
     objective = next(each for each in goal.objectives if each.metric == name)
     return Metric(name=name, unit=objective.unit, direction=objective.direction)
 
@@ -105,9 +112,10 @@ def _failed(
     return [each for each in fresh if each.configuration == candidate and scores.failure(each)]
 
 
-def _broken(
+def broken(
     scores: ObjectiveFunction, fresh: Sequence[Observation], candidate: Configuration
 ) -> tuple[str, ...]:
+    """The guards that its runs did not keep, and how many failed, each in a sentence."""
     own = [each for each in fresh if each.configuration == candidate]
     problems = [scores.failure(each) for each in own if scores.failure(each)]
     broken = [f"{len(problems)} of {len(own)} runs failed: {problems[0]}"] if problems else []
@@ -134,16 +142,23 @@ def confirm_exactly(
     count = min(max(1, log.measuring.perturbations), max(1, log.left // 2))
     wanted = [RunRequest(each, at, at) for at in range(count) for each in ({}, candidate)]
     fresh = log.run(wanted, Purpose.CONFIRM)
+    return Confirmation(compared_exactly(scores, fresh, candidate, mode), broken(scores, fresh, candidate))
+
+
+def compared_exactly(
+    scores: ObjectiveFunction, fresh: Sequence[Observation], candidate: Configuration, mode: Mode
+) -> tuple[Comparison, ...]:
+    """The candidate beside the baseline, in each objective."""
     comparisons = []
     for objective in scores.goal.objectives:
         arms = [
             _arm(scores, label, [each for each in fresh if each.configuration == own], objective.metric)
             for label, own in ((BASELINE, {}), (CANDIDATE, candidate))
         ]
-        metric = _metric(scores.goal, objective.metric)
+        metric = metric_of(scores.goal, objective.metric)
         margin, workload = scores.goal.margin, scores.goal.workload
         comparisons.append(deterministic.compare(workload, metric, mode, arms[0], arms[1], margin=margin))
-    return Confirmation(tuple(comparisons), _broken(scores, fresh, candidate))
+    return tuple(comparisons)
 
 
 def _arm(
@@ -179,10 +194,11 @@ def _knobs(candidate: Configuration) -> str:
 
 
 def _shown(confirmation: Confirmation, goal: Goal) -> str:
-    return " and ".join(_change(each) for each in confirmation.comparisons[: len(goal.objectives)])
+    return " and ".join(change_in_words(each) for each in confirmation.comparisons[: len(goal.objectives)])
 
 
-def _change(one: Comparison) -> str:
+def change_in_words(one: Comparison) -> str:
+    """`rps +12.0 % (+10.1 … +13.9) (higher is better)`."""
     if one.ratio is None:
         return f"{one.metric} without a number"
     better = "higher" if one.direction is Direction.HIGHER else "lower"

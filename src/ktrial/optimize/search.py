@@ -15,6 +15,14 @@ from ktrial.optimize.confirmation import Confirmation, confirm, confirm_exactly,
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.evaluation_log import EvaluationLog, Evaluator, Progress, Stage
 from ktrial.optimize.exploration import Explorer, calibrate
+from ktrial.optimize.front_confirmation import (
+    confirm_front,
+    confirm_front_exactly,
+    conflict,
+    points_to_confirm,
+    runs_for_front,
+    with_confirmations,
+)
 from ktrial.optimize.objective import ObjectiveFunction, robust_spread
 from ktrial.optimize.samplers import optimiser
 from ktrial.optimize.surrogate.model import Surrogate, front
@@ -75,6 +83,9 @@ class _Search:
         chosen = optimiser(optimiser_name, self.encoding, len(goal.objectives), seed)
         # A space without a valid configuration is told before anything is spent.
         self.encoding.draw(np.random.default_rng(seed))
+        self.points: list[Configuration] = []
+        """Of the front, which were confirmed."""
+        self.on_front: list[Confirmation] = []
         self.explorer = Explorer(self.encoding, self.log, self.scores, chosen, self.rng)
         if budget.runs is not None:
             self._shares(budget.runs)
@@ -85,7 +96,7 @@ class _Search:
         surrogate = Surrogate(
             self.encoding, self.scores, max(noise, _LEAST_NOISE) if noise else QUIET, shared.runs
         )
-        spare = 2 * shared.blocks
+        spare = self._put_by(shared)
         self.explorer.explore(min(shared.explore, self.log.left - spare))
         surrogate.noise = max(self._noise(), _LEAST_NOISE) if noise else QUIET
         self.explorer.contend(min(shared.contend, self.log.left - spare), surrogate)
@@ -93,7 +104,10 @@ class _Search:
         shared, spare = self._spared(surrogate, shared)
         explored = surrogate.best()
         candidate = self._ablated(surrogate, explored, min(shared.ablate, self.log.left - spare))
-        confirmation = self._confirmed(candidate, shared)
+        if self.two_objectives:
+            candidate, confirmation = self._front_confirmed(surrogate, candidate, spare)
+        else:
+            confirmation = self._confirmed(candidate, shared)
         surrogate.learn(self.log.observations)
         self._require_knowledge(confirmation)
         return self._tuned(surrogate, explored, candidate, confirmation, shared)
@@ -110,8 +124,8 @@ class _Search:
 
     def _spared(self, surrogate: Surrogate, shared: Shares) -> tuple[Shares, int]:
         """Where the gain is plain, confirmation needs fewer runs than were put by: contenders get them."""
-        if self.measuring.noise_free:
-            return shared, 2 * shared.blocks
+        if self.measuring.noise_free or self.two_objectives:
+            return shared, self._put_by(shared)
         expected = float(surrogate.gains([surrogate.best()])[0])
         fewer = replace(shared, blocks=enough_blocks(shared, expected, self._noise()))
         if fewer.blocks < shared.blocks:
@@ -158,6 +172,34 @@ class _Search:
         design = design_of(shared, self.goal.margin)
         return confirm(self.log, self.scores, candidate, design, self.rng)
 
+    @property
+    def two_objectives(self) -> bool:
+        """Whether a front is looked for."""
+        return len(self.goal.objectives) > 1
+
+    def _put_by(self, shared: Shares) -> int:
+        """Runs that are left for the confirmation."""
+        if not self.two_objectives:
+            return 2 * shared.blocks
+        return runs_for_front(shared, self.log.runs, noise_free=self.measuring.noise_free)
+
+    def _front_confirmed(
+        self, surrogate: Surrogate, candidate: Configuration, runs: int
+    ) -> tuple[Configuration, Confirmation | None]:
+        """The first point that is better in one objective and worse in none, else the first that there is."""
+        exact = self.measuring.noise_free
+        self.points = points_to_confirm(front(surrogate, None, ()), candidate, runs, noise_free=exact)
+        if not self.points:
+            return {}, None
+        self.log.say(Purpose.CONFIRM, f"confirming the front on fresh runs: {len(self.points)} of its points")
+        if exact:
+            mode = self.measuring.mode
+            self.on_front = confirm_front_exactly(self.log, self.scores, self.points, mode, runs)
+        else:
+            self.on_front = confirm_front(self.log, self.scores, self.points, self.rng, runs)
+        both = list(zip(self.points, self.on_front, strict=False))
+        return next((each for each in both if each[1].better), both[0] if both else (candidate, None))
+
     def _tuned(
         self,
         surrogate: Surrogate,
@@ -169,7 +211,8 @@ class _Search:
         noise = self._noise()
         smallest = smallest_effect(shared, self.goal.margin, noise)
         good = confirmation is not None and confirmation.better
-        comparisons = confirmation.comparisons if confirmation else ()
+        traded = "" if good else conflict(self.points, self.on_front)
+        comparisons = confirmation.comparisons if confirmation and not traded else ()
         return Tuned(
             space=self.space,
             goal=self.goal,
@@ -186,12 +229,14 @@ class _Search:
             dropped=effects.dropped(surrogate, explored, candidate),
             importance=effects.importance(surrogate, self.seed),
             interactions=effects.interactions(surrogate, candidate),
-            front=front(surrogate, candidate if good else None, comparisons),
+            front=with_confirmations(
+                front(surrogate, candidate if good else None, comparisons), self.points, self.on_front
+            ),
             noise=noise,
             smallest_effect=smallest,
             seen=self._seen(),
             seconds=self.log.seconds,
-            answer=sentence(candidate, confirmation, self.goal, smallest),
+            answer=traded or sentence(candidate, confirmation, self.goal, smallest),
             warnings=self._warnings(confirmation),
         )
 

@@ -76,7 +76,7 @@ def _tuned(store: "Store", name: str | None) -> "tuple[Study, Tuned]":
     if tuned is None:
         raise NothingTuned(study=study.name, problem="it was interrupted; ktrial tune --resume goes on")
     if not tuned.confirmed or not tuned.comparisons:
-        raise NothingTuned(study=study.name, problem="it found no gain")
+        raise NothingTuned(study=study.name, problem="no settings were confirmed as better")
     return study, tuned
 
 

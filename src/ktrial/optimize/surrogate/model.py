@@ -156,8 +156,15 @@ def front(
             runs=sum(each.configuration == tried[at] for each in surrogate.seen),
             comparisons=comparisons if answer and tried[at] == answer else (),
         )
-        for at in best[:_MOST]
+        for at in _thinned(best)
     )
+
+
+def _thinned(points: list[int]) -> list[int]:
+    """At most so many, both ends among them."""
+    if len(points) <= _MOST:
+        return points
+    return [points[round(at)] for at in np.linspace(0, len(points) - 1, _MOST).tolist()]
 
 
 def _ratios(surrogate: Surrogate, gains: np.ndarray) -> tuple[float, float]:

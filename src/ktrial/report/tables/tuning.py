@@ -29,6 +29,7 @@ from ktrial.model.tuning import (
     Effect,
     FrontPoint,
     Importance,
+    Objective,
     Observation,
     Tuned,
     TunedInteraction,
@@ -71,13 +72,7 @@ def taken_back(dropped: Iterable[Effect]) -> Table:
 
 def front(tuned: Tuned) -> Table:
     """Configurations of which none is better than another in both objectives."""
-    objectives = (
-        Field(
-            Column(f"objective-{place}", one.metric, numeric=True, named=True, heading_columns=60),
-            partial(_objective, place=place),
-        )
-        for place, one in enumerate(tuned.goal.objectives)
-    )
+    objectives = [field for place, one in enumerate(tuned.goal.objectives) for field in _front_of(place, one)]
     fields: tuple[Field[FrontPoint], ...] = (
         Field(
             Column("settings", "none of these is better in both", wraps=True, columns=1000),
@@ -122,8 +117,38 @@ def runs(tuned: Tuned) -> Table:
     return _stacked(fields, tuned.observations)
 
 
+def _front_of(place: int, objective: Objective) -> tuple[Field[FrontPoint], ...]:
+    """As confirmed on fresh runs where it was; else by the model of all runs, and told so."""
+    heading = Column(f"objective-{place}", objective.metric, numeric=True, named=True, heading_columns=60)
+    return (
+        Field(heading, partial(_objective, place=place)),
+        Field(
+            Column(f"interval-{place}", "interval", "%", numeric=True),
+            partial(_confirmed_interval, place=place),
+        ),
+        Field(Column(f"verdict-{place}", "verdict"), partial(_confirmed_verdict, place=place)),
+    )
+
+
+def _on_fresh_runs(point: FrontPoint, place: int) -> Comparison | None:
+    return point.comparisons[place] if place < len(point.comparisons) else None
+
+
 def _objective(point: FrontPoint, place: int) -> Cell:
-    return change(point.ratios[place])
+    one = _on_fresh_runs(point, place)
+    return change(one.ratio if one else point.ratios[place])
+
+
+def _confirmed_interval(point: FrontPoint, place: int) -> Cell:
+    one = _on_fresh_runs(point, place)
+    return interval(one.low, one.high) if one else Cell()
+
+
+def _confirmed_verdict(point: FrontPoint, place: int) -> Cell:
+    one = _on_fresh_runs(point, place)
+    if one:
+        return verdict(one.verdict)
+    return own("as it was" if not point.configuration else "not confirmed")
 
 
 def _stacked(fields: Iterable[Field[Of]], rows: Iterable[Of]) -> Table:
