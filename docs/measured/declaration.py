@@ -1,0 +1,34 @@
+"""What a declaration says: which block of which page, and how its text is made of measurements."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+from docs.measured import blocks
+from docs.measured.errors import NumbersError
+from docs.measured.measuring import Measuring
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block of a page."""
+
+    name: str
+    page: str
+    """From the checkout's root: `docs/exact-mode.md`."""
+    text: Callable[[Measuring], str]
+    """Measures, and returns the Markdown between the markers."""
+
+
+@cache
+def declared() -> dict[str, Block]:
+    """Name → block, of all modules in docs/measured/blocks. Raises NumbersError: a name twice."""
+    found: dict[str, Block] = {}
+    for module in pkgutil.iter_modules(blocks.__path__):
+        for block in importlib.import_module(f"{blocks.__name__}.{module.name}").BLOCKS:
+            if block.name in found:
+                raise NumbersError(f"two declarations are called {block.name}")
+            found[block.name] = block
+    return found

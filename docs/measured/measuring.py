@@ -1,0 +1,97 @@
+"""Measures what declarations ask for, once: trials are kept in a store, profiles in files beside it."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from docs.measured.errors import ClaimBroken
+from docs.measured.made_with import MadeWith, guest_programs
+from docs.measured.study_numbers import StudyNumbers, complete
+
+from ktrial import kernels
+from ktrial.experiment import profile as profiling
+from ktrial.experiment import session
+from ktrial.experiment.observer import Observer
+from ktrial.experiment.resources import installed
+from ktrial.installation import cache_directory
+from ktrial.machines.exact.plugin import CacheShapes
+from ktrial.model.profile import Profile
+from ktrial.model.study import MachineSettings, Study
+from ktrial.model.workload import WorkloadUse
+from ktrial.store import open_store
+from ktrial.studyfile import StudySource, load, study_from
+
+
+def default_place() -> Path:
+    """Where measurements are kept: guest programs that are others give others."""
+    return cache_directory() / "numbers" / guest_programs()
+
+
+class Measuring:
+    """One run of the script, in which blocks may share measurements."""
+
+    def __init__(self, place: Path | None = None, jobs: int | None = None, observer: Observer | None = None):
+        """`place`: where measurements are kept. `jobs`: trials at once; None: one a core."""
+        self._place = place or default_place()
+        self._place.mkdir(parents=True, exist_ok=True)
+        self._store = open_store(self._place / "trials.db")
+        self._jobs, self._observer = jobs, observer
+        self._registry = installed().registry
+        self.made_with = MadeWith()
+        """What the block that is being made was measured with; the script begins a new one for each."""
+
+    def in_file(self, path: Path) -> Study:
+        """The study in a file, to be run as it is or with something changed. Raises StudyError."""
+        return load(path, self._registry)
+
+    def study(self, name: str, data: Mapping[str, Any]) -> StudyNumbers:
+        """The study that `data` describes, in a study file's shape. Raises NotMeasured, KtrialError."""
+        source = StudySource(f"docs/measured: {name}")
+        return self.run(study_from(data, source, name, self._place, self._registry))
+
+    def run(self, study: Study) -> StudyNumbers:
+        """Run what the store has not got of a study. Raises NotMeasured, KtrialError."""
+        record = session.run(study, store=self._store, jobs=self._jobs, observer=self._observer)
+        complete(record)
+        for trial in record.trials:
+            self.made_with.add(trial.provenance.kernel, trial.provenance.kernel_release)
+        return StudyNumbers(self._store, record)
+
+    def profile(
+        self,
+        kernel: str,
+        workload: str,
+        parameters: Mapping[str, int | float | str] | None = None,
+        boot: Sequence[str] = (),
+        caches: CacheShapes | None = None,
+    ) -> Profile:
+        """One kernel in one workload, by function. Raises KtrialError."""
+        settings = MachineSettings(kernel=kernel, boot=tuple(boot))
+        use = WorkloadUse(name=workload, parameters=dict(parameters or {}))
+        digest = kernels.add(kernel).digest
+        text = self.kept(
+            ["profile", digest, use.model_dump(mode="json"), list(boot), repr(caches)],
+            lambda: profiling.profile(
+                settings, use, caches=caches, observer=self._observer
+            ).model_dump_json(),
+        )
+        made = Profile.model_validate_json(text)
+        self.made_with.add(made.kernel, made.release)
+        return made
+
+    def kept(self, key: object, measure: Callable[[], str]) -> str:
+        """What `measure` returns; the same key is measured once. The key names all that it depends on."""
+        name = sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
+        file = self._place / f"{name}.json"
+        if not file.exists():
+            partly = file.with_suffix(".part")
+            partly.write_text(measure(), encoding="utf-8")
+            partly.replace(file)
+        return file.read_text(encoding="utf-8")
+
+    def claim(self, holds: bool, sentence: str) -> None:
+        """What a page says in words beside the numbers. Raises ClaimBroken where it does not hold."""
+        if not holds:
+            raise ClaimBroken(f"no longer true: {sentence}; write that sentence anew, with its declaration")
