@@ -24,6 +24,7 @@ def requested(
     options: Mapping[str, str] | Sequence[str] = (),
     patches: Sequence[str] = (),
     make: Mapping[str, str] | None = None,
+    fuzz: int = 0,
     directory: Path,
 ) -> Build:
     """Every source is one, unless it is called `nowhere`; a patch is a file that is there."""
@@ -40,6 +41,7 @@ def requested(
         options={f"CONFIG_{name.removeprefix('CONFIG_')}": value for name, value in named.items()},
         patches=tuple(_patch(directory / patch) for patch in patches),
         make=dict(make or {}),
+        fuzz=fuzz,
     )
 
 

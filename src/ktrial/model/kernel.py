@@ -38,6 +38,9 @@ class Build(Model):
     """Set over the configuration, and have to take: `CONFIG_SLAB` → `y`, `n`, a number, `"quoted text"`."""
     patches: tuple[Patch, ...] = ()
     """Applied to the source, in this order."""
+    # Left out where it is 0: a build's key must stay what it was before there was one.
+    fuzz: int = Field(default=0, exclude_if=lambda value: not value)
+    """How many lines at the edges of a patch's hunk may differ from the source's."""
     make: dict[str, str] = Field(default_factory=dict)
     """Variables of make: `KCFLAGS` → `-O3`."""
 

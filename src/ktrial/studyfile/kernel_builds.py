@@ -30,6 +30,7 @@ class _Parts(TypedDict, total=False):
     options: Mapping[str, str]
     patches: Sequence[str]
     make: Mapping[str, str]
+    fuzz: int
 
 
 class BuildReader:
@@ -100,6 +101,7 @@ class BuildReader:
             options=options,
             patches=table.patches,
             make=table.make,
+            fuzz=table.fuzz,
         )
         self._check_patches(build.patches if build else (), (*path, "patches"))
         if build and len(build.options) < len(options):

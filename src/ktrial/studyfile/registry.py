@@ -22,6 +22,7 @@ class Requests(Protocol):
         options: Mapping[str, str] | Sequence[str] = (),
         patches: Sequence[str] = (),
         make: Mapping[str, str] | None = None,
+        fuzz: int = 0,
         directory: Path,
     ) -> Build:
         """Relative paths are below `directory`. Raises BuildError; compiles nothing."""

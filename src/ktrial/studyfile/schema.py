@@ -181,6 +181,12 @@ class KernelTable(KeyTable):
     )
     patches: list[Text] = Field([], description='a list of files: ["my.patch"]')
     make: dict[str, Text] = Field({}, description='a table of variables: { KCFLAGS = "-O3" }')
+    fuzz: int = Field(
+        0,
+        ge=0,
+        le=2,
+        description="0, 1 or 2: how many lines around a patch's hunk may differ from the source's",
+    )
 
 
 class MachineTable(KeyTable):

@@ -103,6 +103,7 @@ def _kernel(study: Study, build: Build) -> dict[str, Any]:
         "options": build.options,
         "patches": [patch.path for patch in build.patches],
         "make": build.make,
+        "fuzz": build.fuzz or "",
     }
 
 

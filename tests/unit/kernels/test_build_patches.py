@@ -8,7 +8,7 @@ from tests.support.buildable_sources import a_buildable_source, a_patch
 
 from ktrial.kernels.build import requested
 from ktrial.kernels.build.errors import BadPatch, PatchNotApplied
-from ktrial.kernels.build.patches import patched
+from ktrial.kernels.build.patches import Overlay, patched
 from ktrial.kernels.build.sources import snapshot_of
 
 NEW_FILE = """\
@@ -43,17 +43,19 @@ def source(tmp_path: Path) -> Path:
     return a_buildable_source(tmp_path / "linux")
 
 
-def applied(source: Path, *texts: str) -> dict[str, bytes | None]:
-    """What the patches make of the source: path → content."""
+def overlaid(source: Path, *texts: str, fuzz: int = 0) -> Overlay:
     home = source.parent
     for number, text in enumerate(texts):
-        (home / f"{number}.patch").write_text(text)
+        (home / f"{number}.patch").write_bytes(text.encode())
     names = [f"{number}.patch" for number in range(len(texts))]
-    wanted = requested(str(source), patches=names, directory=home)
-    scratch = home / "scratch"
-    scratch.mkdir()
-    overlay = patched(snapshot_of(wanted.source), wanted.patches, scratch)
-    return {path: one[1] if one else None for path, one in overlay.files.items()}
+    wanted = requested(str(source), patches=names, fuzz=fuzz, directory=home)
+    with tempfile.TemporaryDirectory() as scratch:
+        return patched(snapshot_of(wanted.source), wanted.patches, Path(scratch), wanted.fuzz)
+
+
+def applied(source: Path, *texts: str) -> dict[str, bytes | None]:
+    """What the patches make of the source: path → content."""
+    return {path: one[1] if one else None for path, one in overlaid(source, *texts).files.items()}
 
 
 def test_patches_are_applied_in_order(source: Path) -> None:
@@ -89,27 +91,37 @@ def test_the_second_patch_is_named_where_it_is_the_one(source: Path) -> None:
 
 
 def test_hunks_that_lie_elsewhere_or_among_other_lines_are_told(source: Path) -> None:
-    home = source.parent
     before = "".join(f"int line{number};\n" for number in range(40))
     (source / "kernel/sched.c").write_text(before)
     exact = a_patch(source, "sched", "line20", "line_20")
-    assert inexact(home, source, exact) == []
+    assert overlaid(source, exact).inexact == []
     (source / "kernel/sched.c").write_text("// new\n// new\n" + before.replace("line17;", "other17;"))
-    assert inexact(home, source, exact) == [
+    assert overlaid(source, exact, fuzz=1).inexact == [
         "0.patch: hunk 1 of kernel/sched.c applies 2 lines later than it says, "
         "where lines around it differ (fuzz 1)"
     ]
     (source / "kernel/sched.c").write_text(before.removeprefix("int line0;\n"))
-    assert inexact(home, source, exact) == [
+    assert overlaid(source, exact).inexact == [
         "0.patch: hunk 1 of kernel/sched.c applies 1 line earlier than it says"
     ]
 
 
-def inexact(home: Path, source: Path, text: str) -> list[str]:
-    (home / "0.patch").write_text(text)
-    wanted = requested(str(source), patches=["0.patch"], directory=home)
-    with tempfile.TemporaryDirectory() as scratch:
-        return patched(snapshot_of(wanted.source), wanted.patches, Path(scratch)).inexact
+def test_a_hunk_among_other_lines_is_refused_unless_that_is_allowed(source: Path) -> None:
+    before = "".join(f"int line{number};\n" for number in range(40))
+    (source / "kernel/sched.c").write_text(before)
+    text = a_patch(source, "sched", "line20", "line_20")
+    (source / "kernel/sched.c").write_text(
+        before.replace("line17;", "other17;").replace("line18;", "other18;")
+    )
+    with pytest.raises(
+        PatchNotApplied, match=r"lines around hunk 1 of kernel/sched\.c differ .fuzz 2"
+    ) as caught:
+        applied(source, text)
+    assert "--fuzz 2 of ktrial kernel build" in caught.value.advice
+    assert "fuzz = 2 in a study's [kernels.NAME]" in caught.value.advice
+    with pytest.raises(PatchNotApplied, match="fuzz 2"):
+        overlaid(source, text, fuzz=1)
+    assert overlaid(source, text, fuzz=2).files["kernel/sched.c"] is not None
 
 
 def test_a_patch_for_a_file_that_is_not_there_says_so(source: Path) -> None:
@@ -128,9 +140,28 @@ def test_a_patch_for_a_file_that_is_not_there_says_so(source: Path) -> None:
         (lambda text: text.replace("b/kernel", "b/../../kernel"), "outside of the source"),
         (lambda text: text.replace("a/kernel/sched.c", "/etc/passwd"), "outside of the source"),
         (lambda text: text.replace("kernel/sched.c", ".git/config"), "outside of the source"),
+        (lambda text: text.replace("kernel/sched.c", "kernel/./sched.c"), "outside of the source"),
+        (lambda text: text.replace("a/kernel", "a//kernel"), "outside of the source"),
+        (lambda text: text.replace("b/kernel/sched.c", '"b/\\056\\056/x"'), "cannot be read"),
+        (lambda text: text.replace("kernel/sched.c", "build/.config"), "where ktrial builds"),
+        (lambda text: text.replace("a/kernel/sched.c", "/dev/null").replace("b/kernel/sched.c", "/dev/null"),
+         "both of its names are /dev/null"),
+        (lambda text: text.replace("@@ -1,3 +1,3 @@", "@@ -1,2 +1,2 @@"), "longer than its header says"),
+        (lambda text: text.replace("@@ -1,3 +1,3 @@", "@@ -1,4 +1,4 @@"), "cut short"),
+        (lambda text: text.rstrip("\n"), "cut short"),
+        (lambda text: text.partition("@@")[1] + text.partition("@@")[2], "a hunk of no file"),
+        (lambda text: text.replace(".c\n", ".c\r\n"), "some of its lines end with CR LF"),
+        (lambda text: f"Content-Transfer-Encoding: base64\n\n{text}", "encoded .base64"),
+        (lambda text: text + "Binary files a/logo.gif and b/logo.gif differ\n", "binary"),
+        (lambda text: NEW_FILE.replace("100755", "120000"), "kernel/new.c is a symbolic link"),
+        (lambda text: NEW_FILE.replace("100755", "160000"), "kernel/new.c is a submodule"),
+        (lambda text: NEW_FILE.replace("/dev/null", "a/kernel/new.c"), "contradicts itself"),
+        (lambda text: MOVED.replace("rename to kernel", "rename to ../kernel"), "outside of the source"),
+        (lambda text: NEW_FILE.replace("kernel/new.c", "kernel/fork.c/x"), "kernel/fork.c is a file"),
+        (lambda text: NEW_FILE.replace("kernel/new.c", "kernel"), "kernel, which is a directory"),
         (lambda text: text.replace("a/kernel/sched.c", "sched.c"), "no directory in front"),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_patch_of_a_source_is_refused_at_once(change: object, said: str, source: Path) -> None:
     text = a_patch(source, "sched", "slice = 3", "slice = 4")
     with pytest.raises(BadPatch, match=said) as caught:
@@ -140,7 +171,7 @@ def test_what_is_no_patch_of_a_source_is_refused_at_once(change: object, said: s
 
 def test_a_patch_that_is_cut_short_is_refused(source: Path) -> None:
     text = a_patch(source, "sched", "slice = 3", "slice = 4")
-    with pytest.raises(BadPatch, match="damaged, or cut short"):
+    with pytest.raises(BadPatch, match=r"hunk 1 of b/kernel/sched\.c is cut short"):
         applied(source, text.rpartition(" int end")[0])
 
 
@@ -163,3 +194,99 @@ def test_a_patch_that_cannot_be_read_or_changed_meanwhile_is_refused(source: Pat
     scratch.mkdir()
     with pytest.raises(BadPatch, match="changed after"):
         patched(snapshot_of(wanted.source), wanted.patches, scratch)
+
+
+MAIL = "From 0123456789abcdef0123456789abcdef01234567 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] it\n\n"
+SIGNED = "-- \n2.39.5\n\n"
+CHANGED = """\
+diff --git a/kernel/new.c b/kernel/new.c
+--- a/kernel/new.c
++++ b/kernel/new.c
+@@ -1 +1,2 @@
+ int new;
++int newer;
+"""
+
+
+@pytest.mark.parametrize("between", ["", "\n", SIGNED + MAIL])
+def test_patches_in_one_file_build_on_each_other(between: str, source: Path) -> None:
+    assert applied(source, NEW_FILE + between + CHANGED) == {"kernel/new.c": b"int new;\nint newer;\n"}
+    gone = "--- a/kernel/new.c\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-int new;\n-int newer;\n"
+    assert applied(source, NEW_FILE + between + CHANGED + between + gone) == {"kernel/new.c": None}
+    moved = MOVED.replace("kernel/fork.c", "kernel/new.c")
+    assert applied(source, NEW_FILE + between + moved) == {
+        "kernel/new.c": None,
+        "kernel/spoon.c": b"int new;\n",
+    }
+    with pytest.raises(PatchNotApplied, match=r"there is no kernel/new\.c in it"):
+        applied(source, CHANGED + between + NEW_FILE)
+
+
+def test_what_a_hunk_or_a_message_quotes_is_no_header(source: Path) -> None:
+    text = a_patch(source, "sched", "int slice = 3;", "++ b/../../outside\n@@ -1 +1 @@\n-- a/../outside")
+    (source / "kernel/sched.c").write_text(
+        (source / "kernel/sched.c").read_text().replace("int end", "-- a/x")
+    )
+    quoting = f"{MAIL}This is about\ndiff --git of files, and\n--- nothing\n---\n{text}{SIGNED}"
+    assert b"++ b/../../outside" in (
+        applied(source, quoting.replace(" int end", " -- a/x"))["kernel/sched.c"] or b""
+    )
+
+
+def test_a_patch_is_what_it_says_whatever_else_it_mentions(source: Path) -> None:
+    """patch(1) would choose the file by `Index:`, by which names exist, or run an editor's script."""
+    text = a_patch(source, "sched", "slice = 3", "slice = 4")
+    tricky = f"Index: kernel/fork.c\nPrereq: nothing\n{text}1,2d\n!touch /tmp/x\n.\n"
+    assert list(applied(source, tricky)) == ["kernel/sched.c"]
+
+
+def test_modes_copies_and_moves_with_changes_are_right(source: Path) -> None:
+    mode = "diff --git a/kernel/fork.c b/kernel/fork.c\nold mode 100644\nnew mode 100755\n"
+    assert overlaid(source, mode).files == {"kernel/fork.c": ("100755", b"int fork;\n")}
+    copied = MOVED.replace("rename", "copy")
+    assert applied(source, copied) == {"kernel/spoon.c": b"int fork;\n"}
+    hunk = "--- a/kernel/fork.c\n+++ b/kernel/spoon.c\n@@ -1 +1 @@\n-int fork;\n+int spoon;\n"
+    assert applied(source, MOVED + hunk) == {"kernel/fork.c": None, "kernel/spoon.c": b"int spoon;\n"}
+    onto = MOVED.replace("spoon", "sched")
+    with pytest.raises(PatchNotApplied, match=r"it makes kernel/sched\.c, which is there already"):
+        applied(source, onto)
+    with pytest.raises(PatchNotApplied, match=r"it deletes kernel/fork\.c, which holds more"):
+        applied(source, "diff --git a/kernel/fork.c b/kernel/fork.c\ndeleted file mode 100644\n")
+
+
+def test_files_that_diff_calls_of_1970_come_and_go(source: Path) -> None:
+    """As `diff -urN` writes them."""
+    none, now = "1970-01-01 01:00:00.000000000 +0100", "2021-02-03 04:05:06.000000000 +0100"
+    made = f"--- linux/kernel/bfs.c\t{none}\n+++ linux.new/kernel/bfs.c\t{now}\n@@ -0,0 +1 @@\n+int bfs;\n"
+    gone = f"--- linux/kernel/fork.c\t{now}\n+++ linux.new/kernel/fork.c\t{none}\n@@ -1 +0,0 @@\n-int fork;\n"
+    assert applied(source, made + gone) == {"kernel/bfs.c": b"int bfs;\n", "kernel/fork.c": None}
+
+
+def test_a_patch_whose_every_line_ends_with_crlf_is_taken_with_lf_and_told(source: Path) -> None:
+    text = a_patch(source, "sched", "slice = 3", "slice = 4").replace("\n", "\r\n")
+    found = overlaid(source, text)
+    assert found.files["kernel/sched.c"] == ("100644", b"int sched;\nint slice = 4;\nint end;\n")
+    assert found.inexact == ["0.patch: its lines end with CR LF, and are taken with LF"]
+
+
+def test_a_patch_for_a_file_with_crlf_keeps_it(source: Path) -> None:
+    (source / "kernel/sched.c").write_bytes(b"int a;\r\nint b;\r\n")
+    text = "--- a/kernel/sched.c\n+++ b/kernel/sched.c\n@@ -1,2 +1,2 @@\n int a;\r\n-int b;\r\n+int c;\r\n"
+    assert applied(source, text) == {"kernel/sched.c": b"int a;\r\nint c;\r\n"}
+
+
+def test_blanks_that_an_editor_took_from_lines_of_context_are_put_back(source: Path) -> None:
+    (source / "kernel/sched.c").write_text("int a;\n\n\tint b;\nint c;\n")
+    text = a_patch(source, "sched", "int c", "int d")
+    assert "\n \n \tint b" in text
+    taken = text.replace("\n \n \tint b", "\n\n\tint b")
+    assert applied(source, taken) == {"kernel/sched.c": b"int a;\n\n\tint b;\nint d;\n"}
+
+
+def test_paths_without_a_first_directory_are_told(source: Path) -> None:
+    text = (
+        a_patch(source, "sched", "slice = 3", "slice = 4").replace("a/kernel", "kernel").replace("b/k", "k")
+    )
+    with pytest.raises(PatchNotApplied, match=r"there is no sched\.c in it") as caught:
+        applied(source, text)
+    assert "--no-prefix" in caught.value.advice

@@ -34,6 +34,10 @@ def build(
         list[str] | None,
         typer.Option("--patch", metavar="FILE", help="A patch to apply first (-p1); may be repeated."),
     ] = None,
+    fuzz: Annotated[
+        int,
+        typer.Option(min=0, max=2, metavar="N", help="How many lines around a patch's hunk may differ."),
+    ] = 0,
     make: Annotated[
         list[str] | None,
         typer.Option("--make", metavar="KCFLAGS=-O3", help="A variable of make; may be repeated."),
@@ -60,6 +64,7 @@ def build(
         config=config,
         options=option or (),
         patches=patch or (),
+        fuzz=fuzz,
         make=dict(sources.variable_of(text) for text in make or ()),
         directory=Path.cwd(),
     )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.kernels.build.errors import BadBuildOption, BadConfigFile, BadMakeVariable, SourceUnusable
-from ktrial.kernels.build.patches import bad, paths_in, text_of
+from ktrial.kernels.build.patch_reader import bad
+from ktrial.kernels.build.patches import paths_in, text_of
 from ktrial.kernels.build.sources import DEBIAN_PREFIX, GIT_PREFIX, git_parts
 from ktrial.model.kernel import DEBIAN, DEFCONFIG, GUEST, Build, Patch
 from ktrial.model.suggestions import nearest
@@ -44,12 +45,14 @@ def requested(
     options: Mapping[str, str] | Sequence[str] = (),
     patches: Sequence[str] = (),
     make: Mapping[str, str] | None = None,
+    fuzz: int = 0,
     directory: Path,
 ) -> Build:
     """What to build. Relative paths are below `directory`; nothing is fetched or compiled.
 
     `source`: `debian:linux-source-6.1`, a directory, a tarball, `git:DIRECTORY@REVISION`. `config`: `guest`,
-    `defconfig`, `debian`, or a file. `options`: `{"SLAB": "y"}` or `["SLAB=y"]`.
+    `defconfig`, `debian`, or a file. `options`: `{"SLAB": "y"}` or `["SLAB=y"]`. `fuzz`: how many lines at
+    the edges of a patch's hunk may differ from the source's.
     Raises SourceUnusable, BadConfigFile, BadBuildOption, BadPatch, BadMakeVariable.
     """
     texts = (
@@ -62,6 +65,7 @@ def requested(
         config_digest=digest,
         options=dict(option_of(text) for text in texts),
         patches=tuple(_patch(patch, directory) for patch in patches),
+        fuzz=fuzz,
         make={name: _variable(name, value) for name, value in sorted((make or {}).items())},
     )
 

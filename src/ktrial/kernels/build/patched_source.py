@@ -88,7 +88,7 @@ def source_of(wanted: Build, scratch: Path, progress: Progress) -> BuildSource:
                 "; the .gitignore there ignores the source (Debian's does): git add --force --all takes it"
             )
         raise NotASource(name=wanted.source, directory=wanted.source, problem=problem)
-    return BuildSource(snapshot, patched(snapshot, wanted.patches, scratch))
+    return BuildSource(snapshot, patched(snapshot, wanted.patches, scratch, wanted.fuzz))
 
 
 def _clear(path: Path) -> None:

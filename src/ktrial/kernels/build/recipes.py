@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
@@ -150,6 +150,13 @@ class Manifest:
         for path in sorted(self.files):
             total.update(f"{self.files[path]}\t{path}\n".encode(errors="surrogateescape"))
         return total.hexdigest()
+
+    @cached_property
+    def directories(self) -> frozenset[str]:
+        """The paths of all directories."""
+        parents = {path.rpartition("/")[0] for path in self.files} - {""}
+        above = {str(one) for path in parents for one in PurePosixPath(path).parents} - {"."}
+        return frozenset(parents | above)
 
     def but(self, changes: Mapping[str, str | None]) -> "Manifest":
         """The same with other files; None: the file is gone."""

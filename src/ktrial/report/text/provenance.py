@@ -144,5 +144,6 @@ def _build_facts(kernel: BuiltKernel) -> Iterator[tuple[str, str]]:
     yield "Options set", " ".join(f"{name}={value}" for name, value in sorted(build.options.items()))
     for patch in build.patches:
         yield "Patch", f"{patch.path} (content {patch.digest[:12]})"
+    yield "Fuzz allowed", str(build.fuzz or "")
     yield "Make", " ".join(f"{name}={value}" for name, value in sorted(build.make.items()))
     yield "Compiler", kernel.compiler
