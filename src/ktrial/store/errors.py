@@ -61,6 +61,15 @@ class TrialsDamaged(StoreDamaged):
     )
 
 
+class StudyDamaged(StoreDamaged):
+    """Store {store}: the {what} of study {study} is not what was stored: nothing is said from it."""
+
+    hint = (
+        "ktrial store verify names all that is damaged; the command that ran the study puts what it asks for "
+        "right, and --remove-damaged takes an answer away, which is then made again of the stored trials"
+    )
+
+
 class StudyNotStored(StoreError):
     """Store {store} has no study {study}{similar}."""
 

@@ -90,7 +90,7 @@ def _check_version(version: int | None, name: str) -> None:
 def _bring_up_to_date(engine: Engine) -> None:
     """Make the tables that are not there, once: another process may be at it too.
 
-    Schemas 2, 3, 4, 6 and 7 have one table more than the one before; 5 and 7 new fields in what is JSON.
+    Schemas 2, 3, 4, 6, 7 and 8 have one table more than the one before; 5, 7 and 8 new fields in JSON.
     """
     with engine.execution_options(ktrial_writes=True).begin() as connection:
         metadata.create_all(connection)

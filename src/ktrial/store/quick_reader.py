@@ -20,7 +20,8 @@ from ktrial.store.study_row import StudyRow, moment
 
 _STUDIES = """
 SELECT studies.id, studies.name, studies.digest, studies.spec, studies.created,
-    count(trials.id), count(trials.id) - count(trials.id) FILTER (WHERE trials.outcome = 'completed')
+    count(trials.id), count(trials.id) - count(trials.id) FILTER (WHERE trials.outcome = 'completed'),
+    (SELECT digest FROM study_digests WHERE study_id = studies.id AND what = 'study')
 FROM studies LEFT JOIN trials ON trials.study_id = studies.id
 GROUP BY studies.id ORDER BY studies.id
 """
@@ -32,7 +33,7 @@ _OF_STUDY = (
     "SELECT * FROM studies WHERE id = ?",
     *(
         f"SELECT * FROM {table} WHERE study_id = ? ORDER BY id"
-        for table in ("trials", "kernel_differences", "answers")
+        for table in ("trials", "kernel_differences", "answers", "study_digests")
     ),
     *(
         f"SELECT * FROM {table} WHERE trial_id IN ({_TRIALS}) ORDER BY id"

@@ -143,3 +143,15 @@ digests = Table(
 )
 """SHA-256 of what stands in a trial's rows (`trial_digests`): of its own and its samples', of its counters',
 and of each profile and series by workload. Trials that an older ktrial stored have none."""
+
+study_digests = Table(
+    "study_digests",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
+    Column("what", String(255), nullable=False),
+    Column("digest", String(64), nullable=False),
+    UniqueConstraint("study_id", "what"),
+)
+"""SHA-256 of a study's own row, of its answer and of each difference between its kernels (`study_digests`).
+What an older ktrial stored has none."""

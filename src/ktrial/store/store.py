@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from pydantic import ValidationError
 from sqlalchemy import (
@@ -21,7 +21,6 @@ from sqlalchemy import (
     Table,
     delete,
     func,
-    insert,
     inspect,
     select,
 )
@@ -36,17 +35,23 @@ from ktrial.model.study import Study
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Tuned
-from ktrial.store import rows, sqlite, trial_digests, trial_rows
-from ktrial.store.errors import StoreDamaged, StoreError, StoreGone, StudyNotStored, TrialsDamaged
+from ktrial.store import rows, sqlite, study_digests, study_rows, trial_digests, trial_rows
+from ktrial.store.errors import (
+    StoreDamaged,
+    StoreError,
+    StoreGone,
+    StudyDamaged,
+    StudyNotStored,
+    TrialsDamaged,
+)
 from ktrial.store.schema import (
-    answers,
-    kernel_differences,
     profiles,
     series,
     studies,
     trials,
     trials_by_outcome,
 )
+from ktrial.store.study_digests import StudyCheck
 from ktrial.store.study_row import StudyRow
 from ktrial.store.trial_digests import TrialCheck
 
@@ -107,8 +112,7 @@ class Store:
             with self._writing() as connection:
                 # A store that an older ktrial made does not have it.
                 connection.execute(CreateIndex(trials_by_outcome, if_not_exists=True))
-                study_id = connection.scalar(select(studies.c.id).where(studies.c.digest == key))
-                return int(study_id) if study_id is not None else _insert(connection, studies, values)
+                return study_rows.store(connection, values)
         except _Conflict:
             # On a server another process can come in between; then the study is there.
             with self._reading() as connection:
@@ -148,8 +152,9 @@ class Store:
     def studies(self) -> tuple[StoredStudy, ...]:
         """Every study, the newest last."""
         with self._reading() as connection:
+            noted = study_digests.noted(connection)
             rows_by_id = connection.execute(_STUDIES.order_by(studies.c.id)).mappings()
-            return tuple(self._stored(row) for row in rows_by_id)
+            return tuple(self._stored(row, noted) for row in rows_by_id)
 
     def names(self) -> frozenset[str]:
         """What the studies are called."""
@@ -187,6 +192,16 @@ class Store:
         """Compare every trial of the study, and all that belongs to it, with its digest."""
         with self._reading() as connection:
             return trial_digests.checks(connection, study_id)
+
+    def check_studies(self) -> tuple[StudyCheck, ...]:
+        """Compare what is stored of every study, apart from its trials, with its digests."""
+        with self._reading() as connection:
+            return tuple(study_digests.checks(connection))
+
+    def remove_damaged(self, check: StudyCheck) -> None:
+        """Take away what `check_studies` found damaged."""
+        with self._writing() as connection:
+            study_digests.remove(connection, check)
 
     def remove_trials(self, numbers: Collection[int]) -> None:
         """Take trials away (TrialCheck.trial_id), with all that belongs to them."""
@@ -243,34 +258,23 @@ class Store:
 
     def add_kernel_difference(self, study_id: int, difference: KernelDifference) -> None:
         """Store what differs between two kernels of the study, by their digests; an older one is replaced."""
-        table, row = kernel_differences, rows.kernel_difference_row(study_id, difference)
-        same = [table.c[name] == row[name] for name in ("study_id", "before", "after")]
         with contextlib.suppress(_Conflict), self._writing() as connection:
-            connection.execute(delete(table).where(*same))
-            fault_point("store: older kernel difference removed")
-            connection.execute(insert(table).values(**row))
+            study_rows.store_difference(connection, study_id, difference)
 
     def kernel_differences(self, study_id: int) -> tuple[KernelDifference, ...]:
         """What is known about the differences between the study's kernels, in the order of storing."""
-        table = kernel_differences
-        query = select(table.c.content).where(table.c.study_id == study_id).order_by(table.c.id)
         with self._reading() as connection:
-            there = _has(connection, table)
-            return tuple(map(rows.kernel_difference_of, connection.scalars(query))) if there else ()
+            return study_rows.differences(connection, study_id)
 
     def add_answer(self, study_id: int, tuned: Tuned) -> None:
         """Store what a search came to; an older answer is replaced."""
         with contextlib.suppress(_Conflict), self._writing() as connection:
-            connection.execute(delete(answers).where(answers.c.study_id == study_id))
-            fault_point("store: older answer removed")
-            connection.execute(insert(answers).values(**rows.answer_row(study_id, tuned)))
+            study_rows.store_answer(connection, study_id, tuned)
 
     def answer(self, study_id: int) -> Tuned | None:
         """What the search came to; None where it has not ended, or no search was, or ktrial was older."""
-        query = select(answers.c.content).where(answers.c.study_id == study_id)
         with self._reading() as connection:
-            content = connection.scalar(query) if _has(connection, answers) else None
-            return rows.answer_of(content) if content is not None else None
+            return study_rows.answer(connection, study_id)
 
     def delete(self, study_id: int) -> None:
         """Remove the study and its trials. Raises StudyNotStored."""
@@ -296,9 +300,10 @@ class Store:
         newest = select(func.max(studies.c.id)).where(*which).scalar_subquery()
         with self._reading() as connection:
             row = connection.execute(_STUDIES.where(studies.c.id == newest)).mappings().one_or_none()
-            return None if row is None else self._stored(row)
+            return None if row is None else self._stored(row, study_digests.noted(connection))
 
-    def _stored(self, row: RowMapping) -> StoredStudy:
+    def _stored(self, row: RowMapping, noted: dict[tuple[int, str], str]) -> StoredStudy:
+        study_rows.check(noted, row)
         return StoredStudy(
             id=row["id"],
             study=Study.model_validate(row["spec"]),
@@ -329,6 +334,9 @@ class Store:
         self._check_there()
         try:
             yield
+        except study_digests.NotAsStored as error:
+            facts = {"what": error.what, "study": error.study_id}
+            raise StudyDamaged(store=self.name, **facts) from None
         except IntegrityError as error:
             raise _Conflict(store=self.name, problem=str(error.orig)) from error
         except ValidationError as error:
@@ -375,9 +383,3 @@ def failure(error: SQLAlchemyError | sqlite3.Error, name: str, file: Path | None
 def _has(connection: Connection, table: Table) -> bool:
     """Whether the table is there: a store of an older schema that may only be read does not have all."""
     return inspect(connection).has_table(table.name)
-
-
-def _insert(connection: Connection, table: Any, values: rows.Row) -> int:
-    key = connection.execute(insert(table).values(**values)).inserted_primary_key
-    assert key is not None, "every table has one integer as its key"
-    return int(key[0])

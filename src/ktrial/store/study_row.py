@@ -1,5 +1,6 @@
 """A study as its row in the store has it: all that a list of studies says, without a model of it."""
 
+import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,9 +26,15 @@ class StudyRow:
 
     @classmethod
     def of_sql(cls, row: tuple[Any, ...]) -> Self:
-        """From what SQLite has: JSON as text, and moments as text in UTC. Raises ValueError, TypeError."""
-        number, name, digest, spec, created, finished, failed = row
-        return cls(number, name, digest, json.loads(spec), moment(created), finished, failed)
+        """From what SQLite has: JSON as text, and moments as text in UTC; last the digest that was noted.
+
+        Raises ValueError, also where the row is not what was noted; TypeError.
+        """
+        number, name, digest, spec, created, finished, failed, noted = row
+        made = cls(number, name, digest, json.loads(spec), moment(created), finished, failed)
+        if noted is not None and noted != study_digest(name, digest, made.spec, made.created):
+            raise ValueError("the study is not what was stored")
+        return made
 
     @property
     def question(self) -> str:
@@ -63,6 +70,12 @@ class StudyRow:
             return runs
         timing = self.spec["timing"]
         return len(self.treatments) * int(timing["blocks"] if timing else self.spec["perturbations"])
+
+
+def study_digest(name: str, key: str, spec: object, created: datetime) -> str:
+    """SHA-256 of what a row of studies says."""
+    said = [name, key, spec, created.replace(tzinfo=None).isoformat()]
+    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def moment(text: str) -> datetime:

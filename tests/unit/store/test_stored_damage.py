@@ -2,17 +2,20 @@
 
 import json
 import sqlite3
+import zlib
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
+from tests.unit.store.test_store_fault_points import ANSWER, DIFFERENCE
 from typer.testing import CliRunner, Result
 
 from ktrial.cli.app import app
 from ktrial.store import Store, open_store
 from ktrial.store.errors import StoreDamaged, TrialsDamaged
+from ktrial.store.quick_reader import NoQuickReading, quick_reader
 
 ONE_BIT = {
     "a sample": "UPDATE samples SET value = value + 0.0009765625",
@@ -101,13 +104,87 @@ def test_no_verdict_comes_of_a_damaged_trial_and_the_error_says_what_to_do(path:
 def test_trials_of_an_older_ktrial_are_read_and_counted(path: Path) -> None:
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("DROP TABLE digests")
+        raw.execute("DROP TABLE study_digests")
         raw.execute("UPDATE ktrial_schema SET version = 6")
         raw.commit()
     with open_store(path, read_only=True) as store:
         read(store)
     found = ran("verify", "--store", str(path))
     assert found.exit_code == 0
-    assert "by an older ktrial: whether they changed cannot be told" in found.stdout
+    assert "by an older ktrial: whether it changed cannot be told" in found.stdout
     with open_store(path) as store:
         store.add_trial(1, a_trial(planned(number=2)))
         assert [one.has_digest for one in store.check_trials(1)] == [False, False, True]
+
+
+OF_THE_STUDY = {
+    "what it asks for": (
+        "study",
+        "UPDATE studies SET spec = replace(spec, 'perturbations\": 3', 'perturbations\": 2')",
+    ),
+    "its name": ("study", "UPDATE studies SET name = 'quicj'"),
+    "its digest": ("study", "UPDATE studies SET digest = '0' || substr(digest, 2)"),
+    "when it was made": ("study", "UPDATE studies SET created = '2025' || substr(created, 5)"),
+    "no JSON": ("study", "UPDATE studies SET spec = replace(spec, '{', 'z')"),
+    "the answer": ("answer", "UPDATE answers SET content = CHANGED"),
+    "a difference between kernels": ("kernel difference", "UPDATE kernel_differences SET content = CHANGED"),
+}
+
+
+@pytest.fixture
+def with_answer(path: Path) -> Path:
+    with open_store(path) as store:
+        store.add_answer(1, ANSWER)
+        store.add_kernel_difference(1, DIFFERENCE)
+    return path
+
+
+def one_bit_less(statement: str, path: Path) -> None:
+    """`CHANGED`: the same, compressed, with another figure in it, so that it can be read."""
+    with closing(sqlite3.connect(path)) as raw:
+        if "CHANGED" in statement:
+            table = statement.split()[1]
+            (content,) = raw.execute(f"SELECT content FROM {table}").fetchone()
+            text = zlib.decompress(content).decode()
+            changed = text.replace("0.02", "0.03").replace('"a"', '"c"')
+            assert changed != text
+            raw.execute(statement.replace("CHANGED", "?"), (zlib.compress(changed.encode()),))
+        else:
+            raw.execute(statement)
+        raw.commit()
+
+
+def read_study(store: Store) -> None:
+    """All that is said of a study beside its trials."""
+    (study,) = store.studies()
+    store.find(study.study.name)
+    store.answer(study.id)
+    store.kernel_differences(study.id)
+
+
+@pytest.mark.parametrize("what", OF_THE_STUDY)
+def test_one_changed_bit_in_a_study_or_its_answer_is_seen_and_told(what: str, with_answer: Path) -> None:
+    part, statement = OF_THE_STUDY[what]
+    with open_store(with_answer, read_only=True) as store:
+        read_study(store)
+    one_bit_less(statement, with_answer)
+    with open_store(with_answer) as store, pytest.raises(StoreDamaged):
+        read_study(store)
+    if part == "study":
+        with pytest.raises(NoQuickReading), quick_reader(with_answer) as quick:
+            quick.studies()
+    found = ran("verify", "--store", str(with_answer), "--json")
+    assert found.exit_code == 1
+    (told,) = json.loads(found.stdout)
+    assert told["damaged_parts"] == [part]
+    assert ran("verify", "--store", str(with_answer), "--remove-damaged").exit_code == 0
+    assert ran("verify", "--store", str(with_answer)).exit_code == 0
+
+
+def test_what_a_study_asks_for_is_put_right_by_asking_again_and_its_trials_stay(path: Path) -> None:
+    one_bit_less(OF_THE_STUDY["what it asks for"][1], path)
+    with open_store(path) as store:
+        assert store.study(a_study()) == 1
+        (study,) = store.studies()
+        assert (study.study, study.finished) == (a_study(), 2)
+    assert ran("verify", "--store", str(path)).exit_code == 0

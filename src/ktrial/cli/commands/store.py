@@ -1,6 +1,6 @@
 """`ktrial store`: look after the store itself."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -9,7 +9,8 @@ from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import study_names
 
 if TYPE_CHECKING:
-    from ktrial.store import StoredStudy
+    from ktrial.store import Store
+    from ktrial.store.study_digests import StudyCheck
     from ktrial.store.trial_digests import TrialCheck
 
 app = command_group("Look after the store of trials.")
@@ -31,7 +32,7 @@ def verify(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Compare every stored trial, and all that belongs to it, with the digest that it was stored with.
+    """Compare every stored study, answer and trial, and all that belongs to it, with its digest.
 
     No verdict is given from a damaged trial. Trials that an older ktrial stored have no digest, and are only
     counted. Exit code 1: something is damaged (and still there).
@@ -40,33 +41,62 @@ def verify(
     from ktrial.store import open_store
 
     with open_store(store, read_only=not remove_damaged) as opened:
-        wanted = [opened.find(name) for name in studies] if studies else opened.studies()
         checked = []
         with messages().status("") as status:
-            for study in wanted:
-                status.update(f"{study.study.name}: reading {study.finished} trials")
+            for study in _wanted(opened, studies or []):
+                status.update(f"{study.name}: reading its trials")
                 checked.append((study, opened.check_trials(study.id)))
         damaged = [check for _, checks in checked for check in checks if check.damaged]
+        parts = [study for study, _ in checked if study.damaged]
         if remove_damaged:
             opened.remove_trials([check.trial_id for check in damaged])
+            for study in parts:
+                opened.remove_damaged(study)
     if json:
         print_json([_data(study, checks, removed=remove_damaged) for study, checks in checked])
     else:
         output().print(_table(checked))
         for line in _lines(checked):
             print(line)
-    if damaged and not remove_damaged:
+    if (damaged or parts) and not remove_damaged:
         rest = "the command that ran the study then runs them again"
         messages().print(f"take them away: ktrial store verify --remove-damaged; {rest}")
+        if any("study" in study.damaged for study in parts):
+            messages().print(
+                "what a study asks for is put right by the command that ran it, and its trials stay; "
+                "--remove-damaged takes them away with it"
+            )
         raise typer.Exit(DAMAGED)
-    if damaged:
-        messages().print(f"{len(damaged)} removed: the command that ran the study runs them again")
+    if damaged or parts:
+        count = len(damaged) + sum(len(study.damaged) for study in parts)
+        messages().print(f"{count} removed: the command that ran the study runs them again")
 
 
-def _data(study: "StoredStudy", checks: "tuple[TrialCheck, ...]", *, removed: bool) -> dict[str, Any]:
+def _wanted(opened: "Store", names: list[str]) -> "list[StudyCheck]":
+    """Those that are named, or all. Raises StudyNotStored."""
+    every = opened.check_studies()
+    if not names:
+        return list(every)
+    wanted = []
+    for name in names:
+        named = [each for each in every if each.name == name] or [
+            each for each in every if str(each.id) == name
+        ]
+        wanted.append(named[-1] if named else _missing(opened, name))
+    return wanted
+
+
+def _missing(opened: "Store", name: str) -> NoReturn:
+    from ktrial.store.errors import StudyNotStored
+
+    raise StudyNotStored(store=opened.name, study=name, similar="")
+
+
+def _data(study: "StudyCheck", checks: "tuple[TrialCheck, ...]", *, removed: bool) -> dict[str, Any]:
     return {
         "number": study.id,
-        "study": study.study.name,
+        "study": study.name,
+        "damaged_parts": list(study.damaged),
         "trials": len(checks),
         "without_digest": sum(not check.has_digest for check in checks),
         "damaged": [
@@ -77,7 +107,7 @@ def _data(study: "StoredStudy", checks: "tuple[TrialCheck, ...]", *, removed: bo
     }
 
 
-def _table(checked: "list[tuple[StoredStudy, tuple[TrialCheck, ...]]]") -> Any:
+def _table(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]") -> Any:
     from rich.table import Table
 
     table = Table("number", "study", "trials", "without digest", "damaged", box=None, pad_edge=False)
@@ -85,22 +115,27 @@ def _table(checked: "list[tuple[StoredStudy, tuple[TrialCheck, ...]]]") -> Any:
         counts = (
             len(checks),
             sum(not each.has_digest for each in checks),
-            sum(bool(each.damaged) for each in checks),
+            sum(bool(each.damaged) for each in checks) + len(study.damaged),
         )
-        table.add_row(str(study.id), study.study.name, *map(str, counts))
+        table.add_row(str(study.id), study.name, *map(str, counts))
     return table
 
 
-def _lines(checked: "list[tuple[StoredStudy, tuple[TrialCheck, ...]]]") -> list[str]:
+def _lines(checked: "list[tuple[StudyCheck, tuple[TrialCheck, ...]]]") -> list[str]:
     """Each damaged trial, and that older ones cannot be judged."""
     lines = [
-        f"damaged: {study.study.name}, trial {check.key}: {', '.join(check.damaged)}"
+        f"damaged: {study.name}, {what}: it is not what was stored"
+        for study, _ in checked
+        for what in study.damaged
+    ]
+    lines += [
+        f"damaged: {study.name}, trial {check.key}: {', '.join(check.damaged)}"
         for study, checks in checked
         for check in checks
         if check.damaged
     ]
-    if any(not check.has_digest for _, checks in checked for check in checks):
-        lines.append(
-            "trials without a digest were stored by an older ktrial: whether they changed cannot be told"
-        )
+    if any(
+        not study.has_digest or any(not check.has_digest for check in checks) for study, checks in checked
+    ):
+        lines.append("what has no digest was stored by an older ktrial: whether it changed cannot be told")
     return lines

@@ -1,0 +1,104 @@
+"""The digests of what is stored of a study beside its trials: what it asks for, a search's answer, and what
+differs between its kernels. Noted when they are written, compared when they are read."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, delete, insert, inspect, select
+
+from ktrial.faults import fault_point
+from ktrial.store.schema import answers, kernel_differences, studies, study_digests
+from ktrial.store.study_row import study_digest
+
+STUDY, ANSWER = "study", "answer"
+_UNREADABLE = (ValueError, TypeError, LookupError)
+
+
+class NotAsStored(Exception):
+    """`what` of the study is not what was stored."""
+
+    def __init__(self, what: str, study_id: int) -> None:
+        super().__init__(what, study_id)
+        self.what, self.study_id = what, study_id
+
+
+class StudyCheck(NamedTuple):
+    """What became of comparing what is stored of a study, apart from its trials, with its digests."""
+
+    id: int
+    name: str
+    has_digest: bool
+    damaged: tuple[str, ...]
+    """`study`, `answer`, `kernel difference`: what is not as it was stored."""
+
+
+def difference(before: str, after: str) -> str:
+    """What a difference between two kernels (their digests) is noted as."""
+    return f"kernel difference {before} {after}"
+
+
+def of_study(row: Mapping[Any, Any]) -> str:
+    """Of a row of `studies`."""
+    return study_digest(row["name"], row["digest"], row["spec"], row["created"])
+
+
+def of_content(content: bytes) -> str:
+    """Of what was compressed."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def note(connection: Connection, study_id: int, what: str, digest: str) -> None:
+    """Note the digest of what was just written."""
+    same = (study_digests.c.study_id == study_id, study_digests.c.what == what)
+    connection.execute(delete(study_digests).where(*same))
+    connection.execute(insert(study_digests).values(study_id=study_id, what=what, digest=digest))
+    fault_point("store: digest of a study's part noted")
+
+
+def noted(connection: Connection) -> dict[tuple[int, str], str]:
+    """Study and what → its digest; of an older ktrial's store there are none."""
+    if not inspect(connection).has_table(study_digests.name):
+        return {}
+    query = select(study_digests.c.study_id, study_digests.c.what, study_digests.c.digest)
+    return {(study_id, what): digest for study_id, what, digest in connection.execute(query)}
+
+
+def fits(there: dict[tuple[int, str], str], study_id: int, what: str, made: str) -> bool:
+    """Whether this is what was noted, or nothing was."""
+    return there.get((study_id, what), made) == made
+
+
+def checks(connection: Connection) -> Iterator[StudyCheck]:
+    """Compare every study, the newest last; also one whose row cannot be read."""
+    there = noted(connection)
+    for number, name in connection.execute(select(studies.c.id, studies.c.name).order_by(studies.c.id)).all():
+        damaged = tuple(_damaged(connection, there, number))
+        yield StudyCheck(number, name, (number, STUDY) in there, damaged)
+
+
+def _damaged(connection: Connection, there: dict[tuple[int, str], str], number: int) -> Iterable[str]:
+    try:
+        row = connection.execute(select(studies).where(studies.c.id == number)).mappings().one()
+        if not fits(there, number, STUDY, of_study(row)):
+            yield STUDY
+    except _UNREADABLE:
+        yield STUDY
+    for content in connection.scalars(select(answers.c.content).where(answers.c.study_id == number)):
+        if not fits(there, number, ANSWER, of_content(content)):
+            yield ANSWER
+    table = kernel_differences
+    for row in connection.execute(select(table).where(table.c.study_id == number)).mappings():
+        what = difference(row["before"], row["after"])
+        if (number, STUDY) in there and there.get((number, what)) != of_content(row["content"]):
+            yield "kernel difference"
+
+
+def remove(connection: Connection, check: StudyCheck) -> None:
+    """Take away what is damaged; with what a study asks for its trials go too: they answer nothing then."""
+    owned = {ANSWER: answers, "kernel difference": kernel_differences}
+    if STUDY in check.damaged:
+        connection.execute(delete(studies).where(studies.c.id == check.id))
+        return
+    for what in set(check.damaged):
+        connection.execute(delete(owned[what]).where(owned[what].c.study_id == check.id))

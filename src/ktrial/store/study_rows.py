@@ -1,0 +1,84 @@
+"""What is stored of a study beside its trials: written with its digest, compared with it when it is read."""
+
+from sqlalchemy import Connection, RowMapping, delete, insert, inspect, select, update
+
+from ktrial.faults import fault_point
+from ktrial.model.kernel_diff import KernelDifference
+from ktrial.model.tuning import Tuned
+from ktrial.store import rows, study_digests
+from ktrial.store.schema import answers, kernel_differences, studies
+from ktrial.store.study_digests import ANSWER, STUDY, NotAsStored
+
+
+def store(connection: Connection, values: rows.Row) -> int:
+    """The id of the study with this digest (model.base.digest); a new one is inserted.
+
+    One whose row is not what was stored is put right: what it asks for is known again.
+    """
+    there = connection.execute(select(studies).where(studies.c.digest == values["digest"])).mappings().first()
+    if there is None:
+        inserted = connection.execute(insert(studies).values(**values)).inserted_primary_key
+        assert inserted is not None, "every table has one integer as its key"
+        number = int(inserted[0])
+        fault_point("store: study inserted")
+        study_digests.note(connection, number, STUDY, study_digests.of_study(values))
+        return number
+    number = int(there["id"])
+    if not study_digests.fits(study_digests.noted(connection), number, STUDY, study_digests.of_study(there)):
+        connection.execute(update(studies).where(studies.c.id == number).values(**values))
+        study_digests.note(connection, number, STUDY, study_digests.of_study(values))
+    return number
+
+
+def check(noted: dict[tuple[int, str], str], row: RowMapping) -> None:
+    """Raises NotAsStored where a row of `studies` is not."""
+    if not study_digests.fits(noted, row["id"], STUDY, study_digests.of_study(row)):
+        raise NotAsStored(STUDY, row["id"])
+
+
+def store_answer(connection: Connection, study_id: int, tuned: Tuned) -> None:
+    """In place of an older one."""
+    connection.execute(delete(answers).where(answers.c.study_id == study_id))
+    fault_point("store: older answer removed")
+    row = rows.answer_row(study_id, tuned)
+    connection.execute(insert(answers).values(**row))
+    study_digests.note(connection, study_id, ANSWER, study_digests.of_content(row["content"]))
+
+
+def answer(connection: Connection, study_id: int) -> Tuned | None:
+    """None where there is none. Raises NotAsStored, zlib.error, pydantic.ValidationError."""
+    if not inspect(connection).has_table(answers.name):
+        return None
+    content = connection.scalar(select(answers.c.content).where(answers.c.study_id == study_id))
+    if content is None:
+        return None
+    made = study_digests.of_content(content)
+    if not study_digests.fits(study_digests.noted(connection), study_id, ANSWER, made):
+        raise NotAsStored(ANSWER, study_id)
+    return rows.answer_of(content)
+
+
+def store_difference(connection: Connection, study_id: int, found: KernelDifference) -> None:
+    """In place of an older one between the same kernels."""
+    table, row = kernel_differences, rows.kernel_difference_row(study_id, found)
+    same = [table.c[name] == row[name] for name in ("study_id", "before", "after")]
+    connection.execute(delete(table).where(*same))
+    fault_point("store: older kernel difference removed")
+    connection.execute(insert(table).values(**row))
+    what = study_digests.difference(row["before"], row["after"])
+    study_digests.note(connection, study_id, what, study_digests.of_content(row["content"]))
+
+
+def differences(connection: Connection, study_id: int) -> tuple[KernelDifference, ...]:
+    """In the order of storing. Raises NotAsStored, zlib.error, pydantic.ValidationError."""
+    table = kernel_differences
+    if not inspect(connection).has_table(table.name):
+        return ()
+    query = select(table).where(table.c.study_id == study_id).order_by(table.c.id)
+    found = connection.execute(query).mappings().all()
+    noted = study_digests.noted(connection) if found else {}
+    for row in found:
+        what = study_digests.difference(row["before"], row["after"])
+        if not study_digests.fits(noted, study_id, what, study_digests.of_content(row["content"])):
+            raise NotAsStored("difference between kernels", study_id)
+    return tuple(rows.kernel_difference_of(row["content"]) for row in found)
