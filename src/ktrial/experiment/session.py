@@ -1,6 +1,6 @@
 """Run a study: plan, skip what is finished, obtain kernels, prepare, run trials at once, store, resume."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ktrial import interruption, machines
@@ -8,6 +8,7 @@ from ktrial.analysis import interim, kernel_confounds
 from ktrial.analysis.result import metrics_of, record, result
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment import host_checks, monitoring
+from ktrial.experiment.errors import FactorLost
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.kernel_builds import misconfigured, numbered
@@ -223,7 +224,7 @@ class _Session:
         self.observer.kernel_failed(name, error)
 
     def _raise_hopeless(self, builds: Iterable[str]) -> None:
-        """Compiling takes minutes: not for a study in which no treatment is left to compare."""
+        """Compiling takes minutes: not for a study that cannot tell any more what it is there to tell."""
         errors = {name: one for name in builds if isinstance(one := self.kernels.get(name), KernelError)}
         if not errors or self.finished:
             return
@@ -232,6 +233,23 @@ class _Session:
             raise errors[baseline]
         if errors.keys() >= set(others):
             raise next(iter(errors.values()))
+        if not self.kernels.keys() >= set(builds):
+            self._raise_lost_factor(errors)
+
+    def _raise_lost_factor(self, errors: Mapping[str, KernelError]) -> None:
+        """Raise FactorLost where every treatment is lost that has another level of it than the baseline."""
+        for factor in self.study.factors:
+            changed = [
+                kernel_of(self.study, one).label
+                for one in self.plan.treatments
+                if one.levels[factor.name] != self.plan.baseline.levels[factor.name]
+            ]
+            if changed and errors.keys() >= set(changed):
+                first = errors[changed[0]]
+                advice = f"{first.advice}; or " if first.advice else ""
+                raise FactorLost(
+                    name=changed[0], factor=factor.name, problem=first.message, advice=advice
+                ) from first
 
     def _run_trials(self, trials: list[PlannedTrial], jobs: dict[str, tuple[Job, ...]]) -> None:
         workers = Workers(self.machine, self.at_once)

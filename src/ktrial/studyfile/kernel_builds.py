@@ -19,6 +19,8 @@ from ktrial.studyfile.schema import KernelTable
 FLAGS = "KCFLAGS"
 """The variable of make that adds flags to those that the kernel's own Makefiles give the compiler."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_LONGEST_NAMES = 40
+"""Characters of a level that names several patches; a longer one is shortened."""
 _ANY_SOURCE = "debian:linux-source-6.1"
 """Options, patches and flags are read in the same way whatever the source is."""
 
@@ -183,18 +185,38 @@ def lists_options(levels: Sequence[LevelValue]) -> bool:
 
 
 def short_levels(factor: Factor) -> dict[LevelValue, LevelValue]:
-    """Level as written → as it is called: patches by their files' names, a source by its whole path."""
+    """Level as written → as it is called: patches by their files' names, a source by its whole path.
+
+    The shortest names that tell the factor's levels apart; the details have the paths.
+    """
     if factor.kind is FactorKind.SOURCE:
         return {level: change.source for level, change in factor.changes.items()}
     if factor.kind is not FactorKind.PATCH:
         return {}
-    names: dict[LevelValue, LevelValue] = {
-        level: " ".join(patch.path.rpartition("/")[2] for patch in change.patches)
-        for level, change in factor.changes.items()
-    }
-    if len(set(names.values())) == len(names):
-        return names
+    for called in (_first_patch, _patch_names, _patch_places):
+        names: dict[LevelValue, LevelValue] = {
+            level: called(change) for level, change in factor.changes.items()
+        }
+        if len(set(names.values())) == len(names):
+            return names
     return {level: patch_level(change) for level, change in factor.changes.items()}
+
+
+def _patch_names(change: BuildChange) -> str:
+    return " ".join(map(_file, change.patches))
+
+
+def _first_patch(change: BuildChange) -> str:
+    """All files where they are short, else the first, and how many more: it is in every row."""
+    names = _patch_names(change)
+    if len(change.patches) == 1 or len(names) <= _LONGEST_NAMES:
+        return names
+    return f"{_file(change.patches[0])} and {len(change.patches) - 1} more"
+
+
+def _patch_places(change: BuildChange) -> str:
+    """With the directories that they lie in."""
+    return " ".join("/".join(patch.path.split("/")[-2:]) for patch in change.patches)
 
 
 def patch_level(change: BuildChange) -> str:

@@ -9,6 +9,7 @@ from tests.support.fake_builds import FakeBuilder
 from tests.support.scripted import ScriptedMachine, sources
 
 from ktrial.errors import KtrialError
+from ktrial.experiment.errors import FactorLost
 from ktrial.experiment.kernel_builds import Builder
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.session import run
@@ -113,6 +114,26 @@ def test_without_anything_to_compare_nothing_is_built(
     with pytest.raises(OptionNotTaken):
         ran(a_study(tmp_path, allocator=options(*levels)), store, builds)
     assert builds.built == []
+
+
+def test_where_no_kernel_with_the_patch_can_be_had_nothing_is_built(tmp_path: Path, store: Store) -> None:
+    builds = FakeBuilder()
+    study = a_study(tmp_path, allocator=options("SLUB=y", "SLAB=y"), broken=options("", "NO_SUCH=y"))
+    with pytest.raises(FactorLost, match="The factor broken is lost") as caught:
+        ran(study, store, builds)
+    assert "CONFIG_NO_SUCH=y did not take" in caught.value.message
+    assert caught.value.advice == "leave out the factor broken, and the rest can be measured"
+    assert builds.built == []
+
+
+def test_when_the_last_kernel_with_a_flag_fails_no_more_are_built(tmp_path: Path, store: Store) -> None:
+    builds = FakeBuilder()
+    study = a_study(tmp_path, flags=flags("", "-broken"), allocator=options("SLUB=y", "SLAB=y", "SLOB=y"))
+    with pytest.raises(FactorLost, match="The factor flags is lost"):
+        ran(study, store, builds)
+    failing = [build.make.get("KCFLAGS") == "-broken" for build in builds.built]
+    assert (failing.count(True), failing[-1]) == (3, True)
+    assert len(failing) < 6
 
 
 def test_a_build_that_fails_is_an_outcome_and_is_tried_again(tmp_path: Path, store: Store) -> None:

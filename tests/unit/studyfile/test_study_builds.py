@@ -128,7 +128,25 @@ def test_patches_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> No
         (tmp_path / folder / "my.patch").write_text(folder)
     levels = 'levels = ["", "old/my.patch", "new/my.patch"]\n'
     study = read(tmp_path, f'{HEAD}{MINE}[factors.p]\nkind = "patch"\n{levels}')
-    assert study.factors[0].levels == ("", str(tmp_path / "old/my.patch"), str(tmp_path / "new/my.patch"))
+    assert study.factors[0].levels == ("", "old/my.patch", "new/my.patch")
+
+
+def test_levels_of_several_patches_have_short_names(tmp_path: Path) -> None:
+    names = [f"000{n}-MultiQueue-Skiplist-Scheduler-v0.205-part-{n}.patch" for n in (1, 2, 3)]
+    for name in names:
+        (tmp_path / name).write_text(name)
+    one, two, three = names
+    levels = f'levels = ["", "{one} {two}", "{two} {three}", "a.patch b.patch"]\n'
+    study = read(tmp_path, f'{HEAD}{MINE}[factors.p]\nkind = "patch"\n{levels}')
+    assert study.factors[0].levels == ("", f"{one} and 1 more", f"{two} and 1 more", "a.patch b.patch")
+    assert [patch.path for patch in study.factors[0].changes[f"{one} and 1 more"].patches] == [
+        str(tmp_path / name) for name in (one, two)
+    ]
+    (tmp_path / "again.toml").write_text(study_toml(study))
+    assert load(tmp_path / "again.toml", KNOWN) == study
+    alike = f'levels = ["", "{one} {two}", "{one} {three}"]\n'
+    study = read(tmp_path, f'{HEAD}{MINE}[factors.p]\nkind = "patch"\n{alike}')
+    assert study.factors[0].levels == ("", f"{one} {two}", f"{one} {three}"), "they tell them apart"
 
 
 def test_the_study_file_of_a_report_is_the_same_study(tmp_path: Path) -> None:
