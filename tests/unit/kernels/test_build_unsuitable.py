@@ -133,6 +133,7 @@ def test_a_failed_build_ends_with_the_error_that_fits(
 ) -> None:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("ktrial.kernels.build.builds.check_tools", lambda *_, **__: None)
+    monkeypatch.setattr("ktrial.kernels.build.builds.check_tools_of", lambda *_, **__: None)
     source = a_buildable_source(tmp_path / "linux")
     (source / "printed").write_text(printed)
     makefile = source / "Makefile"

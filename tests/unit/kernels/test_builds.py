@@ -37,6 +37,7 @@ from ktrial.model.warnings import WarningKind
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("ktrial.kernels.build.builds.check_tools", lambda *_, **__: None)
+    monkeypatch.setattr("ktrial.kernels.build.builds.check_tools_of", lambda *_, **__: None)
     return tmp_path / "cache"
 
 

@@ -15,6 +15,7 @@ from ktrial.kernels.providers.git import pinned
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("ktrial.kernels.build.builds.check_tools", lambda *_, **__: None)
+    monkeypatch.setattr("ktrial.kernels.build.builds.check_tools_of", lambda *_, **__: None)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "cache"
 

@@ -93,6 +93,7 @@ _DRAWN = [("NEW_SCHED", "y"), ("NEW_SMP", "y"), ("NEW_SHARED", "y"), ("NEW_SLICE
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("ktrial.kernels.build.builds.check_tools", lambda *_, **__: None)
+    monkeypatch.setattr("ktrial.kernels.build.builds.check_tools_of", lambda *_, **__: None)
     return tmp_path / "cache"
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.kernels.build import configuration as resolving
+from ktrial.kernels.build.build_tools import check_tools, check_tools_of
 from ktrial.kernels.build.build_trees import BuildTree, Need, files_compiled, files_touched, taken
 from ktrial.kernels.build.compiler import Compiler, compiler_of
 from ktrial.kernels.build.configuration import shipped_text
 from ktrial.kernels.build.errors import BuildError, BuildFailed, NoRecipe
-from ktrial.kernels.build.make import Make, check_tools, jobs, slot
+from ktrial.kernels.build.make import Make, jobs, slot
 from ktrial.kernels.build.new_options import became, brought_by_patches
 from ktrial.kernels.build.patched_source import BuildSource, source_of
 from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, recipe_of, recipes
@@ -39,7 +40,6 @@ _BYTES_WITHOUT_MODULES = 500 << 20
 _BYTES_AN_OPTION = 3 << 20
 """About what an option takes that is set, in a distribution's configuration without debugging information."""
 _FEW_OPTIONS = 1800
-_SIGNING = ("CONFIG_MODULE_SIG", "CONFIG_SYSTEM_TRUSTED_KEYRING")
 
 
 @dataclass(frozen=True)
@@ -132,10 +132,12 @@ def made(wanted: Build, workspace: Path, progress: Progress) -> Parts:
 
 @contextmanager
 def _job(wanted: Build, progress: Progress) -> Iterator[_Job]:
+    check_tools_of(wanted)
     with _scratch() as scratch:
         source = source_of(wanted, scratch, progress)
         compiler = compiler_of(wanted.make)
         config = resolving.resolved(source, wanted, compiler, progress)
+        check_tools(wanted.source, parse_config(config), wanted.make)
         yield _Job(wanted, source, compiler, config, _fingerprint(wanted, source.snapshot, compiler))
 
 
@@ -207,7 +209,6 @@ def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
 
 def _compile(job: _Job, tree: BuildTree, near: bool, most: int, expected: int, progress: Progress) -> None:
     make = _make(job, tree, most, progress)
-    check_tools(make.tree, signing=any(name in job.options for name in _SIGNING), compiler=job.compiler.cc)
     make.write_file(make.log.name, "")
     if tree.config() != job.config:
         (tree.build / ".config").write_text(job.config, encoding="utf-8")

@@ -12,8 +12,9 @@ import shutil
 from pathlib import Path
 
 from ktrial.kernels.build.build_spec import BuildRequest
-from ktrial.kernels.build.configuration import configure, given_text
-from ktrial.kernels.build.make import Make, check_tools
+from ktrial.kernels.build.build_tools import asked_options, check_tools
+from ktrial.kernels.build.configuration import configure
+from ktrial.kernels.build.make import Make
 from ktrial.kernels.build.source_tree import Tree, check_clean, tree_in
 from ktrial.kernels.cache.cache import Cache, disk_usage
 from ktrial.kernels.cache.disk_space import file_system_errors, require_space
@@ -22,14 +23,13 @@ from ktrial.kernels.cache.locks import held, held_if_free
 from ktrial.kernels.kconfig.config import parse_config
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import Parts
-from ktrial.model.kernel import DEFCONFIG, GUEST, Kernel, Origin
+from ktrial.model.kernel import Kernel, Origin
 
 PREFIX = "source"
 _LOCK = "lock"
 _TARGET = "vmlinux"
 """Enough to boot: the guest starts from it. A bzImage would only be packed to be unpacked again."""
 _BYTES_OF_A_BUILD = 500 << 20
-_SIGNING = ("CONFIG_MODULE_SIG", "CONFIG_SYSTEM_TRUSTED_KEYRING")
 
 
 def add(wanted: BuildRequest, progress: Progress = silent) -> Kernel:
@@ -52,9 +52,7 @@ def check_request(wanted: BuildRequest) -> None:
     """
     tree = tree_in(wanted.source)
     check_clean(tree)
-    if wanted.config not in {GUEST, DEFCONFIG}:
-        given_text(Path(wanted.config).expanduser())
-    check_tools(tree)
+    check_tools(tree.directory, asked_options(wanted.config, dict(wanted.options)))
 
 
 def built(wanted: BuildRequest, workspace: Path, progress: Progress) -> Parts:
@@ -109,7 +107,7 @@ def _build(make: Make, wanted: BuildRequest) -> None:
         require_space(make.home, _BYTES_OF_A_BUILD)
     configure(make, wanted.config, dict(wanted.options))
     options = parse_config((make.build / ".config").read_text(encoding="utf-8"))
-    check_tools(make.tree, signing=any(name in options for name in _SIGNING))
+    check_tools(make.tree.directory, options)
     make.run("building", _TARGET)
 
 

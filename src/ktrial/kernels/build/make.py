@@ -23,18 +23,6 @@ from ktrial.kernels.progress import Progress
 
 _MEMORY_A_JOB = 600 << 20
 """The largest compilations of a small kernel take about this much, the link somewhat more."""
-_TOOLS = {
-    "make": "make",
-    "gcc": "gcc",
-    "ld": "binutils",
-    "flex": "flex",
-    "bison": "bison",
-    "bc": "bc",
-    "perl": "perl",
-}
-_HEADERS = {"libelf.h": "libelf-dev"}
-"""objtool needs it, which every kernel with ORC unwinding or return thunks runs."""
-_HEADERS_OF_SIGNING = {"openssl/opensslv.h": "libssl-dev"}
 _REPRODUCIBLE = {
     "KBUILD_BUILD_TIMESTAMP": "1970-01-01",
     "KBUILD_BUILD_USER": "ktrial",
@@ -247,29 +235,6 @@ def first_error(output: str) -> str:
         if match := pattern.search(output):
             return match[0].strip()[:_LONGEST_ERROR]
     return ""
-
-
-def check_tools(tree: Tree, *, signing: bool = False, compiler: str = "gcc") -> None:
-    """Raise BuildToolsMissing where a program or a header is not here that the build needs."""
-    program = compiler.split()[0]
-    needed = _TOOLS | {program: program} | ({"openssl": "openssl"} if signing else {})
-    missing = {tool: package for tool, package in needed.items() if shutil.which(tool) is None}
-    if "gcc" not in missing:
-        headers = _HEADERS | (_HEADERS_OF_SIGNING if signing else {})
-        missing |= {header: package for header, package in headers.items() if not _includes(header)}
-    if missing:
-        tools, packages = ", ".join(missing), " ".join(dict.fromkeys(missing.values()))
-        raise BuildToolsMissing(name=tree.directory, directory=tree.directory, tools=tools, packages=packages)
-
-
-def _includes(header: str) -> bool:
-    done = subprocess.run(
-        ["gcc", "-E", "-x", "c", "-o", "/dev/null", "-"],
-        input=f"#include <{header}>\n".encode(),
-        capture_output=True,
-        check=False,
-    )
-    return done.returncode == 0
 
 
 _CORES_A_BUILD = 8
