@@ -74,6 +74,8 @@ def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> s
     what, total = _counted(comparisons), len(comparisons)
     first = comparisons[0]
     route = _ROUTE if several else f"from {first.baseline} to {first.treatment}"
+    if all(one.verdict is Verdict.IDENTICAL for one in comparisons):
+        return f"there is nothing to compare {route}: the kernels are the same image"
     worse, better, same, open_ = (
         [one for one in comparisons if one.verdict is verdict]
         for verdict in (Verdict.WORSE, Verdict.BETTER, Verdict.EQUIVALENT, Verdict.INCONCLUSIVE)

@@ -5,15 +5,19 @@ A study's result is worked out anew from its trials each time; kernels may be go
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from ktrial import kernels
+from ktrial.analysis import change_reach
 from ktrial.analysis.answer_sentence import answer, variability_answer
 from ktrial.analysis.confounding import Confounding, KernelStep, confounding_of, warnings_of
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Comparison, Interaction, Result, Verdict
+from ktrial.model.design import FactorKind
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.plan import treatments
+from ktrial.model.profile import Profile
 from ktrial.model.study import Study, build_of, kernel_name
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
@@ -27,9 +31,11 @@ def remember(store: Store, study_id: int, study: Study, had: Mapping[str, Kernel
     same. Raises StoreError.
     """
     # What reads patches and Kconfig files takes a second to load, and whoever shows a study needs none of it.
+    from ktrial.analysis.change_reach import with_reach
     from ktrial.analysis.kernel_diff import difference_of
 
-    digests = _digests(study, store.trials(study_id))
+    trials = store.trials(study_id)
+    digests = _digests(study, trials)
     known = {(one.before.digest, one.after.digest) for one in store.kernel_differences(study_id)}
     baseline, *others = dict.fromkeys(kernel_name(study, one) for one in treatments(study))
     for name in others:
@@ -40,7 +46,25 @@ def remember(store: Store, study_id: int, study: Study, had: Mapping[str, Kernel
         if before and after:
             # Another ktrial may take a kernel out of the cache meanwhile; the trials are stored all the same.
             with contextlib.suppress(FileNotFoundError):
-                store.add_kernel_difference(study_id, difference_of(before, after))
+                profiles = _profiles(store, study_id, study, trials, (baseline, name))
+                difference = with_reach(difference_of(before, after), before, after, profiles)
+                store.add_kernel_difference(study_id, difference)
+
+
+def _profiles(
+    store: Store, study_id: int, study: Study, trials: Sequence[Trial], kernel_names: tuple[str, str]
+) -> dict[str, tuple[list[Profile], list[Profile]]]:
+    """Workload's label → its profiles on the two kernels, one of each treatment."""
+
+    def of(kernel: str, label: str) -> Iterator[Profile]:
+        for treatment in treatments(study):
+            own = (one.planned for one in trials if one.planned.treatment.key == treatment.key)
+            if kernel_name(study, treatment) == kernel:
+                found = (store.profile(study_id, planned.key, label) for planned in own)
+                yield from islice((one for one in found if one), 1)
+
+    before, after = kernel_names
+    return {use.label: (list(of(before, use.label)), list(of(after, use.label))) for use in study.workloads}
 
 
 def with_kernels(
@@ -57,9 +81,13 @@ def with_kernels(
     if not steps:
         return result
     warnings: list[DataWarning] = [
-        warning for step, one in steps.values() for warning in warnings_of(step, one)
+        *change_reach.warnings_of(study, (step for step, _ in steps.values())),
+        *(warning for step, one in steps.values() for warning in warnings_of(step, one)),
     ]
-    comparisons = tuple(_confounded(one, steps.get(one.treatment)) for one in result.comparisons)
+    comparisons = tuple(
+        _identical(study, _confounded(one, steps.get(one.treatment)), steps.get(one.treatment))
+        for one in result.comparisons
+    )
     interactions = tuple(_of_confounded(one, steps) for one in result.interactions)
     said = (answer(comparisons, study.margin, interactions), variability_answer(result.variability))
     return result.model_copy(
@@ -77,6 +105,24 @@ def _confounded(one: Comparison, step: tuple[KernelStep, Confounding] | None) ->
         return one
     reason = f"confounded: {step[1].confound}"
     return one.model_copy(update={"verdict": Verdict.INCONCLUSIVE, "reason": reason})
+
+
+def _identical(study: Study, one: Comparison, step: tuple[KernelStep, Confounding] | None) -> Comparison:
+    """Where the two treatments differ in nothing but a kernel that is the same image."""
+    if step is None or not step[0].difference.same_image or one.ratio is None:
+        return one
+    levels = step[0].baseline.levels, step[0].treatment.levels
+    beside = [
+        factor.name
+        for factor in study.factors
+        if levels[0][factor.name] != levels[1][factor.name]
+        and not (factor.changes or factor.kind is FactorKind.KERNEL)
+    ]
+    if beside:
+        return one
+    return one.model_copy(
+        update={"verdict": Verdict.IDENTICAL, "reason": "the two kernels are the same image"}
+    )
 
 
 def _of_confounded(one: Interaction, steps: Mapping[str, tuple[KernelStep, Confounding]]) -> Interaction:

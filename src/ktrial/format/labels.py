@@ -27,6 +27,7 @@ VERDICTS = {
     Verdict.EQUIVALENT: VerdictLabel(
         "≈", "equivalent", "the change, with its spread, lies inside the margin"
     ),
+    Verdict.IDENTICAL: VerdictLabel("=", "the same image", "the two kernels are bit-identical"),
 }
 """In the order in which they are counted: what needs attention first."""
 
@@ -41,6 +42,7 @@ VERDICT_STYLES = {
     Verdict.WORSE: "red",
     Verdict.EQUIVALENT: "",
     Verdict.INCONCLUSIVE: "yellow",
+    Verdict.IDENTICAL: "yellow",
 }
 """Colours of the terminal; those of pages are in report/charts/palette.py."""
 

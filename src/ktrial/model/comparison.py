@@ -57,6 +57,8 @@ class Verdict(StrEnum):
     WORSE = "worse"
     EQUIVALENT = "equivalent"
     INCONCLUSIVE = "inconclusive"
+    IDENTICAL = "identical"
+    """The kernels are the same image, bit by bit, and nothing else differs: there is nothing to compare."""
 
 
 class Comparison(Model):

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import Field
 
 from ktrial.model.base import Model
-from ktrial.model.kernel import Patch
+from ktrial.model.kernel import NewOption, Patch
 
 
 class Respect(StrEnum):
@@ -87,6 +87,30 @@ class ModuleChange(Model):
     after: str
 
 
+class CodeDifference(Model):
+    """What differs in the images of two kernels, apart from where things lie."""
+
+    functions: tuple[str, ...] = ()
+    """Functions that only one of the two has, or whose code differs; without the compiler's numbers."""
+    data: tuple[str, ...] = ()
+    """Variables and tables of the same kind."""
+
+
+class Reach(Model):
+    """Whether code that differs between two kernels ran in what was measured, by the profiles of trials."""
+
+    functions: int
+    """How many functions differ."""
+    data: int
+    """How many variables and tables."""
+    named: tuple[str, ...] = ()
+    """Some of those."""
+    ran: tuple[str, ...] = ()
+    """Workloads, by their labels, in which a function that differs ran on one of the two kernels."""
+    not_run: tuple[str, ...] = ()
+    """Workloads in whose profiles none is; without those that have no profile of both kernels."""
+
+
 class Side(Model):
     """One of the two kernels."""
 
@@ -127,6 +151,12 @@ class KernelDifference(Model):
     """Whether Kconfig was asked which options follow from others."""
     unknown: tuple[str, ...] = ()
     """What could not be compared, or not be told, and why: one sentence each."""
+    same_image: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Whether both load the same bytes, apart from build ids and the time of the build. Told of a study's."""
+    new_options: tuple[NewOption, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What became of the options that only the second one's patches bring."""
+    reach: Reach | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Of kernels that a study builds from one version, where their images could be compared; else None."""
 
     @property
     def decided(self) -> tuple[OptionChange, ...]:

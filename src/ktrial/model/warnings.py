@@ -40,6 +40,12 @@ class WarningKind(StrEnum):
     """A patch that applies elsewhere than it says: it may have been written for another source."""
     NEW_OPTIONS = "new-options"
     """What became of the options that a kernel's patches bring: a note."""
+    SAME_IMAGE = "same-image"
+    """Two kernels that a factor tells apart are bit-identical."""
+    CHANGE_NOT_RUN = "change-not-run"
+    """Nothing of what differs between two kernels ran in any workload: verdicts are about something else."""
+    CHANGE_PARTLY_RUN = "change-partly-run"
+    """In some workloads nothing of it ran, or no profile can tell: a note."""
     RUNS_AS_ROOT = "runs-as-root"
     """A command of the user's has all rights on this system, and nobody said that it should."""
     DRIFT = "drift"
@@ -71,6 +77,7 @@ NOTES = frozenset(
     {
         WarningKind.WHOLE_STEP,
         WarningKind.NEW_OPTIONS,
+        WarningKind.CHANGE_PARTLY_RUN,
         WarningKind.EVENTS_LEFT_OUT,
         WarningKind.MONITOR_COST,
     }

@@ -17,6 +17,7 @@ SHAPES = {
     Verdict.WORSE: "diamond",
     Verdict.EQUIVALENT: "square",
     Verdict.INCONCLUSIVE: "circle",
+    Verdict.IDENTICAL: "square",
 }
 """The inconclusive one is hollow."""
 _STEPS = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05, 0.1, 0.3, 0.5, 1.0, 3.0, 9.0, 99.0, 999.0)

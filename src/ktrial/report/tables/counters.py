@@ -105,7 +105,12 @@ def direction(row: CounterRow) -> str:
     one = row.comparison
     if row.one_sided:
         return "new" if one.value else "gone"
-    words = {Verdict.WORSE: "more", Verdict.BETTER: "fewer", Verdict.EQUIVALENT: "same"}
+    words = {
+        Verdict.WORSE: "more",
+        Verdict.BETTER: "fewer",
+        Verdict.EQUIVALENT: "same",
+        Verdict.IDENTICAL: "same",
+    }
     return words.get(one.verdict, "?")
 
 

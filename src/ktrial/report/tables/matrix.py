@@ -223,6 +223,6 @@ def _change(row: MatrixRow, place: int, reasons: Places | None) -> TableCell:
         one.verdict,
         Emphasis.STRONG if strong and decided else Emphasis.PLAIN,
         scatter=f"{labels.SCATTER_MEANING}: {', '.join(cell.scatter)}" if cell.scatter else "",
-        link=link if one.verdict is not Verdict.EQUIVALENT else "",
+        link=link if one.verdict in _CHANGED else "",
         heat=_heat(one) if reasons is not None else None,
     )

@@ -1,0 +1,258 @@
+"""Which functions and variables differ between two images of one source, apart from where things lie.
+
+What is inserted moves all that follows, and with it every address in the code. So two bodies are the same
+where they differ in addresses only, and those lead to the same place: the same symbol and offset, or the
+same text. Sizes come from the symbol table that the linker wrote, so that only images that keep theirs can
+be compared, as those that ktrial builds do.
+"""
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from elftools.common.exceptions import ELFError
+from elftools.construct import ConstructError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import NoteSection, Section, Symbol, SymbolTableSection
+
+from ktrial.model.kernel import Kernel
+from ktrial.model.kernel_diff import CodeDifference
+
+_ALLOCATED = 2
+"""SHF_ALLOC (System V ABI): the section is in memory while the kernel runs."""
+_NUMBERED = re.compile(r"\.\d+")
+"""GCC's numbers differ between builds: `copy.isra.0`, `copy.isra.1`."""
+_BANNER = re.compile(rb"Linux version [^\0\n]*?(#\d[^\0\n]*)")
+_OF_THE_LINKER = re.compile(
+    r"kallsyms_\w+|linux_(?:proc_)?banner|init_uts_ns|vermagic|__func__|__PRETTY_FUNCTION__"
+)
+"""Tables of the symbols themselves, and what tells of the build."""
+_DATA_SECTIONS = (".data", ".rodata", ".data..read_mostly", ".data..ro_after_init", ".init.data")
+_TEXT_BYTES = 24
+"""Of what has no symbol of its own (texts, jump tables): so much must be the same."""
+_TAB, _LEVEL = 9, 1
+"""Of the bytes below 32 the first that texts have, and the one before a message's level (KERN_SOH)."""
+_BEHIND = (0, 1, 2, 4)
+"""Bytes of an operand that may stand between a relative address and the instruction's end."""
+
+
+def same_image(a: Kernel, b: Kernel) -> bool:
+    """Whether both kernels load the same bytes, apart from build ids and the time of the build.
+
+    The configuration and modules are no part of it. False where an image cannot be read.
+    """
+    if a.digest == b.digest:
+        return True
+    if (a.modules is None) != (b.modules is None) or a.vmlinux is None or b.vmlinux is None:
+        return False
+    try:
+        return _loaded(a.vmlinux) == _loaded(b.vmlinux)
+    except (ELFError, ConstructError, OSError):
+        return False
+
+
+def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
+    """What differs from the image of `a` to that of `b`; None where one of them has no table with sizes."""
+    if a.vmlinux is None or b.vmlinux is None:
+        return None
+    try:
+        before, after = _Image(a.vmlinux.read_bytes()), _Image(b.vmlinux.read_bytes())
+    except (ELFError, ConstructError, OSError):
+        return None
+    if not before.functions or not after.functions:
+        return None
+    pair = _Pair(before, after)
+    return CodeDifference(
+        functions=tuple(sorted(pair.differing(before.functions, after.functions))),
+        data=tuple(sorted(pair.differing(before.data, after.data))),
+    )
+
+
+def without_numbers(symbol: str) -> str:
+    """A function's name as a difference has it: `copy.isra` for `copy.isra.0`."""
+    return _NUMBERED.sub("", symbol)
+
+
+def _loaded(vmlinux: Path) -> list[tuple[str, int, int, bytes]]:
+    """Each section in memory: name, address, size, and what is in it, without the build's own marks."""
+    content = vmlinux.read_bytes()
+    banner = _BANNER.search(content)
+    stamp = banner[1] if banner else b""
+    return [
+        (section.name, section["sh_addr"], section["sh_size"], _unstamped(section, stamp))
+        for section in ELFFile(BytesIO(content)).iter_sections()
+        if section["sh_flags"] & _ALLOCATED
+    ]
+
+
+def _unstamped(section: Section, stamp: bytes) -> bytes:
+    if section["sh_type"] == "SHT_NOBITS":
+        return b""
+    content = bytes(section.data())
+    if isinstance(section, NoteSection):
+        for note in section.iter_notes():
+            if note["n_type"] == "NT_GNU_BUILD_ID":
+                build_id = bytes.fromhex(note["n_desc"])
+                content = content.replace(build_id, bytes(len(build_id)))
+    return content.replace(stamp, bytes(len(stamp))) if stamp else content
+
+
+class _Object(NamedTuple):
+    """A function or variable."""
+
+    address: int
+    body: bytes
+
+
+class _Stretch(NamedTuple):
+    """A section in memory."""
+
+    start: int
+    end: int
+    content: bytes
+
+
+class _Image:
+    """An ELF image with its symbols."""
+
+    def __init__(self, content: bytes) -> None:
+        elf = ELFFile(BytesIO(content))
+        self._stretches = [
+            _Stretch(one["sh_addr"], one["sh_addr"] + one["sh_size"], bytes(one.data()))
+            for one in elf.iter_sections()
+            if one["sh_flags"] & _ALLOCATED and one["sh_type"] != "SHT_NOBITS" and one["sh_addr"]
+        ]
+        names = [one.name for one in elf.iter_sections()]
+        self.functions: dict[str, list[_Object]] = defaultdict(list)
+        self.data: dict[str, list[_Object]] = defaultdict(list)
+        self._named: list[tuple[int, str]] = []
+        for table in elf.iter_sections():
+            if isinstance(table, SymbolTableSection):
+                for one in table.iter_symbols():
+                    self._add(one, names)
+        self._named.sort()
+
+    def _add(self, symbol: Symbol, sections: list[str]) -> None:
+        address, size, kind = symbol["st_value"], symbol["st_size"], symbol["st_info"]["type"]
+        place = symbol["st_shndx"]
+        inside = isinstance(place, int)
+        if not symbol.name or kind in {"STT_FILE", "STT_SECTION"} or not (inside or place == "SHN_ABS"):
+            return
+        key = without_numbers(symbol.name)
+        self._named.append((address, key))
+        if not size or not inside:
+            return
+        if kind == "STT_FUNC":
+            self.functions[key].append(_Object(address, self.bytes_at(address, size)))
+        elif kind == "STT_OBJECT" and _is_told(key, sections[place]):
+            self.data[key].append(_Object(address, self.bytes_at(address, size)))
+
+    @cached_property
+    def _addresses(self) -> list[int]:
+        return [address for address, _ in self._named]
+
+    def names_at(self, address: int) -> tuple[frozenset[str], int]:
+        """The symbols that begin last before the address, and how far before; none before the first."""
+        index = bisect_right(self._addresses, address)
+        if not index:
+            return frozenset(), 0
+        start = self._addresses[index - 1]
+        first = bisect_right(self._addresses, start - 1)
+        return frozenset(name for _, name in self._named[first:index]), address - start
+
+    def bytes_at(self, address: int, size: int) -> bytes:
+        """What is in memory there when the kernel starts; nothing outside of its sections."""
+        for start, end, content in self._stretches:
+            if start <= address < end:
+                return content[address - start : address - start + size]
+        return b""
+
+
+def _is_told(name: str, section: str) -> bool:
+    """Whether a variable is more than a mark of the build."""
+    return section.startswith(_DATA_SECTIONS) and not _OF_THE_LINKER.fullmatch(name)
+
+
+class _Pair:
+    """Two images, compared."""
+
+    def __init__(self, before: _Image, after: _Image) -> None:
+        self._before, self._after = before, after
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def differing(self, before: dict[str, list[_Object]], after: dict[str, list[_Object]]) -> Iterator[str]:
+        """Names that only one of the two has, or whose bodies differ in more than addresses."""
+        for name in before.keys() | after.keys():
+            old, new = before.get(name, []), after.get(name, [])
+            if len(old) != len(new) or not self._all_same(old, new):
+                yield name
+
+    def _all_same(self, old: Iterable[_Object], new: Iterable[_Object]) -> bool:
+        """Those of one name lie in the linker's order in both."""
+        return all(self._same(*pair) for pair in zip(sorted(old), sorted(new), strict=True))
+
+    def _same(self, old: _Object, new: _Object) -> bool:
+        if old.body == new.body:
+            return True
+        if len(old.body) != len(new.body):
+            return False
+        arrays = (np.frombuffer(one.body, dtype=np.uint8) for one in (old, new))
+        explained = 0
+        for place in map(int, np.flatnonzero(np.not_equal(*arrays))):
+            if place >= explained:
+                end = self._address_ends(old, new, place, explained)
+                if not end:
+                    return False
+                explained = end
+        return True
+
+    def _address_ends(self, old: _Object, new: _Object, place: int, least: int) -> int:
+        """Where an address ends that holds this byte, and leads to the same in both; 0: nowhere."""
+        for start in range(place, max(least, place - 3) - 1, -1):
+            words = [int.from_bytes(one.body[start : start + 4], "little", signed=True) for one in (old, new)]
+            if start + 4 <= len(old.body) and self._lead_to_the_same(old, new, start, words):
+                return start + 4
+        for start in range(place, max(least, place - 7) - 1, -1):
+            if start + 8 <= len(old.body):
+                long = [int.from_bytes(one.body[start : start + 8], "little") for one in (old, new)]
+                if self._alike(long[0], long[1]):
+                    return start + 8
+        return 0
+
+    def _lead_to_the_same(self, old: _Object, new: _Object, start: int, words: list[int]) -> bool:
+        for behind in _BEHIND:
+            ends = [one.address + start + 4 + behind for one in (old, new)]
+            if self._alike(*((end + word) % 2**64 for end, word in zip(ends, words, strict=True))):
+                return True
+        # Sign-extended, as the code model of the kernel has them; those of one CPU's variables are small.
+        return self._alike(words[0] % 2**64, words[1] % 2**64)
+
+    def _alike(self, old: int, new: int) -> bool:
+        key = (old, new)
+        if key not in self._known:
+            self._known[key] = self._leads_alike(old, new)
+        return self._known[key]
+
+    def _leads_alike(self, old: int, new: int) -> bool:
+        names, offset = self._before.names_at(old)
+        others, other_offset = self._after.names_at(new)
+        if offset == other_offset and names & others and offset < _FARTHEST:
+            return True
+        texts = self._before.bytes_at(old, _TEXT_BYTES), self._after.bytes_at(new, _TEXT_BYTES)
+        return any(texts[0]) and _text(texts[0]) == _text(texts[1])
+
+
+_FARTHEST = 1 << 16
+"""Nothing is this far behind the symbol that it belongs to, but for what belongs to none."""
+
+
+def _text(content: bytes) -> bytes:
+    """Up to its end, where a text begins there."""
+    text, _, _ = content.partition(b"\0")
+    return text if len(text) > 1 and all(one >= _TAB or one == _LEVEL for one in text) else content

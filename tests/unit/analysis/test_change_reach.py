@@ -1,0 +1,158 @@
+"""Whether what a factor changes was there to be measured: in the image, and in what ran."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from tests.support import making
+from tests.support.made_images import a_kernel_of
+from tests.support.making import planned
+from tests.support.profiles import a_profile
+
+from ktrial.analysis import kernel_confounds
+from ktrial.analysis.result import record
+from ktrial.cli.render.study_json import as_json
+from ktrial.cli.render.study_result import print_result
+from ktrial.model.comparison import Verdict
+from ktrial.model.design import Factor, FactorKind, Treatment
+from ktrial.model.kernel import Build, BuildChange, Kernel, NewOption, Patch
+from ktrial.model.study import MachineSettings, Study, kernel_name
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Provenance
+from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.report import study_html, study_markdown
+from ktrial.store import open_store
+
+PATCH = Patch(path="/sched.patch", digest="1" * 64)
+OFF = (NewOption(option="CONFIG_SCHED_NEW", value="n"),)
+OTHERS = frozenset({WarningKind.NO_SPREAD, WarningKind.CONFOUND})
+
+
+def a_study(*, beside: bool = False) -> Study:
+    """A patch against none; beside it, maybe, a setting."""
+    scheduler = Factor(
+        name="scheduler",
+        kind=FactorKind.PATCH,
+        levels=("", "sched.patch"),
+        baseline="",
+        changes={"sched.patch": BuildChange(patches=(PATCH,))},
+    )
+    plain = making.a_study().model_dump(by_alias=True)
+    more = {
+        "factors": (scheduler,),
+        "builds": {"base": Build(source="/linux")},
+        "machine": MachineSettings(kernel="base"),
+        "perturbations": 1,
+    }
+    return Study.model_validate(plain | more)
+
+
+def measured(
+    directory: Path, ran: dict[str, dict[str, int]], value: float = 700.0, **after: Any
+) -> StudyRecord:
+    """The patch's study: `ran` has the instructions of each workload's functions, `after` its image.
+
+    `after` is handed to `a_kernel_of` as it is, whose parameters are of several types.
+    """
+    study = a_study()
+    levels = [Treatment(levels={"scheduler": level}) for level in ("", "sched.patch")]
+    builds = [Build(source="/linux"), Build(source="/linux", patches=(PATCH,))]
+    assert [kernel_name(study, one) for one in levels] == [build.name for build in builds]
+    kernels: list[Kernel] = [
+        a_kernel_of(directory, "before", build=builds[0]),
+        a_kernel_of(directory, "after", build=builds[1], **after),
+    ]
+    with open_store(directory / "x.db") as store:
+        number = store.study(study)
+        for order, (treatment, kernel) in enumerate(zip(levels, kernels, strict=True)):
+            plan = planned(order=order).model_copy(update={"treatment": treatment})
+            profiles = tuple(
+                a_profile({(name, ""): count for name, count in functions.items()}).model_copy(
+                    update={"workload": workload}
+                )
+                for workload, functions in ran.items()
+            )
+            provenance = Provenance(kernel_digest=kernel.digest, machine="exact")
+            values = {"fork": value if order else 1000.0, "pipe": value if order else 1000.0}
+            store.add_trial(number, making.a_trial(plan, values, provenance=provenance, profiles=profiles))
+        kernel_confounds.remember(store, number, study, {one.name: one for one in kernels})
+        return record(store, number)
+
+
+def warning_of(whole: StudyRecord) -> DataWarning:
+    found = [one for one in whole.result.warnings if one.kind not in OTHERS]
+    assert len(found) == 1, found
+    return found[0]
+
+
+def on_the_terminal(whole: StudyRecord) -> str:
+    console = Console(width=100, file=io.StringIO())
+    with console.capture() as capture:
+        print_result(whole, console)
+    return " ".join(capture.get().split())
+
+
+def test_a_patch_whose_code_ran_nowhere_is_told_loudly_with_its_options(tmp_path: Path) -> None:
+    ran = {"fork": {"pick": 900, "wake": 100}, "pipe": {"pick": 100}}
+    whole = measured(tmp_path, ran, inserted="int balance(int a) { return a; }", options=OFF)
+    warning = warning_of(whole)
+    assert (warning.kind, warning.is_note) == (WarningKind.CHANGE_NOT_RUN, False)
+    said = "no function that the patch changes (1 of them) ran in fork and pipe; SCHED_NEW=n"
+    assert said in warning.text
+    assert "switch on what it brings" in warning.advice
+    assert said in on_the_terminal(whole)
+    assert said in json.dumps(as_json(whole, "x.db"), ensure_ascii=False)
+    assert said.replace("_", r"\_") in study_markdown(whole)
+    assert said in study_html(whole)
+
+
+def test_a_workload_that_does_not_reach_the_change_is_a_control(tmp_path: Path) -> None:
+    whole = measured(tmp_path, {"fork": {"pick": 900, "wake": 100}, "pipe": {"pick": 100}}, waking=2)
+    warning = warning_of(whole)
+    assert (warning.kind, warning.is_note) == (WarningKind.CHANGE_PARTLY_RUN, True)
+    assert "no function that the patch changes (1 of them) ran in pipe" in warning.text
+    assert "fork" not in warning.text
+
+
+def test_code_that_ran_everywhere_needs_no_word(tmp_path: Path) -> None:
+    whole = measured(tmp_path, {"fork": {"wake": 1}, "pipe": {"wake": 1}}, waking=2)
+    assert [one for one in whole.result.warnings if one.kind not in OTHERS] == []
+    (difference,) = whole.kernels
+    assert difference.reach is not None
+    assert (difference.reach.functions, difference.reach.ran) == (1, ("fork", "pipe"))
+
+
+def test_a_module_of_the_same_name_and_a_function_that_stands_still_did_not_run(tmp_path: Path) -> None:
+    whole = measured(tmp_path, {"fork": {"wake": 0, "pick": 5}, "pipe": {"wake.cold": 3}}, waking=2)
+    assert warning_of(whole).kind is WarningKind.CHANGE_NOT_RUN
+
+
+def test_changed_data_is_told_as_what_no_profile_shows(tmp_path: Path) -> None:
+    warning = warning_of(measured(tmp_path, {"fork": {"pick": 1}, "pipe": {"pick": 1}}, slice_=24))
+    assert (warning.kind, warning.is_note) == (WarningKind.CHANGE_PARTLY_RUN, True)
+    assert "changes data only (slice): no profile tells whether that is read" in warning.text
+
+
+def test_a_patch_that_changes_nothing_in_the_image_is_the_same_image_and_not_equivalent(
+    tmp_path: Path,
+) -> None:
+    ran = {"fork": {"pick": 1}, "pipe": {"pick": 1}}
+    whole = measured(tmp_path, ran, value=1000.0, build_id="bb", options=OFF)
+    warning = warning_of(whole)
+    assert (warning.kind, warning.is_note) == (WarningKind.SAME_IMAGE, False)
+    assert "the same image as the baseline's: the patch changes nothing in it; SCHED_NEW=n" in warning.text
+    assert {one.verdict for one in whole.result.comparisons} == {Verdict.IDENTICAL}
+    assert whole.result.answer.endswith("the kernels are the same image.")
+    assert "equivalent" not in whole.result.answer
+    for said in (on_the_terminal(whole), study_markdown(whole), study_html(whole)):
+        assert "the same image" in said
+
+
+def test_kernels_whose_images_cannot_be_compared_get_no_verdict_about_them(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("ktrial.analysis.change_reach.code_difference", lambda *_: None)
+        whole = measured(tmp_path, {"fork": {"pick": 1}}, waking=2)
+    assert [one for one in whole.result.warnings if one.kind not in OTHERS] == []
