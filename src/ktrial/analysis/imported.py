@@ -80,8 +80,9 @@ def _in_blocks(family: Family) -> bool:
 
 def _family(source: str, family: Family, choices: AnalysisOptions) -> FamilyAnalysis:
     known = [moments(group) for group in family.groups]
-    testable = [each for each in known if each.testable and each.sd]
-    several = len(testable) > 1
+    scattering = [each for each in known if each.testable and each.sd]
+    testable = [each for each in known if each.testable]
+    several = len(scattering) > 1
     base = _baseline(family, choices)
     direction = choices.direction or family.direction
     return FamilyAnalysis(
@@ -92,15 +93,15 @@ def _family(source: str, family: Family, choices: AnalysisOptions) -> FamilyAnal
         direction=direction,
         baseline=family.groups[base].label,
         blocked=family.blocked,
-        groups=tuple(_group(each, len(testable), choices.confidence) for each in known),
-        anova=one_way(testable) if several and not family.blocked else None,
-        welch=welch(testable) if several and not family.blocked else None,
+        groups=tuple(_group(each, len(scattering), choices.confidence) for each in known),
+        anova=one_way(testable) if scattering and len(testable) > 1 and not family.blocked else None,
+        welch=welch(scattering) if several and not family.blocked else None,
         pairs=()
         if family.blocked
         else tuple(
-            games_howell(each, known[base], len(testable), choices.confidence)
-            for each in testable
-            if known[base] in testable and each is not known[base]
+            games_howell(each, known[base], len(scattering), choices.confidence)
+            for each in scattering
+            if known[base] in scattering and each is not known[base]
         ),
         comparisons=_comparisons(family, base, direction, choices),
     )
@@ -117,10 +118,10 @@ def _group(group: Moments, groups: int, confidence: float) -> GroupAnalysis:
     plain = GroupAnalysis(
         label=group.label, runs=group.runs, runs_recovered=group.recovered, mean=group.mean, sd=group.sd
     )
-    if not group.testable:
+    if not group.testable or not group.sd:
         return plain
     low, high = mean_interval(group, confidence)
-    sd_low, sd_high = sd_interval(group, groups, confidence) if group.sd else (0.0, 0.0)
+    sd_low, sd_high = sd_interval(group, groups, confidence)
     return plain.model_copy(update={"low": low, "high": high, "sd_low": sd_low, "sd_high": sd_high})
 
 

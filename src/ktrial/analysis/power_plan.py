@@ -1,6 +1,6 @@
 """How many blocks a timed study needs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ktrial import machines
@@ -24,6 +24,8 @@ class PowerPlan:
     """Standard deviation of a block's log ratio."""
     find_the_effect: Power | None
     show_equivalence: Power | None
+    find_if_independent: Power | None
+    """For the effect, if the interval did not allow for blocks that are alike: what that costs."""
     block_seconds: float | None
 
 
@@ -85,5 +87,6 @@ def plan_from(
         ratio_spread=spread,
         find_the_effect=blocks_needed(effect, spread, design, wanted=power),
         show_equivalence=blocks_needed(0.0, spread, design, wanted=power),
+        find_if_independent=blocks_needed(effect, spread, replace(design, independent=True), wanted=power),
         block_seconds=block_seconds,
     )

@@ -1,9 +1,10 @@
 """Decisions in real time: each is a sequential test on blocks of its own, and all of them share one error.
 
-A search asks at most `decisions` questions. Each is answered at the level alpha / decisions (Bonferroni), by
-the repeated confidence intervals of `ktrial.stats.sequential`, so that the probability that any answer of the
-whole search is wrong is at most alpha, whatever the answers before it were: the blocks of a question are
-measured for it alone. What the blocks do not decide is unresolved, never guessed.
+A search asks at most `decisions` questions. Each is answered at the level alpha / decisions (Bonferroni),
+by the repeated confidence intervals of `ktrial.stats.sequential`, the mean's alone, since each trial is a
+boot of its own. So the probability that any answer of the whole search is wrong is at most alpha, whatever
+the answers before it were: the blocks of a question are measured for it alone. What the blocks do not
+decide is unresolved, never guessed.
 
 - Do two candidates differ: the interval of their ratio, within the margin or away from 1.
 - Does a candidate show a difference: in each block, the distance of its logarithm from the middle between
@@ -22,7 +23,7 @@ from ktrial.bisect.decision import Answer, BisectionMetric, LimitReached
 from ktrial.bisect.measurement import Tell
 from ktrial.experiment.single_kernel import Measurement
 from ktrial.stats.sequential import SequentialDesign, blocks_needed
-from ktrial.stats.sequential.repeated_intervals import claims, intervals
+from ktrial.stats.sequential.repeated_intervals import claims, interval_about, means
 from ktrial.stats.verdict_rules import Claim
 
 Candidate = TypeVar("Candidate", bound=Hashable)
@@ -128,7 +129,9 @@ class SequentialJudge(Generic[Candidate]):
         many are taken.
         """
         effect = abs(self.effects[full, base])
-        design = SequentialDesign(margin=self.margin * _MIDDLE, alpha=self.decisions.alpha_each)
+        design = SequentialDesign(
+            margin=self.margin * _MIDDLE, alpha=self.decisions.alpha_each, independent=True
+        )
         # The variance of x - (a + b) / 2 is 3/4 of that of a - b.
         needed = blocks_needed(
             math.expm1(effect / 2),
@@ -160,7 +163,8 @@ class SequentialJudge(Generic[Candidate]):
         """The first claim, after as many blocks as it takes; NONE where there is none; None: unresolved."""
         self.decisions.take()
         level = self.decisions.alpha_each
-        design = SequentialDesign(margin=margin, alpha=level).up_to(self.most_blocks)
+        # Each trial is a boot of its own.
+        design = SequentialDesign(margin=margin, alpha=level, independent=True).up_to(self.most_blocks)
         blocks, claim = 0, Claim.NONE
         while claim is Claim.NONE and (wanted := design.next_look(blocks)):
             collected = self.source.blocks(candidates, wanted)
@@ -181,7 +185,8 @@ class SequentialJudge(Generic[Candidate]):
                 self.effects[one, candidates[0]] = float(np.mean(whole[at] - whole[0]))
         if not looked:
             return Claim.NONE
-        bounds = intervals(statistic(whole), looked, design.edges(1, looked))
+        mean, error, _ = means(statistic(whole), looked)
+        bounds = interval_about(mean, error, np.asarray(design.edges(1, looked)))
         return Claim(int(claims(bounds, design.margin)[-1]))
 
 

@@ -125,7 +125,7 @@ class GroupAnalysis(Model):
     sd: float | None = None
     low: float | None = None
     high: float | None = None
-    """The mean's interval, from the group's own SD; None with fewer than two runs."""
+    """The mean's interval, from the group's own SD; None with fewer than two runs, or all runs alike."""
     sd_low: float | None = None
     sd_high: float | None = None
     """The SD's interval; all groups' hold together (Bonferroni)."""

@@ -79,7 +79,7 @@ def enough_blocks(shares: Shares, gain: float, noise: float) -> int:
 
 def design_of(shares: Shares, margin: float) -> SequentialDesign:
     """The rule by which confirmation judges: fixed before its first block."""
-    return SequentialDesign(margin=margin, looks=usual_looks(shares.blocks))
+    return SequentialDesign(margin=margin, looks=usual_looks(shares.blocks), independent=True)
 
 
 @dataclass(frozen=True)

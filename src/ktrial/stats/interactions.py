@@ -127,15 +127,23 @@ def timed_interactions(
     """The interactions in real time, after the blocks so far. `final`: no more blocks can come."""
     logs = [_logs(measured, place.treatments) for place, measured in questions]
     differences = [each[3] - each[2] - each[1] + each[0] for each in logs]
-    adjusted = benjamini_hochberg([repeated_p(each, design, final=final) for each in differences])
+    hidden = [measured.rounding(*place.treatments) for place, measured in questions]
+    adjusted = benjamini_hochberg(
+        [
+            repeated_p(each, design, final=final, rounding=rounding)
+            for each, rounding in zip(differences, hidden, strict=True)
+        ]
+    )
     interactions = []
-    for (place, _), each, values, p in zip(questions, logs, differences, adjusted, strict=True):
+    for (place, _), each, values, rounding, p in zip(
+        questions, logs, differences, hidden, adjusted, strict=True
+    ):
         if not len(values):
             interactions.append(
                 _without_numbers(place, "no block has a number above zero of all four treatments")
             )
             continue
-        (alone,) = judge([values], design, final=final)
+        (alone,) = judge([values], design, final=final, roundings=[rounding])
         interactions.append(_timed(place, each, alone, float(p), len(questions), design))
     return tuple(interactions)
 
@@ -240,7 +248,8 @@ def timed_agreement(
     """
     if p is not None and p <= alpha:
         return Agreement.DIFFERS
-    ends = [_ends(row) for row in logs if len(row) >= LEAST_BLOCKS]
+    # Blocks that are all alike tell nothing of their noise.
+    ends = [_ends(row) for row in logs if len(row) >= LEAST_BLOCKS and float(np.ptp(row)) > 0]
     apart = max((high for _, high in ends), default=0.0) - min((low for low, _ in ends), default=0.0)
     if len(ends) == len(logs) and apart <= np.log1p(margin):
         return Agreement.SAME

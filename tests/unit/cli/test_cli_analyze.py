@@ -101,13 +101,15 @@ def test_names_from_a_file_cannot_move_the_cursor(ktrial: CommandLine, tmp_path:
 
 def test_plan_says_blocks_and_hours(ktrial: CommandLine) -> None:
     said = words(ktrial("plan", "--effect", "1%", "--sd", "1%", "--block-time", "10min").output)
-    assert "To find a change of 1 % in 95 % of studies: up to 40 blocks (6 h 40 min), on average 20" in said
+    assert "To find a change of 1 % in 95 % of studies: up to 60 blocks (10 h 0 min), on average 36" in said
+    assert "of blocks that are not, 22 on average would do instead of 36" in said
     assert "To show that there is no change in 95 % of studies: up to 60 blocks (10 h 0 min)" in said
 
 
 def test_plan_gives_json(ktrial: CommandLine) -> None:
     found = json.loads(ktrial("plan", "--effect", "2%", "--sd", "1%", "--json").output)
-    assert found["find_the_effect"]["blocks"] == 15
+    assert found["find_the_effect"]["blocks"] == 30
+    assert found["find_if_independent"]["blocks"] == 15
     assert found["find_the_effect"]["right"] >= 0.95
 
 

@@ -12,7 +12,8 @@ from tests.support.budgets import examples
 
 from ktrial.analysis.imported import AnalysisOptions, analyse
 from ktrial.model.comparison import Verdict
-from ktrial.model.imported import Family, Group, Imported, Rounded, Summary
+from ktrial.model.imported import Analysis, Family, Group, Imported, Rounded, Summary
+from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction
 from ktrial.stats.independent import (
     games_howell,
@@ -26,6 +27,7 @@ from ktrial.stats.independent import (
     sd_interval,
     welch,
 )
+from ktrial.stats.resolution import resolution, rounding
 
 RUNS = st.lists(st.floats(1.0, 1000.0), min_size=2, max_size=6)
 
@@ -192,10 +194,97 @@ def test_runs_in_blocks_are_compared_within_their_blocks() -> None:
         assert analysis.families[0].comparisons[0].verdict is verdict
 
 
-@pytest.mark.parametrize("values", [[], [3.0], [3.0, 3.0]])
+@pytest.mark.parametrize("values", [[], [3.0]])
 def test_groups_without_a_spread_are_shown_and_not_tested(values: list[float]) -> None:
     groups = (group("a", [100.0, 100.1, 99.9]), Group(label="b", values=tuple(values or [5.0])))
     family = Family(name="f", metric="t", unit="s", direction=Direction.LOWER, groups=groups)
     analysis = analyse([Imported(source="x.csv", format="csv", families=(family,))], AnalysisOptions())
     assert analysis.families[0].anova is None
     assert [each.label for each in analysis.families[0].groups] == ["a", "b"]
+
+
+def analysed(**groups: list[float]) -> Analysis:
+    family = Family(
+        name="f",
+        metric="t",
+        unit="s",
+        direction=Direction.LOWER,
+        groups=tuple(group(label, values) for label, values in groups.items()),
+    )
+    return analyse([Imported(source="x.csv", format="csv", families=(family,))], AnalysisOptions())
+
+
+@pytest.mark.parametrize("treatment", [[100.0, 100.0], [101.0, 101.0], [150.0, 150.0], [101.0, 103.0]])
+def test_a_few_runs_that_are_all_alike_get_no_interval_and_no_verdict(treatment: list[float]) -> None:
+    """Two equal values an arm once gave an interval of width 0."""
+    seen = analysed(a=[100.0, 100.0], b=treatment)
+    (one,) = seen.families[0].comparisons
+    assert (one.verdict, one.low, one.high) == (Verdict.INCONCLUSIVE, None, None)
+    assert one.reason == "a: all 2 runs are alike, so that nothing tells how much it scatters"
+    assert seen.families[0].groups[0].low is None
+    assert WarningKind.SPREAD_UNKNOWN in {each.kind for each in seen.findings}
+
+
+def test_six_runs_that_are_all_alike_have_the_interval_that_rounding_gives() -> None:
+    """Steps of 0.1: either mean may be half of one off."""
+    (one,) = analysed(a=[2.1] * 6, b=[2.4] * 6).families[0].comparisons
+    assert one.verdict is Verdict.WORSE
+    assert one.low is not None
+    assert one.high is not None
+    assert one.low < 2.35 / 2.15 < 2.45 / 2.05 < one.high
+    (near,) = analysed(a=[2.1] * 6, b=[2.2] * 6).families[0].comparisons
+    assert near.verdict is Verdict.INCONCLUSIVE
+
+
+def test_groups_without_any_spread_stand_in_fisher_s_analysis_and_are_told() -> None:
+    seen = analysed(a=[100.0, 100.0], b=[101.0, 101.0], c=[99.0, 102.0, 100.0])
+    anova, found = (
+        seen.families[0].anova,
+        stats.f_oneway([100.0, 100.0], [101.0, 101.0], [99.0, 102.0, 100.0]),
+    )
+    assert anova is not None
+    assert (anova.f, anova.p) == pytest.approx((found.statistic, found.pvalue))
+    assert seen.families[0].welch is None
+    (told,) = [each for each in seen.findings if each.kind is WarningKind.SPREAD_UNKNOWN]
+    assert "all runs are alike in a, b" in told.text
+    assert told.advice
+
+
+def test_without_any_spread_at_all_there_is_no_analysis_of_variance() -> None:
+    seen = analysed(a=[100.0, 100.0], b=[101.0, 101.0])
+    assert seen.families[0].anova is None
+    with pytest.raises(ValueError, match="no group has any spread"):
+        one_way([moments(group(label, [value, value])) for label, value in (("a", 1.0), ("b", 2.0))])
+
+
+def test_a_table_that_gives_a_standard_deviation_of_0_carries_no_verdict() -> None:
+    summary = Summary(mean=Rounded(value=3.1), sd=Rounded(value=0.0, half_unit=0.05), runs=9)
+    with pytest.raises(ValueError, match="b: its standard deviation is given as 0"):
+        ratio(group("a", [1.0, 1.1]), Group(label="b", summary=summary), 0.95)
+
+
+@pytest.mark.parametrize(
+    ("arms", "step"),
+    [
+        ([[1.25, 1.5], [2.0, 1.75]], 0.01),  # two decimals, and values that do not repeat
+        ([[0.004, 0.008, 0.008], [0.012, 0.008, 0.004]], 0.004),  # ticks of 250 Hz
+        ([[100.0], [100.0]], 1.0),
+        ([[], []], 0.0),
+    ],
+)
+def test_the_resolution_is_the_last_decimal_or_the_smallest_step_of_values_that_repeat(
+    arms: list[list[float]], step: float
+) -> None:
+    assert resolution([np.array(each) for each in arms]) == pytest.approx(step)
+
+
+def test_rounding_hides_less_and_less_of_values_that_scatter_over_more_steps() -> None:
+    """The mean of values rounded to a grid, at the worst place on it, against the bound."""
+    rng = np.random.default_rng(1)
+    for spread in (0.0, 0.1, 0.3, 0.6):
+        exact = 100.25 + spread * rng.standard_normal(20_000)
+        rounded = np.round(exact)
+        bound = 100 * rounding([rounded], 1.0).bias
+        assert abs(rounded.mean() - exact.mean()) <= bound + 0.01
+        assert bound <= 0.5
+    assert rounding([np.round(100 + 3 * rng.standard_normal(100))]).bias < 1e-12

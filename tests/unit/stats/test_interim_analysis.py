@@ -9,6 +9,7 @@ from ktrial.model.comparison import Verdict
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.stats.sequential import BlockedMetric, SequentialDesign, look
+from ktrial.stats.sequential.block_correlation import widened
 from ktrial.stats.sequential.boundaries import LOOKS, boundaries
 from ktrial.stats.sequential.p_values import repeated_p
 from ktrial.stats.sequential.repeated_intervals import (
@@ -19,11 +20,12 @@ from ktrial.stats.sequential.repeated_intervals import (
     intervals,
     means,
 )
+from ktrial.stats.sequential.typical_block import typical
 from ktrial.stats.verdict_rules import Claim
 
 SECONDS = Metric(name="wall", unit="s", direction=Direction.LOWER)
 DESIGN = SequentialDesign(margin=0.01)
-AROUND_ZERO = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+AROUND_ZERO = np.array([1.0, -1.0, 1.01, -1.01, 0.99, -0.99])
 """With ten times as much these six log ratios scatter too much for any claim."""
 
 
@@ -41,6 +43,8 @@ def measured(
 CLEAR = 0.3 + 0.01 * AROUND_ZERO
 OPEN = 0.1 * AROUND_ZERO
 EQUAL = 0.0001 * AROUND_ZERO
+EDGE = float(widened(np.array(boundaries()[0]), np.array(6.0), np.array(0.0)))
+"""|t| that six blocks must reach where they show no correlation."""
 
 
 @pytest.mark.parametrize(
@@ -67,12 +71,12 @@ def test_a_study_s_first_claim_and_how_many_blocks_it_took() -> None:
     said, blocks = first_claims(np.stack([clear, -clear, np.resize(OPEN, 60), late]), DESIGN)
     assert said.tolist() == [Claim.ABOVE, Claim.BELOW, Claim.NONE, Claim.ABOVE]
     assert blocks.tolist()[:3] == [6, 6, 60]
-    assert 6 < blocks[3] < 60
+    assert 6 < blocks[3] <= 60
 
 
 def test_the_mean_at_each_look_and_its_standard_error_are_those_of_the_blocks_until_then() -> None:
     values = np.random.default_rng(1).normal(1e6, 3.0, (2, 3, 10))
-    mean, error = means(values, (3, 7, 10))
+    mean, error, _ = means(values, (3, 7, 10))
     for place, blocks in enumerate((3, 7, 10)):
         part = values[..., :blocks]
         assert mean[..., place] == pytest.approx(part.mean(axis=-1), rel=1e-12)
@@ -90,14 +94,16 @@ def test_an_interval_is_as_wide_as_the_edge_says_and_without_end_where_the_edge_
 
 def test_intervals_at_several_looks_use_each_look_s_own_edge() -> None:
     values = np.array([1.0, 3.0, 2.0, 6.0])
-    seen = intervals(values, (2, 4), (1.0, 2.0))
+    seen = intervals(values, (2, 4), (1.0, 2.0), independent=True)
+    middle, error = typical(values)
     assert seen.mean == pytest.approx([2.0, 3.0])
-    assert seen.high - seen.mean == pytest.approx([1.0, 2.0 * values.std(ddof=1) / 2])
+    assert seen.high[1] == pytest.approx(max(3.0 + 2.0 * values.std(ddof=1) / 2, middle + 2.0 * error))
+    assert seen.low.tolist() == [0.0, pytest.approx(min(0.0, 3.0 - values.std(ddof=1)))]
 
 
 def test_a_comparison_tells_all_that_is_known() -> None:
     (one,) = look([measured(CLEAR)], DESIGN).comparisons
-    half = boundaries()[0] * CLEAR.std(ddof=1) / math.sqrt(6)
+    half = EDGE * CLEAR.std(ddof=1) / math.sqrt(6)
     assert (one.workload, one.metric, one.unit, one.direction) == ("fork", "wall", "s", Direction.LOWER)
     assert (one.baseline, one.treatment, one.mode) == ("A", "B", Mode.TIMED)
     assert (one.verdict, one.reason) == (Verdict.WORSE, "")
@@ -134,7 +140,7 @@ def test_what_is_not_decided_says_why(ratios: list[float], final: bool, reason: 
 
 @pytest.mark.parametrize(("final", "end"), [(False, ": the study goes on"), (True, "")])
 def test_a_verdict_that_later_blocks_do_not_bear_out_is_withdrawn_and_said_so(final: bool, end: str) -> None:
-    misled = np.concatenate([0.03 + 0.01 * AROUND_ZERO, -0.06 + 0.01 * AROUND_ZERO[:4]])
+    misled = np.concatenate([0.1 + 0.01 * AROUND_ZERO, -0.2 + 0.01 * AROUND_ZERO[:4]])
     undecided = 0.012 * np.array([1.0, -1.0, 2.0, -2.0, 3.0] * 2)
     seen = look([measured(misled, undecided)], DESIGN, final=final)
     said = "after 6 blocks a verdict was certain enough, after 10 it is not"
@@ -154,7 +160,7 @@ def test_an_exploratory_metric_that_does_not_differ_is_equivalent_however_many_t
     assert [(one.verdict, one.reason) for one in seen.comparisons[1:]] == [(Verdict.EQUIVALENT, "")] * 6
 
 
-JUST_CLAIMED = 0.1 * AROUND_ZERO + 1.05 * boundaries()[0] * (0.1 * AROUND_ZERO).std(ddof=1) / math.sqrt(6)
+JUST_CLAIMED = 0.1 * AROUND_ZERO + 1.05 * EDGE * (0.1 * AROUND_ZERO).std(ddof=1) / math.sqrt(6)
 FOUR_TIMES = 4 * repeated_p(JUST_CLAIMED, DESIGN)
 
 

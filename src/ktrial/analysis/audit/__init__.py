@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ktrial.analysis.audit.printed_summaries import impossible_summaries, index_mismatches, small_samples
 from ktrial.analysis.audit.repeated_values import copied_values, disagreeing_repeats
 from ktrial.analysis.audit.run_order import confounded_orders
+from ktrial.analysis.audit.unknown_spread import groups_alike
 from ktrial.model.imported import Imported
 from ktrial.model.warnings import DataWarning
 
@@ -18,6 +19,7 @@ _CHECKS = (
     confounded_orders,
     disagreeing_repeats,
     small_samples,
+    groups_alike,
 )
 
 

@@ -21,6 +21,8 @@ def print_plan(plan: PowerPlan, console: Console) -> None:
     )
     for what, power in aims:
         console.print(Text(_sentence(what, power, plan), style="bold"))
+    if plan.find_the_effect and plan.find_if_independent:
+        console.print(Text(_price(plan.find_the_effect, plan.find_if_independent)))
     console.print()
     console.print(rendered(_table([(what, power) for what, power in aims if power is not None])))
 
@@ -34,6 +36,13 @@ def _sentence(what: str, power: Power | None, plan: PowerPlan) -> str:
     return (
         f"To {what} in {sure}: up to {power.blocks} blocks{_time(power.blocks, plan)}, "
         f"on average {power.average_blocks:.0f}{_time(power.average_blocks, plan)}."
+    )
+
+
+def _price(needed: Power, independent: Power) -> str:
+    return (
+        "The interval allows for neighbouring blocks that are alike: of blocks that are not, "
+        f"{independent.average_blocks:.0f} on average would do instead of {needed.average_blocks:.0f}."
     )
 
 

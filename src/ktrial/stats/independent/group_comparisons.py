@@ -13,10 +13,11 @@ import numpy as np
 
 from ktrial.model.imported import Anova, Group, Pair
 from ktrial.stats.independent.moments import Moments, moments
+from ktrial.stats.resolution import FEWEST_ALIKE, Rounding, resolution, rounding
 
 
 def one_way(groups: Sequence[Moments]) -> Anova:
-    """Fisher's: equal variances assumed. Raises ValueError: one group, or one without spread."""
+    """Fisher's: equal variances assumed. Raises ValueError: one group, one run, or no spread in any."""
     from scipy import stats
 
     known = _known(groups)
@@ -24,8 +25,10 @@ def one_way(groups: Sequence[Moments]) -> Anova:
     grand = sum(runs * mean for runs, mean, _ in known) / total
     between = sum(runs * (mean - grand) ** 2 for runs, mean, _ in known)
     within = sum((runs - 1) * sd * sd for runs, _, sd in known)
+    if not within:
+        raise ValueError("no group has any spread to compare the means with")
     df_between, df_within = len(known) - 1, total - len(known)
-    f = (between / df_between) / (within / df_within) if within else float("inf")
+    f = (between / df_between) / (within / df_within)
     return Anova(
         f=f,
         between=df_between,
@@ -135,31 +138,49 @@ class Ratio:
 def ratio(baseline: Group, treatment: Group, confidence: float) -> Ratio:
     """The ratio and its interval.
 
-    From runs: geometric means, Welch's t on the logarithms. From summaries: means, whose logarithm has a
-    standard deviation of SD / mean (the delta method; Rice, Mathematical Statistics and Data Analysis, 4.6),
-    the same to within half of the variation coefficient squared. Raises ValueError where a mean or value is
-    not above zero, or where a group has no spread.
+    From runs: geometric means, Welch's t on the logarithms, with what the resolution of the numbers hides.
+    From summaries: means, whose logarithm has a standard deviation of SD / mean (the delta method; Rice,
+    Mathematical Statistics and Data Analysis, 4.6), the same to within half of the variation coefficient
+    squared. Raises ValueError where a mean or value is not above zero, or where nothing tells how much a
+    group scatters.
     """
     from scipy import stats
 
-    below, above = _logarithm(baseline), _logarithm(treatment)
+    step = resolution([np.asarray(each.values, dtype=np.float64) for each in (baseline, treatment)])
+    below, above = _logarithm(baseline, step), _logarithm(treatment, step)
     difference = above.mean - below.mean
     error = math.sqrt(above.squared_error + below.squared_error)
-    half = 0.0
-    if error:
-        half = float(stats.t.ppf((1 + confidence) / 2, welch_df(above, below))) * error
+    half = float(stats.t.ppf((1 + confidence) / 2, welch_df(above, below))) * error
+    half += sum(_rounding(each, step).bias for each in (baseline, treatment))
     return Ratio(*(math.exp(log) for log in (difference, difference - half, difference + half)))
 
 
-def _logarithm(group: Group) -> Moments:
+def _logarithm(group: Group, step: float) -> Moments:
     if group.values:
         if min(group.values) <= 0:
             raise ValueError("a ratio needs values above zero")
+        _refuse_alike(group.label, len(group.values), spread=len(set(group.values)) > 1)
         logs = np.log(np.asarray(group.values))
-        sd = float(logs.std(ddof=1)) if len(logs) > 1 else None
+        sd = (
+            max(float(logs.std(ddof=1)), math.sqrt(_rounding(group, step).variance))
+            if len(logs) > 1
+            else None
+        )
         return Moments(group.label, float(logs.mean()), sd, len(logs))
     plain = moments(group)
     runs, sd = plain.known
     if plain.mean <= 0:
         raise ValueError("a ratio needs values above zero")
+    _refuse_alike(group.label, 0, spread=sd > 0)
     return Moments(group.label, math.log(plain.mean), sd / plain.mean, runs)
+
+
+def _refuse_alike(label: str, runs: int, *, spread: bool) -> None:
+    """Of a few runs that are all alike nothing tells how much the next one may differ."""
+    if not spread and runs != 1 and runs < FEWEST_ALIKE:
+        many = f"all {runs} runs are alike" if runs else "its standard deviation is given as 0"
+        raise ValueError(f"{label}: {many}, so that nothing tells how much it scatters")
+
+
+def _rounding(group: Group, step: float) -> Rounding:
+    return rounding([np.asarray(group.values, dtype=np.float64)], step)

@@ -19,6 +19,9 @@ class SequentialDesign:
     """After how many blocks it is looked at; the last is the most blocks that the study may have."""
     open_ended: bool = False
     """Look after every block, without end, by a confidence sequence; `looks` is then not used."""
+    independent: bool = False
+    """Whether blocks have nothing in common by design: each trial a boot of its own, or other settings
+    between each two blocks. Then the interval is not widened for what neighbours have in common."""
 
     def __post_init__(self) -> None:
         if not 0 < self.margin < 1:

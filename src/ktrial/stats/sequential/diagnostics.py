@@ -13,9 +13,12 @@ from numpy.typing import NDArray
 
 from ktrial.model.comparison import Comparison
 from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.stats.resolution import resolution
+from ktrial.stats.sequential.block_correlation import inflation, presumed_correlation
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.familywise import Finding
 from ktrial.stats.sequential.metric_blocks import BlockedMetric
+from ktrial.stats.sequential.typical_block import typical
 from ktrial.stats.theil_sen import median_slope
 from ktrial.stats.verdict_rules import Claim
 
@@ -25,16 +28,29 @@ LEVEL = 0.01
 FEWEST_VALUES = 8
 """Below so many values per treatment nothing is said about their distribution."""
 _DRAWS = 2000
+_HELD = 0.6
+"""Up to this correlation of neighbouring blocks the level was found to hold."""
+_FEWEST_ALIKE = 2
+_ALIKE = 1e-12
+"""Two ratios that are one but for the last digits of their logarithms."""
 
 
-def checks(measured: BlockedMetric) -> tuple[DataWarning, ...]:
-    """Failed trials, drift, autocorrelation, two modes, unequal variances, coarse values."""
+def checks(measured: BlockedMetric, *, independent: bool = False) -> tuple[DataWarning, ...]:
+    """Failed trials, drift, autocorrelation, two modes, unequal variances, coarse values, far blocks, and
+    ratios without any spread.
+
+    `independent`: the interval is not widened for what neighbouring blocks have in common.
+    """
     logs = _logs(measured)
     warnings: list[DataWarning | None] = [failed_trials(measured)]
     if logs:
         warnings += [drift(measured, logs), unequal_variances(measured, logs), coarse_values(measured)]
         warnings += [bimodality(measured, logs)]
-        warnings += [autocorrelation(measured, treatment) for treatment in measured.treatments]
+        warnings += [
+            autocorrelation(measured, treatment, independent=independent) for treatment in measured.treatments
+        ]
+        warnings += [far_blocks(measured, treatment) for treatment in measured.treatments]
+    warnings += [no_spread(measured, treatment) for treatment in measured.treatments]
     return tuple(each for each in warnings if each is not None)
 
 
@@ -88,7 +104,9 @@ def drift(measured: BlockedMetric, logs: dict[str, Array]) -> DataWarning | None
     )
 
 
-def autocorrelation(measured: BlockedMetric, treatment: str) -> DataWarning | None:
+def autocorrelation(
+    measured: BlockedMetric, treatment: str, *, independent: bool = False
+) -> DataWarning | None:
     """Neighbouring blocks' log ratios: von Neumann's ratio, as r1, normal approximation (Bartels 1982)."""
     differences = measured.log_ratios(treatment)
     centred = differences - differences.mean()
@@ -104,9 +122,65 @@ def autocorrelation(measured: BlockedMetric, treatment: str) -> DataWarning | No
     return _warn(
         measured,
         WarningKind.AUTOCORRELATION,
-        f"{treatment}: neighbouring blocks are alike (correlation {r:+.2f}), so that the interval is too "
-        f"{'narrow' if r > 0 else 'wide'}",
+        f"{treatment}: neighbouring blocks are alike (correlation {r:+.2f}): "
+        f"{_made_of_it(r, n, independent)}",
         "make the trials independent: a boot each, a longer pause between them, or larger blocks",
+    )
+
+
+def _made_of_it(r: float, blocks: int, independent: bool) -> str:
+    if r < 0 or independent:
+        return f"the interval is too {'wide' if r < 0 else 'narrow'}"
+    presumed = presumed_correlation(np.asarray(r), np.asarray(float(blocks)))
+    wider = float(inflation(presumed, np.asarray(float(blocks))))
+    held = "" if presumed < _HELD else f"; beyond a correlation of {_HELD:g} that may not be enough"
+    return f"the standard error is taken {wider:.1f} times as large for it{held}"
+
+
+def far_blocks(measured: BlockedMetric, treatment: str) -> DataWarning | None:
+    """Log ratios that lie further from their median, in median absolute deviations, than normal ones do."""
+    differences = measured.log_ratios(treatment)
+    if len(differences) < FEWEST_VALUES:
+        return None
+    apart = np.abs(differences - np.median(differences))
+    limit = _far_limit(len(differences)) * float(np.median(apart))
+    far = np.flatnonzero(apart > limit)
+    if not limit > 0 or not len(far):
+        return None
+    furthest = math.expm1(float(differences[far[apart[far].argmax()]]))
+    middle, mean = float(typical(differences)[0]), float(differences.mean())
+    return _warn(
+        measured,
+        WarningKind.FAR_BLOCKS,
+        f"{treatment}: {len(far)} of {len(differences)} blocks lie far off (up to {furthest * 100:+.2g} %): "
+        f"the mean ratio is {math.exp(mean):.4f}, that of the typical block {math.exp(middle):.4f}",
+        "a difference is claimed only where both show it; what those trials met is worth a look of its own",
+    )
+
+
+@lru_cache(maxsize=256)
+def _far_limit(count: int) -> float:
+    """What the furthest of so many normal values exceeds with a probability of LEVEL; by simulation."""
+    normal = np.random.default_rng(20260202 + count).standard_normal((_DRAWS, count))
+    apart = np.abs(normal - np.median(normal, axis=1, keepdims=True))
+    return float(np.quantile(apart.max(axis=1) / np.median(apart, axis=1), 1 - LEVEL))
+
+
+def no_spread(measured: BlockedMetric, treatment: str) -> DataWarning | None:
+    """Log ratios that are all alike."""
+    below, above = measured.pairs(treatment)
+    if len(below) < _FEWEST_ALIKE or np.any(below <= 0) or np.any(above <= 0):
+        return None
+    if float(np.ptp(np.log(above / below))) > _ALIKE:
+        return None
+    step = resolution([below, above])
+    return _warn(
+        measured,
+        WarningKind.SPREAD_UNKNOWN,
+        f"{treatment}: the ratio is the same in all {len(below)} blocks: the resolution of the numbers "
+        + f"(steps of {step:.3g} {measured.metric.unit}".rstrip()
+        + ") hides how much it scatters, and makes the interval",
+        "measure for longer, or print more digits",
     )
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrial.stats.resolution import NO_ROUNDING, Rounding
 from ktrial.stats.sequential.design import SequentialDesign
-from ktrial.stats.sequential.repeated_intervals import Intervals, claims, interval_about, means
+from ktrial.stats.sequential.repeated_intervals import BlocksUntil, Intervals, blocks_until, claims
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
@@ -40,14 +41,20 @@ class Finding:
 
 
 def judge(
-    differences: Sequence[Array], design: SequentialDesign, *, final: bool = False
+    differences: Sequence[Array],
+    design: SequentialDesign,
+    *,
+    final: bool = False,
+    roundings: Sequence[Rounding] = (),
 ) -> tuple[Finding, ...]:
     """The findings, one for each comparison's log ratios (shape (blocks,); lengths may differ).
+
+    `roundings`: what the resolution of the numbers hides of each; empty: nothing.
 
     All looks so far are gone through again, so that the answer depends on the data alone. `final` adds a
     look at the last block, for a budget that ended between two looks.
     """
-    family = _Family(design, differences, final=final)
+    family = _Family(design, differences, roundings or [NO_ROUNDING] * len(differences), final=final)
     looks = sorted({blocks for each in family.looked for blocks in each})
     for look in looks:
         family.settle(look)
@@ -71,16 +78,23 @@ class _Made:
 class _Family:
     """Comparisons that share an error, with the claims made so far."""
 
-    def __init__(self, design: SequentialDesign, differences: Sequence[Array], *, final: bool) -> None:
+    def __init__(
+        self,
+        design: SequentialDesign,
+        differences: Sequence[Array],
+        roundings: Sequence[Rounding],
+        *,
+        final: bool,
+    ) -> None:
         self.looked = [design.looked_at(len(each), final=final) for each in differences]
         """Each comparison's looks: with failed trials it has fewer blocks than others."""
         self._design = design
         self._differences = differences
-        self._means = [
-            dict(zip(looked, np.stack(means(each, looked), axis=-1), strict=True)) if looked else {}
-            for each, looked in zip(differences, self.looked, strict=True)
+        self._until: list[dict[int, BlocksUntil]] = [
+            {look: blocks_until(each, look, rounding, independent=design.independent) for look in looked}
+            for each, looked, rounding in zip(differences, self.looked, roundings, strict=True)
         ]
-        """Each comparison's mean with its standard error, by look."""
+        """What each comparison's blocks say, by look."""
         self._made: list[_Made | None] = [None] * len(differences)
         self._count = {True: 0, False: 0}
         """Claims made: of equivalence (True), of a difference (False)."""
@@ -95,7 +109,7 @@ class _Family:
         """Go on at one look until no comparison is decided any more: each difference helps the rest."""
         while True:
             open_ = [
-                place for place, one in enumerate(self._made) if one is None and look in self._means[place]
+                place for place, one in enumerate(self._made) if one is None and look in self._until[place]
             ]
             new = self._claims(open_, look) if open_ else {}
             if not new:
@@ -113,11 +127,11 @@ class _Family:
         values, made = self._differences[place], self._made[place]
         low, high, withdrawn = -math.inf, math.inf, False
         if past := [blocks for blocks in self.looked[place] if blocks <= look]:
-            last = self._intervals([place], past[-1], made.among if made else among)
-            low, high = float(last.low[0]), float(last.high[0])
+            last = self._interval(place, past[-1], made.among if made else among)
+            low, high = float(last.low), float(last.high)
             # Other comparisons keep a study running. A claim that was right to make is not kept against all
             # the blocks: without it fewer claims are false.
-            said = Claim(int(claims(last, self._design.margin)[0]))
+            said = Claim(int(claims(last, self._design.margin)))
             withdrawn = made is not None and said not in (made.claim, Claim.EQUIVALENT)
         return Finding(
             claim=made.claim if made and not withdrawn else Claim.NONE,
@@ -147,14 +161,12 @@ class _Family:
         return new | differing
 
     def _said(self, places: list[int], look: int, among: int) -> Iterator[tuple[int, Claim]]:
-        codes = claims(self._intervals(places, look, among), self._design.margin)
-        return zip(places, (Claim(code) for code in codes.tolist()), strict=True)
+        for place in places:
+            yield place, Claim(int(claims(self._interval(place, look, among), self._design.margin)))
 
-    def _intervals(self, places: list[int], look: int, among: int) -> Intervals:
-        """Of these comparisons at one look, if the error is shared among so many."""
-        mean, error = np.array([self._means[place][look] for place in places]).reshape(-1, 2).T
-        edges = [self._edge(self.looked[place], look, among) for place in places]
-        return interval_about(mean, error, np.array(edges, dtype=np.float64))
+    def _interval(self, place: int, look: int, among: int) -> Intervals:
+        """Of this comparison at one look, if the error is shared among so many."""
+        return self._until[place][look].interval(self._edge(self.looked[place], look, among))
 
     def _edge(self, looked: tuple[int, ...], look: int, among: int) -> float:
         if (among, looked) not in self._edges:

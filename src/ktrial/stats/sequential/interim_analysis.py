@@ -4,13 +4,15 @@ beforehand, which is therefore not inflated.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.warnings import DataWarning
+from ktrial.stats.resolution import Rounding
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.diagnostics import checks, early_stopping
 from ktrial.stats.sequential.familywise import Finding, judge
@@ -49,6 +51,11 @@ class _Question:
     unusable: str
     """Why there are no log ratios; empty where there are."""
 
+    @cached_property
+    def rounding(self) -> Rounding:
+        """What the resolution of its numbers hides."""
+        return self.measured.rounding(self.measured.baseline, self.treatment)
+
 
 def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: bool = False) -> Look:
     """Judge the blocks so far. Pure: the same blocks give the same answer, whatever looks came before.
@@ -64,7 +71,12 @@ def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: 
     blocks = max((each.blocks for each in measured), default=0)
     # With a failed trial a comparison has fewer pairs than blocks: its last look is at what there is.
     final = final or (design.last is not None and blocks >= design.last)
-    findings = judge([each.differences for each in primary], design, final=final)
+    findings = judge(
+        [each.differences for each in primary],
+        design,
+        final=final,
+        roundings=[each.rounding for each in primary],
+    )
     undecided = any(
         finding.claim is Claim.NONE and not each.unusable
         for each, finding in zip(primary, findings, strict=True)
@@ -75,7 +87,7 @@ def look(measured: Sequence[BlockedMetric], design: SequentialDesign, *, final: 
         for each, finding in zip(primary, findings, strict=True)
     ]
     comparisons += _explored(exploratory, design, final=final, over=ahead is None)
-    told = [warning for each in measured for warning in checks(each)]
+    told = [warning for each in measured for warning in checks(each, independent=design.independent)]
     if ahead is None:
         told += early_stopping(comparisons, findings, design)
         # With one look only, the study's number of blocks is fixed, and a permutation test is valid.
@@ -94,10 +106,12 @@ def _explored(
     questions: list[_Question], design: SequentialDesign, *, final: bool, over: bool
 ) -> list[Comparison]:
     """Exploratory metrics: each judged alone, and differences that the whole lot cannot carry withdrawn."""
-    adjusted = benjamini_hochberg([repeated_p(each.differences, design, final=final) for each in questions])
+    adjusted = benjamini_hochberg(
+        [repeated_p(each.differences, design, final=final, rounding=each.rounding) for each in questions]
+    )
     comparisons = []
     for each, p in zip(questions, adjusted, strict=True):
-        (alone,) = judge([each.differences], design, final=final)
+        (alone,) = judge([each.differences], design, final=final, roundings=[each.rounding])
         one = _comparison(each, alone, design, over=over)
         if alone.claim in (Claim.ABOVE, Claim.BELOW) and p > design.alpha:
             reason = f"one of {len(questions)} exploratory metrics: adjusted for that, p is {p:.2g}"
@@ -154,4 +168,4 @@ def confirm(measured: Sequence[BlockedMetric], design: SequentialDesign) -> Look
     Raises ValueError where there are fewer than three blocks.
     """
     blocks = max(each.blocks for each in measured)
-    return look(measured, SequentialDesign(margin=design.margin, alpha=design.alpha, looks=(blocks,)))
+    return look(measured, replace(design, looks=(blocks,), open_ended=False))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.model.workload import Metric, Mode
+from ktrial.stats.resolution import Rounding, rounding
 
 Array = NDArray[np.float64]
 
@@ -62,3 +63,12 @@ class BlockedMetric:
         if np.any(below <= 0) or np.any(above <= 0):
             raise ValueError("a ratio needs values above zero")
         return np.asarray(np.log(above / below))
+
+    def rounding(self, *labels: str) -> Rounding:
+        """What the resolution of the numbers hides of a sum of these arms' logarithms.
+
+        Of the arms with values above zero throughout.
+        """
+        arms = [np.asarray(self.values[each], dtype=np.float64) for each in labels]
+        present = [each[np.isfinite(each)] for each in arms]
+        return rounding([each for each in present if np.all(each > 0)])

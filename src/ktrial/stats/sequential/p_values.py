@@ -1,14 +1,15 @@
 """p values: adjusted where many questions are asked of one study, and one that may be looked at
 repeatedly."""
 
-import math
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ktrial.stats.sequential.boundaries import boundaries, log_bayes_factor
+from ktrial.stats.resolution import NO_ROUNDING, Rounding
+from ktrial.stats.sequential.boundaries import boundaries, critical_t
 from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.repeated_intervals import blocks_until
 
 Array = NDArray[np.float64]
 
@@ -36,42 +37,47 @@ def benjamini_hochberg(p: ArrayLike) -> Array:
     return adjusted
 
 
-def repeated_p(differences: Array, design: SequentialDesign, *, final: bool = False) -> float:
-    """Two-sided, for mean log ratio 0, over all looks so far; 1 where there was no look.
+def repeated_p(
+    differences: Array,
+    design: SequentialDesign,
+    *,
+    final: bool = False,
+    rounding: Rounding = NO_ROUNDING,
+) -> float:
+    """Two-sided, for log ratio 0, over all looks so far; 1 where there was no look.
 
-    Jennison and Turnbull, Group Sequential Methods (2000), section 9.5; for an open-ended design the inverse
-    of the largest Bayes factor so far. The boundary is interpolated in the error's logarithm, 1e-5 to 0.5.
+    Jennison and Turnbull, Group Sequential Methods (2000), section 9.5: the error at which the interval
+    would just hold 0, interpolated in its logarithm, 1e-5 to 0.5. For an open-ended design the inverse of
+    the largest Bayes factor so far.
     """
     looked = design.looked_at(len(differences), final=final)
     if not looked:
         return 1.0
-    reached = _absolute_t_at_looks(differences, looked)
-    if design.open_ended:
-        best = float(np.max(log_bayes_factor(reached, np.asarray(looked, dtype=np.float64))))
-        return min(1.0, math.exp(-max(0.0, best)))
-    table = _table(looked, design.looks[-1])
-    levels = np.log(_LEVELS)[::-1]
-    return min(_level(t, edges[::-1], levels) for t, edges in zip(reached, np.asarray(table).T, strict=True))
+    table = np.asarray(_open_ended(looked) if design.open_ended else _table(looked, design.looks[-1]))
+    smallest = 1.0
+    for look, edges in zip(looked, table.T, strict=True):
+        seen = blocks_until(differences, look, rounding, independent=design.independent).interval(edges)
+        # The level at which the end that is nearer to 0 reaches it: the interval is narrower at larger ones.
+        nearer = np.maximum(seen.low, -seen.high)
+        smallest = min(smallest, _level(nearer))
+    return smallest
 
 
-def _level(t: float, edges: Array, levels: Array) -> float:
-    """The error at which an edge is t. `edges` fall as `levels` rise."""
-    if t <= edges[-1]:
+def _level(nearer: Array) -> float:
+    """The error at which 0 lies on the interval's end: ends at each of the levels, which fall."""
+    if nearer[0] <= 0:
         return 1.0
-    return float(np.exp(np.interp(-t, -edges, levels)))
-
-
-def _absolute_t_at_looks(differences: Array, looked: tuple[int, ...]) -> Array:
-    statistics = []
-    for blocks in looked:
-        part = differences[:blocks]
-        error = float(np.std(part, ddof=1)) / math.sqrt(blocks)
-        mean = abs(float(np.mean(part)))
-        statistics.append(mean / error if error > 0 else (math.inf if mean > 0 else 0.0))
-    return np.asarray(statistics)
+    ends, levels = nearer[::-1], np.log(_LEVELS)[::-1]
+    known = np.isfinite(ends)
+    return float(np.exp(np.interp(0.0, ends[known], levels[known])))
 
 
 @lru_cache(maxsize=32)
 def _table(looked: tuple[int, ...], horizon: int) -> tuple[tuple[float, ...], ...]:
     """Boundaries at each of the levels, one row a level."""
     return tuple(boundaries(looked, level, horizon) for level in _LEVELS)
+
+
+@lru_cache(maxsize=32)
+def _open_ended(looked: tuple[int, ...]) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(critical_t(blocks, level) for blocks in looked) for level in _LEVELS)

@@ -1,7 +1,10 @@
 """The sequential test itself: log ratios in, claims out. Works on one study, or on thousands at once.
 
-At each look the interval is mean ± c·s/sqrt(n), where c is the look's boundary: a repeated confidence
-interval (Jennison and Turnbull, JRSS B 51, 1989), which holds at all looks together. With m the margin:
+At each look the interval of the mean is mean ± c·s/sqrt(n), where c is the look's boundary: a repeated
+confidence interval (Jennison and Turnbull, JRSS B 51, 1989), which holds at all looks together. It is
+widened for what neighbouring blocks have in common (`block_correlation`) and for what rounding hides
+(`ktrial.stats.resolution`), and it is made to hold the interval of the typical block (`typical_block`), so
+that no few far ones decide. With m the margin:
 
 - inside [1/(1+m), 1+m]: equivalent, which is the two one-sided tests of Schuirmann (1987) with the same
   spending;
@@ -18,7 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrial.stats.resolution import NO_ROUNDING, Rounding
+from ktrial.stats.sequential.block_correlation import presumed_correlation, widened
 from ktrial.stats.sequential.design import SequentialDesign
+from ktrial.stats.sequential.typical_block import signs_agree, typical
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
@@ -34,22 +40,103 @@ class Intervals:
     high: Array
 
 
-def intervals(differences: Array, looked: tuple[int, ...], edges: tuple[float, ...]) -> Intervals:
+@dataclass(frozen=True)
+class BlocksUntil:
+    """What the blocks until a look say, before any boundary; shapes (…)."""
+
+    blocks: int
+    mean: Array
+    error: Array
+    """The mean's standard error, as if blocks were independent."""
+    correlation: Array
+    """Of neighbouring blocks, as is presumed."""
+    independent: bool
+    """Whether blocks have nothing in common by design, so that it says nothing."""
+    typical: Array
+    typical_error: Array
+    signs_agree: NDArray[np.bool_]
+    bias: float
+    """By how much rounding may move both."""
+
+    def interval(self, edge: float | Array) -> Intervals:
+        """The interval that an edge of t makes: it holds the mean's and that of the typical block."""
+        edges = np.asarray(edge, dtype=np.float64)
+        blocks = np.asarray(float(self.blocks))
+        wider = edges if self.independent else widened(edges, blocks, self.correlation)
+        of_mean = interval_about(self.mean, self.error, wider)
+        of_typical = interval_about(self.typical, self.typical_error, edges)
+        low = np.minimum(of_mean.low, of_typical.low) - self.bias
+        high = np.maximum(of_mean.high, of_typical.high) + self.bias
+        return Intervals(
+            self.mean,
+            np.where(self.signs_agree, low, np.minimum(low, 0.0)),
+            np.where(self.signs_agree, high, np.maximum(high, 0.0)),
+        )
+
+
+def blocks_until(
+    differences: Array, look: int, rounding: Rounding = NO_ROUNDING, *, independent: bool = False
+) -> BlocksUntil:
+    """Of log ratios of shape (…, blocks) until a look."""
+    part = differences[..., :look]
+    mean, error, correlation = means(part, (look,), rounding)
+    middle, middle_error = typical(part)
+    least = math.sqrt(rounding.variance / look)
+    return BlocksUntil(
+        blocks=look,
+        mean=mean[..., 0],
+        error=error[..., 0],
+        correlation=correlation[..., 0],
+        independent=independent,
+        typical=middle,
+        typical_error=np.maximum(middle_error, least),
+        signs_agree=signs_agree(part),
+        bias=rounding.bias,
+    )
+
+
+def intervals(
+    differences: Array,
+    looked: tuple[int, ...],
+    edges: tuple[float, ...],
+    rounding: Rounding = NO_ROUNDING,
+    *,
+    independent: bool = False,
+) -> Intervals:
     """Intervals at each look, of log ratios of shape (…, blocks)."""
-    return interval_about(*means(differences, looked), np.asarray(edges, dtype=np.float64))
+    each = [
+        blocks_until(differences, look, rounding, independent=independent).interval(edge)
+        for look, edge in zip(looked, edges, strict=True)
+    ]
+    mean, low, high = (
+        np.stack(parts, axis=-1)
+        for parts in zip(*((one.mean, one.low, one.high) for one in each), strict=True)
+    )
+    return Intervals(mean, low, high)
 
 
-def means(differences: Array, looked: tuple[int, ...]) -> tuple[Array, Array]:
-    """The mean at each look and its standard error, of log ratios of shape (…, blocks)."""
+def means(
+    differences: Array, looked: tuple[int, ...], rounding: Rounding = NO_ROUNDING
+) -> tuple[Array, Array, Array]:
+    """The mean at each look, its standard error if blocks were independent, and their presumed correlation.
+
+    Of log ratios of shape (…, blocks); shapes (…, looks).
+    """
     counts = np.asarray(looked, dtype=np.float64)
     at = np.asarray(looked) - 1
     centre = differences[..., :1]
     moved = differences - centre
     sums = np.cumsum(moved, axis=-1)[..., at]
     squares = np.cumsum(moved * moved, axis=-1)[..., at]
+    neighbours = np.concatenate([np.zeros_like(centre), moved[..., 1:] * moved[..., :-1]], axis=-1)
+    products = np.cumsum(neighbours, axis=-1)[..., at]
     mean = sums / counts
-    variance = np.maximum(squares - counts * mean * mean, 0.0) / (counts - 1)
-    return mean + centre, np.sqrt(variance / counts)
+    about = np.maximum(squares - counts * mean * mean, 0.0)
+    # Of the sum of (x_i - mean)(x_(i+1) - mean); the first of the moved values is 0.
+    lagged = products - mean * (2 * sums - moved[..., at]) + (counts - 1) * mean * mean
+    lag_one = np.divide(lagged, about, out=np.zeros_like(lagged), where=about > 0)
+    variance = np.maximum(about / (counts - 1), rounding.variance)
+    return mean + centre, np.sqrt(variance / counts), presumed_correlation(lag_one, counts)
 
 
 def interval_about(mean: Array, error: Array, edges: Array) -> Intervals:
@@ -74,8 +161,21 @@ def first_claims(differences: Array, design: SequentialDesign) -> tuple[Codes, N
     `differences` has the shape (studies, blocks): many studies of one comparison each.
     """
     looked = design.looked_at(differences.shape[-1])
-    codes = claims(intervals(differences, looked, design.edges(1, looked)), design.margin)
-    some = codes != Claim.NONE
-    first = np.where(some.any(axis=-1), some.argmax(axis=-1), len(looked) - 1)
-    taken = np.take_along_axis(codes, first[..., None], axis=-1)[..., 0]
-    return taken, np.asarray(looked)[first]
+    edges = np.asarray(design.edges(1, looked))
+    mean, error, correlation = means(differences, looked)
+    blocks = np.asarray(looked, dtype=np.float64)
+    of_means = interval_about(
+        mean, error, edges if design.independent else widened(edges, blocks, correlation)
+    )
+    possible = claims(of_means, design.margin) != Claim.NONE
+    said = np.full(len(differences), Claim.NONE, dtype=np.int8)
+    taken = np.full(len(differences), looked[-1])
+    for place, look in enumerate(looked):
+        # The whole interval holds that of the mean: only where this one claims something can that.
+        open_ = np.flatnonzero((said == Claim.NONE) & possible[:, place])
+        if len(open_):
+            until = blocks_until(differences[open_], look, independent=design.independent)
+            whole = until.interval(edges[place])
+            said[open_] = claims(whole, design.margin)
+            taken[open_[said[open_] != Claim.NONE]] = look
+    return said, taken
