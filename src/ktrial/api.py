@@ -20,6 +20,7 @@ from ktrial.experiment import session
 from ktrial.experiment.explain import Guests, explain_record
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.resources import installed
+from ktrial.model import quantities
 from ktrial.model.comparison import Comparison
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.imported import Imported
@@ -217,7 +218,12 @@ def compare(
         "factors": {"kernel": {"levels": list(kernels)}},
         "workloads": list(workloads),
         "machine": _given(machine),
-        **_given({"margin": margin, "perturbations": perturbations}),
+        **_given(
+            {
+                "margin": None if margin is None else quantities.percentage(margin),
+                "perturbations": perturbations,
+            }
+        ),
     }
     study = study_from(data, StudySource("ktrial.compare"), "compare", Path.cwd(), _registry())
     return run(study, store=store, jobs=jobs)

@@ -66,5 +66,5 @@ class GroupUnknown(ImportFailed):
 class BadAmount(KtrialError):
     """{option} is {value!r}: {problem}."""
 
-    hint = "an amount is a percentage or a fraction: 1%, 0.5 %, 0.01"
+    hint = "an amount is a percentage: 1%, 0.5 %"
     exit_code = 2

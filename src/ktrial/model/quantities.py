@@ -1,6 +1,7 @@
 """Quantities as people write them: durations, sizes and shares, in the same way wherever they are written."""
 
 import re
+from decimal import Decimal
 
 DURATIONS = '"100 ms", "90 s", "10 min", "1.5h", "7 d"'
 """Durations as examples, for messages."""
@@ -12,6 +13,9 @@ _SIZE = re.compile(r"([0-9]{1,15}) ?(?:([KMGT])(?:iB|B)?|(B))?")
 """512M, 512 MiB and 512 MB are one size: a K is 1024 bytes, as memory and caches are counted."""
 
 _SHARE = re.compile(r"([+-]?[0-9]*\.?[0-9]+) ?(%?)")
+
+_LARGEST_NAMED = 1e6
+"""Larger ones are no margin in either reading."""
 
 SMALLEST_MEMORY_MIB = 64
 LARGEST_MEMORY_MIB = 1024 * 1024
@@ -67,16 +71,36 @@ def memory_mib(text: str, *, smallest: int = SMALLEST_MEMORY_MIB) -> int:
 
 
 def share(text: str, *, name: str = "share") -> float:
-    """The fraction that `1 %`, `1%`, `+1%` or `0.01` means. Raises ValueError, which says what is allowed."""
+    """The fraction that `1 %`, `1%` or `+1%` means.
+
+    Raises ValueError, which says what is allowed; of a bare number, which some write for a fraction and
+    others for a percentage, both readings.
+    """
     match = _SHARE.fullmatch(text.strip())
     if not match:
-        raise ValueError(f'a {name} is a percentage or a fraction: "1 %" or 0.01')
-    return float(match[1]) / (100 if match[2] else 1)
+        raise ValueError(f'a {name} is a percentage: "1 %"')
+    if float(match[1]) and not match[2]:
+        raise ValueError(_ambiguous(name, float(match[1])))
+    return float(Decimal(match[1]) / 100)
+
+
+def percentage(fraction: float) -> str:
+    """`1 %` for 0.01: `share` reads the very same fraction from it."""
+    return f"{Decimal(repr(fraction)) * 100:f} %"
+
+
+def _ambiguous(name: str, number: float) -> str:
+    as_percentage = f'as a percentage it is "{number:g} %"'
+    if abs(number) >= 1:
+        return f"a {name} has its percent sign: {as_percentage}"
+    return f'a {name} has its percent sign: as a fraction this is "{100 * number:g} %", {as_percentage}'
 
 
 def margin(value: str | float) -> float:
-    """The fraction that `1 %`, `1%` or `0.01` means. Raises ValueError, which says what is allowed."""
+    """The fraction that `1 %` or `1%` means. Raises ValueError, which says what is allowed."""
+    if not isinstance(value, str) and 0 < abs(value) <= _LARGEST_NAMED:
+        raise ValueError(_ambiguous("margin", float(value)))
     fraction = share(value, name="margin") if isinstance(value, str) else value
     if not 0 < fraction < 1:
-        raise ValueError("a margin lies above 0 and below 100 % (below 1, as a fraction)")
+        raise ValueError("a margin lies above 0 % and below 100 %")
     return float(fraction)

@@ -67,7 +67,7 @@ def _io_limit(text: str) -> str:
 
 def _margin(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError('a margin is a percentage or a fraction: "1 %" or 0.01')
+        raise ValueError('a margin is a percentage: "1 %"')
     return quantities.margin(value)
 
 
@@ -316,7 +316,7 @@ class StudyTable(KeyTable):
 
     name: Name | None = Field(None, description='letters, digits, ".", "_" and "-"; else the file\'s name')
     question: Prose = Field("", description="a sentence")
-    margin: Margin = Field(0.01, description='a percentage or a fraction: "1 %", 0.01')
+    margin: Margin = Field(0.01, description='a percentage: "1 %"')
     perturbations: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
     design: Literal["full-factorial", "one-factor-at-a-time"] | None = Field(
         None, description="full-factorial or one-factor-at-a-time"

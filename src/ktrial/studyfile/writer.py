@@ -6,6 +6,7 @@ from typing import Any
 
 import tomli_w
 
+from ktrial.model import quantities
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Build
 from ktrial.model.levels import LevelValue
@@ -22,7 +23,7 @@ def _study(study: Study) -> dict[str, Any]:
     return {
         "name": study.name,
         "question": study.question,
-        "margin": study.margin,
+        "margin": quantities.percentage(study.margin),
         "perturbations": study.perturbations,
         "design": "" if study.listed else study.design.value,
         "treatments": [_row(study, row) for row in study.listed],

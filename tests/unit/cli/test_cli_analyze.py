@@ -77,8 +77,9 @@ def test_a_file_with_an_equals_sign_in_its_name_is_a_file(ktrial: CommandLine, t
         (("nothing.csv",), "nothing.csv cannot be read: No such file or directory."),
         ((KNOBS, "--baseline", "70"), "There is no group 70"),
         ((KNOBS, "--group-by", "levl"), "has no column levl (did you mean level?)"),
-        ((KNOBS, "--margin", "much"), "--margin is 'much': not a percentage."),
+        ((KNOBS, "--margin", "much"), "--margin is 'much': a share is a percentage: \"1 %\"."),
         ((KNOBS, "--margin", "200%"), "it has to lie between"),
+        ((KNOBS, "--margin", "0.5"), 'as a fraction this is "50 %", as a percentage it is "0.5 %"'),
         ((KNOBS, "--confidence", "5%"), "it has to lie between 50 % and 99.99 %"),
         ((KNOBS, "--better", "faster"), "faster"),
     ],
@@ -150,6 +151,7 @@ def test_plan_reads_a_calibration_and_a_a_blocks(ktrial: CommandLine, tmp_path: 
         (("--sd", "1%", "--effect", "0"), "a change of 0 cannot be found"),
         (("--sd", "1%", "--block-time", "long"), "--block-time: long is no time"),
         (("--sd", "-1%"), "it has to lie between"),
+        (("--sd", "1%", "--effect", "1"), 'as a percentage it is "1 %"'),
     ],
 )
 def test_mistakes_in_plans(ktrial: CommandLine, arguments: tuple[str, ...], message: str) -> None:

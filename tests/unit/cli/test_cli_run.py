@@ -257,7 +257,7 @@ def test_compare_hands_on_memory_and_boot_parameters(cli: CommandLine) -> None:
         ),
         (
             ("--kernel", "host", "--kernel", "debian:6.1", "--workload", "fork", "--margin", "2 ms"),
-            '--margin: found "2 ms": a margin is a percentage or a fraction',
+            '--margin: found "2 ms": a margin is a percentage',
         ),
         (
             ("--kernel", "host", "--kernel", "debian:6.1", "--workload", "fork", "--memory", "1"),

@@ -228,7 +228,7 @@ def test_all_mistakes_are_named_at_once_in_the_order_of_the_file(tmp_path: Path)
     assert str(caught.value).splitlines() == [
         f"{tmp_path}/study.toml: 3 mistakes:",
         "  line 1: seed: found -1; allowed: a whole number from 0 to 2147483647",
-        "  line 3: margin: found 2: a margin lies above 0 and below 100 % (below 1, as a fraction)",
+        '  line 3: margin: found 2: a margin has its percent sign: as a percentage it is "2 %"',
         "  line 5: machine.cpus: found 0; allowed: a whole number from 1 to 256",
     ]
 

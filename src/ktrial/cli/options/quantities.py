@@ -5,13 +5,13 @@ from ktrial.model import quantities
 
 
 def share(option: str, value: str, *, least: float, most: float) -> float:
-    """The fraction that `1%`, `1 %` or `0.01` means, between the two. Raises BadAmount."""
+    """The fraction that `1%` or `1 %` means, between the two. Raises BadAmount."""
     from ktrial.importers.errors import BadAmount
 
     try:
         fraction = quantities.share(value)
-    except ValueError:
-        raise BadAmount(option=option, value=value, problem="not a percentage") from None
+    except ValueError as error:
+        raise BadAmount(option=option, value=value, problem=error) from None
     if not least <= fraction <= most:
         problem = f"it has to lie between {least * 100:g} % and {most * 100:g} %"
         raise BadAmount(option=option, value=value, problem=problem)
