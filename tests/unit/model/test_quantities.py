@@ -132,5 +132,5 @@ def test_every_percentage_is_the_fraction_that_it_means(percent: object, space: 
 
 @pytest.mark.parametrize("text", ["", "%", "much", "1e-2", "1 %%", "+-1 %", "nan", "0.01", "1"])
 def test_what_is_no_share_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="a share (is a percentage|has its percent sign)"):
+    with pytest.raises(ValueError, match=r"a share (is a percentage|has its percent sign)"):
         quantities.share(text)
