@@ -12,7 +12,9 @@ from docs.measured.made_with import MadeWith
 from docs.measured.measuring import Measuring
 from docs.measured.pages import ROOT, write, written
 
-from ktrial.errors import KtrialError
+from ktrial.errors import Interrupted, KtrialError
+from ktrial.experiment.observer import Silent
+from ktrial.model.trial import Trial
 
 
 def main() -> int:
@@ -23,9 +25,21 @@ def main() -> int:
         for block in blocks:
             print(f"{block.name}  {block.page}")
         return 0
-    measuring = Measuring(chosen.place, chosen.jobs)
-    found = [_one(block, measuring, check=chosen.check) for block in blocks]
+    measuring = Measuring(chosen.place, chosen.jobs, Told())
+    try:
+        found = [one(block, measuring, check=chosen.check) for block in blocks]
+    except Interrupted as stopped:
+        print(f"{stopped}\nthe same command goes on there", file=sys.stderr)
+        return stopped.exit_code
     return int(not all(found))
+
+
+class Told(Silent):
+    """Tells on standard error which trials have ended: a study takes minutes."""
+
+    def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
+        """See Observer."""
+        print(f"  {trial.planned.treatment.label}: {finished} of {total} trials", file=sys.stderr)
 
 
 def arguments() -> argparse.Namespace:
@@ -42,10 +56,12 @@ def arguments() -> argparse.Namespace:
     return chosen
 
 
-def _one(block: Block, measuring: Measuring, *, check: bool) -> bool:
-    """Whether the block is as it is measured, or now is."""
+def one(block: Block, measuring: Measuring, *, check: bool) -> bool:
+    """Whether the block is as it is measured, or now is; what is wrong is printed. Raises Interrupted."""
     try:
         wrong = compared(block, measuring) if check else _written(block, measuring)
+    except Interrupted:
+        raise
     except (NumbersError, KtrialError) as error:
         wrong = [str(error)]
     verdict = ("differs" if wrong else "as measured") if check else ("not written" if wrong else "written")

@@ -3,11 +3,12 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from docs.measured import inventory, made_with
-from docs.measured.command import compared
+from docs.measured.command import compared, main, one
 from docs.measured.comparing import differences
 from docs.measured.declaration import declared
 from docs.measured.errors import ClaimBroken, NumbersError
@@ -17,6 +18,9 @@ from docs.measured.pages import blocks_of, pages, write, written
 from docs.measured.wording import MINUS, THIN, Lookup, count, percent, prose, signed, table
 from tests.support.places import ROOT
 
+from ktrial.errors import Interrupted
+
+SOME = declared()["six-years-matrix"]
 TABLE = "| workload | 6.1 | 6.12 |\n| --- | --- | --- |\n| fork | 100 | +14.2 % |\n| pipe | 20 | −5.1 % |\n"
 
 
@@ -170,17 +174,43 @@ def test_a_kernel_or_qemu_that_is_another_one_now_is_named(tmp_path: Path) -> No
     ]
 
 
-def test_the_script_lists_its_blocks_and_refuses_a_name_that_it_does_not_know() -> None:
-    listed, refused = (
-        subprocess.run(
-            [sys.executable, "docs/write_numbers.py", argument],
-            cwd=ROOT,
-            text=True,
-            capture_output=True,
-            check=False,
-        )
-        for argument in ("--list", "no-such-block")
-    )
-    assert re.findall(r"^(\S+)  docs/", listed.stdout, re.MULTILINE) == sorted(declared())
-    assert refused.returncode == 2
-    assert "there is no block no-such-block" in refused.stderr
+def test_an_interruption_ends_the_script_and_is_no_difference(tmp_path: Path) -> None:
+    def interrupted(_: Measuring) -> str:
+        raise Interrupted(what="1 of 2 trials are stored", resume="the same again")
+
+    with pytest.raises(Interrupted):
+        one(replace(SOME, text=interrupted), Measuring(tmp_path), check=True)
+
+
+def test_a_block_that_differs_or_whose_sentence_is_no_longer_true_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def untrue(measuring: Measuring) -> str:
+        measuring.claim(False, "fork grew")
+        return ""
+
+    now = written(ROOT / SOME.page, SOME.name)
+    measuring = Measuring(tmp_path)
+    assert one(replace(SOME, text=lambda _: now), measuring, check=True)
+    assert not one(replace(SOME, text=lambda _: now.replace("`fork`", "`spoon`")), measuring, check=True)
+    assert not one(replace(SOME, text=untrue), measuring, check=True)
+    said = capsys.readouterr().out
+    assert f"{SOME.name} ({SOME.page}): as measured\n{SOME.name} ({SOME.page}): differs\n" in said
+    assert "spoon" in said
+    assert "no longer true: fork grew" in said
+
+
+def test_the_script_lists_its_blocks() -> None:
+    command = [sys.executable, "docs/write_numbers.py", "--list"]
+    listed = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=True).stdout
+    assert re.findall(r"^(\S+)  docs/", listed, re.MULTILINE) == sorted(declared())
+
+
+def test_a_block_that_there_is_not_is_refused_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["write_numbers.py", "six-years-matrices"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "there is no block six-years-matrices; there are: " in capsys.readouterr().err
