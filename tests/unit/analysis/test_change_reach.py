@@ -31,8 +31,8 @@ OFF = (NewOption(option="CONFIG_SCHED_NEW", value="n"),)
 OTHERS = frozenset({WarningKind.NO_SPREAD, WarningKind.CONFOUND})
 
 
-def a_study(*, beside: bool = False) -> Study:
-    """A patch against none; beside it, maybe, a setting."""
+def a_study() -> Study:
+    """A patch against none."""
     scheduler = Factor(
         name="scheduler",
         kind=FactorKind.PATCH,
