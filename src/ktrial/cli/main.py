@@ -1,18 +1,28 @@
 """The program `ktrial`: runs the command line, and ends with what it means."""
 
 import io
+import os
 import sys
 import warnings
+from pathlib import Path
 from typing import NoReturn, TextIO
 
 from ktrial.cli.error_handling import BUG, INTERRUPTED, ErrorHandling, tell
+from ktrial.errors import KtrialError
 
 STOPS_A_BISECTION = 128
 """`git bisect run` takes smaller exit codes for a verdict on the commit; a bug of ktrial's own is none."""
 
 
+class OutputClosed(KtrialError):
+    """Standard output is closed: what this command has to say would be lost."""
+
+    hint = "where nobody is to read it, send it to /dev/null: ktrial … >/dev/null"
+
+
 def main() -> NoReturn:
     """Run the command line, and exit with what it means."""
+    closed = _put_in_place_of_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -23,6 +33,8 @@ def main() -> NoReturn:
 
         from ktrial.cli.app import app
 
+        if closed:
+            raise OutputClosed
         result = typer.main.get_command(app).main(prog_name="ktrial", standalone_mode=False)
         sys.stdout.flush()
         ending.code = result if isinstance(result, int) else 0
@@ -31,6 +43,15 @@ def main() -> NoReturn:
     if ending.code == BUG and sys.argv[1:2] == ["check"]:
         ending.code = STOPS_A_BISECTION
     sys.exit(ending.code)
+
+
+def _put_in_place_of_closed_streams() -> bool:
+    """Python has None for a stream whose descriptor is closed (`>&-`). Whether standard output was."""
+    closed = sys.stdout is None
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+    return closed
 
 
 def _warn(

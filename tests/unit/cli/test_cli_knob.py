@@ -166,6 +166,15 @@ def test_the_unit_runs_this_ktrial_on_this_journal(cli: CommandLine, tree: Tree)
     assert str(tree.root / "journal") in text
 
 
+def test_a_dry_run_shows_the_unit_and_writes_none(cli: CommandLine, tree: Tree) -> None:
+    path = tree.root / location.NAME
+    said = cli("restore", "--install-unit", "--dry-run", "--unit-path", path)
+    assert said.status == 0
+    assert "[Service]" in said.output
+    assert f"nothing was written: this was a dry run; it would be {path}" in said.messages
+    assert not path.exists()
+
+
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd checks its own units")
 @pytest.mark.parametrize("directory", ["journal", "with blank", "100%"])
 def test_systemd_takes_the_unit(tmp_path: Path, directory: str) -> None:

@@ -201,3 +201,27 @@ def test_a_module_of_a_command_imports_no_heavy_package() -> None:
     program = f"import sys\nfor name in {modules}: __import__(name)\nprint({{*{HEAVY}}} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("--version",), ("show", "nothing")])
+def test_a_closed_standard_output_is_told_and_nothing_is_done(arguments: tuple[str, ...]) -> None:
+    program = "from ktrial.cli.main import main; main()"
+    ran = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", program, *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("ktrial: error: Standard output is closed")
+
+
+def test_a_closed_standard_error_loses_its_messages_only() -> None:
+    program = "from ktrial.cli.main import main; main()"
+    ran = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", program, "list", "--no-such"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")

@@ -41,7 +41,7 @@ def restore(
 ) -> None:
     """Put back what ktrial has changed on this system."""
     if install_unit:
-        _install(unit_path)
+        _install(unit_path, dry_run=dry_run)
     elif list_only:
         _list(json)
     else:
@@ -105,13 +105,17 @@ def _moment(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _install(unit_path: Path | None) -> None:
+def _install(unit_path: Path | None, *, dry_run: bool) -> None:
     from ktrial.knobs import journal_directory
     from ktrial.knobs.journal import location
 
     program = (
         Path(sys.argv[0]) if sys.argv[0].endswith("ktrial") else Path(shutil.which("ktrial") or "ktrial")
     )
+    if dry_run:
+        sys.stdout.write(location.text(program.resolve(), journal_directory()))
+        say(f"nothing was written: this was a dry run; it would be {location.unit_path(unit_path)}")
+        return
     try:
         path = location.install(program.resolve(), journal_directory(), unit_path)
     except OSError as error:

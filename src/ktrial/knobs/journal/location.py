@@ -66,9 +66,14 @@ def text(program: Path, journal: Path) -> str:
     )
 
 
+def unit_path(given: Path | None = None) -> Path:
+    """Where the unit is written: where systemd looks, if no other place is given."""
+    return given or _DIRECTORY / NAME
+
+
 def install(program: Path, journal: Path, path: Path | None = None) -> Path:
     """Write the unit and return where it is. Raises OSError where it cannot be written."""
-    path = path or _DIRECTORY / NAME
+    path = unit_path(path)
     path.write_text(text(program, journal), encoding="utf-8")
     return path
 
