@@ -50,7 +50,8 @@ def _put_in_place_of_closed_streams() -> bool:
     closed = sys.stdout is None
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for the process's life
+            setattr(sys, name, nowhere)
     return closed
 
 
