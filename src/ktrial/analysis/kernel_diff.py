@@ -16,6 +16,7 @@ from ktrial.kernels.diff_sides import (
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.kconfig.evaluator import Rules
 from ktrial.kernels.kconfig.implied_options import changed_options
+from ktrial.kernels.kconfig.renamed_options import paired
 from ktrial.model.kernel import Kernel, Patch
 from ktrial.model.kernel_diff import (
     Cause,
@@ -23,6 +24,7 @@ from ktrial.model.kernel_diff import (
     ModuleChange,
     OptionChange,
     PatchDifference,
+    RenamedOption,
     Respect,
     Side,
 )
@@ -60,13 +62,14 @@ def difference_of(
     """
     notes = _Notes()
     before, after = side_of(a), side_of(b)
-    options, folded = _options(a, b, sources, notes, progress)
+    options, renamed, folded = _options(a, b, sources, notes, progress)
     patches, reordered = _patches(before, after, notes)
     return KernelDifference(
         before=before,
         after=after,
         respects=tuple(_respects(before, after, options)),
         options=options,
+        renamed=renamed,
         patches=patches,
         reordered_patches=reordered,
         modules=_modules(a, b, notes),
@@ -77,20 +80,35 @@ def difference_of(
 
 def _options(
     a: Kernel, b: Kernel, sources: Sequence[str], notes: _Notes, progress: Progress
-) -> tuple[tuple[OptionChange, ...], bool]:
-    """The options that are not the same, and whether Kconfig was asked why."""
+) -> tuple[tuple[OptionChange, ...], tuple[RenamedOption, ...], bool]:
+    """The options that are not the same, those that were renamed, and whether Kconfig was asked why."""
     missing = [kernel.name for kernel in (a, b) if known_of(kernel, None) is None]
     for name in missing:
         notes.add(f"options: the configuration of {name} is not known")
     same = a.config_digest and a.config_digest == b.config_digest
     if missing or same:
-        return (), False
+        return (), (), False
     rules = _rules(a, b, sources, notes, progress)
     known = [known_of(kernel, one) for kernel, one in zip((a, b), rules, strict=True)]
     assert known[0] is not None, "their configurations are there"
     assert known[1] is not None
     alike = _source_respect(side_of(a), side_of(b)) is None
-    return changed_options(known[0], known[1], same_source=alike), None not in rules
+    pair = paired(known[0], known[1])
+    changes = changed_options(pair.before, pair.after, same_source=alike)
+    return _with_old_names(changes, pair.renamed), pair.renamed, None not in rules
+
+
+def _with_old_names(
+    changes: Iterable[OptionChange], renamed: Iterable[RenamedOption]
+) -> tuple[OptionChange, ...]:
+    """Of an option that was renamed, the sources tell two names: somebody has decided on its value."""
+    older = {one.newer: one.before if one.forward else one.after for one in renamed}
+    return tuple(
+        one.model_copy(update={"renamed_from": older[one.option], "cause": Cause.OWN, "follows": ""})
+        if one.option in older
+        else one
+        for one in changes
+    )
 
 
 def _rules(

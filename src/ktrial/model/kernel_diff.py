@@ -53,6 +53,8 @@ class OptionChange(Model):
     so that somebody has set it."""
     menu: tuple[str, ...] = ()
     """The titles of the menus that it stands in, the outermost first; empty where that is not known."""
+    renamed_from: str = Field(default="", exclude_if=lambda value: not value)
+    """What the kernel called it before, in one of the two; `option` is the newer name."""
     prompt: str = ""
     """What `menuconfig` shows for it; empty where it has none, or it is not known."""
     choice: str = ""
@@ -67,6 +69,24 @@ class OptionChange(Model):
     def mirrored(self) -> "OptionChange":
         """The same, from the second kernel to the first."""
         return self.model_copy(update={"before": self.after, "after": self.before})
+
+
+class RenamedOption(Model):
+    """One option that has another name in each of the two kernels."""
+
+    before: str
+    """With its `CONFIG_`."""
+    after: str
+    commit: str = ""
+    """Of the kernel's, that renamed it."""
+
+    @property
+    def newer(self) -> str:
+        """The name that OptionChange has."""
+        return self.after if self.forward else self.before
+
+    forward: bool = True
+    """Whether the second kernel has the newer name."""
 
 
 class PatchDifference(Model):
@@ -143,6 +163,8 @@ class KernelDifference(Model):
     """In the order of Respect; empty where the two are the same as far as can be told."""
     options: tuple[OptionChange, ...] = ()
     """Every option that is not the same, by name."""
+    renamed: tuple[RenamedOption, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Options that both have, under two names. One whose value differs is in `options` too."""
     patches: tuple[PatchDifference, ...] = ()
     reordered_patches: bool = False
     """The same patches, in another order."""

@@ -19,7 +19,7 @@ from ktrial.cli.render.kernel_diff import print_kernel_difference
 from ktrial.errors import KtrialError
 from ktrial.kernels.build.errors import NotASource, SourceUnusable
 from ktrial.model.kernel import Build, Kernel, Origin, Patch
-from ktrial.model.kernel_diff import KernelDifference, Respect
+from ktrial.model.kernel_diff import Cause, KernelDifference, Respect
 from ktrial.report import kernel_difference_html
 from ktrial.report.text.kernel_diff import shown
 from ktrial.store import open_store
@@ -192,6 +192,59 @@ def test_long_lists_are_cut_and_counted(tmp_path: Path) -> None:
     found = difference_of(a_kernel(tmp_path, "path:a", "CONFIG_A=y\n"), a_kernel(tmp_path, "path:b", many))
     assert "and 193 more" in text_of(found, 8)
     assert "OPTION_199" in text_of(found)
+
+
+MENU = "#\n# Mitigations\n#\n{}# end of Mitigations\n"
+OLDER = MENU.format("CONFIG_RETPOLINE=y\nCONFIG_SLS=y\nCONFIG_RETHUNK=y\n")
+NEWER = MENU.format(
+    "CONFIG_MITIGATION_RETPOLINE=y\n# CONFIG_MITIGATION_SLS is not set\nCONFIG_MITIGATION_RETHUNK=y\n"
+)
+
+
+def test_an_option_that_was_renamed_is_one_option(tmp_path: Path) -> None:
+    older, newer = a_kernel(tmp_path, "path:6.1", OLDER), a_kernel(tmp_path, "path:6.12", NEWER)
+    found = difference_of(older, newer)
+    assert [(one.before, one.after) for one in found.renamed] == [
+        ("CONFIG_RETHUNK", "CONFIG_MITIGATION_RETHUNK"),
+        ("CONFIG_RETPOLINE", "CONFIG_MITIGATION_RETPOLINE"),
+        ("CONFIG_SLS", "CONFIG_MITIGATION_SLS"),
+    ]
+    (changed,) = found.options
+    assert (changed.option, changed.renamed_from) == ("CONFIG_MITIGATION_SLS", "CONFIG_SLS")
+    assert (changed.before, changed.after, changed.cause) == ("y", None, Cause.OWN)
+    text = text_of(found)
+    assert "RETPOLINE → MITIGATION_RETPOLINE" in text
+    assert "−MITIGATION_SLS  SLS before it was renamed" in text
+    back = difference_of(newer, older)
+    assert [(one.before, one.after) for one in back.renamed][1] == (
+        "CONFIG_MITIGATION_RETPOLINE",
+        "CONFIG_RETPOLINE",
+    )
+    assert [(one.option, one.before, one.after) for one in back.options] == [
+        ("CONFIG_MITIGATION_SLS", None, "y")
+    ]
+
+
+def test_two_options_that_are_both_offered_are_no_renamed_one(tmp_path: Path) -> None:
+    both = OLDER + "CONFIG_MITIGATION_RETPOLINE=y\n"
+    found = difference_of(a_kernel(tmp_path, "path:a", both), a_kernel(tmp_path, "path:b", NEWER))
+    assert "CONFIG_RETPOLINE" in {one.option for one in found.options}
+
+
+def test_news_of_the_kernel_itself_are_shown_before_drivers_and_capabilities(tmp_path: Path) -> None:
+    drivers = "".join(f"CONFIG_DRIVER_{number:03}=m\n" for number in range(100))
+    hidden = "".join(f"CONFIG_ARCH_HAS_{number:03}=y\n" for number in range(100))
+    own = "".join(f"CONFIG_NEWS_{number:03}=y\n" for number in range(60))
+    newer = MENU.format("CONFIG_A=y\n" + hidden + own + drivers)
+    older = MENU.format("CONFIG_A=y\n")
+    after = a_kernel(tmp_path, "path:b", newer, release="6.12.1")
+    found = difference_of(a_kernel(tmp_path, "path:a", older), after)
+    text = text_of(found, 8)
+    assert "60 one of the two does not offer" in text
+    assert "NEWS_059" in text
+    assert text.count("and 92 more (--all)") == 2
+    assert "DRIVER_099" not in text
+    assert {f"CONFIG_DRIVER_{number:03}" for number in range(100)} < {one.option for one in found.options}
 
 
 @pytest.mark.parametrize(("source", "error"), [("/nowhere", NotASource), ("debian:nothing", SourceUnusable)])

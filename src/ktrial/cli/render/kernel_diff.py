@@ -12,6 +12,8 @@ from ktrial.model.kernel_diff import KernelDifference
 from ktrial.report.tables.kernel_diff import facts
 from ktrial.report.text.kernel_diff import KernelChange, Listing, OptionLine, shown
 
+_MORE = 20
+"""So many times as many names are shown of a list that matters."""
 _LEGEND = "+ set in the second only, − in the first only; indented: what follows from it"
 
 
@@ -34,7 +36,7 @@ def _options(change: KernelChange, most: int | None) -> Iterator[RenderableType]
         for line in few:
             yield from _line(line, most)
         if left := len(group.lines) - len(few):
-            yield f"  and {left} more"
+            yield f"  and {left} more (--all)"
     yield Text(_LEGEND, style="dim")
 
 
@@ -58,7 +60,8 @@ def _listings(change: KernelChange, most: int | None) -> Iterator[RenderableType
         for listing in listings:
             yield _counted(listing)
             if listing.names:
-                yield Padding(_names(listing.names, most), (0, 0, 0, 2))
+                more = most * _MORE if most and listing.matters else most
+                yield Padding(_names(listing.names, more), (0, 0, 0, 2))
 
 
 def _counted(listing: Listing) -> str:
@@ -68,7 +71,7 @@ def _counted(listing: Listing) -> str:
 def _names(names: Sequence[str], most: int | None) -> str:
     few = names if most is None else names[:most]
     left = len(names) - len(few)
-    return ", ".join(few) + (f" and {left} more" if left else "")
+    return ", ".join(few) + (f" and {left} more (--all)" if left else "")
 
 
 def _notes(change: KernelChange) -> Iterator[RenderableType]:

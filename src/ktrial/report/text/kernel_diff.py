@@ -1,5 +1,6 @@
 """What differs between two kernels, in words and lines: what the terminal, pages and Markdown show."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from ktrial.model.kernel_diff import (
     ModuleChange,
     OptionChange,
     PatchDifference,
+    RenamedOption,
     Respect,
     Side,
 )
@@ -49,6 +51,8 @@ class Listing(NamedTuple):
 
     title: str
     names: tuple[str, ...]
+    matters: bool = False
+    """Whether a short form should show more of it than of others."""
 
 
 class KernelChange(NamedTuple):
@@ -155,7 +159,8 @@ def _line(root: OptionChange, difference: KernelDifference) -> OptionLine:
     alternatives = [one for one in followers if root.choice and one.choice == root.choice]
     others = tuple(option_change(one) for one in followers if one not in alternatives)
     if not alternatives:
-        return OptionLine(option_change(root), one_line(root.prompt), others)
+        old = f"{one.removeprefix('CONFIG_')} before it was renamed" if (one := root.renamed_from) else ""
+        return OptionLine(option_change(root), one_line("; ".join(filter(None, (root.prompt, old)))), others)
     members = [root, *alternatives]
     old = ", ".join(_name(one) for one in members if one.before is not None)
     new = ", ".join(_name(one) for one in members if one.after is not None)
@@ -168,15 +173,42 @@ def _name(one: OptionChange) -> str:
 
 
 def _folded(difference: KernelDifference) -> Iterator[Listing]:
-    titles = {
-        Cause.SOURCE: "one of the two does not offer: new, gone, or its dependencies are not met",
-        Cause.COMPILER: "follow from the compiler and its kin",
-    }
-    for cause, title in titles.items():
-        if names := tuple(option_change(one) for one in difference.options if one.cause is cause):
-            yield Listing(title, names)
+    offered = [one for one in difference.options if one.cause is Cause.SOURCE]
+    if names := tuple(map(_renamed, difference.renamed)):
+        yield Listing("renamed: the same option", names, matters=True)
+    for kind, title in _OFFERED.items():
+        if names := tuple(option_change(one) for one in offered if _kind(one) == kind):
+            yield Listing(title, names, matters=kind == "kernel")
+    if names := tuple(option_change(one) for one in difference.options if one.cause is Cause.COMPILER):
+        yield Listing("follow from the compiler and its kin", names)
     if names := tuple(option_change(one) for one in difference.options if one.of_command_line):
         yield Listing("of the command line that is built in", names)
+
+
+_OFFERED = {
+    "kernel": "one of the two does not offer: new, gone, or its dependencies are not met",
+    "drivers": "of drivers, ciphers and file systems one of the two does not offer",
+    "capabilities": "that tell what an architecture or driver can do one of the two does not offer",
+}
+_CAPABILITY = re.compile(
+    r"CONFIG_(?:.*_)?(?:ARCH|HAVE|HAS|GENERIC|CC|AS|LD|RUSTC|NEED|NEEDS|WANT|WANTS|USE|SUPPORTS?|CAN|HELPERS?)_.*"
+)
+"""Names of options without a prompt, which others select (Documentation/kbuild/kconfig-language.rst)."""
+_DRIVERS = re.compile(
+    r"Device Drivers|.*(?:crypto|cipher|hash|digest|AEAD|compression|file ?system).*", re.IGNORECASE
+)
+
+
+def _kind(one: OptionChange) -> str:
+    if _CAPABILITY.fullmatch(one.option) and not one.prompt:
+        return "capabilities"
+    of_drivers = "m" in {one.before, one.after} or any(_DRIVERS.fullmatch(title) for title in one.menu)
+    return "drivers" if of_drivers or one.option.startswith("CONFIG_CRYPTO_") else "kernel"
+
+
+def _renamed(one: RenamedOption) -> str:
+    before, after = (name.removeprefix("CONFIG_") for name in (one.before, one.after))
+    return f"{before} → {after}"
 
 
 def _patches(difference: KernelDifference) -> Iterator[Listing]:
