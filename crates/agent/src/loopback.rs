@@ -5,9 +5,8 @@ use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
+use probes::failure;
 use wire::boot::BootFailure;
-
-use crate::failure;
 
 /// Bring `lo` up; the kernel gives it 127.0.0.1 and ::1 by itself then.
 pub fn bring_up() -> Result<(), BootFailure> {

@@ -6,10 +6,6 @@
 // The standard library's own start-up aborts where there is neither a console nor /dev/null, before /dev is mounted.
 #![cfg_attr(not(test), no_main)]
 
-#[path = "../../probes/src/counters.rs"]
-mod counters;
-#[path = "../../probes/src/failure.rs"]
-mod failure;
 mod fw_cfg;
 mod leave;
 mod loopback;
@@ -18,15 +14,9 @@ mod mounts;
 mod plan;
 mod ports;
 mod ready;
-#[path = "../../probes/src/rusage.rs"]
-mod rusage;
-#[path = "../../probes/src/sampler.rs"]
-mod sampler;
 mod settle;
 mod standard_files;
 mod steps;
-#[path = "../../probes/src/whole.rs"]
-mod whole;
 
 use wire::boot::{BootPlan, Done, Plan, Ready};
 use wire::frame::FrameKind;

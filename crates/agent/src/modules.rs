@@ -7,10 +7,9 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use nix::kmod::{finit_module, ModuleInitFlags};
+use probes::failure;
 use wire::boot::{BootFailure, BootModule};
 use wire::steps::{Failure, LoadModule};
-
-use crate::failure;
 
 /// Load them in order; returns the names of those that are there now.
 pub fn load_at_boot(modules: Vec<BootModule>, failures: &mut Vec<BootFailure>) -> Vec<String> {

@@ -5,9 +5,8 @@ use std::io;
 
 use nix::errno::Errno;
 use nix::mount::{mount, MsFlags};
+use probes::failure;
 use wire::boot::BootFailure;
-
-use crate::failure;
 
 const NONE: MsFlags = MsFlags::empty();
 

@@ -98,6 +98,11 @@ impl Calls {
         }
     }
 
+    /// The task that runs, by its stack; 0 until it is known.
+    pub fn task(&self) -> u64 {
+        self.task
+    }
+
     /// Counts start again at 0; the guest stays where it is.
     pub fn reset(&mut self) {
         self.tree.reset();

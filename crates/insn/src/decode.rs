@@ -12,6 +12,12 @@ pub enum Mark {
     End,
     /// One operation has ended.
     Operation,
+    /// The agent's: another run of a program.
+    NextRun,
+    /// The agent's: the program is about to start.
+    RunBegin,
+    /// The agent's: the program has ended.
+    RunEnd,
 }
 
 /// A repeated string instruction (`rep movsb`…).
@@ -62,10 +68,13 @@ pub struct Decoded {
     pub reach: Reach,
 }
 
-const MARKS: [(u32, Mark); 3] = [
+const MARKS: [(u32, Mark); 6] = [
     (0x4b54_0001, Mark::Begin),
     (0x4b54_0002, Mark::End),
     (0x4b54_0003, Mark::Operation),
+    (0x4b54_0004, Mark::NextRun),
+    (0x4b54_0005, Mark::RunBegin),
+    (0x4b54_0006, Mark::RunEnd),
 ];
 
 /// Reads the instruction in `bytes` (exactly one, 1 to 15 bytes).

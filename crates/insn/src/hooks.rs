@@ -1,10 +1,12 @@
 //! What QEMU calls while the guest runs.
 
+use crate::calls::Calls;
 use crate::decode::Mark;
 use crate::layout::{repeat, RepeatCounter, FLOWS};
 use crate::plan::Pending;
 use crate::plugin::{with_plugin, Plugin};
 use crate::qemu;
+use crate::region::Moment;
 use crate::roles::Role;
 use alloc::boxed::Box;
 use core::ffi::{c_uint, c_void};
@@ -20,20 +22,28 @@ pub extern "C" fn at_mark(_: c_uint, data: *mut c_void) {
     let (mark, pending) = unsafe { *data.cast::<(Mark, Pending)>() };
     with_plugin(|plugin| {
         let now = plugin.catch_up(pending);
+        let anew = matches!(mark, Mark::Begin | Mark::RunBegin);
         if let Some(calls) = &mut plugin.calls {
             calls.charge(now);
-            if mark == Mark::Begin {
+            if anew {
                 calls.reset();
             }
         }
-        if let (Some(caches), Mark::Begin) = (&mut plugin.caches, mark) {
+        if let (Some(caches), true) = (&mut plugin.caches, anew) {
             caches.reset();
         }
         let used = plugin.used();
+        let task = plugin.calls.as_ref().map_or(0, Calls::task);
         let counters = plugin.counters.values();
         let bytes = plugin.repeats.all_bytes(counters);
-        if let Some(closed) = plugin.regions.mark(mark, counters, used, bytes) {
-            plugin.write(&closed);
+        let moment = Moment {
+            counters,
+            used,
+            bytes,
+            task,
+        };
+        for event in plugin.regions.mark(mark, moment).into_iter().flatten() {
+            plugin.write_event(&event);
         }
     });
 }

@@ -1,6 +1,7 @@
 //! What the plugin writes: one JSON object a line, so that what was written stays readable however QEMU ends.
 //!
-//! The first line says who wrote it, then comes one line a region, at last `{"end": true}`. The Python side reads
+//! The first line says who wrote it; then each run of a program has a line where it begins, one a region, and one where
+//! it ends, which says how it was marked; at last comes `{"end": true}`. The Python side reads
 //! it in `ktrial.machines.exact.plugin`; docs/architecture/plugin.md describes it.
 
 use crate::caches::{Caches, Counts};
@@ -8,7 +9,7 @@ use crate::calls::Calls;
 use crate::functions::Functions;
 use crate::layout::{repeat, RepeatCounter, Used, ENTERED, PAGES};
 use crate::pages::Pages;
-use crate::region::Closed;
+use crate::region::{Closed, Marking};
 use crate::repeats::Repeats;
 use crate::tree::PROGRAM;
 use alloc::format;
@@ -17,7 +18,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// Version of the format.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The first line.
 pub fn header(api: i32, symbols: usize, inline: bool) -> String {
@@ -27,6 +28,28 @@ pub fn header(api: i32, symbols: usize, inline: bool) -> String {
 /// The last line.
 pub fn end() -> String {
     "{\"end\":true}\n".into()
+}
+
+/// Where a run begins.
+pub fn next_run() -> String {
+    "{\"run\":\"begin\"}\n".into()
+}
+
+/// Where a run ends: how the program marked its regions.
+pub fn run_end(marking: &Marking) -> String {
+    let Marking {
+        regions,
+        nested,
+        loose_operations,
+        loose_ends,
+        unclosed,
+        dropped,
+        foreign,
+    } = marking;
+    format!(
+        "{{\"run\":\"end\",\"regions\":{regions},\"nested\":{nested},\"loose_operations\":{loose_operations},\
+         \"loose_ends\":{loose_ends},\"unclosed\":{unclosed},\"dropped\":{dropped},\"foreign\":{foreign}}}\n"
+    )
 }
 
 /// What the names behind the counters are.

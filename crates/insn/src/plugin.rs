@@ -13,7 +13,7 @@ use crate::output::{self, Names};
 use crate::pages::Pages;
 use crate::plan::{Line, Pending};
 use crate::qemu;
-use crate::region::{Closed, Regions};
+use crate::region::{Closed, Event, Regions};
 use crate::repeats::Repeats;
 use crate::symbols::Symbols;
 use alloc::string::String;
@@ -139,8 +139,17 @@ impl Plugin {
         }
     }
 
+    /// Writes an event's line.
+    pub fn write_event(&self, event: &Event) {
+        match event {
+            Event::NextRun => self.write_line(&output::next_run()),
+            Event::Region(closed) => self.write(closed),
+            Event::RunEnd(marking) => self.write_line(&output::run_end(marking)),
+        }
+    }
+
     /// Writes a region's line.
-    pub fn write(&self, closed: &Closed) {
+    fn write(&self, closed: &Closed) {
         let names = Names {
             functions: &self.functions,
             pages: &self.pages,
@@ -148,7 +157,15 @@ impl Plugin {
             calls: self.calls.as_ref(),
             caches: self.caches.as_ref(),
         };
-        let line = output::region(closed, self.used(), &names, self.arguments.vector);
+        self.write_line(&output::region(
+            closed,
+            self.used(),
+            &names,
+            self.arguments.vector,
+        ));
+    }
+
+    fn write_line(&self, line: &str) {
         if !self.out.write(line.as_bytes()) {
             let out = &self.arguments.out;
             give_up(&alloc::format!(

@@ -1,8 +1,29 @@
-//! The marked region: what every counter rose by, and the instructions of each operation.
+//! The marked regions of each run of a program: what every counter rose by, and the instructions of each operation.
+//!
+//! The agent marks where a run begins and ends, a program marks regions and operations of its own. Where it marks no
+//! region, the whole run is one, and one operation.
 
 use crate::decode::Mark;
 use crate::layout::Used;
 use alloc::vec::Vec;
+
+/// Operations of one run that are kept: 64 MiB of counts, and some 50 MB of text.
+pub const MOST_OPERATIONS: usize = 1 << 22;
+/// Regions of one run that are written: each has a row for each function.
+pub const MOST_REGIONS: u64 = 1 << 14;
+
+/// What is known where a mark is passed.
+#[derive(Clone, Copy)]
+pub struct Moment<'a> {
+    /// All counters.
+    pub counters: &'a [u64],
+    /// How many of them are in use.
+    pub used: Used,
+    /// Bytes that string instructions have worked on so far.
+    pub bytes: u64,
+    /// Whose mark it is: the task's kernel stack; 0 where that is not known.
+    pub task: u64,
+}
 
 /// A region under way.
 #[derive(Debug)]
@@ -13,6 +34,43 @@ struct Open {
     bytes_at_last_mark: u64,
     operations: Vec<u64>,
     bytes: Vec<u64>,
+    task: u64,
+}
+
+impl Open {
+    fn at(now: Moment<'_>) -> Self {
+        Self {
+            before: now.counters.to_vec(),
+            marks: 0,
+            at_last_mark: now.used.total(now.counters),
+            bytes_at_last_mark: now.bytes,
+            operations: Vec::new(),
+            bytes: Vec::new(),
+            task: now.task,
+        }
+    }
+
+    fn operation(&mut self, now: Moment<'_>) {
+        let total = now.used.total(now.counters);
+        self.operations.push(total - self.at_last_mark);
+        self.at_last_mark = total;
+        // Fewer where another program's instruction has taken the place of one that was counted.
+        let bytes = now.bytes.saturating_sub(self.bytes_at_last_mark);
+        self.bytes.push(bytes);
+        self.bytes_at_last_mark = now.bytes;
+        self.marks += 1;
+    }
+
+    fn close(self, counters: &[u64], whole: bool) -> Closed {
+        let rises = counters.iter().zip(&self.before);
+        Closed {
+            counters: rises.map(|(now, before)| now - before).collect(),
+            marks: self.marks,
+            operations: self.operations,
+            bytes: self.bytes,
+            whole,
+        }
+    }
 }
 
 /// A region that has ended.
@@ -30,112 +88,118 @@ pub struct Closed {
     pub whole: bool,
 }
 
+/// How a program marked its regions in one run, and what is wrong with that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marking {
+    /// Regions that have ended.
+    pub regions: u64,
+    /// Regions that began while another one was under way.
+    pub nested: u64,
+    /// Operations outside of a region.
+    pub loose_operations: u64,
+    /// Ends without a beginning.
+    pub loose_ends: u64,
+    /// Regions that were under way when the program ended.
+    pub unclosed: u64,
+    /// Operations and regions that were not kept.
+    pub dropped: u64,
+    /// Marks of another task than the one that began the region.
+    pub foreign: u64,
+}
+
+/// What is to be written.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// What follows belongs to another run.
+    NextRun,
+    /// A region has ended.
+    Region(Closed),
+    /// The run has ended.
+    RunEnd(Marking),
+}
+
 /// Regions, one after another.
 #[derive(Debug, Default)]
 pub struct Regions {
-    open: Option<Open>,
+    /// The whole run; none once the program has begun a region of its own.
+    run: Option<Open>,
+    own: Option<Open>,
+    kept: usize,
+    marking: Marking,
 }
 
 impl Regions {
-    /// A mark was passed; gives the region that has ended with it. A region that begins again starts from there.
-    /// `bytes`: those that string instructions have worked on so far.
-    pub fn mark(&mut self, mark: Mark, counters: &[u64], used: Used, bytes: u64) -> Option<Closed> {
+    /// A mark was passed; gives what is to be written then.
+    pub fn mark(&mut self, mark: Mark, now: Moment<'_>) -> [Option<Event>; 2] {
         match mark {
+            Mark::NextRun => {
+                *self = Self::default();
+                [Some(Event::NextRun), None]
+            }
+            Mark::RunBegin => {
+                self.run = Some(Open::at(now));
+                [None, None]
+            }
+            Mark::RunEnd => self.end_run(now),
             Mark::Begin => {
-                let at_last_mark = used.total(counters);
-                self.open = Some(Open {
-                    before: counters.to_vec(),
-                    marks: 0,
-                    at_last_mark,
-                    bytes_at_last_mark: bytes,
-                    operations: Vec::new(),
-                    bytes: Vec::new(),
-                });
-                None
+                self.marking.nested += u64::from(self.own.is_some());
+                self.run = None;
+                self.own = Some(Open::at(now));
+                [None, None]
             }
             Mark::Operation => {
-                if let Some(open) = &mut self.open {
-                    let now = used.total(counters);
-                    open.operations.push(now - open.at_last_mark);
-                    open.at_last_mark = now;
-                    // Fewer where another program's instruction has taken the place of one that was counted.
-                    open.bytes
-                        .push(bytes.saturating_sub(open.bytes_at_last_mark));
-                    open.bytes_at_last_mark = bytes;
-                    open.marks += 1;
-                }
-                None
+                self.operation(now);
+                [None, None]
             }
-            Mark::End => self.end(counters, true),
+            Mark::End => [self.end(now).map(Event::Region), None],
         }
     }
 
     /// The guest has ended: gives the region that was under way.
     pub fn finish(&mut self, counters: &[u64]) -> Option<Closed> {
-        self.end(counters, false)
+        let open = self.own.take().or_else(|| self.run.take())?;
+        Some(open.close(counters, false))
     }
 
-    fn end(&mut self, counters: &[u64], whole: bool) -> Option<Closed> {
-        let open = self.open.take()?;
-        let counters = counters
-            .iter()
-            .zip(&open.before)
-            .map(|(now, before)| now - before)
-            .collect();
-        Some(Closed {
-            counters,
-            marks: open.marks,
-            operations: open.operations,
-            bytes: open.bytes,
-            whole,
-        })
+    fn operation(&mut self, now: Moment<'_>) {
+        let Some(open) = &mut self.own else {
+            self.marking.loose_operations += 1;
+            return;
+        };
+        self.marking.foreign += u64::from(open.task != now.task);
+        if self.kept < MOST_OPERATIONS {
+            self.kept += 1;
+            open.operation(now);
+        } else {
+            self.marking.dropped += 1;
+        }
+    }
+
+    fn end(&mut self, now: Moment<'_>) -> Option<Closed> {
+        let Some(open) = self.own.take() else {
+            self.marking.loose_ends += 1;
+            return None;
+        };
+        self.marking.foreign += u64::from(open.task != now.task);
+        self.marking.regions += 1;
+        if self.marking.regions > MOST_REGIONS {
+            self.marking.dropped += 1;
+            return None;
+        }
+        Some(open.close(now.counters, true))
+    }
+
+    fn end_run(&mut self, now: Moment<'_>) -> [Option<Event>; 2] {
+        self.marking.unclosed += u64::from(self.own.take().is_some());
+        let whole = self.run.take().map(|mut run| {
+            run.operation(now);
+            // The mark of the run's end is not within it.
+            run.marks = 0;
+            Event::Region(run.close(now.counters, true))
+        });
+        [whole, Some(Event::RunEnd(self.marking))]
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layout::LENGTH;
-
-    const USED: Used = Used {
-        functions: 3,
-        pages: 0,
-        repeats: 0,
-    };
-
-    #[test]
-    fn a_region_is_the_difference_of_its_ends() {
-        let mut counters = alloc::vec![5u64; LENGTH];
-        let mut regions = Regions::default();
-        assert_eq!(regions.mark(Mark::Begin, &counters, USED, 0), None);
-        counters[2] += 7;
-        assert_eq!(regions.mark(Mark::Operation, &counters, USED, 4096), None);
-        counters[1] += 1;
-        regions.mark(Mark::Operation, &counters, USED, 4100);
-        counters[0] += 2;
-        let closed = regions.mark(Mark::End, &counters, USED, 0).unwrap();
-        assert_eq!(closed.counters[..4], [2, 1, 7, 0]);
-        assert_eq!(
-            (closed.marks, closed.operations, closed.whole),
-            (2, alloc::vec![7, 1], true)
-        );
-        assert_eq!(closed.bytes, [4096, 4]);
-    }
-
-    #[test]
-    fn marks_outside_a_region_do_nothing() {
-        let counters = alloc::vec![0u64; LENGTH];
-        let mut regions = Regions::default();
-        assert_eq!(regions.mark(Mark::Operation, &counters, USED, 0), None);
-        assert_eq!(regions.mark(Mark::End, &counters, USED, 0), None);
-        assert_eq!(regions.finish(&counters), None);
-    }
-
-    #[test]
-    fn a_region_without_an_end_is_not_whole() {
-        let counters = alloc::vec![0u64; LENGTH];
-        let mut regions = Regions::default();
-        regions.mark(Mark::Begin, &counters, USED, 0);
-        assert!(!regions.finish(&counters).unwrap().whole);
-    }
-}
+mod tests;

@@ -13,6 +13,12 @@ pub const REGION_BEGIN: u32 = 0x4b54_0001;
 pub const REGION_END: u32 = 0x4b54_0002;
 /// One operation of the workload is complete.
 pub const OPERATION: u32 = 0x4b54_0003;
+/// The agent's: what follows belongs to another run of a program.
+pub const NEXT_RUN: u32 = 0x4b54_0004;
+/// The agent's: the program is about to start.
+pub const RUN_BEGIN: u32 = 0x4b54_0005;
+/// The agent's: the program has ended.
+pub const RUN_END: u32 = 0x4b54_0006;
 
 macro_rules! mark {
     ($constant:ident) => {
@@ -41,11 +47,22 @@ pub fn region_end() {
     mark!(REGION_END);
 }
 
-/// Mark that what follows belongs to another run: a region with nothing in it. A workload's regions have operations.
+/// Mark that what follows belongs to another run. The agent's.
 #[inline(always)]
 pub fn next_run() {
-    region_begin();
-    region_end();
+    mark!(NEXT_RUN);
+}
+
+/// Mark that the program is about to start. The agent's.
+#[inline(always)]
+pub fn run_begin() {
+    mark!(RUN_BEGIN);
+}
+
+/// Mark that the program has ended. The agent's.
+#[inline(always)]
+pub fn run_end() {
+    mark!(RUN_END);
 }
 
 /// Mark that one operation is complete.

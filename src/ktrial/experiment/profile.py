@@ -16,6 +16,7 @@ from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import UNKNOWN, Profile, RegionCounts
 from ktrial.model.study import MachineSettings, Study
+from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.studyfile.references import resolved
 from ktrial.target import StepResult
@@ -125,6 +126,19 @@ def counted_profile(
         qemu=identity.qemu,
         cpu_model=identity.cpu_model,
     )
+
+
+def agent_in_region(counted: Profile) -> tuple[DataWarning, ...]:
+    """A warning where ktrial's agent ran in regions that a program marks, to read what it prints."""
+    own = sum(each.instructions for each in counted.programs if each.program == guest_programs.AGENT_IN_GUEST)
+    if not own or not counted.region.marking.regions:
+        return ()
+    text = (
+        f"{counted.workload}: ktrial's agent executed {own:,} instructions, and the kernel some for it, "
+        "in the regions that the program marks"
+    )
+    advice = "print outside of the regions: the agent wakes up and reads what is printed"
+    return (DataWarning(kind=WarningKind.MARKS, text=text, advice=advice),)
 
 
 def _check_symbols_fit(counts: RegionCounts, kernel: Kernel) -> None:

@@ -14,7 +14,7 @@ from ktrial.experiment import host_checks, monitoring
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.monitoring import rises, sampled_of
-from ktrial.experiment.profile import counted_profile, own_results
+from ktrial.experiment.profile import agent_in_region, counted_profile, own_results
 from ktrial.experiment.settings import SettingRefused, read_back
 from ktrial.experiment.trial_recorder import LONGEST_CONSOLE, Notes
 from ktrial.machines import BootedTarget, CountingTarget, Machine, SpeakingTarget
@@ -27,7 +27,7 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Sample
 from ktrial.target import Run, Sampling, Step, StepResult
 from ktrial.target.errors import GuestEnded, GuestError, NoSymbolsInGuest
-from ktrial.workloads import CountsOperations, RunsPrograms
+from ktrial.workloads import CountsOperations, RunsPrograms, WarnsOfRuns
 from ktrial.workloads.errors import NoMarkedRegion, WorkloadError
 
 _FAILURES = (GuestError, MachineError, WorkloadError)
@@ -139,6 +139,8 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: Notes) -> None:
     notes.counters += _counters(job, own, sampled)
     if isinstance(job.workload, RunsPrograms):
         notes.programs |= job.workload.programs(job.use, own)
+    if isinstance(job.workload, WarnsOfRuns):
+        notes.warnings += job.workload.warnings(job.use, own)
     if isinstance(target, CountingTarget):
         _keep_profile(target, job, own, notes)
 
@@ -173,7 +175,9 @@ def _keep_profile(target: CountingTarget, job: Job, own: tuple[StepResult, ...],
         return
     try:
         known = notes.symbols.of(target, job.boot)
-        notes.profiles.append(counted_profile(job, target.identity, own, known))
+        counted = counted_profile(job, target.identity, own, known)
+        notes.profiles.append(counted)
+        notes.warnings += agent_in_region(counted) if not job.boot.sample_ns else ()
     except (NoSymbolsInGuest, NoMarkedRegion) as error:
         text = f"{error.message}; what each function had of the instructions is not known"
         notes.warnings.append(DataWarning(kind=WarningKind.NO_PROFILE, text=text, advice=error.advice))

@@ -8,6 +8,7 @@ from ktrial.target.errors import GuestProgramsMissing
 AGENT = "agent"
 WORK = "work"
 LOCKSTEP = "lockstep.so"
+AGENT_IN_GUEST = "/init"
 WORK_IN_GUEST = "/ktrial/work"
 """Where workloads find the program with the built-in ones."""
 
@@ -22,7 +23,7 @@ def programs(where: Path) -> dict[str, Path]:
     missing = [name for name in (AGENT, WORK) if not (where / name).is_file()]
     if missing:
         raise GuestProgramsMissing(architecture=where.name, directory=where, missing=" and ".join(missing))
-    return {"/init": where / AGENT, WORK_IN_GUEST: where / WORK}
+    return {AGENT_IN_GUEST: where / AGENT, WORK_IN_GUEST: where / WORK}
 
 
 def lockstep() -> Path:

@@ -137,6 +137,25 @@ class OperationCounts(Model):
         return self.total / self.count if self.count else None
 
 
+class Marking(Model):
+    """How a program marked regions of its own in one run, and what is wrong with that."""
+
+    regions: int = 0
+    """Regions that have ended. 0: it marks none, and the whole run is counted."""
+    nested: int = 0
+    """Regions that began while another one was under way, of this process or of another one."""
+    loose_operations: int = 0
+    """Operations outside of a region."""
+    loose_ends: int = 0
+    """Ends of regions that had not begun."""
+    unclosed: int = 0
+    """Regions that were under way when the program ended."""
+    dropped: int = 0
+    """Operations and regions that were not kept, because there were too many."""
+    foreign: int = 0
+    """Marks of another task than the one that began the region; told only where calls are followed."""
+
+
 class RegionCounts(Model):
     """One marked region."""
 
@@ -154,6 +173,7 @@ class RegionCounts(Model):
     tasks: tuple[TaskCount, ...] = ()
     unmatched: int = 0
     """Returns that no call was found for."""
+    marking: Marking = Field(default=Marking(), exclude=True)
 
     @property
     def clock(self) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
-from ktrial.model.profile import RegionCounts
+from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import (
     Command,
     Direction,
@@ -20,14 +20,26 @@ from ktrial.model.workload import (
     WorkloadUse,
 )
 from ktrial.target import Step, StepResult
-from ktrial.workloads.errors import BadCommand, MetricNotANumber, MetricNotFound, NoMarkedRegion
+from ktrial.workloads.errors import BadCommand, MetricNotANumber, MetricNotFound
 from ktrial.workloads.host_files import program_path, with_all_they_need
 from ktrial.workloads.marked_region import MarkedRegion, string_bytes
+from ktrial.workloads.own_marks import (
+    counted_runs,
+    each_operation,
+    marks_operations,
+    median_run,
+    warnings_of,
+)
 from ktrial.workloads.program_runs import EXACT_MODES, ended_well, last_words, run_step
 
 NAME = "command"
 WALL_TIME = MetricRule(name="wall time")
 """What is measured where no metric is asked for."""
+OPERATION = MetricRule(name="operation")
+"""The same, where the program marks operations of its own and they are counted.
+
+It has another name than the whole run's: the two are never compared.
+"""
 
 ENVIRONMENT = {
     "HOME": "/tmp",
@@ -44,8 +56,12 @@ _DESCRIPTION = WorkloadDescription(
     does="One operation runs the command once, in /tmp, with the program, its shared libraries and the files "
     "that you name. It runs once unmeasured, then as often as `repeats` says. The exit status must be 0 each "
     "time. The value is the median: of the wall clock, or of the numbers that a regular expression or a path "
-    "into the JSON finds in what the command prints.",
-    metrics=(Metric(name=WALL_TIME.name, unit="ns", direction=Direction.LOWER),),
+    "into the JSON finds in what the command prints. In exact mode a program that marks operations of its "
+    "own has the median of one of them instead.",
+    metrics=(
+        Metric(name=WALL_TIME.name, unit="ns", direction=Direction.LOWER),
+        Metric(name=OPERATION.name, unit="instructions", direction=Direction.LOWER),
+    ),
     source="you",
     group="command",
 )
@@ -80,19 +96,21 @@ class CommandWorkload:
         command = _command(use)
         wanted = command.discarded + command.repeats
         counted = list(ended_well(use.label, results, wanted=wanted)[command.discarded :])
-        rules = command.metrics or (WALL_TIME,)
-        samples = tuple(_sample(use.label, rule, mode, counted) for rule in rules)
-        if command.metrics or mode is not Mode.EXACT_PLUGIN:
-            return samples
-        return (*samples, string_bytes(use.label, _region(use.label, counted)))
+        if mode is not Mode.EXACT_PLUGIN:
+            rules = command.metrics or (WALL_TIME,)
+            return tuple(_sample(use.label, rule, mode, _found(use.label, rule, counted)) for rule in rules)
+        return _counted_samples(use.label, command.metrics, counted)
 
     def region(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> MarkedRegion:
-        """Of the run whose instructions are the median: from its start to its end, as one operation.
+        """Of the run that is the median: from its start to its end, as one operation.
 
-        A program that marks regions of its own has those instead. Raises NoMarkedRegion.
+        A program that marks regions of its own has those instead. Raises NoMarkedRegion, WrongMarks.
         """
-        counted = list(results[_command(use).discarded :])
-        return _region(use.label, counted)
+        return median_run(counted_runs(use.label, results[_command(use).discarded :]))
+
+    def warnings(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> tuple[DataWarning, ...]:
+        """What its marks say that may not be meant."""
+        return warnings_of(use.label, results[_command(use).discarded :])
 
     def operations(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> int:
         """A run is an operation."""
@@ -132,14 +150,38 @@ def _command(use: WorkloadUse) -> Command:
     return use.command
 
 
-def _sample(label: str, rule: MetricRule, mode: Mode, results: list[StepResult]) -> Sample:
-    clock = not rule.regex and not rule.json_path
-    measured = _instructions_or_time(label, mode, results) if clock else values(label, rule, results)
+def _counted_samples(
+    label: str, metrics: tuple[MetricRule, ...], counted: list[StepResult]
+) -> tuple[Sample, ...]:
+    """Of runs under the plugin: where the program marks operations, the value is the median of one."""
+    runs = counted_runs(label, counted)
+    instructions = [count for run in runs for count in each_operation(label, run)]
+    whole = OPERATION if marks_operations(runs[0]) else WALL_TIME
+    samples = tuple(
+        _sample(
+            label, rule, Mode.EXACT_PLUGIN, instructions if _is_clock(rule) else values(label, rule, counted)
+        )
+        for rule in metrics or (whole,)
+    )
+    return samples if metrics else (*samples, string_bytes(label, median_run(runs)))
+
+
+def _found(label: str, rule: MetricRule, results: list[StepResult]) -> list[float]:
+    if _is_clock(rule):
+        return [float(each.wall_ns) for each in results]
+    return values(label, rule, results)
+
+
+def _is_clock(rule: MetricRule) -> bool:
+    return not rule.regex and not rule.json_path
+
+
+def _sample(label: str, rule: MetricRule, mode: Mode, measured: list[float]) -> Sample:
     median = statistics.median(measured)
     return Sample(
         workload=label,
         metric=rule.name,
-        unit=rule.unit or (_clock_unit(mode) if clock else ""),
+        unit=rule.unit or (_clock_unit(mode) if _is_clock(rule) else ""),
         direction=rule.direction,
         mode=mode,
         value=median,
@@ -148,24 +190,6 @@ def _sample(label: str, rule: MetricRule, mode: Mode, results: list[StepResult])
         median=median,
         mean=statistics.fmean(measured),
     )
-
-
-def _instructions_or_time(label: str, mode: Mode, results: list[StepResult]) -> list[float]:
-    """Each run's: in mode exact-plugin what was executed, elsewhere what the clock says."""
-    if mode is not Mode.EXACT_PLUGIN:
-        return [float(each.wall_ns) for each in results]
-    return [float(_counts(label, each).instructions) for each in results]
-
-
-def _region(label: str, results: list[StepResult]) -> MarkedRegion:
-    ranked = sorted((_counts(label, each) for each in results), key=lambda counts: counts.instructions)
-    return MarkedRegion(ranked[(len(ranked) - 1) // 2], 1)
-
-
-def _counts(label: str, result: StepResult) -> RegionCounts:
-    if result.region is None or not result.region.whole:
-        raise NoMarkedRegion(workload=label, problem="nothing was counted of one of its runs")
-    return result.region
 
 
 def _clock_unit(mode: Mode) -> str:

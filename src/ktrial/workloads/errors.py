@@ -91,6 +91,15 @@ class MetricNotANumber(WorkloadError):
     )
 
 
+class WrongMarks(WorkloadError):
+    """Workload {workload} marks what cannot be counted: {problem}"""
+
+    hint = (
+        "one thread begins a region, marks the end of each operation in it, and ends it before the next one "
+        "begins: docs/architecture/guest-protocol.md, Marks"
+    )
+
+
 class NoMarkedRegion(WorkloadError):
     """Workload {workload} cannot be profiled: {problem}"""
 

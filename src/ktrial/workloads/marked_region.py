@@ -30,8 +30,7 @@ def string_bytes(label: str, region: MarkedRegion) -> Sample:
     operations = region.counts.operations
     mean = region.counts.strings.bytes / region.operations
     bundle = region.operations / operations.count
-    # A command that marks operations of its own is one operation all the same.
-    median = mean if bundle < 1 or operations.string_bytes is None else operations.string_bytes / bundle
+    median = mean if operations.string_bytes is None else operations.string_bytes / bundle
     return Sample(
         workload=label,
         metric=STRING_BYTES.name,

@@ -4,6 +4,7 @@ from typing import Protocol, runtime_checkable
 
 from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
+from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import Mode, Sample, WorkloadDescription, WorkloadUse
 from ktrial.target import Step, StepResult
 
@@ -51,4 +52,13 @@ class RunsPrograms(Protocol):
 
     def programs(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> dict[str, str]:
         """Program → its version, and the arguments that it was run with; from results with samples."""
+        ...
+
+
+@runtime_checkable
+class WarnsOfRuns(Protocol):
+    """A workload that may find something odd about runs that are good all the same."""
+
+    def warnings(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> tuple[DataWarning, ...]:
+        """What it found; from results with samples."""
         ...

@@ -11,11 +11,12 @@ use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::signal::{kill, killpg, Signal};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
+use probes::failure;
 use wire::steps::{Failure, Start, StepResult, Stop};
 
 use super::capture;
-use super::process::{become_ordinary, command, now_ns};
-use crate::failure;
+use super::clock::now_ns;
+use super::process::{become_ordinary, command};
 
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 

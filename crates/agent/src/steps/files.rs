@@ -8,9 +8,8 @@ use std::path::Path;
 use base64::engine::general_purpose::STANDARD;
 use base64::write::EncoderStringWriter;
 use base64::Engine;
+use probes::failure;
 use wire::steps::{Collect, Failure, Push, StepResult};
-
-use crate::failure;
 
 const COLLECT_LIMIT: u64 = 64 << 20;
 

@@ -2,6 +2,8 @@
 
 mod background;
 mod capture;
+mod clock;
+mod departure;
 mod files;
 mod layout;
 mod mount;
@@ -11,10 +13,11 @@ mod run;
 mod settings;
 mod walk;
 
+use probes::failure;
 use wire::steps::{Failure, Step, StepResult};
 
 pub use self::background::Background;
-use crate::{failure, modules};
+use crate::modules;
 
 /// Do one step. `background` holds what earlier ones have started.
 pub fn perform_beside(number: u32, step: Step, background: &mut Background) -> StepResult {

@@ -9,19 +9,20 @@ use std::process::{Command, Stdio};
 
 use nix::errno::Errno;
 use nix::poll::{ppoll, PollFd, PollFlags};
-use nix::sys::signal::{killpg, SigSet, Signal};
+use nix::sys::signal::{kill, killpg, SigSet, Signal};
 use nix::sys::time::TimeSpec;
-use nix::time::{clock_gettime, ClockId};
 use nix::unistd::{setsid, Pid};
+use probes::rusage::wait4;
+use probes::sampler::{own_cpu_ns, Sampler};
 use wire::marks;
 use wire::steps::Run;
 
 use super::capture::Capture;
+use super::clock::now_ns;
+use super::departure::{depart, Departed, Note};
 use super::layout;
 use super::orphans::Orphans;
 use crate::ports;
-use crate::rusage::wait4;
-use crate::sampler::{own_cpu_ns, Sampler};
 
 /// A program that runs, in a session and a process group of its own.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub struct Process {
     orphans: Orphans,
     stdout: Capture,
     stderr: Capture,
+    note: Option<Note>,
 }
 
 /// How a program ended.
@@ -41,7 +43,7 @@ pub struct Ended {
     pub status: libc::c_int,
     /// It was killed at its limit.
     pub timed_out: bool,
-    /// From before the fork to after the wait.
+    /// From just before its exec to after the wait.
     pub wall_ns: u64,
     /// Of the program and the children it waited for.
     pub rusage: BTreeMap<String, f64>,
@@ -51,20 +53,17 @@ impl Process {
     /// Start it. The session `spared` outlives it.
     pub fn start(step: &Run, spared: Option<Pid>) -> io::Result<Self> {
         let mut command = command(&step.argv, &step.environment, &step.directory)?;
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let random_layout = step.layout_seed != 0;
         // SAFETY: the agent has one thread, so that the child may do between fork and exec whatever its parent may.
         unsafe { command.pre_exec(move || become_ordinary(random_layout)) };
         let orphans = Orphans::watch(spared)?;
         let started_ns = now_ns()?;
-        // One region and one operation around the whole program. Where it marks regions of its own, its first begins
-        // anew, and this one is no more.
-        marks::region_begin();
-        let mut child = command.spawn()?;
-        let pid = Pid::from_raw(child.id() as i32);
-        let piped = "the command was given pipes";
-        let stdout = Capture::of(child.stdout.take().expect(piped));
-        let stderr = Capture::of(child.stderr.take().expect(piped));
+        let Departed {
+            pid,
+            stdout,
+            stderr,
+            note,
+        } = depart(command)?;
         Ok(Self {
             pid,
             end: pidfd(pid)?,
@@ -72,6 +71,7 @@ impl Process {
             orphans,
             stdout,
             stderr,
+            note: Some(note),
         })
     }
 
@@ -84,19 +84,26 @@ impl Process {
         while !self.has_ended(limit_ns, timed_out, sampler)? {
             if !timed_out && limit_ns > 0 && now_ns()? >= self.started_ns.saturating_add(limit_ns) {
                 timed_out = true;
-                killpg(self.pid, Signal::SIGKILL)?;
+                // Before its exec it has no group of its own.
+                killpg(self.pid, Signal::SIGKILL).or_else(|_| kill(self.pid, Signal::SIGKILL))?;
             }
         }
         if let Some(sampler) = sampler {
             sampler.program_ended();
         }
         let (status, rusage) = wait4(self.pid)?;
-        marks::operation();
-        marks::region_end();
+        marks::run_end();
+        let ended_ns = now_ns()?;
+        let started_ns = self
+            .note
+            .take()
+            .map(Note::started_ns)
+            .transpose()?
+            .flatten();
         Ok(Ended {
             status,
             timed_out,
-            wall_ns: now_ns()? - self.started_ns,
+            wall_ns: ended_ns - started_ns.unwrap_or(self.started_ns),
             rusage,
         })
     }
@@ -217,12 +224,6 @@ fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
         let answer = libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0);
         Ok(OwnedFd::from_raw_fd(Errno::result(answer)? as i32))
     }
-}
-
-/// By the monotonic clock.
-pub fn now_ns() -> io::Result<u64> {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC)?;
-    Ok(now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64)
 }
 
 fn time_spec(nanoseconds: u64) -> TimeSpec {

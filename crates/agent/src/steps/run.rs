@@ -5,15 +5,16 @@ use std::io;
 use std::time::Duration;
 
 use nix::unistd::Pid;
+use probes::counters::{Snapshot, VMSTAT};
+use probes::failure;
+use probes::sampler::Sampler;
 use wire::marks;
 use wire::steps::{Failure, Run, StepResult};
 
 use super::capture;
+use super::clock::now_ns;
 use super::layout::Seeded;
-use super::process::{now_ns, Ended, Process};
-use crate::counters::{Snapshot, VMSTAT};
-use crate::failure;
-use crate::sampler::Sampler;
+use super::process::{Ended, Process};
 
 /// Run it. A program that fails is no failure of the step: its status and its output tell.
 pub fn run(step: &Run, spared: Option<Pid>, result: &mut StepResult) -> Result<(), Failure> {

@@ -4,9 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt;
 
+use probes::failure;
 use wire::steps::{Failure, Read, StepResult, Write};
-
-use crate::failure;
 
 const READ_LIMIT: u64 = 1 << 20;
 const READABLE: u32 = 0o444;

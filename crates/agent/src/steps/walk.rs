@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use probes::failure;
 use wire::steps::{Failure, StepResult, Walk};
-
-use crate::failure;
 
 const READABLE: u32 = 0o444;
 /// Reading these waits for an event, or takes something away: the kernel's log, traces, and the number of wake-ups.

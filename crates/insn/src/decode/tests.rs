@@ -95,21 +95,20 @@ fn what_cannot_end_with_a_repeat() {
 
 #[test]
 fn marks_are_told_from_other_nops() {
-    check(
-        &[0x0f, 0x1f, 0x80, 0x01, 0x00, 0x54, 0x4b],
-        Reach::Nothing,
-        Flow::Mark(Mark::Begin),
-    );
-    check(
-        &[0x0f, 0x1f, 0x80, 0x02, 0x00, 0x54, 0x4b],
-        Reach::Nothing,
-        Flow::Mark(Mark::End),
-    );
-    check(
-        &[0x0f, 0x1f, 0x80, 0x03, 0x00, 0x54, 0x4b],
-        Reach::Nothing,
-        Flow::Mark(Mark::Operation),
-    );
+    for (number, mark) in [
+        (1, Mark::Begin),
+        (2, Mark::End),
+        (3, Mark::Operation),
+        (4, Mark::NextRun),
+        (5, Mark::RunBegin),
+        (6, Mark::RunEnd),
+    ] {
+        check(
+            &[0x0f, 0x1f, 0x80, number, 0x00, 0x54, 0x4b],
+            Reach::Nothing,
+            Flow::Mark(mark),
+        );
+    }
     check(
         &[0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00],
         Reach::Nothing,

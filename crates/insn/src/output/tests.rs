@@ -69,6 +69,22 @@ fn a_region_s_line() {
     assert_eq!(line.replace(&checksum(&line), "3340005893"), expected);
 }
 
+#[test]
+fn a_run_s_lines() {
+    let marking = Marking {
+        regions: 3,
+        foreign: 2,
+        ..Marking::default()
+    };
+    assert_eq!(next_run(), "{\"run\":\"begin\"}\n");
+    let expected = concat!(
+        r#"{"run":"end","regions":3,"nested":0,"loose_operations":0,"loose_ends":0,"unclosed":0,"dropped":0,"#,
+        r#""foreign":2}"#,
+        "\n"
+    );
+    assert_eq!(run_end(&marking), expected);
+}
+
 /// The checksum itself is tested in `pages`.
 fn checksum(line: &str) -> String {
     line.split("4198400,")
@@ -93,7 +109,7 @@ fn operations_without_a_vector() {
 fn the_first_and_the_last_line() {
     assert_eq!(
         header(4, 12, true),
-        "{\"insn\":1,\"api\":4,\"symbols\":12,\"inline\":true}\n"
+        "{\"insn\":2,\"api\":4,\"symbols\":12,\"inline\":true}\n"
     );
     assert_eq!(end(), "{\"end\":true}\n");
 }

@@ -15,12 +15,13 @@ from pydantic import ValidationError
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import PluginCountsUnreadable
 from ktrial.machines.exact.generated_code import named
-from ktrial.machines.exact.plugin_counts import Line, merge, split
+from ktrial.machines.exact.plugin_counts import Line, RunLines, merge, split
 from ktrial.machines.qemu.program import Qemu, Version
 from ktrial.model.profile import (
     CacheCounts,
     CallNode,
     FunctionCount,
+    Marking,
     OperationCounts,
     PageCount,
     PluginCounts,
@@ -30,7 +31,7 @@ from ktrial.model.profile import (
     inclusive_counts,
 )
 
-FORMAT = 1
+FORMAT = 2
 """Version of what the plugin writes."""
 
 _APIS: tuple[tuple[Version, int], ...] = ((7, 2, 0), 1), ((8, 2, 4), 2), ((9, 1, 0), 3), ((9, 2, 0), 4)
@@ -133,25 +134,34 @@ def arguments(
 
 def read(path: Path) -> PluginCounts:
     """What a plugin wrote, region by region. Raises PluginCountsUnreadable."""
-    return _read(path, lambda lines: lines)
+    return _read(path, lambda lines: [line for line in lines if "run" not in line])
 
 
 def read_runs(path: Path) -> tuple[RegionCounts | None, ...]:
     """What a plugin wrote, one region for each program that the agent ran, in order.
 
-    A workload marks each of its passes, or each operation, as a region: they are made one, which needs
-    `vector` where a pass has more than one operation. None for a program that never came to run. Raises
+    A program marks each of its passes, or each operation, as a region: they are made one, which needs
+    `vector` where a region has more than one operation. `marking` says how they were marked; where no region
+    was ended, there is nothing else in it. None for a program that never came to run. Raises
     PluginCountsUnreadable, also where the end is cut off: what is missing might be any run's.
     """
-    runs: list[bool] = []
+    runs: list[RunLines] = []
 
     def arrange(lines: list[Line]) -> list[Line]:
-        runs_of_line = split(lines)
-        runs.extend(map(bool, runs_of_line))
-        return [merge(run) for run in runs_of_line if run]
+        runs.extend(split(lines))
+        return [merge(run.regions) for run in runs if run.regions or run.ended]
 
     regions = iter(_read(path, arrange, whole=True).regions)
-    return tuple(next(regions) if is_there else None for is_there in runs)
+    return tuple(
+        next(regions).model_copy(update={"marking": _marking(run.ended)})
+        if run.regions or run.ended
+        else None
+        for run in runs
+    )
+
+
+def _marking(ended: Line) -> Marking:
+    return Marking.model_validate({name: count for name, count in ended.items() if name != "run"})
 
 
 def _read(path: Path, arrange: Callable[[list[Line]], list[Line]], *, whole: bool = False) -> PluginCounts:

@@ -9,6 +9,7 @@ pages of code that the plugin saw are looked for in the programs' files.
 
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,30 +23,42 @@ _NAMES_OF_FUNCTION = 2
 _NAMES_OF_PAGE = 2
 
 
-def split(lines: Sequence[Line]) -> list[list[Line]]:
-    """The regions of each run, in order.
+@dataclass(frozen=True)
+class RunLines:
+    """What the plugin wrote of one run of a program."""
 
-    The agent marks a region with nothing in it before each (`next_run` in crates/wire/src/marks.rs). Raises
-    ValueError where a region comes before the first of them.
+    regions: list[Line] = field(default_factory=list)
+    ended: Line = field(default_factory=dict)
+    """How the program marked its regions; empty where its end was not reached."""
+
+
+def split(lines: Iterable[Line]) -> list[RunLines]:
+    """The runs, in order: each begins with `{"run": "begin"}`, and ends with a line on how it was marked.
+
+    Raises ValueError where a region comes before the first of them.
     """
-    runs: list[list[Line]] = []
+    runs: list[RunLines] = []
     for line in lines:
-        if not line["instructions"]:
-            runs.append([])
+        if line.get("run") == "begin":
+            runs.append(RunLines())
         elif not runs:
             raise ValueError("its first region belongs to no run")
+        elif line.get("run") == "end":
+            runs[-1].ended.update(line)
         else:
-            runs[-1].append(line)
+            runs[-1].regions.append(line)
     return runs
 
 
 def merge(lines: Sequence[Line]) -> Line:
-    """One region from one or more. Raises ValueError where operations cannot be merged.
+    """One region from one or more, or from none. Raises ValueError where operations cannot be merged.
 
-    A program that marks regions, and no operation in them, has done one operation.
+    A region in which the program marks no operation is one operation.
     """
-    merged = lines[0] if len(lines) == 1 else _merged(lines)
-    return merged if merged["operations"]["count"] else merged | {"operations": _the_whole(merged)}
+    each = [
+        line if line["operations"]["count"] else line | {"operations": _the_whole(line)} for line in lines
+    ]
+    return each[0] if len(each) == 1 else _merged(each)
 
 
 def _merged(lines: Sequence[Line]) -> Line:
@@ -61,7 +74,7 @@ def _merged(lines: Sequence[Line]) -> Line:
             tasks.add(row)
         tree.add(line.get("tree", ()), places.__getitem__)
     merged: Line = {name: sum(line[name] for line in lines) for name in _SUMS}
-    merged |= {"whole": all(line["whole"] for line in lines)}
+    merged |= {"whole": bool(lines) and all(line["whole"] for line in lines)}
     merged |= {"functions": functions.rows, "pages": pages.rows}
     merged |= {"operations": _operations([line["operations"] for line in lines])}
     if any("tree" in line for line in lines):
