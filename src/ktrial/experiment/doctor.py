@@ -106,7 +106,14 @@ def _guest_programs() -> Check:
         guest_programs.programs(where)
     except KtrialError as error:
         return Check(name="guest programs", state=State.MISSING, found=error.message, remedy=error.advice)
-    return Check(name="guest programs", state=State.FINE, found=str(where))
+    others = guest_programs.unpublished(where)
+    if others:
+        found = (
+            f"{where}: {', '.join(others)} are not the published ones; numbers may differ in the last digits"
+        )
+        remedy = "rustup, which takes the compiler that rust-toolchain.toml names; then make guest"
+        return Check(name="guest programs", state=State.LIMITED, found=found, remedy=remedy)
+    return Check(name="guest programs", state=State.FINE, found=f"{where}, as they are published")
 
 
 def _program(program: str, package: str, purpose: str, otherwise: State) -> Check:

@@ -10,6 +10,7 @@ from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.settings import SettingRefused
 from ktrial.installation import VERSION
+from ktrial.machines import guest_programs
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.boot import MachineIdentity
 from ktrial.model.design import PlannedTrial
@@ -168,7 +169,25 @@ def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) ->
             'as hardware runs them; count = "clock" in [machine], or --count clock, asks for the clock',
         )
         warnings = (*warnings, clock)
+    if identity:
+        warnings = (*warnings, *_unpublished_programs(identity))
     return (*warnings, *patch_warnings(kernel)) if kernel else warnings
+
+
+def _unpublished_programs(identity: MachineIdentity) -> tuple[DataWarning, ...]:
+    """What a guest program executes is a part of what is counted there, down to the page of a variable."""
+    others = guest_programs.unpublished_digests(identity.executed)
+    if not others:
+        return ()
+    text = (
+        f"the guest's programs ({', '.join(others)}) are not the published ones: another compiler or C "
+        "library made them"
+    )
+    advice = (
+        "numbers may differ from published ones in the last digits, and verdicts of trials on one system do "
+        "not depend on it: ktrial doctor"
+    )
+    return (DataWarning(kind=WarningKind.GUEST_PROGRAMS, text=text, advice=advice),)
 
 
 def patch_warnings(kernel: Kernel) -> tuple[DataWarning, ...]:

@@ -1,14 +1,19 @@
 """What comes with ktrial as data: the guest's own programs, and what is loaded into QEMU."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from ktrial.file_digests import digest_of_file
 from ktrial.installation import package_directory
 from ktrial.target.errors import GuestProgramsMissing
 
 AGENT = "agent"
 WORK = "work"
 LOCKSTEP = "lockstep.so"
+PUBLISHED = "SHA256SUMS"
+"""Their digests as the compiler that is pinned builds them (crates/SHA256SUMS)."""
 AGENT_IN_GUEST = "/init"
+_OWN = ("agent", "workloads", "lockstep", "plugin")
 WORK_IN_GUEST = "/ktrial/work"
 """Where workloads find the program with the built-in ones."""
 
@@ -24,6 +29,28 @@ def programs(where: Path) -> dict[str, Path]:
     if missing:
         raise GuestProgramsMissing(architecture=where.name, directory=where, missing=" and ".join(missing))
     return {AGENT_IN_GUEST: where / AGENT, WORK_IN_GUEST: where / WORK}
+
+
+def published(where: Path) -> dict[str, str]:
+    """Program → its digest as it is published; empty where no list came with the programs."""
+    try:
+        lines = (where / PUBLISHED).read_bytes().decode("ascii").splitlines()
+    except FileNotFoundError:
+        return {}
+    rows = (line.split() for line in lines if not line.startswith("#"))
+    return {name: digest for digest, name in rows}
+
+
+def unpublished(where: Path) -> tuple[str, ...]:
+    """The programs that are there and are others than the published ones, by name."""
+    known, there = published(where), sorted(path for path in where.glob("*") if path.name != PUBLISHED)
+    return tuple(path.name for path in there if known.get(path.name) != digest_of_file(path))
+
+
+def unpublished_digests(executed: Mapping[str, str]) -> tuple[str, ...]:
+    """What was executed of ktrial's own (a trial's provenance names it) and is not as it is published."""
+    known = set(published(directory()).values())
+    return tuple(what for what in _OWN if what in executed and executed[what] not in known)
 
 
 def lockstep() -> Path:

@@ -16,6 +16,8 @@ class WarningKind(StrEnum):
     """The totals hold, but what each function had of them is not known."""
     MARKS = "marks"
     """A program of the user's marks regions and operations, and something else than these stands in them."""
+    GUEST_PROGRAMS = "guest-programs"
+    """The guest's programs are not the published ones: another compiler or C library made them."""
     DIFFERENT_MACHINES = "different-machines"
     DIFFERENT_KERNELS = "different-kernels"
     """One treatment's trials ran on kernels that differ, under one name."""
@@ -86,6 +88,7 @@ NOTES = frozenset(
         WarningKind.CHANGE_PARTLY_RUN,
         WarningKind.EVENTS_LEFT_OUT,
         WarningKind.MONITOR_COST,
+        WarningKind.GUEST_PROGRAMS,
     }
 )
 """What is said so that a result is read for what it is; nothing is wrong with the data."""

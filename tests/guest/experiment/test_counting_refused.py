@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.exact_guests import boot_of, work
@@ -263,6 +264,10 @@ def test_wrong_names_are_not_given(
 
 
 MARKING = """\
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #define MARK(number) __asm__ volatile (".byte 0x0f,0x1f,0x80; .long " #number)
 static void work(void) { for (volatile int n = 0; n < 1000000; n++); }
 int main(int count, char **words) {
@@ -271,12 +276,17 @@ int main(int count, char **words) {
             case 'b': MARK(0x4b540001); break;
             case 'e': MARK(0x4b540002); break;
             case 'n': MARK(0x4b540001); MARK(0x4b540002); break;
+            case 'o': MARK(0x4b540003); break;
+            case 'p': puts("printed"), fflush(stdout); break;
+            case 'm': for (int n = 0; n < 5000000; n++) MARK(0x4b540003); break;
+            case 'c': if (fork()) wait(0); else { MARK(0x4b540003); exit(0); } break;
             case 'w': work(); break;
         }
     return 0;
 }
 """
-BEGIN, END, NOTHING, WORK = "b", "e", "n", "w"
+BEGIN, END, OPERATION, WORK = "b", "e", "o", "w"
+NOTHING, PRINT, MANY_OPERATIONS, CHILD_MARKS = "n", "p", "m", "c"
 """crates/wire/src/marks.rs"""
 ONE_WORK = 6_000_000
 """Instructions in the loop."""
@@ -293,44 +303,73 @@ def marking(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 MARKED = {
-    "no-mark": (WORK + WORK, 2),
-    "no-end": (WORK + BEGIN + WORK, 1),
-    "no-begin": (WORK + END + WORK, 1),
-    "both": (WORK + BEGIN + WORK + END, 1),
-    "twice": (BEGIN + WORK + END + WORK + BEGIN + WORK + END, 2),
+    "no-mark": (WORK + WORK, 2, 1),
+    "region": (WORK + BEGIN + WORK + END, 1, 1),
+    "regions": (BEGIN + WORK + END + WORK + BEGIN + WORK + END, 1, 2),
+    "operations": (BEGIN + WORK + OPERATION + WORK + WORK + OPERATION + WORK + OPERATION + END + WORK, 1, 3),
 }
-"""What a program does, and how many of its works are counted."""
+"""What a program does, how many of its works its median operation has, and how many operations it marks."""
 
 
-def test_a_command_is_counted_by_its_marks_or_from_start_to_end(user: User, marking: Path) -> None:
-    """The agent marks the start and the end of each program; what is not closed ends with the program."""
+def studied(user: User, marking: Path, programs: dict[str, str]) -> dict[str, Any]:
+    """A study of these programs, each run twice."""
     commands = (
-        f'{{ name = "{name}", command = "{marking} {does}", repeats = 1 }}'
-        for name, (does, _) in MARKED.items()
+        f'{{ name = "{name}", command = "{marking} {does}", repeats = 2 }}' for name, does in programs.items()
     )
     study = a_study(user.place, workload=", ".join(commands))
-    told = json.loads(user("run", study, "--no-html", "--json").output)
-    assert [trial["reason"] for trial in told["trials"]] == ["", ""]
-    for trial in told["trials"]:
-        found = {
-            sample["workload"]: sample["value"]
-            for sample in trial["samples"]
-            if sample["unit"] == "instructions"
-        }
+    told: dict[str, Any] = json.loads(user("run", study, "--no-html", "--json").output)
+    return told
+
+
+def test_a_commands_value_is_the_median_of_the_operations_that_it_marks(user: User, marking: Path) -> None:
+    """The agent marks the start and the end of each program: one that marks nothing is counted as a whole."""
+    trials = studied(user, marking, {name: does for name, (does, *_) in MARKED.items()})["trials"]
+    assert [trial["reason"] for trial in trials] == ["", ""]
+    for trial in trials:
+        counted = [sample for sample in trial["samples"] if sample["unit"] == "instructions"]
+        found = {sample["workload"]: sample for sample in counted}
         assert set(found) == set(MARKED)
-        for name, instructions in found.items():
-            works = MARKED[name][1]
-            assert works * ONE_WORK <= instructions < (works + 0.4) * ONE_WORK, name
-    for name in ("no-mark", "no-end"):
-        why = json.loads(user("explain", "--no-values", "--json", "--workload", name).output)
-        assert why["unexplained"] == 0, name
+        for name, (_, works, operations) in MARKED.items():
+            assert works * ONE_WORK <= found[name]["value"] < (works + 0.4) * ONE_WORK, name
+            assert found[name]["operations"] == 2 * operations, name
+        metrics = {name: sample["metric"] for name, sample in found.items()}
+        assert metrics == dict.fromkeys(MARKED, "operation") | {"no-mark": "wall time"}
+    why = json.loads(user("explain", "--no-values", "--json", "--workload", "operations").output)
+    assert why["unexplained"] == 0
 
 
-def test_a_region_with_nothing_in_it_shifts_no_counts(user: User, marking: Path) -> None:
-    does = NOTHING + WORK
-    study = a_study(user.place, workload=f'{{ name = "marking", command = "{marking} {does}" }}')
-    told = json.loads(user("run", study, "--no-html", "--json").output)
-    assert all("a region with nothing in it" in trial["reason"] for trial in told["trials"])
+WRONGLY_MARKED = {
+    "nested": (BEGIN + BEGIN + WORK + END + END, "1 regions begin before the last one has ended"),
+    "no-end": (WORK + BEGIN + WORK, "1 regions have not ended when the program does"),
+    "no-begin": (WORK + END + WORK, "1 regions end that have not begun"),
+    "no-region": (WORK + OPERATION, "1 operations are marked, and no region"),
+    "nothing": (NOTHING + WORK, "a region with nothing in it"),
+    "too-many": (BEGIN + MANY_OPERATIONS + END, "805,696 operations or regions are more than are kept"),
+}
+
+
+@pytest.mark.parametrize("name", WRONGLY_MARKED)
+def test_marks_that_cannot_be_counted_are_an_error(user: User, marking: Path, name: str) -> None:
+    does, problem = WRONGLY_MARKED[name]
+    trials = studied(user, marking, {name: does})["trials"]
+    assert all(problem in trial["reason"] for trial in trials), trials[0]["reason"]
+
+
+def test_what_else_stands_in_a_region_is_told(user: User, marking: Path) -> None:
+    """Operations outside of it, another process's marks, and the agent, which reads what is printed."""
+    programs = {
+        "outside": OPERATION + BEGIN + WORK + OPERATION + END,
+        "child": BEGIN + WORK + CHILD_MARKS + END,
+        "printing": BEGIN + PRINT + WORK + WORK + WORK + OPERATION + END,
+        "quiet": PRINT + BEGIN + WORK + OPERATION + END,
+    }
+    study = studied(user, marking, programs)
+    assert [trial["reason"] for trial in study["trials"]] == ["", ""]
+    told = {warning["text"] for warning in study["warnings"] if warning["kind"] == "marks"}
+    assert {text.partition(":")[0] for text in told} == {"outside", "child", "printing"}
+    assert any("2 operations that it marks outside" in text for text in told)
+    assert any("marks came from another thread or process" in text for text in told)
+    assert any("ktrial's agent executed" in text for text in told)
 
 
 def test_a_workload_that_is_not_there_cannot_be_profiled(user: User) -> None:

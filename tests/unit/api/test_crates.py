@@ -12,11 +12,6 @@ from tests.support.rust_modules import circles, module_graph
 
 CRATES = Path(__file__).parents[3] / "crates"
 NAMES = sorted(file.parent.name for file in CRATES.glob("*/Cargo.toml"))
-TAKES_FILES = {
-    "agent": pytest.mark.xfail(
-        strict=True, reason="linked with probes, agent has other code, and exact mode other numbers"
-    )
-}
 
 
 def manifest(crate: str) -> dict[str, Any]:
@@ -46,7 +41,7 @@ def test_a_readme_names_each_file_the_invariants_and_the_tests(crate: str) -> No
     assert (files | rooms) - set(re.findall(r"`(\w+(?:\.rs|/))`", text)) == set()
 
 
-@pytest.mark.parametrize("crate", [pytest.param(name, marks=TAKES_FILES.get(name, ())) for name in NAMES])
+@pytest.mark.parametrize("crate", NAMES)
 def test_no_crate_takes_a_file_of_another(crate: str) -> None:
     taken = [
         path

@@ -33,10 +33,7 @@ from ktrial.workloads.errors import NoMarkedRegion
 
 HEADER, REGION, END = PLUGIN_COUNTS.read_text().splitlines(keepends=True)
 OPERATIONS = json.loads(REGION)["operations"]["count"]
-NEXT_RUN = (
-    '{"whole":true,"instructions":0,"marks":0,"strings":0,"passes":0,"bytes":0,"functions":[],"pages":[],'
-    '"operations":{"count":0,"sum":0,"minimum":0,"maximum":0,"middle":[0,0]}}\n'
-)
+NEXT_RUN = '{"run":"begin"}\n'
 KALLSYMS = "".join(f"{0xFFFFFFFF81000000 + 16 * n:016x} T function_{n}\n" for n in range(2000))
 DATA = "ffffffff82000000 d jiffies\n"
 CALL = Metric(name="call", unit="instructions", direction=Direction.LOWER)

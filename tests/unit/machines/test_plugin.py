@@ -158,15 +158,15 @@ class TestBadFiles:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("", "does not begin with format 1"),
-            ('{"insn":2}\n', "does not begin with format 1"),
+            ("", "does not begin with format 2"),
+            ('{"insn":1}\n', "does not begin with format 2"),
             ("[]\n", "line 1: it is no object"),
-            ('{"insn":1,"api":1,"symbols":0,"inline":true}\nnonsense\n', "line 2: Expecting value"),
+            ('{"insn":2,"api":1,"symbols":0,"inline":true}\nnonsense\n', "line 2: Expecting value"),
             (
-                '{"insn":1,"api":1,"symbols":0,"inline":true}\n{}\n',
+                '{"insn":2,"api":1,"symbols":0,"inline":true}\n{}\n',
                 "are not as they should be: KeyError",
             ),
-            ('{"insn":1}\n', "are not as they should be: KeyError"),
+            ('{"insn":2}\n', "are not as they should be: KeyError"),
         ],
     )
     def test_are_named_with_their_line(self, text: str, said: str, tmp_path: Path) -> None:
@@ -191,15 +191,7 @@ class TestBadFiles:
 
 
 HEADER, REGION, END = GOLDEN.read_text().splitlines()
-NEXT_RUN = json.dumps(
-    {
-        **dict.fromkeys(("instructions", "marks", "strings", "passes", "bytes"), 0),
-        **{"whole": True, "functions": [], "pages": [], "unmatched": 0, "tasks": []},
-        "tree": [[0, -1, 0, 0], [0, -1, 0, 0]],
-        "operations": {"count": 0, "sum": 0, "minimum": 0, "maximum": 0, "middle": [0, 0], "vector": []},
-    }
-)
-"""What the plugin writes for the region that the agent marks before each program."""
+NEXT_RUN = '{"run": "begin"}'
 
 
 def wrote(directory: Path, *regions: str) -> Path:
@@ -248,7 +240,13 @@ class TestRuns:
             with pytest.raises(PluginCountsUnreadable, match="cut off"):
                 plugin.read_runs(out)
 
-    def test_a_program_that_marks_no_operation_has_done_one(
+    def test_what_is_wrong_with_the_marks_of_a_run_is_told(self, tmp_path: Path) -> None:
+        ended = json.dumps({"run": "end", "regions": 0, "unclosed": 1})
+        (run,) = plugin.read_runs(wrote(tmp_path, NEXT_RUN, ended))
+        assert run is not None
+        assert (run.whole, run.instructions, run.marking.unclosed) == (False, 0, 1)
+
+    def test_a_region_in_which_no_operation_is_marked_is_one(
         self, tmp_path: Path, region: RegionCounts
     ) -> None:
         none = {"count": 0, "sum": 0, "minimum": 0, "maximum": 0, "middle": [0, 0], "bytes": [0, 0]}
@@ -257,8 +255,8 @@ class TestRuns:
         assert once is not None
         assert twice is not None
         assert (once.operations.count, once.operations.median) == (1, region.instructions)
-        assert (twice.operations.count, twice.operations.total) == (1, 2 * region.instructions)
-        assert twice.operations.string_bytes == 2 * region.strings.bytes
+        assert (twice.operations.count, twice.operations.median) == (2, region.instructions)
+        assert twice.operations.string_bytes == region.strings.bytes
 
     def test_no_run_has_no_region(self, tmp_path: Path) -> None:
         assert plugin.read_runs(wrote(tmp_path)) == ()
