@@ -348,7 +348,13 @@ WRONGLY_MARKED = {
 }
 
 
-@pytest.mark.parametrize("name", WRONGLY_MARKED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in {"nested", "no-end"} else pytest.mark.nightly)
+        for name in WRONGLY_MARKED
+    ],
+)
 def test_marks_that_cannot_be_counted_are_an_error(user: User, marking: Path, name: str) -> None:
     does, problem = WRONGLY_MARKED[name]
     trials = studied(user, marking, {name: does})["trials"]
