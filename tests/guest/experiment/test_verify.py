@@ -1,0 +1,73 @@
+"""`ktrial verify` on a real kernel: the same to the last digit, and whatever is not is told with figures."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from ktrial.cli.app import app
+from ktrial.experiment.session import run
+from ktrial.machines import guest_programs
+from ktrial.model.design import Factor, FactorKind
+from ktrial.model.study import MachineSettings, Study
+from ktrial.model.workload import WorkloadUse
+from ktrial.store import open_store
+
+pytestmark = pytest.mark.guest
+ONE_TREATMENT = Study(
+    name="once",
+    machine=MachineSettings(),
+    factors=(Factor(name="kernel", kind=FactorKind.KERNEL, levels=("debian:6.12",), baseline="debian:6.12"),),
+    workloads=(WorkloadUse(name="syscall"),),
+    perturbations=1,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "trials.db"
+    with open_store(path) as store:
+        run(ONE_TREATMENT, store=store)
+    return path
+
+
+def verified(path: Path, *options: str) -> Result:
+    return CliRunner().invoke(app, ["verify", "once", "--store", str(path), *options])
+
+
+def test_a_trial_that_is_run_again_matches_and_a_stored_figure_that_was_changed_is_told(path: Path) -> None:
+    same = verified(path)
+    assert same.exit_code == 0, same.output
+    with open_store(path) as store:
+        (trial,) = store.trials(1)
+        (sample, *others) = trial.samples
+        changed = sample.model_copy(update={"value": sample.value + 0.125})
+        (check,) = store.check_trials(1)
+        store.remove_trials([check.trial_id])
+        # With the digest of what it says now: only running it again can tell.
+        store.add_trial(1, trial.model_copy(update={"samples": (changed, *others)}))
+        assert not store.check_trials(1)[0].damaged
+    differs = verified(path)
+    assert differs.exit_code == 1
+    assert f"syscall: {sample.metric}: {changed.value!r}" in differs.output
+    assert f"now {sample.value!r}" in differs.output
+    (told,) = json.loads(verified(path, "--json").stdout)["differences"]
+    assert told["what"] == f"syscall: {sample.metric}"
+
+
+@pytest.mark.nightly
+def test_another_guest_program_is_named_before_the_figures_that_it_may_have_moved(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "package"
+    shutil.copytree(guest_programs.directory().parent, own / "_guest")
+    with (own / "_guest" / "x86_64" / guest_programs.WORK).open("ab") as program:
+        program.write(bytes(64))
+    monkeypatch.setattr(guest_programs, "package_directory", lambda: own)
+    differs = verified(path, "--json")
+    assert differs.exit_code == 1
+    told = json.loads(differs.stdout)
+    assert not told["same"]
+    assert told["differences"][0]["what"].startswith("executed: ")
