@@ -15,7 +15,7 @@ from filelock import FileLock
 from hypothesis import settings
 from tests.support.budgets import NIGHTLY, TIMES_AT_NIGHT
 from tests.support.resuming import Resuming, state_of_the_sources
-from tests.support.run_cache import boots_guests, shared_cache
+from tests.support.run_cache import keeps_to_the_runs_cache, shared_cache
 from tests.support.scheduling import InOrder
 from xdist.remote import Producer
 from xdist.scheduler import Scheduling
@@ -72,8 +72,8 @@ def run_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module", autouse=True)
 def in_the_run_cache(request: pytest.FixtureRequest) -> Iterator[None]:
-    """KTRIAL_CACHE, where guests are booted: `ktrial` finds the run's cache as well, whoever starts it."""
-    if not boots_guests(request.path, request.config.rootpath):
+    """KTRIAL_CACHE: `ktrial` finds the run's cache, whoever starts it, and writes nothing into the user's."""
+    if not keeps_to_the_runs_cache(request.path, request.config.rootpath):
         yield
         return
     with pytest.MonkeyPatch.context() as patch:

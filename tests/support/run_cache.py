@@ -42,6 +42,7 @@ def _alone(place: Path) -> Iterator[None]:
         yield
 
 
-def boots_guests(module: Path, root: Path) -> bool:
-    """Whether the tests of a file share the run's cache: not those of `tests/unit`, which need none."""
-    return module.relative_to(root).parts[:2] in {("tests", "guest"), ("tests", "docs")}
+def keeps_to_the_runs_cache(module: Path, root: Path) -> bool:
+    """Whether the tests of a file share the run's cache: all but `tests/slow`, which builds kernels in
+    directories of the user's cache that it keeps."""
+    return module.relative_to(root).parts[:2] != ("tests", "slow")

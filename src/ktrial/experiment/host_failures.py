@@ -49,3 +49,14 @@ HOST_PROBLEMS: tuple[type[KtrialError], ...] = (
     UserNotTaken,
 )
 """A trial that met one of them is not stored: it has not been tried."""
+
+
+class TrialsNotMeasured(KtrialError):
+    """{count} of {planned} trials were not measured, since the machine failed: the host's fault, not
+    the kernel's. They are {trials}. The first said: {problem}.
+    """
+
+    hint = (
+        "nothing is concluded from that. What was measured is stored ({stored} trials: ktrial show), and the "
+        "same command runs the others again; ktrial doctor says what this host lacks"
+    )

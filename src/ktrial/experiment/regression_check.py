@@ -16,6 +16,7 @@ from ktrial.analysis.missing_data import failures
 from ktrial.analysis.result import result
 from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.baseline import QUESTION, Baseline, of_kernel
+from ktrial.experiment.host_failures import TrialsNotMeasured
 from ktrial.experiment.single_kernel import FACTOR, Measurement, Runs, failed, kernel_factor, measure
 from ktrial.model.attribution import Explanation
 from ktrial.model.comparison import Comparison, Verdict
@@ -23,7 +24,7 @@ from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import CycleModel
 from ktrial.model.study_record import StudyRecord
-from ktrial.model.trial import Outcome, Trial
+from ktrial.model.trial import Trial
 from ktrial.model.workload import STRING_BYTES, Direction, Mode, Sample, WorkloadUse
 from ktrial.stats.paired_perturbations import held_together
 from ktrial.store import Store
@@ -116,9 +117,10 @@ def _comparable(
     """Both measured, on one machine. What the store has from another machine is measured anew."""
 
     def tested() -> StudyRecord:
-        record = measure("check", QUESTION, kernel, how, runs)
-        _check_machine(record)
-        return record
+        try:
+            return measure("check", QUESTION, kernel, how, runs)
+        except TrialsNotMeasured as error:
+            raise MachineFailedCheck(kernel=kernel.name, problem=error.facts["problem"]) from error
 
     now = tested()
     if _difference(baseline, now):
@@ -134,14 +136,6 @@ def _comparable(
             name=baseline.label, kernel=kernel.name, problem=problem, saved=baseline.kernel, workloads=names
         )
     return baseline, now
-
-
-def _check_machine(record: StudyRecord) -> None:
-    """Raise MachineFailedCheck where QEMU failed: that tells nothing about the kernel."""
-    for trial in failed(record):
-        if trial.outcome is Outcome.MACHINE_FAILED:
-            kernel = str(record.study.factors[0].baseline)
-            raise MachineFailedCheck(kernel=kernel, problem=trial.reason)
 
 
 def _difference(baseline: Baseline, tested: StudyRecord) -> str:

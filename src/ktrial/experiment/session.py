@@ -9,7 +9,7 @@ from ktrial.analysis.result import metrics_of, record, result
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment import host_checks, monitoring
 from ktrial.experiment.errors import FactorLost
-from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.host_failures import HOST_PROBLEMS, TrialsNotMeasured
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.kernel_builds import misconfigured, numbered
 from ktrial.experiment.observer import Observer, Silent
@@ -41,6 +41,9 @@ from ktrial.store import Store
 from ktrial.store.errors import StoreError
 from ktrial.studyfile.references import resolved
 
+_ATTEMPTS = 3
+"""Of a trial with which the machine failed: that is of the moment, or it is told."""
+_MOST_NAMED = 3
 TRIED_AGAIN = frozenset({Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL, Outcome.MACHINE_FAILED})
 """Outcomes that tell of this host or of a file, not of a treatment: the next run tries those trials again."""
 
@@ -84,6 +87,7 @@ def run(
             host_checks.check(study, machine)
             monitoring.check(study)
             session.run(trials_at_once(machine, jobs))
+            session.check_measured()
             fault_point("session: all trials stored")
             kernel_confounds.remember(store, session.study_id, study, session.kernels)
             interruption.check()
@@ -109,6 +113,8 @@ class _Session:
     """How many trials there will be."""
     seconds: list[float] = field(default_factory=list)
     at_once: int = 1
+    unmeasured: dict[str, Trial] = field(default_factory=dict)
+    """By key: what ended with the machine's failure, each time that it was tried."""
     until: int | None = None
     """In real time: how many blocks are asked for; None: as many as it takes."""
 
@@ -144,9 +150,29 @@ class _Session:
         fault_point("session: before a block")
         interruption.check()
         missing = [planned for planned in wanted if planned.key not in self.done]
-        if missing:
-            ready, jobs = self._ready(missing)
+        if not missing:
+            return
+        ready, jobs = self._ready(missing)
+        for _ in range(_ATTEMPTS):
             self._run_trials(ready, jobs)
+            ready = [planned for planned in ready if planned.key in self.unmeasured]
+            if not ready:
+                return
+
+    def check_measured(self) -> None:
+        """Raise TrialsNotMeasured where the machine failed, each time that it was tried."""
+        if not self.unmeasured:
+            return
+        trials = list(self.unmeasured.values())
+        names = [f"{one.planned.treatment.label} ({one.planned.key})" for one in trials[:_MOST_NAMED]]
+        more = f" and {len(trials) - _MOST_NAMED} more" if len(trials) > _MOST_NAMED else ""
+        raise TrialsNotMeasured(
+            count=len(trials),
+            planned=self.total,
+            trials=f"{', '.join(names)}{more}",
+            problem=trials[0].reason.rstrip("."),
+            stored=self.finished,
+        )
 
     def interrupted(self) -> Interrupted:
         """The error that ends an interrupted run."""
@@ -289,6 +315,10 @@ class _Session:
                 interruption.check()
 
     def _store(self, trial: Trial) -> None:
+        if trial.outcome is Outcome.MACHINE_FAILED:
+            self.unmeasured[trial.planned.key] = trial
+            return
+        self.unmeasured.pop(trial.planned.key, None)
         self.store.add_trial(self.study_id, trial, replaces=self.replaced)
         fault_point("session: trial stored")
         self.done.add(trial.planned.key)
@@ -308,7 +338,7 @@ class _TimedSession(_Session):
         """Run blocks up to the next look, look, and so on."""
         self._begin(at_once)
         trials = self._stored()
-        while wanted := self._wanted(trials):
+        while not self.unmeasured and (wanted := self._wanted(trials)):
             self._tell(trials, wanted)
             block = interim.whole_blocks(self.study, trials)
             self._run_missing(self._planned(trials, block))

@@ -38,7 +38,8 @@ OPERATIONS = "workload.operations"
 
 
 class Outcome(StrEnum):
-    """How a trial ended. All but `completed` are results too: they are stored, and never retried away."""
+    """How a trial ended. All but `completed` and `machine-failed` are results too: they are stored, and never
+    retried away."""
 
     COMPLETED = "completed"
     PANICKED = "panicked"
@@ -50,7 +51,8 @@ class Outcome(StrEnum):
     """A setting was refused, or changed on the way: the trial is invalid."""
     WORKLOAD_FAILED = "workload-failed"
     MACHINE_FAILED = "machine-failed"
-    """QEMU itself failed. Says nothing about the treatment: the next run tries again."""
+    """QEMU itself failed. Says nothing about the treatment: it is not stored, and the next run tries again.
+    (Older ktrials stored it: such a trial is not read.)"""
     KERNEL_MISSING = "kernel-missing"
     """The kernel could not be had, so that nothing ran: the next run tries again."""
 

@@ -20,7 +20,8 @@ from ktrial.store.study_row import StudyRow, moment
 
 _STUDIES = """
 SELECT studies.id, studies.name, studies.digest, studies.spec, studies.created,
-    count(trials.id), count(trials.id) - count(trials.id) FILTER (WHERE trials.outcome = 'completed'),
+    count(trials.id) FILTER (WHERE trials.outcome != 'machine-failed'),
+    count(trials.id) FILTER (WHERE trials.outcome NOT IN ('completed', 'machine-failed')),
     (SELECT digest FROM study_digests WHERE study_id = studies.id AND what = 'study')
 FROM studies LEFT JOIN trials ON trials.study_id = studies.id
 GROUP BY studies.id ORDER BY studies.id
@@ -61,7 +62,7 @@ class QuickReader:
 
     def trials(self, study_id: int) -> set[tuple[str, datetime]]:
         """The keys of a study's trials, and when each was started."""
-        query = "SELECT key, started FROM trials WHERE study_id = ?"
+        query = "SELECT key, started FROM trials WHERE study_id = ? AND outcome != 'machine-failed'"
         return {(key, moment(started)) for key, started in self._connection.execute(query, (study_id,))}
 
     def has_profiles(self, study_id: int) -> bool:

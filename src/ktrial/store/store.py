@@ -57,7 +57,7 @@ from ktrial.store.trial_digests import TrialCheck
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
 _LARGEST_ID = 2**63 - 1
-_ENDED = func.count(trials.c.id)
+_ENDED = func.count(trials.c.id).filter(trials.c.outcome != Outcome.MACHINE_FAILED.value)
 _COMPLETED = func.count(trials.c.id).filter(trials.c.outcome == Outcome.COMPLETED.value)
 _STUDIES = (
     select(studies, _ENDED.label("finished"), (_ENDED - _COMPLETED).label("failed"))

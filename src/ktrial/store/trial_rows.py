@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, Select, insert, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, insert, select
 
 from ktrial.faults import fault_point
-from ktrial.model.trial import Trial
+from ktrial.model.trial import Outcome, Trial
 from ktrial.store import rows, trial_digests
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
 
@@ -13,7 +13,7 @@ from ktrial.store.schema import counters, digests, profiles, samples, series, tr
 def read(connection: Connection, study_id: int, *, counted: bool) -> tuple[tuple[Trial, ...], int]:
     """A study's trials in run order, and none if some are not what was stored: then how many these are."""
     of_study = select(trials.c.id).where(trials.c.study_id == study_id)
-    query = select(trials).where(trials.c.study_id == study_id).order_by(trials.c.run_order, trials.c.id)
+    query = select(trials).where(*_of_study(study_id)).order_by(trials.c.run_order, trials.c.id)
     noted = trial_digests.noted_digests(connection, study_id)
     found = connection.execute(query).mappings().all()
     sampled = _by_trial(connection, select(samples).where(samples.c.trial_id.in_(of_study)))
@@ -27,6 +27,11 @@ def read(connection: Connection, study_id: int, *, counted: bool) -> tuple[tuple
     if not all(whole):
         return (), whole.count(False)
     return tuple(rows.trial_of(*parts) for parts in belonging), 0
+
+
+def _of_study(study_id: int) -> tuple[ColumnElement[bool], ...]:
+    """Older ktrials stored trials with which the machine failed: they say nothing, and are run again."""
+    return trials.c.study_id == study_id, trials.c.outcome != Outcome.MACHINE_FAILED.value
 
 
 def store(connection: Connection, study_id: int, trial: Trial) -> None:

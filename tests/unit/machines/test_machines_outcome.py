@@ -81,7 +81,7 @@ def test_the_console_tells(console: str, expected: Outcome, reason: str) -> None
         (RESET, "", False, Outcome.NOT_A_KERNEL, "triple fault"),
         (RESET, "", True, Outcome.PANICKED, "reset without a panic"),
         (OFF, "", True, Outcome.WORKLOAD_FAILED, "switched off before the steps were done"),
-        (OFF, "", False, Outcome.MACHINE_FAILED, "switched itself off"),
+        (OFF, "", False, Outcome.NO_INIT, "switched itself off"),
         (GuestExit(Stop.EXITED, 1), "", True, Outcome.MACHINE_FAILED, "status 1: qemu: broken"),
         (GuestExit(Stop.EXITED, -11), "", True, Outcome.MACHINE_FAILED, "SIGSEGV: qemu: broken"),
     ],

@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import platformdirs
 import pytest
 from tests.support.places import ROOT
 from tests.support.resuming import state_of_the_sources
+
+from ktrial.installation import cache_directory
 
 TESTS = """
 import os, signal
@@ -78,3 +81,10 @@ def test_workers_take_files_in_the_order_of_the_command_line(tmp_path: Path) -> 
     assert status == pytest.ExitCode.OK, said
     passed = [line.partition("PASSED ")[2].strip() for line in said.splitlines() if "PASSED" in line]
     assert passed == ["test_some.py::test_that_takes_long", *(f"test_many.py::test_{n}" for n in range(3))]
+
+
+def test_tests_keep_out_of_the_users_cache_and_take_its_kernels() -> None:
+    users = Path(platformdirs.user_cache_dir("ktrial")).absolute()
+    assert users not in (cache_directory(), *cache_directory().parents)
+    assert (cache_directory() / "kernels").is_symlink()
+    assert not (cache_directory() / "shown").is_symlink()

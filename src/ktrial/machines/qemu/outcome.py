@@ -214,9 +214,7 @@ def _from_exit(ending: GuestExit, *, console: str, said: str, ready: bool) -> Gu
     if ending.switched_off and ready:
         return GuestVerdict(Outcome.WORKLOAD_FAILED, "the guest was switched off before the steps were done")
     if ending.switched_off:
-        return GuestVerdict(
-            Outcome.MACHINE_FAILED, "the guest switched itself off before the agent was ready"
-        )
+        return GuestVerdict(Outcome.NO_INIT, "the guest switched itself off before the agent was ready")
     return _qemu_failed(ending.status, _last(said))
 
 

@@ -8,10 +8,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import NamedTuple
 
-import platformdirs
 from pydantic import ValidationError
 
-from ktrial.installation import VERSION
+from ktrial.installation import VERSION, cache_directory
 from ktrial.model.base import Model, digest
 from ktrial.model.trial import Trial
 from ktrial.store import StoredStudy
@@ -39,7 +38,7 @@ class PageCache:
     """Rendered pages by the digest of all that they are made from."""
 
     def __init__(self, directory: Path | None = None) -> None:
-        self._directory = directory or Path(platformdirs.user_cache_dir("ktrial")) / "pages"
+        self._directory = directory or cache_directory() / "pages"
         self._program = _program()
 
     def key(self, stored: StoredStudy, trials: tuple[Trial, ...], *, reasons: bool) -> str:
