@@ -20,7 +20,7 @@ from ktrial.stats.sequential.repeated_intervals import (
     intervals,
     means,
 )
-from ktrial.stats.sequential.typical_block import typical
+from ktrial.stats.typical_location import typical
 from ktrial.stats.verdict_rules import Claim
 
 SECONDS = Metric(name="wall", unit="s", direction=Direction.LOWER)

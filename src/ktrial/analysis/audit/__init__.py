@@ -5,6 +5,7 @@ Each check is a function that yields warnings. They say what is there in the fil
 
 from collections.abc import Sequence
 
+from ktrial.analysis.audit.alike_neighbours import neighbours_alike
 from ktrial.analysis.audit.printed_summaries import impossible_summaries, index_mismatches, small_samples
 from ktrial.analysis.audit.repeated_values import copied_values, disagreeing_repeats
 from ktrial.analysis.audit.run_order import confounded_orders
@@ -20,6 +21,7 @@ _CHECKS = (
     disagreeing_repeats,
     small_samples,
     groups_alike,
+    neighbours_alike,
 )
 
 

@@ -13,6 +13,9 @@ claimed no more often than alpha says, at one look after 6 to 60 blocks, at all 
 alpha shared among several comparisons. docs/statistics.md has the table, and the price.
 """
 
+import math
+from statistics import NormalDist
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +27,21 @@ _MOST = 0.8
 """Beyond it a mean of blocks says nothing, and no wider interval mends that."""
 _FREEDOM = 0.3
 _LEAST_FREEDOM = 2.0
+
+
+def lag_one(values: Array) -> tuple[float, float]:
+    """The correlation of neighbours, and the p value of 'there is none'; 0 and 1 without any spread.
+
+    Von Neumann's ratio, as r1, normal approximation (Bartels, JASA 77, 1982).
+    """
+    centred = values - values.mean()
+    total = float(centred @ centred)
+    if not total > 0:
+        return 0.0, 1.0
+    r = float(centred[1:] @ centred[:-1]) / total
+    # Under independence r1 has mean -1/n and variance about 1/n (Anderson 1942).
+    n = len(values)
+    return r, 2 * NormalDist().cdf(-abs(r + 1 / n) * math.sqrt(n))
 
 
 def presumed_correlation(lag_one: Array, blocks: Array) -> Array:

@@ -6,7 +6,6 @@ Each check warns at a level of 1 %, so that ten of them on good data warn about 
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +13,12 @@ from numpy.typing import NDArray
 from ktrial.model.comparison import Comparison
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.stats.resolution import resolution
-from ktrial.stats.sequential.block_correlation import inflation, presumed_correlation
+from ktrial.stats.sequential.block_correlation import inflation, lag_one, presumed_correlation
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.familywise import Finding
 from ktrial.stats.sequential.metric_blocks import BlockedMetric
-from ktrial.stats.sequential.typical_block import typical
 from ktrial.stats.theil_sen import median_slope
+from ktrial.stats.typical_location import typical
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
@@ -107,17 +106,13 @@ def drift(measured: BlockedMetric, logs: dict[str, Array]) -> DataWarning | None
 def autocorrelation(
     measured: BlockedMetric, treatment: str, *, independent: bool = False
 ) -> DataWarning | None:
-    """Neighbouring blocks' log ratios: von Neumann's ratio, as r1, normal approximation (Bartels 1982)."""
+    """Neighbouring blocks' log ratios, with what is made of it."""
     differences = measured.log_ratios(treatment)
-    centred = differences - differences.mean()
-    total = float(centred @ centred)
-    if len(differences) < FEWEST_VALUES or not total > 0:
+    if len(differences) < FEWEST_VALUES:
         return None
-    r = float(centred[1:] @ centred[:-1]) / total
-    # Under independence r1 has mean -1/n and variance about 1/n (Anderson 1942).
     n = len(differences)
-    z = (r + 1 / n) * math.sqrt(n)
-    if 2 * NormalDist().cdf(-abs(z)) >= LEVEL:
+    r, p = lag_one(differences)
+    if p >= LEVEL:
         return None
     return _warn(
         measured,

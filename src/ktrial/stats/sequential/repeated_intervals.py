@@ -3,8 +3,8 @@
 At each look the interval of the mean is mean ± c·s/sqrt(n), where c is the look's boundary: a repeated
 confidence interval (Jennison and Turnbull, JRSS B 51, 1989), which holds at all looks together. It is
 widened for what neighbouring blocks have in common (`block_correlation`) and for what rounding hides
-(`ktrial.stats.resolution`), and it is made to hold the interval of the typical block (`typical_block`), so
-that no few far ones decide. With m the margin:
+(`ktrial.stats.resolution`), and it is made to hold the interval of the typical block
+(`ktrial.stats.typical_location`), so that no few far ones decide. With m the margin:
 
 - inside [1/(1+m), 1+m]: equivalent, which is the two one-sided tests of Schuirmann (1987) with the same
   spending;
@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from ktrial.stats.resolution import NO_ROUNDING, Rounding
 from ktrial.stats.sequential.block_correlation import presumed_correlation, widened
 from ktrial.stats.sequential.design import SequentialDesign
-from ktrial.stats.sequential.typical_block import signs_agree, typical
+from ktrial.stats.sequential.sign_flips import signs_agree
+from ktrial.stats.typical_location import typical
 from ktrial.stats.verdict_rules import Claim
 
 Array = NDArray[np.float64]
