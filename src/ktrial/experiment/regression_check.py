@@ -18,6 +18,7 @@ from ktrial.analysis.store_queries import profile_of
 from ktrial.experiment.baseline import QUESTION, Baseline, of_kernel
 from ktrial.experiment.host_failures import TrialsNotMeasured
 from ktrial.experiment.single_kernel import FACTOR, Measurement, Runs, failed, kernel_factor, measure
+from ktrial.experiment.trial_recorder import patch_warnings
 from ktrial.model.attribution import Explanation
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Perturbation, Treatment
@@ -25,6 +26,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.profile import CycleModel
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
+from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import STRING_BYTES, Direction, Mode, Sample, WorkloadUse
 from ktrial.stats.paired_perturbations import held_together
 from ktrial.store import Store
@@ -77,6 +79,8 @@ class Check:
     """Why the kernel did not run, in one sentence."""
     console: str = ""
     """The end of the guest's console, where it did not run."""
+    warnings: tuple[DataWarning, ...] = ()
+    """What is to be said about the kernel: its patches, and whether it is the baseline's at all."""
 
 
 def check(
@@ -90,16 +94,30 @@ def check(
     baseline, tested = _comparable(kernel, baseline, how, runs)
     labels = _labels(kernel, baseline)
     about = (kernel.name, _release(kernel), labels[0])
+    warnings = (*_same_image(kernel, baseline), *patch_warnings(kernel))
     if wrong := failed(tested):
-        problem = failures(wrong, tested.planned)
-        return Check(*about, Decision.NOT_RUN, problem=problem, console=wrong[0].console)
+        problem, console = failures(wrong, tested.planned), wrong[0].console
+        return Check(*about, Decision.NOT_RUN, problem=problem, console=console, warnings=warnings)
     rows = tuple(
         row
         for use in how.workloads
         for row in rows_of(use, limits.get(use.label, DEFAULT_LIMIT), labels, baseline.record, tested)
     )
     told = tuple(explained(row, baseline, tested, runs.store) for row in rows)
-    return Check(*about, worst(row.decision for row in rows), told)
+    return Check(*about, worst(row.decision for row in rows), told, warnings=warnings)
+
+
+def _same_image(kernel: Kernel, baseline: Baseline) -> tuple[DataWarning, ...]:
+    """Where the baseline's trials ran on a kernel of just this content."""
+    if {trial.provenance.kernel_digest for trial in baseline.record.trials} != {kernel.digest}:
+        return ()
+    return (
+        DataWarning(
+            kind=WarningKind.SAME_IMAGE,
+            text=f"{kernel.name} is the same image as the baseline's: there is nothing to compare",
+            advice="if a change was to be checked, it is not in this kernel: look at its source and options",
+        ),
+    )
 
 
 def worst(decisions: Iterable[Decision]) -> Decision:

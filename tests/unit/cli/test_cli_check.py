@@ -21,7 +21,7 @@ from ktrial.kernels.errors import CacheFull, FetchFailed, ImageTruncated, Kernel
 from ktrial.machines.errors import QemuUnusable
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot
-from ktrial.model.kernel import Build, Kernel
+from ktrial.model.kernel import Build, Kernel, NewOption, Origin
 from ktrial.model.trial import Outcome
 from ktrial.store import Store
 from ktrial.target import Run, StepResult
@@ -301,6 +301,32 @@ def test_the_result_as_json_has_the_numbers_and_the_decision(here: Here) -> None
     (row,) = data["rows"]
     assert (said.status, data["decision"], data["baseline"]) == (1, "beyond", f"{GOOD}:cloud")
     assert (row["workload"], row["ratio"], row["limit"], row["decision"]) == ("fork", 1.1, 0.01, "beyond")
+
+
+def test_a_kernel_that_is_the_baselines_own_is_told_as_the_same_image(here: Here, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    said = here.run("check", "--kernel", GOOD, "--against", GOOD, *FORK, "--summary", summary)
+    told = "is the same image as the baseline's: there is nothing to compare"
+    assert (said.status, f"warning: {GOOD}:cloud {told}" in said.output) == (0, True)
+    assert told in summary.read_text()
+    as_json = json.loads(here.run("check", "--kernel", GOOD, "--against", GOOD, *FORK, "--json").output)
+    assert [one["kind"] for one in as_json["warnings"]] == ["same-image"]
+    assert "same image" not in here.run(*SLOW_FORK).output
+
+
+def test_options_that_a_checked_kernels_patches_bring_are_told(
+    here: Here, monkeypatch: pytest.MonkeyPatch, source: Path
+) -> None:
+    origin = Origin(
+        provider="source", source=str(source), new_options=(NewOption(option="CONFIG_NEW", value="n"),)
+    )
+
+    def add(wanted: BuildRequest, progress: Progress) -> Kernel:
+        return a_kernel(name_of(wanted.source)).model_copy(update={"origin": origin})
+
+    monkeypatch.setattr("ktrial.kernels.build.add", add)
+    said = here.run("check", "--source", source, "--against", GOOD, *FORK)
+    assert "options that its patches bring: NEW=n" in " ".join(said.output.split())
 
 
 def test_the_summary_is_appended_to_what_other_steps_wrote(here: Here, tmp_path: Path) -> None:

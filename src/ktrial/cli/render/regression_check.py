@@ -17,6 +17,7 @@ from ktrial.format.table import Cell, Column, Field, Kind, Table, change, interv
 from ktrial.model.attribution import Explanation
 from ktrial.model.attribution import FunctionDifference as Part
 from ktrial.model.comparison import Verdict
+from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
 from ktrial.report.markdown.markup import block, code, grid, prose
 
@@ -46,9 +47,16 @@ def print_check(check: Check, top: int, console: Console) -> None:
         console.print("the guest's console ends with:")
         for line in _console_end(check):
             console.print(f"  {line}")
+    for warning in check.warnings:
+        console.print(one_line(f"{_kind(warning)}: {warning.text}"))
+        console.print(f"  {one_line(warning.advice)}")
     verdict = _AS_VERDICT.get(check.decision)
     style = VERDICT_STYLES[verdict] if verdict else ""
     console.print(Text(one_line(answer(check)), style=f"bold {style}".strip()))
+
+
+def _kind(warning: DataWarning) -> str:
+    return "note" if warning.is_note else "warning"
 
 
 def answer(check: Check) -> str:
@@ -76,6 +84,7 @@ def as_markdown(check: Check, top: int) -> str:
         f"### ktrial check: {_decision(check.decision).text}",
         f"{code(check.kernel)} ({prose(check.release)}) against {code(check.baseline)}",
         f"**{prose(answer(check))}**",
+        *(f"{_kind(one)}: {prose(one.text)}; {prose(one.advice)}" for one in check.warnings),
         grid(_table(check)) if check.rows else "",
         *(_markdown_causes(row, row.explanation, top) for row in check.rows if row.explanation and top),
         block("\n".join(_console_end(check))) if check.console.strip() else "",
@@ -94,6 +103,7 @@ def as_json(check: Check) -> dict[str, Any]:
         "answer": breakable(answer(check)),
         "problem": check.problem,
         "console": check.console,
+        "warnings": [one.model_dump(mode="json") for one in check.warnings],
         "rows": [_row_as_json(row) for row in check.rows],
     }
 
