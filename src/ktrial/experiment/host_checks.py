@@ -14,6 +14,7 @@ from ktrial.machines.host import HostMachine
 from ktrial.model.design import FactorKind, level_text
 from ktrial.model.study import Study
 from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.model.workload import WorkloadUse
 from ktrial.target import LocalTarget
 
 _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
@@ -62,9 +63,17 @@ def _check_user(machine: str, user: str) -> None:
 
 def warnings_of(machine: Machine, job: Job) -> tuple[DataWarning, ...]:
     """A command of the user's that has all rights here, without having been given them by name."""
-    command = job.use.command
+    return of_use(machine, job.use)
+
+
+def of_use(machine: Machine, use: WorkloadUse) -> tuple[DataWarning, ...]:
+    """The same of a workload of the study's, before it runs."""
+    command = use.command
     if not isinstance(machine, HostMachine) or command is None or command.user or os.geteuid() != 0:
         return ()
-    text = f"{job.use.name} ran as root: ktrial does, and its command names no user"
-    advice = 'user = "nobody" (or "root") beside its command in the study file says as whom it is to run'
+    text = f"{use.name} runs as root: ktrial does, and its command names no user"
+    advice = (
+        '--user nobody (or root), or user = "nobody" beside its command in the study file, says as whom it '
+        "is to run"
+    )
     return (DataWarning(kind=WarningKind.RUNS_AS_ROOT, text=text, advice=advice),)

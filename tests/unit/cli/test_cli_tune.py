@@ -81,6 +81,7 @@ def test_a_dry_run_as_json_has_the_space_and_what_is_left_out(here: Here) -> Non
         ((*ON, *KNOBS, "--", "/bin/true"), "give one of the two"),
         ((*ON, *KNOBS, "--apply"), "--answer DIR writes"),
         ((*KNOBS, "--kernel", "debian:6.12"), "what is to be measured?"),
+        ((*ON, *KNOBS, "--user", "nobody"), "it is for the machine host"),
         (("nothing.toml",), "nothing.toml"),
     ],
 )

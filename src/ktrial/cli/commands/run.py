@@ -8,6 +8,7 @@ import typer
 
 from ktrial.cli.options.common import Count, Html, Jobs, Json, NoHtml, Perturbations, StoreOption
 from ktrial.cli.options.completion import study_files
+from ktrial.cli.options.user import User, with_user
 from ktrial.errors import KtrialError
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def run(
         bool, typer.Option("--retry-failed", help="Run trials again that failed before.")
     ] = False,
     allow_host_changes: AllowHostChanges = False,
+    user: User = None,
     confirm: Confirm = None,
     list_: Annotated[
         bool, typer.Option("--list", help="Only list the studies that come with ktrial.")
@@ -94,7 +96,7 @@ def run(
         return
     if study is None:
         raise StudyMissing()
-    loaded = _changed(_loaded(study, patch or (), store), perturbations, count)
+    loaded = with_user(_changed(_loaded(study, patch or (), store), perturbations, count), user)
     confirmation = confirmation_of(loaded, confirm) if confirm else None
     run_and_print(
         loaded,

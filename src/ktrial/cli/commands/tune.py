@@ -16,6 +16,7 @@ from ktrial.cli.options.common import (
     StoreOption,
 )
 from ktrial.cli.options.completion import kernel_names, tunable_names, workload_names
+from ktrial.cli.options.user import User, with_user
 
 Command = Annotated[
     list[str] | None,
@@ -86,6 +87,7 @@ def tune(
         bool, typer.Option("--resume", help="Go on with the search that was interrupted last.")
     ] = False,
     allow_host_changes: AllowHostChanges = False,
+    user: User = None,
     answer: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the answer there, as files to be installed.")
     ] = None,
@@ -143,4 +145,4 @@ def tune(
         perturbations=perturbations,
         jobs=jobs,
     )
-    search(study_of(asked), options)
+    search(with_user(study_of(asked), user), options)

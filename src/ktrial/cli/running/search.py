@@ -13,6 +13,7 @@ from ktrial.cli.console import messages, output, print_json, say
 from ktrial.cli.render.tuning import print_plan, prospects
 from ktrial.cli.running.progress import progress
 from ktrial.cli.running.search_answer import end
+from ktrial.experiment import host_checks
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.observer import Silent
 from ktrial.experiment.resources import Resources, default_resources, sources_for
@@ -133,6 +134,9 @@ def _searched(
         print_json(plan)
     else:
         print_plan(study, plan, shown)
+    for use in study.workloads:
+        for warning in host_checks.of_use(machine, use):
+            messages().print(f"warning: {warning.text}: {warning.advice}", markup=False)
     if options.dry_run:
         return None
     noise_is_new = not plan["noise"] and plan["noise_from"] != "exact mode"
