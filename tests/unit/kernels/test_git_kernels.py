@@ -74,3 +74,5 @@ def test_a_commit_without_directory_or_revision_is_refused(name: str) -> None:
 def test_a_revision_that_is_none_is_refused(repository: Path) -> None:
     with pytest.raises(SourceUnusable, match="it has no revision 'nowhere'"):
         kernels.obtain("git:linux@nowhere")
+    with pytest.raises(SourceUnusable, match="it has no revision 'nowhere'"):
+        pinned("git:linux@nowhere")

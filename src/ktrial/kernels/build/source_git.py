@@ -10,6 +10,8 @@ from ktrial.kernels.build.errors import SourceUnusable
 from ktrial.kernels.build.recipes import Manifest
 from ktrial.kernels.errors import ToolMissing
 
+_UNKNOWN = ("Needed a single revision", "bad revision", "Not a valid object name")
+
 
 def manifest_at(repository: Path, revision: str) -> Manifest:
     """The manifest of a commit's tree. Raises SourceUnusable, ToolMissing."""
@@ -43,7 +45,7 @@ def git(repository: Path, revision: str, *arguments: str) -> str:
         raise ToolMissing(name=source, tool="git", purpose="read a git repository", package="git") from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().partition("\n")[0].removeprefix("fatal: ")
-        unknown = "Needed a single revision" in said or "bad revision" in said
+        unknown = any(words in said for words in _UNKNOWN)
         problem = f"it has no revision '{revision}'" if unknown else f"git says: {said}"
         advice = f"git -C {repository} tag, or git log, shows what there is; git fetch brings more"
         raise SourceUnusable(name=source, directory=repository, source=source, problem=problem, advice=advice)
