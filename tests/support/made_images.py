@@ -24,6 +24,10 @@ _LINK = (
 )
 CODE = """\
 const char linux_banner[] = "Linux version 6.1.7 (a@b) #1 SMP Mon Jan 1 00:00:00 UTC 2026";
+__attribute__((section(".note.Xen"), used, aligned(4)))
+static const struct {{ int name_size, size, type; char name[4]; unsigned long long page; }} xen = {{
+    4, 8, 3, "Xen", 1
+}};
 int slice = 3;
 static const char *volatile said;
 __attribute__((noinline)) int pick(int task) {{ return task * slice; }}

@@ -97,7 +97,8 @@ def _unstamped(section: Section, stamp: bytes) -> bytes:
     content = bytes(section.data())
     if isinstance(section, NoteSection):
         for note in section.iter_notes():
-            if note["n_type"] == "NT_GNU_BUILD_ID":
+            # Another one's note may have the same number (Xen's hypercall page).
+            if note["n_name"] == "GNU" and note["n_type"] == "NT_GNU_BUILD_ID":
                 build_id = bytes.fromhex(note["n_desc"])
                 content = content.replace(build_id, bytes(len(build_id)))
     return content.replace(stamp, bytes(len(stamp))) if stamp else content
