@@ -58,10 +58,7 @@ _DESCRIPTION = WorkloadDescription(
     "time. The value is the median: of the wall clock, or of the numbers that a regular expression or a path "
     "into the JSON finds in what the command prints. In exact mode a program that marks operations of its "
     "own has the median of one of them instead.",
-    metrics=(
-        Metric(name=WALL_TIME.name, unit="ns", direction=Direction.LOWER),
-        Metric(name=OPERATION.name, unit="instructions", direction=Direction.LOWER),
-    ),
+    metrics=(Metric(name=WALL_TIME.name, unit="ns", direction=Direction.LOWER),),
     source="you",
     group="command",
 )

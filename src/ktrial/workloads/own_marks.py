@@ -81,14 +81,14 @@ def _counts(label: str, result: StepResult) -> RegionCounts:
 def _problem(marking: Marking) -> str:
     """What cannot be counted; empty where all can be."""
     problems = {
-        "regions begin before the last one has ended (nested, or of several threads or processes)": (
+        "regions that begin before the last one has ended (nested, or of several threads or processes)": (
             marking.nested
         ),
-        "regions end that have not begun": marking.loose_ends,
-        "regions have not ended when the program does": marking.unclosed,
-        "operations or regions are more than are kept (4,194,304 operations and 16,384 regions a run)": (
+        "ends of regions that have not begun": marking.loose_ends,
+        "regions that have not ended when the program does": marking.unclosed,
+        "operations or regions beyond what is kept (4,194,304 operations and 16,384 regions a run)": (
             marking.dropped
         ),
-        "operations are marked, and no region": 0 if marking.regions else marking.loose_operations,
+        "operations without a region": 0 if marking.regions else marking.loose_operations,
     }
-    return next((f"{count:,} {what}" for what, count in problems.items() if count), "")
+    return next((f"{what}: {count:,}" for what, count in problems.items() if count), "")

@@ -339,12 +339,12 @@ def test_a_commands_value_is_the_median_of_the_operations_that_it_marks(user: Us
 
 
 WRONGLY_MARKED = {
-    "nested": (BEGIN + BEGIN + WORK + END + END, "1 regions begin before the last one has ended"),
-    "no-end": (WORK + BEGIN + WORK, "1 regions have not ended when the program does"),
-    "no-begin": (WORK + END + WORK, "1 regions end that have not begun"),
-    "no-region": (WORK + OPERATION, "1 operations are marked, and no region"),
+    "nested": (BEGIN + BEGIN + WORK + END + END, "several threads or processes): 1"),
+    "no-end": (WORK + BEGIN + WORK, "regions that have not ended when the program does: 1"),
+    "no-begin": (WORK + END + WORK, "ends of regions that have not begun: 1"),
+    "no-region": (WORK + OPERATION, "operations without a region: 1"),
     "nothing": (NOTHING + WORK, "a region with nothing in it"),
-    "too-many": (BEGIN + MANY_OPERATIONS + END, "805,696 operations or regions are more than are kept"),
+    "too-many": (BEGIN + MANY_OPERATIONS + END, "a run): 805,696"),
 }
 
 
