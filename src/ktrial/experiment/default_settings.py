@@ -16,8 +16,10 @@ from ktrial import kernels
 from ktrial.analysis.errors import ValuesUnreadable
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.resources import Resources, default_resources
+from ktrial.file_digests import sealed, unsealed
 from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.disk_space import file_system_errors
+from ktrial.kernels.cache.manifest import SEALED_VALUES, VALUES
 from ktrial.kernels.errors import UnknownModule
 from ktrial.knobs import KnobInstance
 from ktrial.knobs.catalogue import all_knobs
@@ -106,7 +108,7 @@ def default_values(machine: Machine, boot: Boot) -> KernelValues:
     values, kept = _read_values(machine, boot), _place(boot)
     with file_system_errors(kept.parent):
         kept.parent.mkdir(exist_ok=True)
-        write_atomically(kept, values.model_dump_json())
+        write_atomically(kept, sealed(values.model_dump_json().encode()))
     return values
 
 
@@ -116,7 +118,7 @@ def kept_values(boot: Boot) -> KernelValues | None:
     if not kept.is_file():
         return None
     try:
-        known = KernelValues.model_validate_json(kept.read_bytes())
+        known = KernelValues.model_validate_json(unsealed(kept.read_bytes()) or b"")
     except ValidationError:
         return None  # damaged, or of another ktrial: it is read again
     return known.model_copy(update={"kernel": boot.kernel.name})
@@ -131,7 +133,7 @@ def _place(boot: Boot) -> Path:
     """Beside the kernel's other parts: one file for all that decides the values."""
     modules = [path.name for path in boot.modules]
     key = digest([_FORMAT, boot.parameters, boot.memory_mib, boot.cpus, modules])
-    return boot.kernel.image.parent / "values" / f"{key[:32]}.json"
+    return boot.kernel.image.parent / VALUES / f"{key[:32]}{SEALED_VALUES}"
 
 
 def _read_values(machine: Machine, boot: Boot) -> KernelValues:

@@ -82,6 +82,17 @@ def test_what_was_kept_and_is_damaged_is_read_again(guest: Guest, tmp_path: Path
     assert len(guest.machine.performed) == 2
 
 
+def test_one_bit_in_a_kept_value_is_noticed_and_read_again(guest: Guest, tmp_path: Path) -> None:
+    first = default_values(guest.machine, boot(tmp_path))
+    (kept,) = (tmp_path / "values").iterdir()
+    text = kept.read_bytes()
+    kept.write_bytes(text.replace(b'swappiness":"60"', b'swappiness":"61"'))
+    assert kept.read_bytes() != text
+    assert kept_values(boot(tmp_path)) is None
+    assert default_values(guest.machine, boot(tmp_path)) == first
+    assert kept.read_bytes() == text
+
+
 @pytest.mark.parametrize("files", [FILES, {}])
 def test_a_guest_that_does_not_tell_is_an_error_and_nothing_is_kept(
     guest: Guest, tmp_path: Path, files: dict[str, str]

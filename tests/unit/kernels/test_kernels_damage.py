@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from ktrial import kernels
 from ktrial.cli.commands.kernel import app
-from ktrial.file_digests import digest_of_file
+from ktrial.file_digests import digest_of_file, sealed
 from ktrial.kernels.errors import KernelDamaged, SymbolsUnknown
 from ktrial.model.kernel import Kernel
 
@@ -175,16 +175,20 @@ def ran(*arguments: str) -> Result:
 def test_verify_reads_everything_and_names_what_is_damaged(kernel: Kernel) -> None:
     assert kernel.modules
     kernels.save_symbols(kernel, KALLSYMS)
+    told_by_a_guest = kernel.image.parent / "values" / "0.sealed"
+    told_by_a_guest.parent.mkdir()
+    told_by_a_guest.write_bytes(sealed(b'{"values": {}}'))
     assert ran("verify").exit_code == 0
     assert kernels.verify("slow:one").damaged == ()
     for path in (kernel.image, kernel.modules / "kernel" / "one.ko", kernel.image.parent / "kallsyms"):
         flip(path)
+    flip(told_by_a_guest)
     found = ran("verify", "slow:one", "--json")
     assert found.exit_code == 1
     assert "ktrial kernel add slow:one" in found.stderr
     (told,) = json.loads(found.stdout)
     assert told["name"] == "slow:one"
-    assert told["damaged"] == ["vmlinuz", f"{MODULES}/kernel/one.ko", "kallsyms"]
+    assert told["damaged"] == ["vmlinuz", f"{MODULES}/kernel/one.ko", "kallsyms", "values/0.sealed"]
     with pytest.warns(UserWarning, match="slow:one was damaged"):
         assert ran("add", "slow:one").exit_code == 0
     assert ran("verify", "slow:one").exit_code == 0

@@ -26,6 +26,8 @@ IMAGE, VMLINUX, CONFIG, SYSTEM_MAP = "vmlinuz", "vmlinux", "config", "System.map
 KALLSYMS = "kallsyms"
 FROM_GUEST = (KALLSYMS, FUNCTION_FILES)
 """What a kernel that was booted has told, or was read with that: `sealed`, and not in the manifest."""
+VALUES, SEALED_VALUES = "values", ".sealed"
+"""The directory, and the ending, of the settings that a kernel boots with, as a guest told them."""
 
 
 class Manifest(Model):

@@ -10,6 +10,8 @@ from ktrial.kernels.cache.manifest import (
     FROM_GUEST,
     IMAGE,
     MANIFEST_FILE,
+    SEALED_VALUES,
+    VALUES,
     VMLINUX,
     Manifest,
     content_of,
@@ -49,7 +51,7 @@ def verify(cache: Cache, record: NameRecord, progress: Progress) -> KernelCheck:
         damaged = list(_in_steps(home, manifest, paths, progress))
     else:
         paths, damaged = _without_manifest(home)
-    added = [*_unpacked_modules(home), *(home / name for name in FROM_GUEST if (home / name).exists())]
+    added = [*_unpacked_modules(home), *(path for path in _told_by_guests(home) if path.exists())]
     damaged += [str(path.relative_to(home)) for path in added if not is_whole_addition(path)]
     return KernelCheck(
         name=record.name,
@@ -62,14 +64,14 @@ def verify(cache: Cache, record: NameRecord, progress: Progress) -> KernelCheck:
 
 def drop_damaged_additions(home: Path) -> None:
     """Delete what was added to the kernel later and is damaged: it is made again when it is asked for."""
-    for path in (*_unpacked_modules(home), *(home / name for name in FROM_GUEST)):
+    for path in (*_unpacked_modules(home), *_told_by_guests(home)):
         if path.exists() and not is_whole_addition(path):
             path.unlink()
 
 
 def is_whole_addition(path: Path) -> bool:
     """Whether an unpacked module, or what a guest has told, is what it was when it was written."""
-    if path.name in FROM_GUEST:
+    if path.name in FROM_GUEST or path.suffix == SEALED_VALUES:
         return unsealed(path.read_bytes()) is not None
     note = path.with_name(path.name + NOTE)
     return note.exists() and note.read_bytes().decode("ascii", "replace") == digest_of_file(path, anew=True)
@@ -93,6 +95,10 @@ def _without_manifest(home: Path) -> tuple[list[str], list[str]]:
     except ImageError:
         same = False
     return [*content, VMLINUX], [] if same else [VMLINUX]
+
+
+def _told_by_guests(home: Path) -> list[Path]:
+    return [*(home / name for name in FROM_GUEST), *sorted((home / VALUES).glob(f"*{SEALED_VALUES}"))]
 
 
 def _unpacked_modules(home: Path) -> list[Path]:
