@@ -135,8 +135,8 @@ def _cost(workload: str, metric: str, logs: list[float]) -> str:
 
 
 def _interval(mean: float, logs: list[float]) -> str:
-    if len(logs) < 2:
-        return ""
+    if len(set(logs)) < 2:
+        return ""  # of pairs that are all alike nothing tells how much the next one would differ
     try:
         low, high = mean_interval(Moments("", mean, statistics.stdev(logs), len(logs)))
     except ValueError:

@@ -249,7 +249,7 @@ def coarse_values(measured: BlockedMetric) -> DataWarning | None:
         measured,
         WarningKind.COARSE_VALUES,
         f"{len(values)} trials gave only {distinct} distinct values",
-        "measure for longer, or print more digits: a spread below the resolution is taken for none",
+        "measure for longer, or print more digits: what the resolution hides widens the interval",
     )
 
 
