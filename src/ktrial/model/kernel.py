@@ -171,6 +171,8 @@ class Kernel(Model):
     """The ELF image taken out of `image`, bootable through its PVH note; None where there is none."""
     vmlinux_reason: str = ""
     """Why there is no `vmlinux`, in a few words; empty where there is one."""
+    unchecked: str = Field(default="", exclude=True)
+    """Why damage to `image` before it came into the cache would not be noticed; empty where it would."""
     boot_image: BootImage | None = Field(default=None, exclude=True)
     """Of `vmlinux`, or of `image` where there is none; None for a kernel that is not in the cache."""
     config: Path | None = None

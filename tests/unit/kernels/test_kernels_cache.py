@@ -388,13 +388,13 @@ def test_processes_that_add_and_remove_different_kernels_do_not_disturb_each_oth
 
 
 STAGED = """
-import sys, time
+import sys
 from ktrial import kernels
 
 def progress(what, done=0, total=0):
     print(what, flush=True)
     if what == sys.argv[2]:
-        time.sleep(60)
+        sys.stdin.read()  # until it is killed, however long that takes
 
 kernels.add(sys.argv[1], progress=progress)
 """
@@ -408,7 +408,8 @@ def test_a_process_killed_in_the_middle_leaves_no_kernel(
     slow: dict[str, str], tmp_path: Path, cache: Path, stage: str
 ) -> None:
     command = [sys.executable, "-c", STAGED, "slow:one", stage]
-    with subprocess.Popen(command, env=slow, stdout=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=slow, text=True, stdin=pipe, stdout=pipe) as process:
         assert process.stdout is not None
         assert any(line.strip() == stage for line in iter(process.stdout.readline, ""))
         process.send_signal(signal.SIGKILL)

@@ -189,7 +189,20 @@ def test_later_kernels_have_no_checksum(tmp_path: Path) -> None:
     version = make.VERSION.replace("6.1.0", "6.18.0")
     image = make.with_checksum(make.bzimage(make.COMPRESSIONS["lz4"](make.elf()), version))
     (tmp_path / "vmlinuz").write_bytes(make.flipped(image, len(image) - 50))
-    assert extract_vmlinux(read_image(tmp_path / "vmlinuz")).vmlinux == make.elf()
+    extracted = extract_vmlinux(read_image(tmp_path / "vmlinuz"))
+    assert extracted.vmlinux == make.elf()
+    assert (
+        extracted.unchecked == "its lz4 payload has no checksum, and boot images have none since Linux 6.15"
+    )
+
+
+@pytest.mark.parametrize("method", make.COMPRESSIONS)
+def test_only_what_has_no_checksum_at_all_is_called_unchecked(method: str, tmp_path: Path) -> None:
+    packed = make.COMPRESSIONS[method](make.elf())
+    for release, none in (("6.1.0", False), ("6.18.0", method in {"lz4", "lzma", "none"})):
+        version = make.VERSION.replace("6.1.0", release)
+        (tmp_path / "vmlinuz").write_bytes(make.with_checksum(make.bzimage(packed, version)))
+        assert bool(extract_vmlinux(read_image(tmp_path / "vmlinuz")).unchecked) is none
 
 
 def test_a_signature_is_no_damage(tmp_path: Path) -> None:

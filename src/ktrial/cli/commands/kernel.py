@@ -51,6 +51,11 @@ def add(
         print(f"{kernel.name}  {kernel.release}  {shown(kernel.size)}  {kernel.digest[:SHORT_DIGEST]}")
         if kernel.vmlinux is None:
             messages().print(f"note: {kernel.name} boots slowly: {kernel.vmlinux_reason}")
+        if kernel.unchecked and kernel.origin.provider in {"path", "host"}:
+            advice = "compare the file with where it came from (sha256sum)"
+            messages().print(
+                f"warning: {kernel.name} was not checked for damage: {kernel.unchecked}; {advice}"
+            )
 
 
 @app.command("list", cls=KtrialCommand)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+from pydantic import Field
+
 from ktrial.kernels.cache.atomic_write import sync_tree
 from ktrial.kernels.cache.disk_space import require_space
 from ktrial.kernels.cache.manifest import (
@@ -41,6 +43,7 @@ class EntryRecord(Model):
     config_digest: str = ""
     size: int
     vmlinux_reason: str = ""
+    unchecked: str = Field(default="", exclude_if=lambda value: not value)
     module_count: int = 0
     boot_image: BootImage | None = None
     """None in entries from before it was noted: then the file's headers are read."""
@@ -76,6 +79,7 @@ def kernel_of(name: NameRecord, entry: EntryRecord, directory: Path) -> Kernel:
         image=directory / IMAGE,
         vmlinux=part(VMLINUX),
         vmlinux_reason=entry.vmlinux_reason,
+        unchecked=entry.unchecked,
         boot_image=_boot_image(entry, part(VMLINUX) or directory / IMAGE),
         config=part(CONFIG),
         modules=part("lib", "modules", entry.release),
@@ -123,6 +127,7 @@ def build_entry(name: str, parts: Parts, made: Path, workspace: Path, progress: 
         config_digest=hashlib.sha256(config.read_bytes()).hexdigest() if config.exists() else "",
         size=sum(path.lstat().st_size for path in made.rglob("*") if path.is_file()),
         vmlinux_reason=extracted.reason,
+        unchecked=extracted.unchecked,
         boot_image=boot_image(made / (IMAGE if extracted.vmlinux is None else VMLINUX)),
         module_count=len(module_files(made / "lib" / "modules" / image.release)),
     )

@@ -17,12 +17,15 @@ _LAST_WITH = (6, 14)
 _ALL_BITS = 0xFFFFFFFF
 
 
+def has_checksum(release: str) -> bool:
+    """Whether kernels of this release have one."""
+    number = re.match(r"(\d+)\.(\d+)", release)
+    return number is not None and (int(number[1]), int(number[2])) <= _LAST_WITH
+
+
 def has_wrong_checksum(image: bytes, release: str) -> bool:
     """Whether the image (up to its header's syssize) has a checksum, and it is not right."""
-    number = re.match(r"(\d+)\.(\d+)", release)
-    if number is None or (int(number[1]), int(number[2])) > _LAST_WITH:
-        return False
-    return zlib.crc32(_unsigned(image)) != _ALL_BITS
+    return has_checksum(release) and zlib.crc32(_unsigned(image)) != _ALL_BITS
 
 
 def _unsigned(image: bytes) -> bytes:

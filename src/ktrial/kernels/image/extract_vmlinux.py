@@ -34,6 +34,8 @@ class Extracted:
 
     vmlinux: bytes | None
     reason: str = ""
+    unchecked: str = ""
+    """Why a damaged payload would not be noticed; empty where it would."""
 
 
 class _CannotUnpack(Exception):
@@ -51,7 +53,20 @@ def extract_vmlinux(image: Image) -> Extracted:
         raise _damaged(image, f"its unpacked payload is no whole ELF file ({error})") from error
     if data[:4] != ELF_MAGIC:
         raise _damaged(image, f"its unpacked payload is not ELF (it starts {data[:4].hex(' ')})")
-    return Extracted(data) if bootable else Extracted(None, "it has no PVH note (built without CONFIG_PVH)")
+    unchecked = _unchecked(image)
+    if not bootable:
+        return Extracted(None, "it has no PVH note (built without CONFIG_PVH)", unchecked)
+    return Extracted(data, unchecked=unchecked)
+
+
+def _unchecked(image: Image) -> str:
+    if image.kind is ImageKind.VMLINUX or image.has_checksum:
+        return ""
+    known = (method for magic, method, _ in _METHODS if image.payload.startswith(magic))
+    method = next(known, "uncompressed")
+    if method in _WITH_CHECKSUM:
+        return ""
+    return f"its {method} payload has no checksum, and boot images have none since Linux 6.15"
 
 
 def _unpack(image: Image) -> bytes:
@@ -147,8 +162,8 @@ def _lzo(payload: bytes) -> bytes:
     return done.stdout
 
 
-_WITH_CHECKSUM = {"gzip", "xz", "zstd", "bzip2"}
-"""Their streams say themselves whether they are whole, as the kernel's build makes them."""
+_WITH_CHECKSUM = {"gzip", "xz", "zstd", "bzip2", "lzo"}
+"""Their streams (lzop's container) say whether they are whole, as the kernel's build makes them."""
 _FOREIGN_ERRORS = (zstandard.ZstdError, lz4.block.LZ4BlockError, struct.error)
 _METHODS: tuple[tuple[bytes, str, Callable[[bytes], bytes]], ...] = (
     (b"\x1f\x8b", "gzip", _gzip),

@@ -17,7 +17,7 @@ from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 
 from ktrial.kernels.errors import ImageTruncated, ImageUnreadable, NotAKernel, WrongArchitecture
-from ktrial.kernels.image.checksum import has_wrong_checksum
+from ktrial.kernels.image.checksum import has_checksum, has_wrong_checksum
 from ktrial.kernels.image.elf import ELF_MAGIC, check_elf, memory_end
 from ktrial.model.kernel import BootImage
 
@@ -56,6 +56,11 @@ class Image:
     path: Path
     has_wrong_checksum: bool = False
     """A bzImage that is not what its build made, by the checksum at its end; later kernels have none."""
+
+    @property
+    def has_checksum(self) -> bool:
+        """Whether it has one at its end."""
+        return self.kind is ImageKind.BZIMAGE and has_checksum(self.release)
 
 
 def read_image(path: Path) -> Image:
