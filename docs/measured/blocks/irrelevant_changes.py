@@ -1,0 +1,115 @@
+"""docs/workloads.md: how far changes that must not matter move the medians of the built-in workloads."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from docs.measured.declaration import Block
+from docs.measured.measuring import Measuring
+from docs.measured.wording import decimal, prose, table
+
+from ktrial import kernels, workloads
+from ktrial.machines.exact import ExactMachine
+from ktrial.model.boot import Boot
+from ktrial.model.design import Perturbation
+from ktrial.model.workload import CountedBy, WorkloadUse
+
+_KERNELS = ("debian:6.1", "debian:6.12")
+_AS_IT_IS = Perturbation(number=0)
+_LIMIT = 0.005
+_CHANGES: tuple[tuple[Mapping[str, Any], Perturbation], ...] = (
+    ({"memory_mib": 256}, _AS_IT_IS),
+    ({"memory_mib": 1024}, _AS_IT_IS),
+    ({"parameters": ("padding=" + "x" * 500,)}, _AS_IT_IS),
+    ({"parameters": ("loglevel=3",)}, _AS_IT_IS),
+    ({"initrd_padding": 5_000_000}, _AS_IT_IS),
+    ({}, Perturbation(number=1, environment_bytes=4000)),
+    ({}, Perturbation(number=2, layout_seed=12345)),
+    ({}, Perturbation(number=3, layout_seed=54321)),
+    ({}, Perturbation(number=4, start_offset=3_456_789)),
+)
+"""Of the boot, and of the trial."""
+_CHAOTIC = "hackbench"
+_BYTES = "string-bytes"
+_PAIRS = 2
+"""Workloads a line."""
+_CHANGED = """
+Largest change of the median when memory (256, 1024 MiB), command line, log level, size of the initial RAM
+disk, environment (4000 bytes), address-space seed (two) or start offset change, against none of them, in
+percent, counted by the plugin:
+"""
+_BUT_FOR = """
+`{chaotic}` moves by up to {most} %, and the bytes of its string instructions by up to {bytes} %; those of the
+others by at most {other_bytes} %.
+"""
+
+
+def _text(measuring: Measuring) -> str:
+    moved = {kernel: _moved(measuring, kernel) for kernel in _KERNELS}
+    names = sorted(name for name in workloads.DEFAULT if name != _CHAOTIC)
+    largest = max(each[name] for each in moved.values() for name in names)
+    measuring.claim(
+        largest < _LIMIT, f"all but {_CHAOTIC} keep to {_LIMIT:.1%}: the largest is {largest:.2%}"
+    )
+    cells = [(name, *(_percent(moved[kernel][name], 2) for kernel in _KERNELS)) for name in names]
+    half = -(-len(cells) // _PAIRS)
+    rows = [
+        (*cells[place], "", *(cells[place + half] if place + half < len(cells) else ("", "", "")))
+        for place in range(half)
+    ]
+    series = [kernel.partition(":")[2] for kernel in _KERNELS]
+    heads = ("workload", *series, "", "workload", *series)
+    bytes_ = {name: max(each[f"{name} {_BYTES}"] for each in moved.values()) for name in workloads.DEFAULT}
+    told = prose(
+        _BUT_FOR,
+        chaotic=_CHAOTIC,
+        most=_percent(max(each[_CHAOTIC] for each in moved.values()), 0),
+        bytes=_percent(bytes_.pop(_CHAOTIC), 0),
+        other_bytes=_percent(max(bytes_.values()), 2),
+    )
+    return "\n".join((prose(_CHANGED), table(heads, rows), told))
+
+
+def _percent(share: float, digits: int) -> str:
+    return decimal(100 * share, digits)
+
+
+def _moved(measuring: Measuring, kernel: str) -> dict[str, float]:
+    """Workload, and workload with `string-bytes` → the largest relative change of its median."""
+    plain = _medians(measuring, kernel, {}, _AS_IT_IS)
+    moved = dict.fromkeys(plain, 0.0)
+    for changes, perturbation in _CHANGES:
+        for name, value in _medians(measuring, kernel, changes, perturbation).items():
+            if plain[name]:
+                moved[name] = max(moved[name], abs(value / plain[name] - 1))
+    return moved
+
+
+def _medians(
+    measuring: Measuring, kernel: str, changes: Mapping[str, Any], perturbation: Perturbation
+) -> dict[str, float]:
+    """All built-in workloads, one after another in one system."""
+    added = kernels.add(kernel)
+    measuring.made_with.add(kernel, added.release)
+    boot = Boot(kernel=added).model_copy(update=changes)
+    changed = [dict(changes), perturbation.model_dump(mode="json"), list(workloads.DEFAULT)]
+    text = measuring.kept(["medians", added.digest, *changed], lambda: json.dumps(_run(boot, perturbation)))
+    found: dict[str, float] = json.loads(text)
+    return found
+
+
+def _run(boot: Boot, perturbation: Perturbation) -> dict[str, float]:
+    machine = ExactMachine(count=CountedBy.PLUGIN)
+    machine.check()
+    uses = [workloads.check(WorkloadUse(name=name)) for name in workloads.DEFAULT]
+    steps = tuple(step for use in uses for step in workloads.find(use).steps(use, machine.mode, perturbation))
+    with machine.instrumented(boot) as target:
+        results = target.counted(steps)
+    medians: dict[str, float] = {}
+    for use, result in zip(uses, results, strict=True):
+        for sample in workloads.find(use).samples(use, machine.mode, (result,)):
+            medians[f"{use.name} {_BYTES}" if sample.metric == _BYTES else use.name] = sample.value
+    return medians
+
+
+BLOCKS = (Block("irrelevant-changes", "docs/workloads.md", _text),)
