@@ -40,7 +40,7 @@ def remember(store: Store, study_id: int, study: Study, had: Mapping[str, Kernel
     baseline, *others = dict.fromkeys(kernel_name(study, one) for one in treatments(study))
     for name in others:
         pair = digests.get(baseline, ""), digests.get(name, "")
-        if "" in pair or pair in known or pair[0] == pair[1]:
+        if "" in pair or pair in known:
             continue
         before, after = (_kernel(one, digests[one], had) for one in (baseline, name))
         if before and after:
@@ -140,9 +140,11 @@ def _steps(
     by_digests = {(one.before.digest, one.after.digest): one for one in differences}
     digests = _digests(study, trials) if differences else {}
     baseline, *others = treatments(study)
-    before = digests.get(kernel_name(study, baseline), "")
+    own = kernel_name(study, baseline)
+    before = digests.get(own, "")
     for one in others:
-        if difference := by_digests.get((before, digests.get(kernel_name(study, one), ""))):
+        name = kernel_name(study, one)
+        if name != own and (difference := by_digests.get((before, digests.get(name, "")))):
             yield KernelStep(baseline, one, build_of(study, baseline), build_of(study, one), difference)
 
 

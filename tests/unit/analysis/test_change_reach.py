@@ -51,7 +51,11 @@ def a_study() -> Study:
 
 
 def measured(
-    directory: Path, ran: dict[str, dict[str, int]], value: float = 700.0, **after: Any
+    directory: Path,
+    ran: dict[str, dict[str, int]],
+    value: float = 700.0,
+    same_content: bool = False,
+    **after: Any,
 ) -> StudyRecord:
     """The patch's study: `ran` has the instructions of each workload's functions, `after` its image.
 
@@ -65,6 +69,8 @@ def measured(
         a_kernel_of(directory, "before", build=builds[0]),
         a_kernel_of(directory, "after", build=builds[1], **after),
     ]
+    if same_content:
+        kernels[1] = kernels[1].model_copy(update={"digest": kernels[0].digest})
     with open_store(directory / "x.db") as store:
         number = store.study(study)
         for order, (treatment, kernel) in enumerate(zip(levels, kernels, strict=True)):
@@ -149,6 +155,12 @@ def test_a_patch_that_changes_nothing_in_the_image_is_the_same_image_and_not_equ
     assert "equivalent" not in whole.result.answer
     for said in (on_the_terminal(whole), study_markdown(whole), study_html(whole)):
         assert "the same image" in said
+
+
+def test_a_patch_that_changes_no_bit_of_image_and_configuration_is_told_too(tmp_path: Path) -> None:
+    whole = measured(tmp_path, {"fork": {"pick": 1}}, value=1000.0, same_content=True)
+    assert warning_of(whole).kind is WarningKind.SAME_IMAGE
+    assert {one.verdict for one in whole.result.comparisons} == {Verdict.IDENTICAL}
 
 
 def test_kernels_whose_images_cannot_be_compared_get_no_verdict_about_them(tmp_path: Path) -> None:

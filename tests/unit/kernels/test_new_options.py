@@ -164,12 +164,13 @@ def test_what_the_user_sets_stays_and_the_rest_follows(source: Path, patch: Path
     assert of_patch(single) == {"SCHED": "y", "ALONE": "y", "SLICE": "3"}
 
 
-def test_own_configurations_say_nothing_about_it_and_leave_it_its_defaults(
-    source: Path, patch: Path, tmp_path: Path
+@pytest.mark.parametrize("config", ["own.config", "defconfig"])
+def test_other_configurations_say_nothing_about_it_and_leave_it_its_defaults(
+    config: str, source: Path, patch: Path, tmp_path: Path
 ) -> None:
     own = tmp_path / "own.config"
     own.write_text("CONFIG_SMP=y\n# CONFIG_FAIR is not set\n")
-    kernel = build(asked(source, patch, config=str(own)))
+    kernel = build(asked(source, patch, config=config if config == "defconfig" else str(own)))
     told = {one.option.removeprefix("CONFIG_"): one.value for one in kernel.origin.new_options}
     assert told.items() >= set(_DRAWN)
 
