@@ -270,9 +270,9 @@ class Effect(Model):
     """One name; two, where they were taken back together."""
     values: tuple[str, ...]
     ratio: float
-    low: float
-    high: float
-    """The interval of the ratio (95 %)."""
+    low: float | None = None
+    high: float | None = None
+    """The interval of the ratio (95 %) where fresh runs gave one; None for what the model expects."""
     runs: int = 0
     """Runs in ablation that this rests on; 0: on the search's model alone."""
     reason: str = ""
@@ -301,8 +301,9 @@ class TunedInteraction(Model):
     """Relative to the baseline: neither changed, the first, the second, both."""
     ratio: float
     """both / (first · second): 1 where the effects multiply."""
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
+    """None: the model gives no interval. Answers of an older ktrial have one, which was too narrow."""
 
 
 class FrontPoint(Model):

@@ -16,6 +16,10 @@ from ktrial.optimize.surrogate.model import Surrogate
 
 KEEP = 0.3
 """What a knob must be expected to bring to stay, in margins."""
+DOUBT = 1.0
+"""And how many standard deviations of the model beyond that: what is in doubt goes,"""
+SHARE = 0.2
+"""as long as all of it together costs no more than this part of the expected gain, and a margin."""
 _ARMS = 5
 
 
@@ -59,14 +63,29 @@ def losses(surrogate: Surrogate, configuration: Configuration) -> list[Loss]:
 
 
 def pruned(surrogate: Surrogate, configuration: Configuration) -> Configuration:
-    """Without the knobs that are not expected to bring what they must, one after the other."""
+    """Without the knobs that are not known to bring what they must, one after the other, the least first.
+
+    All together cost no more of the expected gain than a margin and a fifth of it: where little is certain, a
+    rule for single knobs would take back everything, and the gain with it.
+    """
     least = KEEP * surrogate.scores.goal.margin
+    whole = float(surrogate.gains([configuration])[0])
+    allowed = surrogate.scores.goal.margin + SHARE * max(whole, 0.0)
     while configuration:
-        expected = losses(surrogate, configuration)
-        if not expected or expected[0].mean >= least * len(expected[0].names):
+        weak = [each for each in losses(surrogate, configuration) if _excess(each, least) < DOUBT]
+        if not weak:
             break
-        configuration = without(configuration, expected[0].names)
+        weakest = min(weak, key=lambda loss: _excess(loss, least))
+        fewer = without(configuration, weakest.names)
+        if whole - float(surrogate.gains([fewer])[0]) > allowed:
+            break
+        configuration = fewer
     return configuration
+
+
+def _excess(loss: Loss, least: float) -> float:
+    """Standard deviations by which it brings more than it must."""
+    return (loss.mean - least * len(loss.names)) / max(loss.deviation, 1e-9)
 
 
 def ablate(

@@ -12,7 +12,11 @@ from ktrial.studyfile.errors import BudgetTooSmall
 FEWEST_RUNS = 20
 """Below so many nothing can be explored and confirmed."""
 _FEWEST_BLOCKS, _MOST_BLOCKS = 6, 60
-_SURE = 8.0
+_BLOCKS = 0.17
+"""Of confirmation, for each run of the budget."""
+_CONTEND = 0.52
+"""The contenders' part of what is left: 19 runs of a covering design and 20 contenders of 65."""
+_SURE = 12.0
 """Standard errors; a study that expects so many finds its difference though an outlier falls into it."""
 EVERY = 8
 """Runs between two of the baseline while exploring, so that drift is seen."""
@@ -46,12 +50,11 @@ def shares(runs: int, *, noise_free: bool, perturbations: int = 1, dimensions: i
     if runs < FEWEST_RUNS:
         raise BudgetTooSmall(runs=runs, fewest=FEWEST_RUNS)
     calibrate = min(max(runs // 16, 3), 10)
-    blocks = min(max(round(0.14 * runs), _FEWEST_BLOCKS), _MOST_BLOCKS)
+    blocks = min(max(round(_BLOCKS * runs), _FEWEST_BLOCKS), _MOST_BLOCKS)
     rest = runs - calibrate - 2 * blocks
-    # A few runs tell less about single knobs than the model of all runs does: of a small budget the search
-    # itself has them (100 simulated searches of 65 runs at 5 % noise: median regret 8.2 %, with three 9.5 %).
+    # Contenders are run with and without what may be idle: of a small budget ablation has no runs of its own.
     ablate = round(0.2 * max(0, runs - 100))
-    contend = round(0.35 * (rest - ablate))
+    contend = round(_CONTEND * (rest - ablate))
     return Shares(calibrate, rest - ablate - contend, contend, ablate, blocks)
 
 

@@ -125,9 +125,11 @@ def confirmed_gain(tuned: Tuned) -> str:
 
 
 def effect_in_words(effect: Effect, metric: str) -> str:
-    """`rps +12.00 % with it (95 %: …)`."""
-    interval = _plain(number_format.interval(effect.low, effect.high))
-    return f"{metric} {_plain(number_format.change(effect.ratio))} with it (95 %: {interval} %)"
+    """`rps +12.00 % with it (95 %: …)`; without an interval where nobody has measured one."""
+    change = f"{metric} {_plain(number_format.change(effect.ratio))} with it"
+    if interval := _plain(number_format.interval(effect.low, effect.high)):
+        return f"{change} (95 %: {interval} %)"
+    return f"{change} ({'one run without it' if effect.runs == 1 else 'expected, by all runs of the search'})"
 
 
 def _effects(tuned: Tuned) -> dict[str, str]:

@@ -1,4 +1,9 @@
-"""What each knob does, by all runs of a search: effects in the answer, importance, interactions."""
+"""What each knob does, by all runs of a search: effects in the answer, importance, interactions.
+
+An effect in the answer has an interval only where fresh runs gave it: of a single knob, whose effect is the
+gain that was confirmed. The model's own doubt is no such interval: beside interactions it holds the truth far
+too seldom.
+"""
 
 from collections.abc import Sequence
 from itertools import combinations
@@ -6,21 +11,29 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from ktrial.model.comparison import Comparison
 from ktrial.model.tuning import Configuration, Effect, Importance, Observation, Purpose, TunedInteraction
 from ktrial.optimize.ablation import Loss, losses, without
 from ktrial.optimize.surrogate.model import Surrogate
 
 Array = NDArray[np.float64]
-_SURE = 1.959964
-"""Standard deviations of a 95 % interval."""
 _PLACES, _DRAWS = 32, 200
 _MOST_INTERACTIONS = 6
 
 
-def kept(surrogate: Surrogate, answer: Configuration) -> tuple[Effect, ...]:
-    """What each knob of the answer brings, the largest first: with it / without it, all else as there."""
+def kept(
+    surrogate: Surrogate, answer: Configuration, confirmed: Comparison | None, *, exact: bool
+) -> tuple[Effect, ...]:
+    """What each knob of the answer brings, the largest first: with it / without it, all else as there.
+
+    `confirmed`: what confirmation says of the answer. `exact`: without noise, where the runs themselves tell.
+    """
     by_gain = sorted(losses(surrogate, answer), key=lambda loss: -loss.mean)
-    return tuple(_effect(surrogate, answer, each) for each in by_gain)
+    effects = tuple(_effect(surrogate, answer, each, exact=exact) for each in by_gain)
+    if len(effects) != 1 or confirmed is None or confirmed.ratio is None:
+        return effects
+    whole = {"ratio": confirmed.ratio, "low": confirmed.low, "high": confirmed.high}
+    return (effects[0].model_copy(update=whole),)
 
 
 def dropped(surrogate: Surrogate, explored: Configuration, answer: Configuration) -> tuple[Effect, ...]:
@@ -37,21 +50,32 @@ def dropped(surrogate: Surrogate, explored: Configuration, answer: Configuration
     return tuple(effects)
 
 
-def _effect(surrogate: Surrogate, configuration: Configuration, loss: Loss, reason: str = "") -> Effect:
-    sign = surrogate.scores.sign(0)
-    response = surrogate.responses[0]
+def _effect(
+    surrogate: Surrogate, configuration: Configuration, loss: Loss, reason: str = "", *, exact: bool = False
+) -> Effect:
     fewer = without(configuration, loss.names)
-    mean, deviation = response.contrast([configuration, fewer], [1.0, -1.0])
-    ends = sorted(sign * (mean + side * _SURE * deviation) for side in (-1, 1))
+    measured = _measured(surrogate, configuration, fewer) if exact else None
+    if measured is None:
+        mean, _ = surrogate.responses[0].contrast([configuration, fewer], [1.0, -1.0])
+        measured = float(np.exp(surrogate.scores.sign(0) * mean))
     return Effect(
         names=loss.names,
         values=tuple(configuration[name] for name in loss.names),
-        ratio=float(np.exp(sign * mean)),
-        low=float(np.exp(ends[0])),
-        high=float(np.exp(ends[1])),
+        ratio=measured,
         runs=_runs(surrogate.seen, fewer),
         reason=reason,
     )
+
+
+def _measured(surrogate: Surrogate, configuration: Configuration, fewer: Configuration) -> float | None:
+    """The ratio of the plain runs of both; None where one was not run."""
+    plain = [each for each in surrogate.seen if not each.perturbation and surrogate.scores.of(each)]
+    metric = surrogate.scores.goal.objectives[0].metric
+    values = [
+        next((each.values[metric] for each in plain if each.configuration == wanted), None)
+        for wanted in (configuration, fewer)
+    ]
+    return None if values[0] is None or values[1] is None else values[0] / values[1]
 
 
 def _runs(seen: Sequence[Observation], configuration: Configuration) -> int:
@@ -109,7 +133,6 @@ def _interaction(
 ) -> tuple[float, TunedInteraction]:
     response, sign, space = surrogate.responses[0], surrogate.scores.sign(0), surrogate.encoding.space
     mean, deviation = response.contrast(corners, [1.0, -1.0, -1.0, 1.0])
-    ends = sorted(sign * (mean + side * _SURE * deviation) for side in (-1, 1))
     ratios = np.exp(sign * response.mean(corners))
     first, second = names
     return abs(mean) / max(deviation, 1e-12), TunedInteraction(
@@ -119,6 +142,4 @@ def _interaction(
         second_values=(space[second].default, answer[second]),
         corners=(float(ratios[0]), float(ratios[1]), float(ratios[2]), float(ratios[3])),
         ratio=float(np.exp(sign * mean)),
-        low=float(np.exp(ends[0])),
-        high=float(np.exp(ends[1])),
     )

@@ -1,19 +1,22 @@
 """The first half of a search: the baseline's noise, then one run a configuration, then the contenders.
 
-Exploring begins with a spread of configurations in which about a third of the knobs stay as they are (fewer
-things to tell apart in each run, and few runs far from anything useful), and goes on with an optimiser.
-Contending spends its runs one after the other where the model of all runs so far promises most: on what was
-run, which repeats it, or on what nobody has run yet. So a configuration with one lucky run is run again
-before it is believed, and one that is hopeless never is.
-"""
+Exploring runs a covering design, in which each pair of values is tried together, as far as the runs reach;
+an optimiser has what is left. Contending spends its runs one after the other where the model of all runs so
+far promises most: in turn on what may be better than anything so far, on the best, and on the best without
+what is not known to carry its gain. So a configuration with one lucky run is run again before it is
+believed, one that is hopeless never is, and the shortlist of the search is run beside each other until its
+end."""
 
 from collections import Counter
 from collections.abc import Callable
+from enum import Enum
 
 import numpy as np
 
 from ktrial.model.tuning import Configuration, Goal, Observation, Purpose
+from ktrial.optimize.ablation import pruned
 from ktrial.optimize.budget import EVERY
+from ktrial.optimize.covering import Covering
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.objective import ObjectiveFunction
@@ -21,9 +24,15 @@ from ktrial.optimize.samplers import Optimiser, Told
 from ktrial.optimize.surrogate.model import Surrogate
 from ktrial.studyfile.errors import GuardsNeverMet, NotPositive, ObjectiveMissing, TuneBaselineFailed
 
-_AT_DEFAULT = 0.35
-_SPREAD = 0.55
-"""Part of exploring that is spread out; the optimiser has the rest."""
+
+class _Look(Enum):
+    """What a contender is chosen for."""
+
+    AROUND = "what may be better than the best"
+    BEST = "the best, to see it again"
+    SMALLEST = "the best without what is not known to carry its gain"
+
+
 _ENOUGH = 12
 """Configurations after which a guard that none has kept is given up."""
 _DEAR_BATCH = 8
@@ -35,8 +44,8 @@ _REFIT = 4
 """Contending runs after which the strengths of effects and noise are estimated again."""
 _SHARING = 4
 """Configurations that have a boot, build or kernel in common."""
-_BOLDNESS = (0.5, 0.0)
-"""Standard deviations of doubt that count as promise, in turn: look around, then check the best."""
+_LOOKS = (_Look.AROUND, _Look.SMALLEST, _Look.AROUND, _Look.BEST)
+"""In turn."""
 
 
 _Choose = Callable[[int], list[Configuration]]
@@ -81,14 +90,12 @@ class Explorer:
         self._optimiser = chosen
         self._rng = rng
         self._told = 0
+        self._covering = Covering(encoding, rng)
 
     def explore(self, runs: int) -> None:
         """So many runs at most. Raises GuardsNeverMet."""
-        end = len(self._log.observations) + runs
-        spread = round(_SPREAD * runs)
         size = max(self._log.measuring.at_once, _DEAR_BATCH if self._encoding.costly else 1)
-        self._in_batches(spread, Purpose.EXPLORE, self._spread, size)
-        self._in_batches(end - len(self._log.observations), Purpose.EXPLORE, self._asked, size)
+        self._in_batches(runs, Purpose.EXPLORE, self._covering_or_asked, size)
         self._look_at_guards()
 
     def contend(self, runs: int, surrogate: Surrogate) -> None:
@@ -100,7 +107,10 @@ class Explorer:
             surrogate.learn(self._log.observations, quick=turn % _REFIT != 0)
             configurations: list[Configuration] = []
             for _ in range(count):
-                best = surrogate.best(_BOLDNESS[turn % len(_BOLDNESS)])
+                look = _LOOKS[turn % len(_LOOKS)]
+                best = surrogate.best(bold=look is _Look.AROUND, turn=turn)
+                if look is _Look.SMALLEST:
+                    best = pruned(surrogate, best) or best
                 # Where runs go on at once, or without noise, a second look at the same place tells little.
                 again = best in configurations or (self._log.measuring.noise_free and self._was_run(best))
                 configurations.append(self._optimiser.ask(1)[0] if again or not best else best)
@@ -109,17 +119,19 @@ class Explorer:
 
         self._in_batches(runs, Purpose.CONTEND, chosen, self._log.measuring.at_once)
 
-    def _spread(self, count: int) -> list[Configuration]:
-        def drawn(some: int, fixed: Configuration) -> list[Configuration]:
-            return [self._encoding.draw_with(self._rng, fixed, at_default=_AT_DEFAULT) for _ in range(some)]
-
-        return self._sharing(count, drawn)
-
-    def _asked(self, count: int) -> list[Configuration]:
+    def _covering_or_asked(self, count: int) -> list[Configuration]:
         seen = self._log.observations
         self._optimiser.tell([self._told_of(each) for each in seen[self._told :] if each.configuration])
         self._told = len(seen)
-        return self._sharing(count, self._optimiser.ask)
+
+        def chosen(some: int, fixed: Configuration) -> list[Configuration]:
+            asked: list[Configuration] = []
+            for _ in range(some):
+                covers = self._covering.open > 0
+                asked += [self._covering.next(fixed)] if covers else self._optimiser.ask(1, fixed)
+            return asked
+
+        return self._sharing(count, chosen)
 
     def _sharing(
         self, count: int, choose: Callable[[int, Configuration], list[Configuration]]

@@ -225,7 +225,12 @@ class _Search:
             candidate=candidate,
             confirmed=candidate if good else None,
             comparisons=comparisons,
-            kept=effects.kept(surrogate, candidate),
+            kept=effects.kept(
+                surrogate,
+                candidate,
+                comparisons[0] if comparisons else None,
+                exact=self.measuring.noise_free,
+            ),
             dropped=effects.dropped(surrogate, explored, candidate),
             importance=effects.importance(surrogate, self.seed),
             interactions=effects.interactions(surrogate, candidate),

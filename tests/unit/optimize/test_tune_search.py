@@ -192,7 +192,7 @@ class TestNoisy:
         assert found.drift[-1] / found.drift[0] == pytest.approx(1.1, abs=0.04)
         assert found.confirmed
         effect = next(each for each in found.kept if each.names == ("mode",))
-        assert effect.low <= math.exp(0.1) <= effect.high
+        assert effect.ratio == pytest.approx(math.exp(0.1), abs=0.02)
 
     def test_the_same_seed_searches_the_same(self, whole: Tuned) -> None:
         assert tune(SMALL, GOAL, Budget(runs=40), Formula(0.05, 2, small), 2) == whole

@@ -148,9 +148,7 @@ def _spent(tuned: Tuned) -> str:
 def _print_dropped(dropped: tuple[Effect, ...], console: Console) -> None:
     for one in dropped:
         names = " and ".join(one.names)
-        why = one.reason or breakable(
-            f"{number_format.change(one.ratio)} ({number_format.interval(one.low, one.high)})"
-        )
+        why = one.reason or breakable(f"{number_format.change(one.ratio)} with it, expected")
         console.print(Text(one_line(f"taken back: {names}: {why}")))
     if dropped:
         console.print()

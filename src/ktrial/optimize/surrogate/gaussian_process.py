@@ -2,20 +2,23 @@
 
 The logarithm of the objective, so that effects multiply, is
 
-    level + drift(time) + sum over dimensions f_i(x_i) + sum over pairs f_ij(x_i, x_j) + noise
+    level + drift(time) + f(settings) + noise
 
-where every f is anchored at the defaults: it is 0 where its dimension is unchanged (the anchored
-decomposition of Rabitz and Alis, J. Math. Chem. 25, 1999, with the additive kernels of Duvenaud, Nickisch
-and Rasmussen, NeurIPS 2011). So f_i *is* what changing the knob alone does, and runs of the baseline speak
-of level and drift only. A dimension's amplitude is estimated from the data, with a prior near nothing
-(automatic relevance determination), and pairs inherit theirs from both (effect heredity): that is the
-shrinkage that keeps a lucky run from winning. Runs that lie where the rest cannot explain them count as less
-(outliers, by their leave-one-out residuals: Rasmussen and Williams 2006, section 5.4.2).
-"""
+and f's covariance is s² [∏ (1 + b_i k_i) − 1], the product over all knobs: so f is a sum of one function
+for each knob, each pair, each three… (the analysis-of-variance kernel: Stitson and others 1999; Durrande
+and others, J. Multivariate Analysis 115, 2013). Every k_i is anchored at the defaults: it is 0 where the
+knob is unchanged (Rabitz and Alis, J. Math. Chem. 25, 1999). So f *is* the gain, and runs of the baseline
+speak of level and drift only. A knob's weight b_i and, of a range, the length over which it keeps its
+direction are estimated from the data (automatic relevance determination), with a prior by which most
+weights are small: that is the shrinkage that keeps a lucky run from winning. Interactions inherit their
+size from their knobs (effect heredity), and two knobs that act only together cost the model no more than
+two that act alone. Runs that lie where the rest cannot explain them count as less (outliers, by their
+leave-one-out residuals: Rasmussen and Williams 2006, section 5.4.2)."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +27,6 @@ from ktrial.optimize.encoding import Encoding, place_of
 
 Array = NDArray[np.float64]
 
-_LENGTH = 0.45
-"""Over what part of a range an effect keeps its direction."""
 _DRIFT_LENGTH = 0.15
 """Of the whole search."""
 
@@ -49,30 +50,22 @@ class InputScaling:
         self.encoding = encoding
         self._places: list[dict[str, float]] = [{} for _ in encoding.space.dimensions]
         defaults = [each.default for each in encoding.space.dimensions]
-        self._chosen = np.array([each.range is None for each in encoding.space.dimensions])
-        self._origin = np.array([self._place(at, value) for at, value in enumerate(defaults)])
+        self.spans = np.array([each.range is not None for each in encoding.space.dimensions])
+        """Which dimensions are ranges; shape (dimensions,)."""
+        self.origin = np.array([self.place(at, value) for at, value in enumerate(defaults)])
+        """The baseline's row."""
 
     def rows(self, configurations: Sequence[Mapping[str, str]]) -> Array:
         """Shape (configurations, dimensions): coordinates; of a choice, its number (0: the default)."""
-        table = np.tile(self._origin, (len(configurations), 1))
+        table = np.tile(self.origin, (len(configurations), 1))
         for row, configuration in enumerate(configurations):
             for name, value in configuration.items():
                 at = self.encoding.index[name]
-                table[row, at] = self._place(at, value)
+                table[row, at] = self.place(at, value)
         return table
 
-    def kernels(self, left: Array, right: Array) -> Array:
-        """Each dimension's anchored kernel; shape (dimensions, left, right)."""
-        near, far = left.T[:, :, None], right.T[:, None, :]
-        kernels_by_dimension = np.empty((len(self._origin), len(left), len(right)))
-        chosen, spans = self._chosen, ~self._chosen
-        kernels_by_dimension[chosen] = (near[chosen] == far[chosen]) & (near[chosen] != 0)
-        origin = self._origin[spans][:, None, None]
-        kernels_by_dimension[spans] = _bell(near[spans] - far[spans])
-        kernels_by_dimension[spans] -= _bell(near[spans] - origin) * _bell(far[spans] - origin)
-        return kernels_by_dimension
-
-    def _place(self, at: int, value: str) -> float:
+    def place(self, at: int, value: str) -> float:
+        """A value's coordinate in the dimension, or its number."""
         known = self._places[at]
         if value not in known:
             dimension = self.encoding.space.dimensions[at]
@@ -81,37 +74,51 @@ class InputScaling:
         return known[value]
 
 
-def _bell(distance: Array) -> Array:
-    return np.asarray(np.exp(-0.5 * (distance / _LENGTH) ** 2))
-
-
 @dataclass(frozen=True)
 class Strengths:
     """The model's free numbers."""
 
-    amplitudes: Array
-    """Standard deviation of each dimension's effect; shape (dimensions,)."""
-    pairs: float
+    scale: float
+    """s: standard deviation of what a knob of weight 1 does."""
+    weights: Array
+    """b: shape (dimensions,)."""
+    lengths: Array
+    """Of ranges, as parts of the range; shape (ranges,)."""
     drift: float
     noise: float
 
     @property
     def logs(self) -> Array:
         """As one vector of logarithms."""
-        values = np.concatenate([self.amplitudes, [self.pairs, self.drift, self.noise]])
-        return np.asarray(np.log(values))
+        first, last = [self.scale], [self.drift, self.noise]
+        return np.asarray(np.log(np.concatenate([first, self.weights, self.lengths, last])))
 
     @classmethod
-    def of(cls, logs: Array) -> "Strengths":
+    def of(cls, logs: Array, dimensions: int) -> "Strengths":
         """From such a vector."""
         values = np.exp(logs)
-        return cls(values[:-3], float(values[-3]), float(values[-2]), float(values[-1]))
+        weights, lengths = values[1 : 1 + dimensions], values[1 + dimensions : -2]
+        return cls(float(values[0]), weights, lengths, float(values[-2]), float(values[-1]))
 
-    def covariance(self, kernels: Array) -> Array:
-        """Of the settings' effects; `kernels` as Frame gives them."""
-        scaled = kernels * (self.amplitudes**2)[:, None, None]
-        total = scaled.sum(axis=0)
-        return np.asarray(total + 0.5 * self.pairs * (total**2 - (scaled**2).sum(axis=0)))
+    def all_lengths(self, spans: NDArray[np.bool_]) -> Array:
+        """One for each dimension; 1 for choices, which have none."""
+        lengths = np.ones(len(spans))
+        lengths[spans] = self.lengths
+        return lengths
+
+
+def anchored(near: Array, far: Array, origin: float, length: float, *, span: bool) -> Array:
+    """One dimension's kernel between coordinates; shape (near, far)."""
+    if not span:
+        return np.asarray((near[:, None] == far[None, :]) & (near[:, None] != 0), dtype=np.float64)
+    bell = np.exp(-0.5 * ((near[:, None] - far[None, :]) / length) ** 2)
+    return np.asarray(
+        bell - np.outer(_bell((near - origin) / length), _bell((far - origin) / length)), dtype=np.float64
+    )
+
+
+def _bell(distance: Array) -> Array:
+    return np.asarray(np.exp(-0.5 * distance**2))
 
 
 def drift_kernel(left: Array, right: Array) -> Array:
@@ -128,38 +135,34 @@ class GaussianProcess:
     strengths: Strengths
     excess: Array
     """How many times its share of noise variance each run got for lying far out; 1 for most."""
-    factor: Array
-    """Lower Cholesky factor of the runs' covariance."""
+    inverse: Array
+    """The inverse of the lower Cholesky factor of the runs' covariance."""
     weights: Array
     """The covariance's inverse times the scores."""
-    _alone: dict[tuple[str, str], int] = field(default_factory=dict)
-    _parts: list[Array] = field(default_factory=list)
-    _tabled: list[Array] = field(default_factory=list)
 
     def gain(self, configurations: Sequence[Mapping[str, str]]) -> tuple[Array, Array]:
         """Mean (shape (n,)) and covariance (n, n) of the logarithm of each one's ratio to the baseline."""
-        rows = self.frame.rows(configurations)
-        return self.gain_of(rows)
+        return self.gain_of(self.frame.rows(configurations))
+
+    def gain_of(self, rows: Array) -> tuple[Array, Array]:
+        """`gain`, of rows as InputScaling gives them."""
+        between = self._effects(rows, self.data.places)
+        spread = between @ self.inverse.T
+        return between @ self.weights, self._effects(rows, rows) - spread @ spread.T
+
+    def estimates(self, rows: Array) -> tuple[Array, Array]:
+        """Mean and standard deviation of each row's log gain; shape (rows,) each."""
+        between = self._effects(rows, self.data.places)
+        return self._estimates(between, self._variances(rows))
 
     def mean(self, configurations: Sequence[Mapping[str, str]]) -> Array:
         """The mean alone."""
-        return np.asarray(self._towards(configurations)[0] @ self.weights)
-
-    def gain_of(self, rows: Array) -> tuple[Array, Array]:
-        """`gain`, of rows as Frame gives them."""
-        from scipy.linalg import solve_triangular
-
-        between = self._effects(rows, self.data.places)
-        spread = solve_triangular(self.factor, between.T, lower=True)
-        return between @ self.weights, self._effects(rows, rows) - spread.T @ spread
+        rows = self.frame.rows(configurations)
+        return np.asarray(self._effects(rows, self.data.places) @ self.weights)
 
     def spread(self, configurations: Sequence[Mapping[str, str]]) -> Array:
         """Standard deviation of each one's log gain."""
-        from scipy.linalg import solve_triangular
-
-        between, own = self._towards(configurations)
-        within = solve_triangular(self.factor, between.T, lower=True)
-        return np.asarray(np.sqrt(np.maximum(own - (within**2).sum(axis=0), 0.0)))
+        return self.estimates(self.frame.rows(configurations))[1]
 
     def contrast(
         self, configurations: Sequence[Mapping[str, str]], weights: Sequence[float]
@@ -175,34 +178,63 @@ class GaussianProcess:
             self.strengths.drift**2 * drift_kernel(self.data.times, self.data.times) @ self.weights
         )
 
-    def _towards(self, configurations: Sequence[Mapping[str, str]]) -> tuple[Array, Array]:
-        """Each one's covariance with the runs, and its variance; only what is changed counts."""
-        changed = [[self._row(*each) for each in one.items()] for one in configurations]
-        parts, squares = self._tables()
-        picked = np.zeros((len(changed), len(parts)))
-        for at, rows in enumerate(changed):
-            picked[at, rows] = 1.0
-        total = picked @ parts
-        covariance = total + 0.5 * self.strengths.pairs * (total * total - picked @ squares)
-        return covariance[:, :-1], covariance[:, -1]
+    def on(self, levels: Sequence[Array]) -> "OnLevels":
+        """The same for configurations whose coordinates are from these, told by their numbers."""
+        frame, strengths = self.frame, self.strengths
+        lengths = strengths.all_lengths(frame.spans)
+        tables, own = [], []
+        for at, places in enumerate(levels):
+            facts = {"origin": frame.origin[at], "length": lengths[at], "span": bool(frame.spans[at])}
+            far = self.data.places[:, at]
+            tables.append(1.0 + strengths.weights[at] * anchored(places, far, **facts))
+            own.append(1.0 + strengths.weights[at] * self._alone(places, at))
+        return OnLevels(self, tables, own)
 
-    def _row(self, name: str, value: str) -> int:
-        """Where the tables have one dimension at one value."""
-        known = self._alone.get((name, value))
-        if known is None:
-            known = self._alone[name, value] = len(self._parts)
-            at, rows = self.frame.encoding.index[name], self.frame.rows([{name: value}])
-            kernel = self.frame.kernels(rows, np.concatenate([self.data.places, rows]))[at, 0]
-            self._parts.append(kernel * self.strengths.amplitudes[at] ** 2)
-        return known
+    def _estimates(self, between: Array, variances: Array) -> tuple[Array, Array]:
+        within = between @ self.inverse.T
+        left = variances - np.einsum("ij,ij->i", within, within)
+        return between @ self.weights, np.sqrt(np.maximum(left, 0.0))
 
-    def _tables(self) -> tuple[Array, Array]:
-        """A row for each dimension at a value: its covariance with each run, and last its variance; and the
-        squares of that."""
-        if not self._tabled or len(self._tabled[0]) < len(self._parts):
-            parts = np.array(self._parts).reshape(-1, len(self.data.scores) + 1)
-            self._tabled[:] = [parts, parts * parts]
-        return self._tabled[0], self._tabled[1]
+    def _alone(self, places: Array, at: int) -> Array:
+        """The kernel's own variance of one dimension at each place."""
+        if not self.frame.spans[at]:
+            return np.asarray(places != 0, dtype=np.float64)
+        apart = (places - self.frame.origin[at]) / self._lengths[at]
+        return 1.0 - _bell(apart) ** 2
+
+    @cached_property
+    def _lengths(self) -> Array:
+        return self.strengths.all_lengths(self.frame.spans)
+
+    def _variances(self, rows: Array) -> Array:
+        product = np.ones(len(rows))
+        for at, weight in enumerate(self.strengths.weights):
+            product *= 1.0 + weight * self._alone(rows[:, at], at)
+        return self.strengths.scale**2 * (product - 1.0)
 
     def _effects(self, left: Array, right: Array) -> Array:
-        return self.strengths.covariance(self.frame.kernels(left, right))
+        product = np.ones((len(left), len(right)))
+        for at, weight in enumerate(self.strengths.weights):
+            facts = {"length": self._lengths[at], "span": bool(self.frame.spans[at])}
+            product *= 1.0 + weight * anchored(left[:, at], right[:, at], self.frame.origin[at], **facts)
+        return np.asarray(self.strengths.scale**2 * (product - 1.0))
+
+
+@dataclass(frozen=True)
+class OnLevels:
+    """A process's estimates for thousands of configurations: each dimension's kernel is looked up."""
+
+    process: GaussianProcess
+    tables: Sequence[Array]
+    """For each dimension: 1 + b k between its levels and the runs; shape (levels, runs)."""
+    own: Sequence[Array]
+    """1 + b k of each level with itself."""
+
+    def estimates(self, numbers: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Mean and standard deviation of each log gain. `numbers`: of levels, shape (n, dimensions)."""
+        scale = self.process.strengths.scale**2
+        product, own = self.tables[0][numbers[:, 0]], self.own[0][numbers[:, 0]]
+        for at in range(1, numbers.shape[1]):
+            product = product * self.tables[at][numbers[:, at]]
+            own = own * self.own[at][numbers[:, at]]
+        return self.process._estimates(scale * (product - 1.0), scale * (own - 1.0))

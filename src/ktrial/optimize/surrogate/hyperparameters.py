@@ -1,4 +1,5 @@
-"""Fitting a Gaussian process to runs: strengths of effects, drift, noise, and runs that count for less."""
+"""Fitting a Gaussian process to runs: weights and lengths of effects, drift, noise, and runs that count for
+less."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +16,20 @@ Array = NDArray[np.float64]
 
 _LEVEL = 1.0
 """Prior standard deviation of the level: anything."""
-_AMPLITUDE, _AMPLITUDE_SPREAD = 0.03, 0.7
-"""A knob's typical effect, and the standard deviation of its logarithm."""
-_PAIRS, _PAIRS_SPREAD = 150.0, 1.0
-"""Variance of a pair over the product of its knobs' variances: two of 4 % have one of 2 %."""
-_DRIFT, _DRIFT_SPREAD = 0.004, 0.8
+_SCALE, _SCALE_SPREAD = 0.06, 0.6
+_WEIGHT, _WEIGHT_SPREAD = 0.12, 1.3
+_LENGTH, _LENGTH_SPREAD = 0.4, 0.5
+"""Medians of the priors, and the standard deviations of their logarithms."""
+_DRIFT, _DRIFT_SPREAD = 0.003, 0.8
 """The same of the machine's level over the search."""
-_NOISE_SPREAD = 0.35
+_NOISE_SPREAD = 0.25
 _OUTLYING = 3.0
 """Standard deviations from what the other runs say."""
-_STEPS = 12
+_STEPS = 25
 """Steps of the fit at most, from where the last one ended."""
+_FAR = 3.0
+"""Standard deviations of the prior within which the free numbers stay."""
+_TINY = 1e-9
 
 
 def fit(
@@ -35,102 +39,127 @@ def fit(
 
     `start` is where an earlier fit ended; `quick` takes it as it is. Deterministic.
     """
-    kernels = frame.kernels(data.places, data.places)
-    strengths = start or _prior(len(kernels), noise)
-    excess = np.ones(len(data.scores))
-    if start and quick:
-        excess = _outliers(start, kernels, data)
-    for _ in range(0 if start and quick else 3):
-        strengths = _fitted(strengths, kernels, data, excess, noise)
-        new = _outliers(strengths, kernels, data)
-        if np.allclose(new, excess, rtol=0.2):
-            break
-        excess = new
-    factor = _root(_covariance(strengths, kernels, data, excess))
-    weights = _solved(factor, data.scores)
-    return GaussianProcess(frame, data, strengths, excess, factor, weights)
+    fitting = _Fit(frame, data, noise)
+    strengths = start or fitting.prior
+    if start is None or not quick:
+        strengths = fitting.fitted(strengths)
+        if fitting.look_for_outliers(strengths):
+            strengths = fitting.fitted(strengths)
+    fitting.look_for_outliers(strengths)
+    return fitting.process(strengths)
 
 
-def _prior(dimensions: int, noise: float) -> Strengths:
-    return Strengths(np.full(dimensions, _AMPLITUDE), _PAIRS, _DRIFT, noise)
+class _Fit:
+    """One set of runs, and what each of them counts."""
 
+    def __init__(self, frame: InputScaling, data: Data, noise: float) -> None:
+        self.frame, self.data, self._spans = frame, data, frame.spans
+        self.excess = np.ones(len(data.scores))
+        spans = int(frame.spans.sum())
+        count = len(frame.spans)
+        self._count = count
+        self.prior = Strengths(_SCALE, np.full(count, _WEIGHT), np.full(spans, _LENGTH), _DRIFT, noise)
+        self._spreads = np.array(
+            [_SCALE_SPREAD]
+            + [_WEIGHT_SPREAD] * count
+            + [_LENGTH_SPREAD] * spans
+            + [_DRIFT_SPREAD, _NOISE_SPREAD]
+        )
+        places = data.places
+        near, far = places.T[:, :, None], places.T[:, None, :]
+        chosen = ~frame.spans
+        self._same = ((near[chosen] == far[chosen]) & (near[chosen] != 0)).astype(np.float64)
+        origin = frame.origin[frame.spans][:, None, None]
+        self._apart = (near[frame.spans] - far[frame.spans]) ** 2
+        self._off = (near[frame.spans] - origin) ** 2 + (far[frame.spans] - origin) ** 2
+        self._time = drift_kernel(data.times, data.times)
+        self._alone = (near == far).all(axis=0).sum(axis=1) == 1
 
-def _covariance(strengths: Strengths, kernels: Array, data: Data, excess: Array) -> Array:
-    time = strengths.drift**2 * drift_kernel(data.times, data.times)
-    effects = strengths.covariance(kernels)
-    return np.asarray(effects + time + _LEVEL**2 + np.diag(strengths.noise**2 * excess))
+    def covariance(self, strengths: Strengths) -> Array:
+        """Of the runs' scores."""
+        effects = strengths.scale**2 * (self._factors(strengths)[0].prod(axis=0) - 1.0)
+        own = np.diag(strengths.noise**2 * self.excess)
+        return np.asarray(effects + strengths.drift**2 * self._time + _LEVEL**2 + own)
 
+    def process(self, strengths: Strengths) -> GaussianProcess:
+        """The model with these strengths."""
+        inverse = np.linalg.inv(np.linalg.cholesky(self.covariance(strengths)))
+        weights = inverse.T @ (inverse @ self.data.scores)
+        return GaussianProcess(self.frame, self.data, strengths, self.excess, inverse, weights)
 
-def _root(covariance: Array) -> Array:
-    return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    def fitted(self, start: Strengths) -> Strengths:
+        """The most likely strengths, with their prior."""
+        from scipy.optimize import minimize
 
+        prior, spreads = self.prior.logs, self._spreads
+        bounds = list(zip(prior - _FAR * spreads, prior + _FAR * spreads, strict=True))
+        optimum = minimize(
+            self._evidence,
+            start.logs,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": _STEPS},
+        )
+        return Strengths.of(optimum.x, self._count)
 
-def _solved(factor: Array, scores: Array) -> Array:
-    from scipy.linalg import cho_solve
+    def _factors(self, strengths: Strengths) -> tuple[Array, Array]:
+        """1 + b k of each dimension, and of ranges the slope of k over the logarithm of the length."""
+        squared = (strengths.lengths**2)[:, None, None]
+        bell = np.exp(-0.5 * self._apart / squared)
+        both = np.exp(-0.5 * self._off / squared)
+        factors = np.empty((self._count, *self._time.shape))
+        factors[~self._spans] = self._same
+        factors[self._spans] = bell - both
+        factors *= strengths.weights[:, None, None]
+        factors += 1.0
+        return factors, (bell * self._apart - both * self._off) / squared
 
-    return np.asarray(cho_solve((factor, True), scores))
+    def _evidence(self, logs: Array) -> tuple[float, Array]:
+        """Minus the logarithm of the marginal likelihood and the prior, with its gradient.
 
+        Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), equations 5.8 and 5.9.
+        """
+        strengths = Strengths.of(logs, self._count)
+        factors, slopes = self._factors(strengths)
+        scale = strengths.scale**2
+        product = scale * factors.prod(axis=0)
+        time, own = strengths.drift**2 * self._time, strengths.noise**2 * self.excess
+        covariance = product - scale + time + _LEVEL**2
+        covariance[np.diag_indices_from(covariance)] += own
+        root = np.linalg.cholesky(covariance)
+        inverse = np.linalg.inv(root)
+        inverse = inverse.T @ inverse
+        weights = inverse @ self.data.scores
+        slope = np.outer(weights, weights) - inverse
+        safe = np.where(np.abs(factors) < _TINY, _TINY, factors)
+        shares = (slope * product) / safe
+        along = 0.5 * ((factors - 1.0) * shares).sum(axis=(1, 2))
+        spans = self._spans
+        lengths = 0.5 * (slopes * shares[spans]).sum(axis=(1, 2)) * strengths.weights[spans]
+        size = (slope * (product - scale)).sum()
+        rest = [(slope * time).sum(), float(np.diag(slope) @ own)]
+        gradient = -np.concatenate([[size], along, lengths, rest])
+        away = (logs - self.prior.logs) / self._spreads
+        value = 0.5 * float(self.data.scores @ weights) + float(np.log(np.diag(root)).sum())
+        return value + 0.5 * float(away @ away), gradient + away / self._spreads
 
-def _fitted(start: Strengths, kernels: Array, data: Data, excess: Array, noise: float) -> Strengths:
-    from scipy.optimize import minimize
+    def look_for_outliers(self, strengths: Strengths) -> bool:
+        """Each run's share of noise: more for one that the others cannot explain. Whether that has changed.
 
-    prior = _prior(len(kernels), noise).logs
-    spreads = np.array([_AMPLITUDE_SPREAD] * len(kernels) + [_PAIRS_SPREAD, _DRIFT_SPREAD, _NOISE_SPREAD])
-    optimum = minimize(
-        lambda logs: _evidence(logs, prior, spreads, kernels, data, excess),
-        start.logs,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(each - 4 * spread, each + 4 * spread) for each, spread in zip(prior, spreads, strict=True)],
-        options={"maxiter": _STEPS},
-    )
-    return Strengths.of(optimum.x)
-
-
-def _evidence(
-    logs: Array, prior: Array, spreads: Array, kernels: Array, data: Data, excess: Array
-) -> tuple[float, Array]:
-    """Minus the logarithm of the marginal likelihood and the prior, with its gradient.
-
-    Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), equations 5.8 and 5.9.
-    """
-    from scipy.linalg import cho_solve
-
-    strengths = Strengths.of(logs)
-    time = strengths.drift**2 * drift_kernel(data.times, data.times)
-    scaled = kernels * (strengths.amplitudes**2)[:, None, None]
-    total = scaled.sum(axis=0)
-    pairs = 0.5 * strengths.pairs * (total**2 - (scaled**2).sum(axis=0))
-    own = strengths.noise**2 * excess
-    factor = _root(total + pairs + time + _LEVEL**2 + np.diag(own))
-    weights = cho_solve((factor, True), data.scores)
-    inverse = cho_solve((factor, True), np.eye(len(weights)))
-    slope = np.outer(weights, weights) - inverse
-    along = (scaled * (slope * (1 + strengths.pairs * total))).sum(axis=(1, 2))
-    along -= strengths.pairs * ((scaled**2) * slope).sum(axis=(1, 2))
-    rest = [0.5 * (slope * pairs).sum(), (slope * time).sum(), float(np.diag(slope) @ own)]
-    gradient = -np.concatenate([along, rest])
-    away = (logs - prior) / spreads
-    value = 0.5 * float(data.scores @ weights) + float(np.log(np.diag(factor)).sum())
-    return value + 0.5 * float(away @ away), gradient + away / spreads
-
-
-def _outliers(strengths: Strengths, kernels: Array, data: Data) -> Array:
-    """Each run's share of noise: more for one that the others cannot explain.
-
-    The leave-one-out residual is that of the model which gives the run no weight of its own.
-    """
-    from scipy.linalg import cho_solve
-
-    excess = np.ones(len(data.scores))
-    for _ in range(max(1, len(excess) // 8)):
-        factor = _root(_covariance(strengths, kernels, data, excess))
-        weights = _solved(factor, data.scores)
-        alone = np.diag(cho_solve((factor, True), np.eye(len(weights))))
-        apart = np.abs(weights) / np.sqrt(alone)
-        worst = int(np.argmax(np.where(excess > 1, 0.0, apart)))
-        if apart[worst] < _OUTLYING:
-            break
-        residual = weights[worst] / alone[worst]
-        excess[worst] = max(4.0, (residual / strengths.noise) ** 2)
-    return excess
+        The leave-one-out residual is that of the model which gives the run no weight of its own.
+        """
+        before, scores = self.excess, self.data.scores
+        self.excess = np.ones(len(scores))
+        for _ in range(max(1, len(scores) // 8)):
+            inverse = np.linalg.inv(self.covariance(strengths))
+            weights, alone = inverse @ scores, np.diag(inverse)
+            apart = np.abs(weights) / np.sqrt(alone)
+            # A run that looks too good is run again before it is doubted: it may be the answer.
+            believed = (self.excess > 1) | (self._alone & (weights > 0))
+            worst = int(np.argmax(np.where(believed, 0.0, apart)))
+            if believed[worst] or apart[worst] < _OUTLYING:
+                break
+            residual = weights[worst] / alone[worst]
+            self.excess[worst] = max(4.0, (residual / strengths.noise) ** 2)
+        return not np.allclose(before, self.excess, rtol=0.2)

@@ -1,6 +1,7 @@
 """What the search believes after the runs so far, and the best that it can think of."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,17 +9,22 @@ from numpy.typing import NDArray
 from ktrial.model.comparison import Comparison
 from ktrial.model.tuning import Configuration, FrontPoint, Observation
 from ktrial.optimize.encoding import Encoding
+from ktrial.optimize.lattice import Lattice, Numbers
 from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.optimize.surrogate.gaussian_process import Data, GaussianProcess, InputScaling
 from ktrial.optimize.surrogate.hyperparameters import fit
 
 Array = NDArray[np.float64]
-Value = Callable[[Sequence[Configuration]], Array]
 
 PRICE = 0.2
 """What each changed knob must bring, in margins, before the search changes it."""
-_SWEEPS = 4
 _RISKY, _FAILING = 0.3, 0.1
+_POOL, _PARENTS, _CHILDREN, _CLIMBS, _STEPS = 400, 6, 100, 3, 12
+_AT_DEFAULT = 0.6
+_SAFE = 0.8
+"""Probability of keeping the guards from which a configuration may be the answer."""
+_USUAL = 0.05
+"""What the model takes for the usual size of an effect: a guard's metric is scaled to it."""
 
 
 class Surrogate:
@@ -31,9 +37,11 @@ class Surrogate:
         self.scores = scores
         self.noise = noise
         self._frame = InputScaling(encoding)
+        self.lattice = Lattice(encoding, self._frame)
         self._horizon = max(horizon, 1)
         self.responses: list[GaussianProcess] = []
-        self._risk: GaussianProcess | None = None
+        self.risk: GaussianProcess | None = None
+        self.limits: dict[int, _Limit] = {}
         self.seen: tuple[Observation, ...] = ()
 
     def learn(self, observations: Sequence[Observation], *, quick: bool = False) -> None:
@@ -45,7 +53,9 @@ class Surrogate:
         self.responses = [
             self._fitted(good, values[:, at], old, quick=quick) for at, old in enumerate(before)
         ]
-        self._risk = self._risks(observations)
+        self.risk = self._risks(observations)
+        for at in range(len(self.scores.goal.guards)):
+            self._learn_limit(at, good, quick=quick)
 
     def _fitted(
         self, runs: Sequence[Observation], values: Array, old: GaussianProcess | None, *, quick: bool
@@ -56,15 +66,40 @@ class Surrogate:
         data = Data(places, times, values - float(np.median(values)))
         return fit(self._frame, data, self.noise, old.strengths if old else None, quick=quick)
 
+    def _learn_limit(self, at: int, runs: Sequence[Observation], *, quick: bool) -> None:
+        """How a guard's metric depends on the settings."""
+        guard = self.scores.goal.guards[at]
+        values = np.array([each.values[guard.metric] for each in runs])
+        spread = float(np.std(values))
+        if guard.relation == "==" or not spread:
+            self.limits.pop(at, None)
+            return
+        base = float(np.median([each.values[guard.metric] for each in runs if not each.configuration]))
+        sign = 1.0 if guard.relation in ("<", "<=") else -1.0
+        scale = _USUAL / spread
+        old = self.limits.get(at)
+        scaled = (values - base) * scale
+        places = self._frame.rows([each.configuration for each in runs])
+        data = Data(places, np.zeros(len(runs)), scaled)
+        start = old.process.strengths if old else None
+        process = fit(self._frame, data, 0.1 * _USUAL, start, quick=quick)
+        level = float(np.mean(scaled - process.mean([each.configuration for each in runs])))
+        self.limits[at] = _Limit(process, sign, (guard.bound - base) * scale - level)
+
     def _risks(self, observations: Sequence[Observation]) -> GaussianProcess | None:
-        """How near to what failed, or exceeded a guard: 0 to 1."""
-        unsafe = np.array([self.unsafe(each) for each in observations], dtype=np.float64)
+        """How near to what failed, or exceeded a guard that is no limit: 0 to 1."""
+        unsafe = np.array([self._fails(each) for each in observations], dtype=np.float64)
         if not unsafe.any() or unsafe.all():
             return None
         places = self._frame.rows([each.configuration for each in observations])
         times = np.zeros(len(observations))
         # The model expects effects of some percent: failure is made one of 10 %.
         return fit(self._frame, Data(places, times, _FAILING * unsafe), 0.1 * _FAILING)
+
+    def _fails(self, seen: Observation) -> bool:
+        exact = [each for each in self.scores.goal.guards if each.relation == "=="]
+        broken = (not each.keeps(seen.values[each.metric]) for each in exact if each.metric in seen.values)
+        return bool(self.scores.failure(seen)) or any(broken)
 
     def unsafe(self, seen: Observation) -> bool:
         """Whether the run failed, or exceeded a guard."""
@@ -78,30 +113,41 @@ class Surrogate:
         """Standard deviation of what `gains` says."""
         return np.asarray(np.sqrt(sum(each.spread(configurations) ** 2 for each in self.responses)))
 
-    def hopeful(self, boldness: float) -> Value:
-        """What to look for: expected gain, the price of each change, and `boldness` times the doubt."""
-        price = PRICE * self.scores.goal.margin
+    def best(self, *, bold: bool = False, turn: int = 0, price: float = PRICE) -> Configuration:
+        """The configuration that promises most: the largest expected gain, or with `bold` the largest
+        expected improvement over it. `turn` seeds what is looked at."""
+        rng = np.random.default_rng([len(self.seen), turn, 17])
+        run = self.lattice.rows([{}, *self.distinct()])
+        worth = _Worth(self, price * self.scores.goal.margin)
+        expected = worth.expected(run)
+        order = np.argsort(-expected, kind="stable")
+        if bold:
+            worth.incumbent = float(max(expected.max(), 0.0))
+        value = worth.improvement if bold else worth.expected
+        parents = [run[at] for at in order[:_PARENTS]]
+        pool = [run, self.lattice.drawn(rng, _POOL, at_default=_AT_DEFAULT)]
+        pool += [self.lattice.changed(rng, each, _CHILDREN) for each in parents]
+        table = np.unique(self.lattice.holding(np.concatenate(pool)), axis=0)
+        top = table[np.argsort(-value(table), kind="stable")[:_CLIMBS]]
+        ends = np.array([self._climbed(row, value) for row in top])
+        end = ends[int(np.argmax(value(ends)))]
+        if not bold and expected[order[0]] >= value(end[None, :])[0]:
+            end = run[order[0]]
+        return self.encoding.space.only_changes(self.lattice.configuration(end))
 
-        def value(configurations: Sequence[Configuration]) -> Array:
-            promise = self.gains(configurations) - price * np.array([len(each) for each in configurations])
-            if boldness:
-                promise = promise + boldness * self.spread(configurations)
-            return np.where(self._too_risky(configurations), -np.inf, promise)
-
-        return value
-
-    def _too_risky(self, configurations: Sequence[Configuration]) -> NDArray[np.bool_]:
-        if self._risk is None:
-            return np.zeros(len(configurations), dtype=np.bool_)
-        return np.asarray(self._risk.mean(configurations) > _RISKY * _FAILING)
-
-    def best(self, boldness: float = 0.0, starts: int = 1) -> Configuration:
-        """The configuration that promises most, by walks from the best of the runs, and from the defaults."""
-        value = self.hopeful(boldness)
-        run = self.distinct()
-        order = np.argsort(-value(run), kind="stable")[:starts].tolist() if run else []
-        ends = [self.walk(start, value) for start in ({}, *(run[at] for at in order))]
-        return self.encoding.space.only_changes(ends[int(np.argmax(value(ends)))])
+    def _climbed(self, row: Numbers, value: Callable[[Numbers], Array]) -> Numbers:
+        """Step by step to the best of all that differ in one dimension."""
+        worth = float(value(row[None, :])[0])
+        for _ in range(_STEPS):
+            near = self.lattice.holding(self.lattice.around(row))
+            if not len(near):
+                break
+            values = value(near)
+            at = int(np.argmax(values))
+            if values[at] <= worth + 1e-7:
+                break
+            row, worth = near[at], float(values[at])
+        return row
 
     def distinct(self) -> list[Configuration]:
         """Every configuration that was run, and is not known to be unsafe."""
@@ -116,21 +162,61 @@ class Surrogate:
                 configurations.append(each.configuration)
         return configurations
 
-    def walk(self, start: Configuration, value: Value, names: Iterable[str] = ()) -> Configuration:
-        """Along one dimension after the other, always to its best value, until nothing gets better."""
-        here, worth = start, float(value([start])[0])
-        for _ in range(_SWEEPS):
-            before = worth
-            for name in names or self.encoding.space.names:
-                near = self.encoding.neighbours(here, name)
-                if not near:
-                    continue
-                values = value(near)
-                if values.max() > worth + 1e-9:
-                    here, worth = near[int(np.argmax(values))], float(values.max())
-            if worth <= before + 1e-9:
-                break
-        return here
+
+class _Limit(NamedTuple):
+    """A guard's metric as the model has it, and what it must not pass."""
+
+    process: GaussianProcess
+    sign: float
+    bound: float
+
+
+class _Worth:
+    """What configurations promise."""
+
+    incumbent = 0.0
+
+    def __init__(self, surrogate: Surrogate, price: float) -> None:
+        self._price = price
+        places = surrogate.lattice.places
+        self._responses = [each.on(places) for each in surrogate.responses]
+        self._limits = [(each, each.process.on(places)) for each in surrogate.limits.values()]
+        self._risk = surrogate.risk.on(places) if surrogate.risk else None
+
+    def expected(self, table: Numbers) -> Array:
+        """Expected gain less the price of each change; what may fail or exceed a guard promises nothing."""
+        mean, _ = self._estimates(table)
+        return np.where(self._chances(table) < _SAFE, -np.inf, mean)
+
+    def improvement(self, table: Numbers) -> Array:
+        """Expected improvement (Jones, Schonlau and Welch, J. Global Optimization 13, 1998), times the
+        chance of keeping the guards."""
+        mean, doubt = self._estimates(table)
+        doubt = np.maximum(doubt, 1e-9)
+        far = (mean - self.incumbent) / doubt
+        density = np.exp(-0.5 * far**2) / np.sqrt(2 * np.pi)
+        return np.asarray(doubt * (far * _below(far) + density) * self._chances(table))
+
+    def _chances(self, table: Numbers) -> Array:
+        """The probability that each keeps every guard, and runs."""
+        chance = np.ones(len(table))
+        for limit, process in self._limits:
+            mean, doubt = process.estimates(table)
+            chance *= _below(limit.sign * (limit.bound - mean) / (doubt + 0.05 * _USUAL))
+        if self._risk is not None:
+            chance *= self._risk.estimates(table)[0] <= _RISKY * _FAILING
+        return chance
+
+    def _estimates(self, table: Numbers) -> tuple[Array, Array]:
+        estimates = [each.estimates(table) for each in self._responses]
+        mean = sum(each for each, _ in estimates) - self._price * (table != 0).sum(axis=1)
+        return np.asarray(mean), np.asarray(np.sqrt(sum(each**2 for _, each in estimates)))
+
+
+def _below(far: Array) -> Array:
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(far))
 
 
 _MOST = 12

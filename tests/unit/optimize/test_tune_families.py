@@ -1,0 +1,75 @@
+"""Searches on random functions of tests/support/tuning_families.py, with seeds that nothing was tuned to."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from tests.support.tuning_families import Problem, problem
+
+from ktrial.model.tuning import Budget, Dimension, Order, Purpose, Range, Space, Tuned
+from ktrial.optimize import tune
+from ktrial.optimize.covering import Covering
+from ktrial.optimize.encoding import Encoding
+
+RUNS = 65
+
+
+def searched(family: str, seed: int) -> tuple[Problem, Tuned]:
+    made = problem(family, seed)
+    return made, tune(made.space, made.goal, Budget(runs=RUNS), made, seed)
+
+
+@pytest.mark.parametrize("seed", [1, 5, 8])
+def test_two_knobs_that_act_only_together_are_found(seed: int) -> None:
+    made, found = searched("together", seed)
+    assert found.confirmed
+    assert made.optimum - made.log_gain(found.confirmed) < 0.25 * made.optimum
+
+
+def test_what_a_knob_does_in_an_answer_has_an_interval_only_from_fresh_runs() -> None:
+    _, found = searched("together", 1)
+    assert len(found.kept) > 1
+    assert {(each.low, each.high) for each in found.kept} == {(None, None)}
+
+
+def test_knobs_that_do_nothing_end_with_no_gain() -> None:
+    _, found = searched("idle", 1)
+    assert found.confirmed is None
+
+
+def test_each_pair_of_values_is_tried_together() -> None:
+    choices = tuple(
+        Dimension(name=f"c{at}", choices=("a", "b", "c", "d")[: 2 + at % 3], default="a") for at in range(8)
+    )
+    space = Space(dimensions=choices)
+    covering = Covering(Encoding(space), np.random.default_rng(1))
+    rows = [covering.next({}) for _ in range(30)]
+    for one, other in combinations(choices, 2):
+        tried = {(space.value(row, one.name), space.value(row, other.name)) for row in rows}
+        assert tried == {(first, second) for first in one.choices for second in other.choices}
+
+
+def test_a_covering_keeps_orders_and_reaches_every_third_of_a_range() -> None:
+    low, high = (
+        Dimension(name=name, range=Range(low=0, high=90), default=default)
+        for name, default in (("low", "10"), ("high", "40"))
+    )
+    space = Space(dimensions=(low, high), constraints=(Order(left="low", relation="<", right="high"),))
+    covering = Covering(Encoding(space), np.random.default_rng(1))
+    rows = [covering.next({}) for _ in range(20)]
+    values = [(float(space.value(row, "low")), float(space.value(row, "high"))) for row in rows]
+    assert all(one < other for one, other in values)
+    thirds = {(min(int(one // 30), 2), min(int(other // 30), 2)) for one, other in values}
+    assert {(0, 1), (0, 2), (1, 2)} <= thirds
+
+
+@pytest.mark.parametrize("runs", [40, RUNS])
+def test_an_interrupted_search_asks_the_same_again(runs: int) -> None:
+    made = problem("limited", 1)
+    whole = tune(made.space, made.goal, Budget(runs=runs), made, 1)
+    rest = problem("limited", 1)
+    half = whole.observations[: runs // 2]
+    again = tune(rest.space, rest.goal, Budget(runs=runs), rest, 1, done=half)
+    assert again == whole
+    assert [ask.order for ask in rest.asked] == list(range(runs // 2, len(whole.observations)))
+    assert Purpose.CONTEND in {each.purpose for each in whole.observations}
