@@ -1,7 +1,7 @@
-"""docs/workloads.md: how far changes that must not matter move the medians of the built-in workloads."""
+"""docs/workloads.md, docs/check.md: how far what must not matter moves the built-in workloads' medians."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from docs.measured.declaration import Block
@@ -9,6 +9,7 @@ from docs.measured.measuring import Measuring
 from docs.measured.wording import decimal, prose, table
 
 from ktrial import kernels, workloads
+from ktrial.experiment.regression_check import FLOOR
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.boot import Boot
 from ktrial.model.design import Perturbation
@@ -39,8 +40,14 @@ disk, environment (4000 bytes), address-space seed (two) or start offset change,
 percent, counted by the plugin:
 """
 _BUT_FOR = """
-`{chaotic}` moves by up to {most} %, and the bytes of its string instructions by up to {bytes} %; those of the
-others by at most {other_bytes} %.
+`{chaotic}` moves by up to {most} %, and the bytes of its string instructions by up to {bytes} %; those of
+the others by at most {other_bytes} %.
+"""
+_MOST = 0.8
+_LEAST_LIMIT = """
+A limit below {floor} % is raised to {floor} %. Changes that must not matter (the initial RAM disk's size,
+the guest's memory) move most medians by less, and none but `hackbench`'s by more than {most} % (`{name}` on
+{series}; [all of them](workloads.md#how-far-irrelevant-changes-move-a-median)).
 """
 
 
@@ -70,15 +77,38 @@ def _text(measuring: Measuring) -> str:
     return "\n".join((prose(_CHANGED), table(heads, rows), told))
 
 
+def _least_limit(measuring: Measuring) -> str:
+    """Of the changes, those of the memory and of the initial RAM disk: a check has other ones of them."""
+    changes = [each for each in _CHANGES if each[0].keys() & {"memory_mib", "initrd_padding"}]
+    moved = {
+        (name, kernel): share
+        for kernel in _KERNELS
+        for name, share in _moved(measuring, kernel, changes).items()
+        if _CHAOTIC not in name and _BYTES not in name
+    }
+    (name, kernel), most = max(moved.items(), key=lambda item: item[1])
+    within = sum(share < FLOOR for share in moved.values()) / len(moved)
+    measuring.claim(within > _MOST, f"what must not matter moves most medians by less than {FLOOR:.1%}")
+    return prose(
+        _LEAST_LIMIT,
+        floor=_percent(FLOOR, 1),
+        name=name,
+        series=kernel[len("debian:") :],
+        most=_percent(most, 2),
+    )
+
+
 def _percent(share: float, digits: int) -> str:
     return decimal(100 * share, digits)
 
 
-def _moved(measuring: Measuring, kernel: str) -> dict[str, float]:
+def _moved(
+    measuring: Measuring, kernel: str, what: Iterable[tuple[Mapping[str, Any], Perturbation]] = _CHANGES
+) -> dict[str, float]:
     """Workload, and workload with `string-bytes` → the largest relative change of its median."""
     plain = _medians(measuring, kernel, {}, _AS_IT_IS)
     moved = dict.fromkeys(plain, 0.0)
-    for changes, perturbation in _CHANGES:
+    for changes, perturbation in what:
         for name, value in _medians(measuring, kernel, changes, perturbation).items():
             if plain[name]:
                 moved[name] = max(moved[name], abs(value / plain[name] - 1))
@@ -112,4 +142,7 @@ def _run(boot: Boot, perturbation: Perturbation) -> dict[str, float]:
     return medians
 
 
-BLOCKS = (Block("irrelevant-changes", "docs/workloads.md", _text),)
+BLOCKS = (
+    Block("irrelevant-changes", "docs/workloads.md", _text),
+    Block("least-limit", "docs/check.md", _least_limit),
+)
