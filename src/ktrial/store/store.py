@@ -51,7 +51,7 @@ from ktrial.store.schema import (
     trials,
     trials_by_outcome,
 )
-from ktrial.store.study_digests import StudyCheck
+from ktrial.store.study_digests import StudyCheck, StudyName
 from ktrial.store.study_row import StudyRow
 from ktrial.store.trial_digests import TrialCheck
 
@@ -155,6 +155,19 @@ class Store:
             noted = study_digests.noted(connection)
             rows_by_id = connection.execute(_STUDIES.order_by(studies.c.id)).mappings()
             return tuple(self._stored(row, noted) for row in rows_by_id)
+
+    def readable_studies(self) -> tuple[tuple[StoredStudy, ...], tuple[StudyName, ...]]:
+        """The studies that are as they were stored, and those that are not; the newest last."""
+        sound, damaged = [], []
+        with self._reading() as connection:
+            noted = study_digests.noted(connection)
+            for number, name in study_digests.named(connection):
+                try:
+                    row = connection.execute(_STUDIES.where(studies.c.id == number)).mappings().one()
+                    sound.append(self._stored(row, noted))
+                except (study_digests.NotAsStored, *study_digests.UNREADABLE):
+                    damaged.append(StudyName(number, name))
+        return tuple(sound), tuple(damaged)
 
     def names(self) -> frozenset[str]:
         """What the studies are called."""

@@ -12,7 +12,8 @@ from ktrial.store.schema import answers, kernel_differences, studies, study_dige
 from ktrial.store.study_row import study_digest
 
 STUDY, ANSWER = "study", "answer"
-_UNREADABLE = (ValueError, TypeError, LookupError)
+UNREADABLE = (ValueError, TypeError, LookupError)
+"""What reading a damaged row of a study raises."""
 
 
 class NotAsStored(Exception):
@@ -21,6 +22,13 @@ class NotAsStored(Exception):
     def __init__(self, what: str, study_id: int) -> None:
         super().__init__(what, study_id)
         self.what, self.study_id = what, study_id
+
+
+class StudyName(NamedTuple):
+    """How a study is named on a command line."""
+
+    id: int
+    name: str
 
 
 class StudyCheck(NamedTuple):
@@ -69,10 +77,16 @@ def fits(there: dict[tuple[int, str], str], study_id: int, what: str, made: str)
     return there.get((study_id, what), made) == made
 
 
+def named(connection: Connection) -> tuple[StudyName, ...]:
+    """Every study, the newest last; also one whose row cannot be read."""
+    found = connection.execute(select(studies.c.id, studies.c.name).order_by(studies.c.id))
+    return tuple(StudyName(number, name) for number, name in found)
+
+
 def checks(connection: Connection) -> Iterator[StudyCheck]:
     """Compare every study, the newest last; also one whose row cannot be read."""
     there = noted(connection)
-    for number, name in connection.execute(select(studies.c.id, studies.c.name).order_by(studies.c.id)).all():
+    for number, name in named(connection):
         damaged = tuple(_damaged(connection, there, number))
         yield StudyCheck(number, name, (number, STUDY) in there, damaged)
 
@@ -82,7 +96,7 @@ def _damaged(connection: Connection, there: dict[tuple[int, str], str], number: 
         row = connection.execute(select(studies).where(studies.c.id == number)).mappings().one()
         if not fits(there, number, STUDY, of_study(row)):
             yield STUDY
-    except _UNREADABLE:
+    except UNREADABLE:
         yield STUDY
     for content in connection.scalars(select(answers.c.content).where(answers.c.study_id == number)):
         if not fits(there, number, ANSWER, of_content(content)):

@@ -188,3 +188,19 @@ def test_what_a_study_asks_for_is_put_right_by_asking_again_and_its_trials_stay(
         (study,) = store.studies()
         assert (study.study, study.finished) == (a_study(), 2)
     assert ran("verify", "--store", str(path)).exit_code == 0
+
+
+@pytest.mark.parametrize("how", [(), ("--json",)], ids=["table", "json"])
+@pytest.mark.parametrize("what", [name for name, (part, _) in OF_THE_STUDY.items() if part == "study"])
+def test_list_shows_the_studies_beside_a_damaged_one_and_tells_it(
+    what: str, how: tuple[str, ...], path: Path
+) -> None:
+    with open_store(path) as store:
+        for name in ("before", "after"):
+            store.study(a_study(name=name))
+    one_bit_less(f"{OF_THE_STUDY[what][1]} WHERE id = 2", path)
+    listed = CliRunner().invoke(app, ["list", "--all", "--store", str(path), *how])
+    assert listed.exit_code == 1
+    assert [name in listed.stdout for name in ("quick", "before", "after")] == [True, False, True]
+    assert "ktrial: warning: study 2" in listed.stderr
+    assert "ktrial store verify" in listed.stderr

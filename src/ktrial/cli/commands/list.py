@@ -8,7 +8,13 @@ from ktrial.cli.console import output, print_json, say
 from ktrial.cli.options.common import Json, StoreOption
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ktrial.store.study_digests import StudyName
     from ktrial.store.study_row import StudyRow
+
+DAMAGED = 1
+"""The exit code where a study is not what was stored."""
 
 All = Annotated[
     bool,
@@ -17,34 +23,56 @@ All = Annotated[
 
 
 def list_studies(store: StoreOption = None, all_: All = False, json: Json = False) -> None:
-    """List the studies in the store."""
+    """List the studies in the store.
+
+    Exit code 1: a study is not what was stored; it is named, and the others are listed.
+    """
     from ktrial.store import default_location
 
-    name, every = _studies(store or default_location())
+    name, every, damaged = _studies(store or default_location())
     shown = [one for one in every if all_ or one.is_a_users]
     if json:
         print_json([_data(one, name) for one in shown])
-        return
-    if shown:
-        _print(shown)
-    elif not every:
-        say(f"there is no study in {name} yet; run one: ktrial run STUDY.toml")
-    if hidden := len(every) - len(shown):
-        say(f"{hidden} more that ktrial measured for check, watch, baseline or bisect: ktrial list --all")
+    else:
+        if shown:
+            _print(shown)
+        elif not (every or damaged):
+            say(f"there is no study in {name} yet; run one: ktrial run STUDY.toml")
+        if hidden := len(every) - len(shown):
+            say(f"{hidden} more that ktrial measured for check, watch, baseline or bisect: ktrial list --all")
+    _tell_damaged(damaged)
 
 
-def _studies(location: str) -> "tuple[str, list[_Listed]]":
-    """The store's name, and its studies: read quickly where that can be done. Raises StoreError."""
+def _studies(location: str) -> "tuple[str, list[_Listed], Sequence[StudyName]]":
+    """The store's name, its studies and the damaged ones: read quickly where that can be done.
+
+    Raises StoreError.
+    """
     from ktrial.store.quick_reader import NoQuickReading, quick_reader
 
     try:
         with quick_reader(location) as reader:
-            return reader.name, [_Listed(one) for one in reader.studies()]
+            return reader.name, [_Listed(one) for one in reader.studies()], ()
     except NoQuickReading:
         from ktrial.store import open_store
 
         with open_store(location) as opened:
-            return opened.name, [_Listed(one.row()) for one in opened.studies()]
+            sound, damaged = opened.readable_studies()
+            return opened.name, [_Listed(one.row()) for one in sound], damaged
+
+
+def _tell_damaged(damaged: "Sequence[StudyName]") -> None:
+    """A warning for each; where there is one, `list` ends here."""
+    from ktrial.cli.error_handling import tell
+
+    for one in damaged:
+        tell(
+            f"study {one.id}, {one.name}, is not what was stored, and is not listed",
+            "ktrial store verify names all that is damaged, and how to go on",
+            kind="warning",
+        )
+    if damaged:
+        raise typer.Exit(DAMAGED)
 
 
 class _Listed:
