@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rich.table import Table
+from tests.support.tuning_families import FAMILIES, Problem, problem
 from tests.support.tuning_function import GOAL, METRIC, SPACE, Formula, best, log_gain, nothing
 
 from bench.row import Row, seconds
@@ -25,6 +26,7 @@ from ktrial.optimize.samplers import Told, optimiser
 RUNS = 65
 SEEDS = int(os.environ.get("KTRIAL_BENCH_SEEDS", "20"))
 """Searches of each kind; the test of A/A spaces has twice as many."""
+_HELD_OUT = 2000
 LONGEST = 5.0
 """Seconds that a search of 65 runs may think."""
 
@@ -60,11 +62,51 @@ def tables() -> Iterator[Table]:
             found = [_search(name, seed, noise) for seed in range(1, SEEDS + 1)]
             drawn.add_row(name, *_cells(found, optimum))
         yield drawn
+    yield _families()
     again = [ours(seed, 0.05, idle=True) for seed in range(1, 2 * SEEDS + 1)]
     none = sum(not each.gain for each in again)
     idle = Table("search", "no gain", title="knobs that do nothing, noise 5 %, 3 % outliers")
     idle.add_row("ktrial", f"{100 * none / len(again):.1f} % of {len(again)}")
     yield idle
+
+
+def _families() -> Table:
+    """Regret on random functions of each family, with seeds that nothing was tuned to."""
+    drawn = Table(
+        "family",
+        "ktrial",
+        "TPE",
+        "idle knobs",
+        "no gain",
+        title=f"mean regret, {SEEDS} random functions each",
+    )
+    for family in FAMILIES:
+        problems = [problem(family, seed) for seed in range(_HELD_OUT, _HELD_OUT + SEEDS)]
+        answers = [
+            tune(each.space, each.goal, Budget(runs=RUNS), each, each.seed).confirmed or {}
+            for each in problems
+        ]
+        both = list(zip(problems, answers, strict=True))
+        drawn.add_row(
+            family,
+            f"{100 * statistics.fmean(each.optimum - each.log_gain(answer) for each, answer in both):.1f} %",
+            f"{100 * statistics.fmean(each.optimum - _best_seen(each) for each in problems):.1f} %",
+            f"{statistics.fmean(len(each.idle(answer)) for each, answer in both):.1f}",
+            f"{sum(not answer for answer in answers)} of {len(answers)}",
+        )
+    return drawn
+
+
+def _best_seen(each: Problem) -> float:
+    """The true log gain of the best run that Optuna's TPE saw, alone, among those that keep all limits."""
+    chosen, scores = optimiser("tpe", Encoding(each.space), 1, each.seed), ObjectiveFunction(each.goal)
+    ledger = EvaluationLog(each, Budget(runs=RUNS), (), lambda _stage: None)
+    ledger.run([RunRequest({})], Purpose.EXPLORE)
+    while ledger.left:
+        (seen,) = ledger.run([RunRequest(chosen.ask(1)[0])], Purpose.EXPLORE)
+        chosen.tell([Told(seen.configuration, scores.of(seen), scores.excess(seen))])
+    kept = (seen for seen in ledger.observations if each.keeps(seen.configuration))
+    return each.log_gain(max(kept, key=lambda seen: seen.values[METRIC]).configuration)
 
 
 def _cells(found: list[Found], optimum: float) -> tuple[str, ...]:
