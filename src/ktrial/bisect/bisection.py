@@ -68,12 +68,11 @@ class Investigation:
         search = Search(self.ground.items, self.judges)
         try:
             search.run()
+            causes = [self._cause(cause) for cause in search.causes]
+            return self._result(search, causes, self._confirmed(search))
         except (KeyboardInterrupt, Interrupted):
             self._tell_so_far(search)
             raise
-        causes = [self._cause(cause) for cause in search.causes]
-        confirmed = self._confirmed(search)
-        return self._result(search, causes, confirmed)
 
     def _tell_so_far(self, search: Search) -> None:
         """What follows from the candidates that have been measured, and nothing else."""

@@ -44,15 +44,19 @@ class TrialBlocks:
     problems: dict[Subset, str] = field(default_factory=dict)
     setups: dict[Subset, Setup] = field(default_factory=dict)
     kept: dict[tuple[Subset, ...], tuple[Study, StudyRecord]] = field(default_factory=dict)
+    counts: dict[tuple[Subset, ...], int] = field(default_factory=dict)
+    """Blocks of each question that are known: what is told after an interruption asks for these alone."""
 
     def blocks(self, candidates: tuple[Subset, ...], count: int) -> Mapping[BisectionMetric, Array] | None:
         """See Blocks. Raises what says nothing about a candidate."""
         for one in candidates:
             if not self._has(one):
                 return None
-        study = self._study(candidates)
-        record = self._run(study, candidates, count)
-        self.kept[candidates] = study, record
+        if self.counts.get(candidates, 0) < count:
+            study = self._study(candidates)
+            self.kept[candidates] = study, self._run(study, candidates, count)
+            self.counts[candidates] = count
+        study, record = self.kept[candidates]
         if interim.given_up(study, record.trials):
             lost = [one for one in candidates if self._treatment(study, one).key in self._lost(study, record)]
             self.problems.update(dict.fromkeys(lost, "none of its first trials completed"))
@@ -158,7 +162,8 @@ class SequentialInvestigation:
         try:
             search.run()
         except (KeyboardInterrupt, Interrupted):
-            search.stopped = INTERRUPTED
+            self.decisions.most = self.decisions.asked  # what is told rests on what has been decided
+            search.stop(INTERRUPTED)
             self.so_far(self._result(search, judges, notes))
             raise
         return self._result(search, judges, notes)
@@ -233,7 +238,7 @@ class SequentialInvestigation:
             targets=tuple(self._target(judge, search) for judge in judges),
             causes=causes,
             alternatives=tuple(self._cause(cause, judges) for cause in search.alternatives),
-            measured=len(self.source.setups),
+            measured=len({one for asked in self.source.kept for one in asked}),
             built=getattr(self.ground, "compiled", 0),
             builds=len({setup.kernel.digest for setup in self.source.setups.values()}),
             unresolved=tuple(

@@ -140,12 +140,12 @@ class VersionInvestigation:
         try:
             for search in searches:
                 search.run()
+            return self._result(searches, memory, oracle, self._confirmed(searches))
         except (KeyboardInterrupt, Interrupted):
             memory.limit = len(memory.known)  # what is told rests on what has been measured
             searches[0].stopped = INTERRUPTED
             self.so_far(self._result(searches, memory, oracle, Confirmed()))
             raise
-        return self._result(searches, memory, oracle, self._confirmed(searches))
 
     def _result(
         self,
