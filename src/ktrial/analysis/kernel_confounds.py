@@ -60,8 +60,8 @@ def _profiles(
         for treatment in treatments(study):
             own = (one.planned for one in trials if one.planned.treatment.key == treatment.key)
             if kernel_name(study, treatment) == kernel:
-                found = (store.profile(study_id, planned.key, label) for planned in own)
-                yield from islice((one for one in found if one), 1)
+                profiles = (store.profile(study_id, planned.key, label) for planned in own)
+                yield from islice((one for one in profiles if one), 1)
 
     before, after = kernel_names
     return {use.label: (list(of(before, use.label)), list(of(after, use.label))) for use in study.workloads}

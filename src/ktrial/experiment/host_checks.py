@@ -42,11 +42,11 @@ def check_settings(study: Study, target: LocalTarget) -> None:
                     values.check(found.name, found.knob, level_text(level), system.version)
 
 
-def _check_writable(found: KnobInstance, target: LocalTarget) -> None:
-    if not target.mode(found.path) & _WRITABLE:
+def _check_writable(instance: KnobInstance, target: LocalTarget) -> None:
+    if not target.mode(instance.path) & _WRITABLE:
         advice = "even root may not: the file is read-only; ktrial knob list names what can be changed"
         raise KnobForbidden(
-            knob=found.name, action="writing it", answer="no bit of its mode allows it", next=advice
+            knob=instance.name, action="writing it", answer="no bit of its mode allows it", next=advice
         )
 
 

@@ -237,12 +237,12 @@ class Store:
             .where(trials.c.study_id == study_id, trials.c.key == trial_key, profiles.c.workload == workload)
         )
         with self._reading() as connection:
-            found = connection.execute(query).mappings().first() if _has(connection, profiles) else None
-            if found is None:
+            row = connection.execute(query).mappings().first() if _has(connection, profiles) else None
+            if row is None:
                 return None
-            if not trial_digests.blobs_fit(connection, profiles, [found]):
+            if not trial_digests.blobs_fit(connection, profiles, [row]):
                 raise self._damaged(study_id, 1)
-            return rows.profile_of(found["content"])
+            return rows.profile_of(row["content"])
 
     def profiled(self, study_id: int) -> frozenset[str]:
         """Workloads (their labels) of which at least one trial of the study has a profile."""
@@ -264,10 +264,10 @@ class Store:
             .order_by(series.c.id)
         )
         with self._reading() as connection:
-            found = connection.execute(query).mappings().all() if _has(connection, series) else []
-            if not trial_digests.blobs_fit(connection, series, found):
+            records = connection.execute(query).mappings().all() if _has(connection, series) else []
+            if not trial_digests.blobs_fit(connection, series, records):
                 raise self._damaged(study_id, 1)
-            return tuple(rows.sampled_of(row["content"]) for row in found)
+            return tuple(rows.sampled_of(row["content"]) for row in records)
 
     def add_kernel_difference(self, study_id: int, difference: KernelDifference) -> None:
         """Store what differs between two kernels of the study, by their digests; an older one is replaced."""

@@ -79,8 +79,8 @@ def fits(there: dict[tuple[int, str], str], study_id: int, what: str, made: str)
 
 def named(connection: Connection) -> tuple[StudyName, ...]:
     """Every study, the newest last; also one whose row cannot be read."""
-    found = connection.execute(select(studies.c.id, studies.c.name).order_by(studies.c.id))
-    return tuple(StudyName(number, name) for number, name in found)
+    rows = connection.execute(select(studies.c.id, studies.c.name).order_by(studies.c.id))
+    return tuple(StudyName(number, name) for number, name in rows)
 
 
 def checks(connection: Connection) -> Iterator[StudyCheck]:

@@ -58,9 +58,9 @@ def answer(connection: Connection, study_id: int) -> Tuned | None:
     return rows.answer_of(content)
 
 
-def store_difference(connection: Connection, study_id: int, found: KernelDifference) -> None:
+def store_difference(connection: Connection, study_id: int, difference: KernelDifference) -> None:
     """In place of an older one between the same kernels."""
-    table, row = kernel_differences, rows.kernel_difference_row(study_id, found)
+    table, row = kernel_differences, rows.kernel_difference_row(study_id, difference)
     same = [table.c[name] == row[name] for name in ("study_id", "before", "after")]
     connection.execute(delete(table).where(*same))
     fault_point("store: older kernel difference removed")
@@ -75,10 +75,10 @@ def differences(connection: Connection, study_id: int) -> tuple[KernelDifference
     if not inspect(connection).has_table(table.name):
         return ()
     query = select(table).where(table.c.study_id == study_id).order_by(table.c.id)
-    found = connection.execute(query).mappings().all()
-    noted = study_digests.noted(connection) if found else {}
-    for row in found:
+    records = connection.execute(query).mappings().all()
+    noted = study_digests.noted(connection) if records else {}
+    for row in records:
         what = study_digests.difference(row["before"], row["after"])
         if not study_digests.fits(noted, study_id, what, study_digests.of_content(row["content"])):
             raise NotAsStored("difference between kernels", study_id)
-    return tuple(rows.kernel_difference_of(row["content"]) for row in found)
+    return tuple(rows.kernel_difference_of(row["content"]) for row in records)

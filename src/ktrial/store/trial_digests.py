@@ -98,13 +98,13 @@ def fit(
     return of_counters is None or counters_digest(of_counters) == noted["counters"]
 
 
-def blobs_fit(connection: Connection, table: Table, found: Sequence[RowMapping]) -> bool:
+def blobs_fit(connection: Connection, table: Table, stored: Sequence[RowMapping]) -> bool:
     """Whether rows of `profiles` or `series` are as they were stored, where that was noted."""
-    if not found or not inspect(connection).has_table(digests.name):
+    if not stored or not inspect(connection).has_table(digests.name):
         return True
-    query = select(digests.c[table.name]).where(digests.c.trial_id == found[0]["trial_id"])
+    query = select(digests.c[table.name]).where(digests.c.trial_id == stored[0]["trial_id"])
     noted = connection.scalar(query)
-    return noted is None or all(noted.get(name) == made for name, made in blob_digests(found).items())
+    return noted is None or all(noted.get(name) == made for name, made in blob_digests(stored).items())
 
 
 def checks(connection: Connection, study_id: int) -> tuple[TrialCheck, ...]:

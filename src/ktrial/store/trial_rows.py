@@ -15,11 +15,11 @@ def read(connection: Connection, study_id: int, *, counted: bool) -> tuple[tuple
     of_study = select(trials.c.id).where(trials.c.study_id == study_id)
     query = select(trials).where(*_of_study(study_id)).order_by(trials.c.run_order, trials.c.id)
     noted = trial_digests.noted_digests(connection, study_id)
-    found = connection.execute(query).mappings().all()
+    records = connection.execute(query).mappings().all()
     sampled = _by_trial(connection, select(samples).where(samples.c.trial_id.in_(of_study)))
     events = select(counters).where(counters.c.trial_id.in_(of_study))
     risen = _by_trial(connection, events) if counted else {}
-    belonging = [(row, sampled.get(row["id"], []), risen.get(row["id"], [])) for row in found]
+    belonging = [(row, sampled.get(row["id"], []), risen.get(row["id"], [])) for row in records]
     whole = [
         trial_digests.fit(noted.get(row["id"]), row, of_trial, rose if counted else None)
         for row, of_trial, rose in belonging

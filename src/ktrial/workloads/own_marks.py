@@ -48,17 +48,17 @@ def warnings_of(label: str, results: Sequence[StepResult]) -> tuple[DataWarning,
     markings = [result.region.marking for result in results if result.region]
     loose = sum(marking.loose_operations for marking in markings)
     foreign = sum(marking.foreign for marking in markings)
-    found = []
+    warnings = []
     if loose:
         text = f"{label}: {loose} operations that it marks outside of its regions do not count"
-        found.append(_warning(text, "begin the region before them, or leave them unmarked"))
+        warnings.append(_warning(text, "begin the region before them, or leave them unmarked"))
     if foreign:
         text = (
             f"{label}: {foreign} marks came from another thread or process than the one that began the "
             "region; an operation goes from one mark to the next, whoever marked"
         )
-        found.append(_warning(text, "mark in one thread only"))
-    return tuple(found)
+        warnings.append(_warning(text, "mark in one thread only"))
+    return tuple(warnings)
 
 
 def _warning(text: str, advice: str) -> DataWarning:

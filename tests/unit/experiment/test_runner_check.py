@@ -70,8 +70,8 @@ def checked(store: Store, good: tuple[float, ...], tested: tuple[float, ...], li
         ((1000, 1003, 1001), (1015, 1015, 1016), 0.01, Decision.BEYOND),
         ((1000, 1003, 1001), (1000, 1003, 1004), 0.01, Decision.WITHIN),
         ((1000, 1050, 1001), (800, 990, 900), 0.01, Decision.WITHIN),
-        ((10000,), (10015,), 0.0001, Decision.WITHIN),
-        ((10000,), (10025,), 0.0001, Decision.BEYOND),
+        ((10000,), (10025,), 0.0001, Decision.WITHIN),
+        ((10000,), (10035,), 0.0001, Decision.BEYOND),
     ],
 )
 def test_a_check_decides_by_the_whole_spread_and_never_below_what_irrelevant_changes_do(

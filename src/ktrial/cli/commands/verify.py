@@ -42,23 +42,25 @@ def verify(
             status.update(f"{stored.study.name}, trial {before.planned.key}: {what}")
 
         now = repeated(stored.study, before, machine, default_resources(), progress)
-    found = differences(before, now)
+    differing = differences(before, now)
     if json:
         print_json(
             {
                 "study": stored.study.name,
                 "trial": before.planned.key,
                 "seed": seed,
-                "same": not found,
-                "differences": [vars(one) for one in found],
+                "same": not differing,
+                "differences": [vars(one) for one in differing],
             }
         )
-    elif found:
-        print(f"{stored.study.name}, trial {before.planned.key}: {len(found)} values are not what they were")
-        for one in found[:_MOST_SHOWN]:
+    elif differing:
+        print(
+            f"{stored.study.name}, trial {before.planned.key}: {len(differing)} values are not what they were"
+        )
+        for one in differing[:_MOST_SHOWN]:
             print(f"  {one.what}: {one.before}, now {one.now}")
     else:
         count = f"{len(now.samples)} numbers and {len(now.counters)} counters"
         print(f"{stored.study.name}, trial {before.planned.key}: {count} are the same to the last digit")
-    if found:
+    if differing:
         raise typer.Exit(DIFFERS)

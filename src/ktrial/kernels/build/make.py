@@ -226,7 +226,7 @@ def paths_in_source(output: str, source: Path, build: Path) -> str:
     text = output.replace(f"{source}/", "")
     if build.parent != source:
         return text
-    return _ABOVE.sub(lambda found: found["path"] if (source / found["path"]).exists() else found[0], text)
+    return _ABOVE.sub(lambda match: match["path"] if (source / match["path"]).exists() else match[0], text)
 
 
 def first_error(output: str) -> str:

@@ -52,10 +52,10 @@ def settle(make: Make, requested: Path, brought: Collection[str]) -> None:
         text = wanted + "".join(f"{line}\n" for line in defaults.values())
         fragment = make.write_file("with-defaults.config", text)
         make.run("configuring", f"KCONFIG_ALLCONFIG={fragment}", "allnoconfig")
-        found = _defaults(make, brought, named) if brought else {}
-        if found == defaults:
+        resolved = _defaults(make, brought, named) if brought else {}
+        if resolved == defaults:
             return
-        defaults = found
+        defaults = resolved
 
 
 def _defaults(make: Make, brought: Collection[str], named: Mapping[str, str]) -> dict[str, str]:

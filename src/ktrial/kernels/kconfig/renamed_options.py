@@ -49,7 +49,7 @@ class Paired:
 def paired(before: ConfigSide, after: ConfigSide) -> Paired:
     """Give renamed options one name, where one of the two offers the old one, and the other the new."""
     forward, backward = _renames(before, after), _renames(after, before)
-    found = [
+    pairs = [
         RenamedOption(
             before=old if new in forward else new,
             after=new if new in forward else old,
@@ -58,7 +58,7 @@ def paired(before: ConfigSide, after: ConfigSide) -> Paired:
         )
         for new, old in sorted({**forward, **backward}.items())
     ]
-    return Paired(_under(forward, before), _under(backward, after), tuple(found))
+    return Paired(_under(forward, before), _under(backward, after), tuple(pairs))
 
 
 def _renames(old: ConfigSide, new: ConfigSide) -> dict[str, str]:
