@@ -123,8 +123,8 @@ class _Replay:
 
 def _interrupted(store: Store, number: int) -> Interrupted:
     try:
-        stored = next(one for one in store.studies() if one.id == number)
+        kept = len(store.finished_keys(number))
     except StoreError as error:
         return Interrupted(what=f"no run is known to be kept. {error.message}", resume=error.advice)
-    what = f"{stored.finished} runs are stored, nothing of them is lost"
+    what = f"{kept} runs are stored, nothing of them is lost"
     return Interrupted(what=what, resume="run the same command again, or ktrial tune --resume: it goes on")

@@ -24,6 +24,7 @@ from ktrial.experiment.single_kernel import Runs
 from ktrial.faults import SIGNAL, VARIABLE, fault_point
 from ktrial.kernels import Progress
 from ktrial.kernels.providers.debian import Available
+from ktrial.machines.errors import MachineStopped
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
@@ -52,6 +53,9 @@ class Machine(ScriptedMachine):
         self._settings = {}
         return super().perform(boot, steps)
 
+    def before_a_program(self) -> None:
+        """A test may have something happen here."""
+
     def _boots(self, _boot: Boot) -> None:
         fault_point("test: while a guest boots")
 
@@ -60,6 +64,7 @@ class Machine(ScriptedMachine):
         return StepResult(step=0, do="write", before="1\n", after=f"{step.value}\n")
 
     def _number(self, boot: Boot, program: Run) -> StepResult:
+        self.before_a_program()
         fault_point("test: in a program")
         slow = int(re.findall(r"\d+", boot.kernel.name)[1]) >= 13
         both = all(self._settings.get(f"/proc/sys/net/core/k{at}") == "2" for at in (2, 5))
@@ -191,3 +196,21 @@ def test_what_is_known_is_told_and_the_same_command_goes_on(
     again = command(directory, arguments, "", number)
     assert again.status == 0, again
     assert before <= stored(directory)
+
+
+@pytest.mark.parametrize("arguments", [VERSIONS, pytest.param(KNOBS, marks=pytest.mark.nightly)])
+def test_of_a_store_that_was_deleted_nothing_is_promised(
+    arguments: tuple[str, ...], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deleting(machine: Machine) -> None:
+        for file in directory.glob("ktrial.db*"):
+            file.unlink()
+        os.kill(os.getpid(), signal.SIGINT)
+        machine.stopped.wait(300)
+        raise MachineStopped(machine=machine.name)
+
+    monkeypatch.setattr(Machine, "before_a_program", deleting)
+    ended = command(directory, arguments, "", signal.SIGINT)
+    assert ended.status == 128 + signal.SIGINT
+    assert "no candidate's trials are known to be kept" in ended.messages
+    assert "measured are kept" not in ended.messages

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ktrial.bisect.sequential_decision import Terms
     from ktrial.experiment.single_kernel import Measurement, Runs
     from ktrial.model.study import Study
+    from ktrial.store import Store
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,7 @@ class BisectOptions:
                 yield replace(runs, machine=machine) if machine else runs
             except (KeyboardInterrupt, Interrupted):
                 # During a build or a fetch; or in a candidate's trials, which speak of that one alone.
-                what = "the candidates that were built and measured are kept"
-                raise Interrupted(
-                    what=what, resume="run the same command again: it goes on from there"
-                ) from None
+                raise _interrupted(opened) from None
 
     def show_plan(self, plan: "SearchPlan") -> None:
         """Print the plan; end here where that is all that was asked for."""
@@ -139,6 +137,19 @@ class BisectOptions:
             print_json(as_json(result))
         else:
             print_bisection(result, output(), self.top)
+
+
+def _interrupted(store: "Store") -> Interrupted:
+    """The error that ends an interrupted bisection: it promises nothing of a store that is gone."""
+    from ktrial.store.errors import StoreError
+
+    try:
+        store.names()
+    except StoreError as error:
+        what = f"no candidate's trials are known to be kept. {error.message}"
+        return Interrupted(what=what, resume=error.advice)
+    what = "the candidates that were built and measured are kept"
+    return Interrupted(what=what, resume="run the same command again: it goes on from there")
 
 
 def study_at(path: Path | None) -> "Study | None":
