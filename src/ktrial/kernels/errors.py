@@ -116,6 +116,10 @@ class ToolFailed(KernelError):
     hint = "{advice}"
 
 
+class UnknownPackageFormat(KernelError):
+    """{file} is a package in a format that ktrial cannot unpack; it knows {known}."""
+
+
 class NoDebianSource(KernelError):
     """There is no apt here that knows a Debian archive, so kernel {name} cannot be fetched."""
 

@@ -5,12 +5,12 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
-from ktrial.kernels.cache import verification
+from ktrial.kernels.cache import full_check
 from ktrial.kernels.cache.cache import Cache
 from ktrial.kernels.cache.disk_space import file_system_errors
 from ktrial.kernels.cache.entry import NameRecord
+from ktrial.kernels.cache.full_check import KernelCheck, drop_damaged_additions
 from ktrial.kernels.cache.repair import mend, whole_kernel
-from ktrial.kernels.cache.verification import KernelCheck, drop_damaged_additions
 from ktrial.kernels.errors import (
     BadKernelName,
     CacheDamaged,
@@ -125,7 +125,7 @@ def verify(name: str, progress: Progress = silent) -> KernelCheck:
     """
     cache = Cache()
     with file_system_errors(cache.root):
-        return verification.verify(cache, cache.record(_meant(name)), progress)
+        return full_check.verify(cache, cache.record(_meant(name)), progress)
 
 
 def remove(name: str) -> tuple[str, int]:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ktrial.model.comparison import Mound, Scatter, Variability
 from ktrial.model.workload import Metric, Mode
-from ktrial.stats.sequential.diagnostics import best_split
+from ktrial.stats.sequential.data_warnings import best_split
 from ktrial.stats.sequential.p_values import holm
 
 Array = NDArray[np.float64]

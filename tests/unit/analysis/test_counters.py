@@ -113,7 +113,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     def runs(store: Store, observer: Observer, jobs: int | None) -> Runs:
         return Runs(store, observer, jobs, machine, sources())
 
-    monkeypatch.setattr("ktrial.cli.options.measurement.runs", runs)
+    monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
     return CommandLine(monkeypatch, capsys)
 
 

@@ -111,7 +111,7 @@ class Here:
             # One after another: the settings are the machine's.
             return Runs(store, observer, 1, machine, sources())
 
-        self._patch.setattr("ktrial.cli.options.measurement.runs", runs)
+        self._patch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
 
     def source(self, source: FakeSource) -> FakeSource:
         self.measured_on(lambda boot, _settings: source.kernels[boot.kernel.name])
@@ -371,7 +371,9 @@ def releases(monkeypatch: pytest.MonkeyPatch) -> None:
         Available(f"debian:6.{at}.0-cloud-amd64", f"6.{at}.0-cloud-amd64", f"6.{at}.0-1", "sid")
         for at in range(20)
     )
-    monkeypatch.setattr("ktrial.kernels.packages.releases.releases", lambda _flavour, _progress: known)
+    monkeypatch.setattr(
+        "ktrial.kernels.providers.debian_releases.releases", lambda _flavour, _progress: known
+    )
 
 
 @pytest.mark.usefixtures("releases")

@@ -47,7 +47,7 @@ class Here:
         def runs(store: Store, observer: Observer, jobs: int | None) -> Runs:
             return Runs(store, observer, jobs, machine, sources(missing=missing))
 
-        self._patch.setattr("ktrial.cli.options.measurement.runs", runs)
+        self._patch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
         return machine
 
     def builds(self, outcome: KtrialError | str) -> None:
@@ -228,7 +228,7 @@ def test_a_bug_of_ktrials_own_is_no_verdict(here: Here, monkeypatch: pytest.Monk
     def broken(*arguments: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("ktrial.cli.options.measurement.limits", broken)
+    monkeypatch.setattr("ktrial.cli.options.kernel_measurement.limits", broken)
     assert here.run(*SLOW_FORK).status == 128
 
 

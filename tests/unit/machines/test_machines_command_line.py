@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from ktrial.machines.errors import TooManyCpus
-from ktrial.machines.exact.setup import (
+from ktrial.machines.exact.arguments import (
     CPU_MODEL,
-    check_cpus,
     cpu_model_for,
     kernel_parameters,
     machine_arguments,
     memory_arguments,
 )
-from ktrial.machines.qemu.boot import snapshot_point_arguments
+from ktrial.machines.exact.setup import check_cpus
+from ktrial.machines.qemu.arguments import snapshot_point_arguments
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel, Origin

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ktrial.cli.command_line import CommandWithSource, KtrialCommand, command_group
-from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.kernel_measurement import Cpus, Workloads
 from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
-from ktrial.cli.options.measurement import Cpus, MemorySize, Workloads
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,7 +29,7 @@ def save(
     option: BuildOptions = None,
     json: Json = False,
     perturbations: Perturbations = None,
-    memory: MemorySize = None,
+    memory: GuestMemory = None,
     cpus: Cpus = None,
     boot: BootParameters = None,
     store: StoreOption = None,
@@ -39,17 +39,17 @@ def save(
 
     What had the name before goes.
     """
-    from ktrial.cli.options import measurement
+    from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.progress import progress
     from ktrial.experiment import baseline as baselines
     from ktrial.store import default_location, open_store
 
     baselines.check_name(name)
     given = measurement.MeasurementOptions.of(workload, memory, cpus, boot, perturbations)
-    how = measurement.measurement(given)
+    how = measuring.measurement(given)
     wanted = KernelSelection.of(kernel, source, config, option)
     with open_store(store or default_location()) as opened, progress() as observer:
-        runs = measurement.runs(opened, observer, jobs)
+        runs = measuring.runs(opened, observer, jobs)
         saved = baselines.save(name, wanted.obtained(runs), how, runs)
     _show(saved, json)
 

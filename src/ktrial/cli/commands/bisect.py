@@ -8,8 +8,8 @@ from ktrial.cli.command_line import KtrialCommand, command_group
 from ktrial.cli.commands.bisect_builds import config, patches
 from ktrial.cli.commands.bisect_knobs import knobs
 from ktrial.cli.options.bisect import DryRun, Limit, Margin, MetricNames, StudyFile, TopFunctions
-from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoreOption
-from ktrial.cli.options.measurement import Cpus, MeasurementOptions, MemorySize, Workloads
+from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.kernel_measurement import Cpus, MeasurementOptions, Workloads
 
 app = command_group("Find which difference between A and B matters.")
 
@@ -28,7 +28,7 @@ def versions(
     dry_run: DryRun = False,
     json: Json = False,
     perturbations: Perturbations = None,
-    memory: MemorySize = None,
+    memory: GuestMemory = None,
     cpus: Cpus = None,
     boot: BootParameters = None,
     top: TopFunctions = 5,
@@ -42,7 +42,7 @@ def versions(
     from ktrial.bisect.plan import plan_of
     from ktrial.bisect.versions import ReleaseGround, VersionInvestigation
     from ktrial.cli.running.bisection import BisectOptions, progress_of, study_at
-    from ktrial.kernels.packages.releases import releases_between
+    from ktrial.kernels.providers.debian_releases import releases_between
 
     bisection = BisectOptions(
         MeasurementOptions.of(workload, memory, cpus, boot, perturbations),

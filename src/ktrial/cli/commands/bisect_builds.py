@@ -16,8 +16,8 @@ from ktrial.cli.options.bisect import (
     StudyFile,
     TopFunctions,
 )
-from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoreOption
-from ktrial.cli.options.measurement import Cpus, MeasurementOptions, MemorySize, Workloads
+from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.kernel_measurement import Cpus, MeasurementOptions, Workloads
 
 if TYPE_CHECKING:
     from ktrial.bisect.config_options import Builder
@@ -45,7 +45,7 @@ def config(
     dry_run: DryRun = False,
     json: Json = False,
     perturbations: Perturbations = None,
-    memory: MemorySize = None,
+    memory: GuestMemory = None,
     cpus: Cpus = None,
     boot: BootParameters = None,
     top: TopFunctions = 5,
@@ -112,7 +112,7 @@ def patches(
     dry_run: DryRun = False,
     json: Json = False,
     perturbations: Perturbations = None,
-    memory: MemorySize = None,
+    memory: GuestMemory = None,
     cpus: Cpus = None,
     boot: BootParameters = None,
     top: TopFunctions = 5,

@@ -17,9 +17,9 @@ from ktrial.cli.options.bisect import (
     StudyFile,
     TopFunctions,
 )
-from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names
-from ktrial.cli.options.measurement import Cpus, MeasurementOptions, MemorySize, Workloads
+from ktrial.cli.options.kernel_measurement import Cpus, MeasurementOptions, Workloads
 
 if TYPE_CHECKING:
     from ktrial.bisect.knobs import KnobRange
@@ -54,7 +54,7 @@ def knobs(
     dry_run: DryRun = False,
     json: Json = False,
     perturbations: Perturbations = None,
-    memory: MemorySize = None,
+    memory: GuestMemory = None,
     cpus: Cpus = None,
     boot: BootParameters = None,
     top: TopFunctions = 5,

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.kernel_measurement import Cpus, Limits, MeasurementOptions, Workloads
 from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
-from ktrial.cli.options.measurement import Cpus, Limits, MeasurementOptions, MemorySize, Workloads
 
 if TYPE_CHECKING:
     from ktrial.experiment.regression_check import Check
@@ -32,7 +32,7 @@ def check(
     ] = None,
     json: Json = False,
     perturbations: Perturbations = None,
-    memory: MemorySize = None,
+    memory: GuestMemory = None,
     cpus: Cpus = None,
     boot: BootParameters = None,
     store: StoreOption = None,
@@ -71,22 +71,22 @@ def _checked(
     store: str | None,
     jobs: int | None,
 ) -> "Check":
-    from ktrial.cli.options import measurement
+    from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.progress import progress
     from ktrial.experiment import baseline as baselines
     from ktrial.experiment.regression_check import check as check_kernel
     from ktrial.store import default_location, open_store
 
     with open_store(store or default_location()) as opened, progress() as observer:
-        runs = measurement.runs(opened, observer, jobs)
+        runs = measuring.runs(opened, observer, jobs)
         name = _kernel_name(against)
         if name is None:
             baseline = baselines.find(against, opened)
-            how = measurement.measurement_like(baseline, given)
-            limits = measurement.limits(maximum, how.workloads)
+            how = measuring.measurement_like(baseline, given)
+            limits = measuring.limits(maximum, how.workloads)
             return check_kernel(tested.obtained(runs), baseline, how, limits, runs)
-        how = measurement.measurement(given)
-        limits = measurement.limits(maximum, how.workloads)
+        how = measuring.measurement(given)
+        limits = measuring.limits(maximum, how.workloads)
         # Both kernels are at hand before anything is booted.
         before = baselines.kernel_named(name, runs)
         kernel = tested.obtained(runs)

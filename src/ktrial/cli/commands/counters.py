@@ -4,9 +4,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.options.common import BootParameters, Jobs, Json, Perturbations, StoredStudyName, StoreOption
+from ktrial.cli.options.common import (
+    BootParameters,
+    GuestMemory,
+    Jobs,
+    Json,
+    Perturbations,
+    StoredStudyName,
+    StoreOption,
+)
 from ktrial.cli.options.completion import kernel_names
-from ktrial.cli.options.measurement import Cpus, MemorySize, Workloads
+from ktrial.cli.options.kernel_measurement import Cpus, Workloads
 
 if TYPE_CHECKING:
     from ktrial.analysis.counters import CounterRow
@@ -31,7 +39,7 @@ def counters(
     top: Annotated[int, typer.Option(min=1, metavar="N", help="How many to show of each.")] = _ROWS,
     json: Json = False,
     perturbations: Perturbations = None,
-    memory: MemorySize = None,
+    memory: GuestMemory = None,
     cpus: Cpus = None,
     boot: BootParameters = None,
     store: StoreOption = None,
@@ -44,7 +52,7 @@ def counters(
     from ktrial.analysis.counters import compared
     from ktrial.cli.command_line import BadOption
     from ktrial.cli.console import print_json
-    from ktrial.cli.options.measurement import MeasurementOptions
+    from ktrial.cli.options.kernel_measurement import MeasurementOptions
     from ktrial.store import default_location, open_store
 
     if kernel and study:
@@ -70,7 +78,7 @@ def _stored(study: str | None, store: Any) -> "StudyRecord":
 def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "StudyRecord":
     from ktrial.cli.command_line import BadOption
     from ktrial.cli.installed import registry
-    from ktrial.cli.options import measurement
+    from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.session import run
     from ktrial.experiment.single_kernel import kernel_factor
@@ -79,7 +87,7 @@ def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "St
     kernels = list(dict.fromkeys(map(registry().kernel_name, names)))
     if len(kernels) < 2:
         raise BadOption(option="--kernel", problem="give two or more; the first is the baseline")
-    how = measurement.measurement(given)
+    how = measuring.measurement(given)
     study = Study(
         name="counters",
         question=f"Which events does {' and '.join(kernels[1:])} have more or less often than {kernels[0]}?",
@@ -89,7 +97,7 @@ def _measured(names: list[str], given: Any, store: Any, jobs: int | None) -> "St
         perturbations=how.perturbations,
     )
     with progress() as observer:
-        runs = measurement.runs(store, observer, jobs)
+        runs = measuring.runs(store, observer, jobs)
         return run(
             study, store=store, machine=runs.machine, observer=observer, jobs=jobs, sources=runs.sources
         )

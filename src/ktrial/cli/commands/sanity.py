@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.common import GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names
-from ktrial.cli.options.measurement import Cpus, Limits, MemorySize, WorkloadSets
+from ktrial.cli.options.kernel_measurement import Cpus, Limits, WorkloadSets
 
 
 def sanity(
@@ -23,7 +23,7 @@ def sanity(
     ] = None,
     json: Json = False,
     perturbations: Perturbations = None,
-    memory: MemorySize = None,
+    memory: GuestMemory = None,
     cpus: Cpus = None,
     store: StoreOption = None,
     jobs: Jobs = None,

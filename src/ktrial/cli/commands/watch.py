@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.options.common import Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.common import GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names
-from ktrial.cli.options.measurement import Cpus, Limits, MemorySize, WorkloadSets
+from ktrial.cli.options.kernel_measurement import Cpus, Limits, WorkloadSets
 
 if TYPE_CHECKING:
     from ktrial.experiment.single_kernel import Measurement
@@ -32,7 +32,7 @@ def watch(
     ] = None,
     json: Json = False,
     perturbations: Perturbations = None,
-    memory: MemorySize = None,
+    memory: GuestMemory = None,
     cpus: Cpus = None,
     store: StoreOption = None,
     jobs: Jobs = None,
@@ -44,7 +44,7 @@ def watch(
     """
     from ktrial.cli.commands.matrix import workload_names_of
     from ktrial.cli.git_bisect import Endings, code_of
-    from ktrial.cli.options.measurement import MeasurementOptions, limits, measurement
+    from ktrial.cli.options.kernel_measurement import MeasurementOptions, limits, measurement
     from ktrial.cli.options.quantities import duration
     from ktrial.experiment.watch import worst_of
 
@@ -66,7 +66,7 @@ def watch(
 def _looks(
     targets: list[str], how: "Measurement", edges: dict[str, float], store: str | None, jobs: int | None
 ) -> "list[Look]":
-    from ktrial.cli.options import measurement as measuring
+    from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.watch import look
     from ktrial.store import default_location, open_store

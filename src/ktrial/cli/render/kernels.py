@@ -11,7 +11,7 @@ from ktrial.cli.render.table import rendered
 from ktrial.format.sanitize import shortened
 from ktrial.format.table import Field, facts, table, text_field
 from ktrial.kernels.cache.disk_space import shown
-from ktrial.kernels.cache.verification import KernelCheck
+from ktrial.kernels.cache.full_check import KernelCheck
 from ktrial.kernels.errors import SymbolsUnknown
 from ktrial.model.kernel import Kernel, Origin, options_shown
 

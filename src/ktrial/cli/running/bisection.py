@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ktrial.cli.console import messages, output, print_json, say
-from ktrial.cli.options.measurement import MeasurementOptions, measurement
+from ktrial.cli.options.kernel_measurement import MeasurementOptions, measurement
 from ktrial.cli.options.quantities import margin_of
 from ktrial.errors import Interrupted
 from ktrial.experiment.observer import Silent
@@ -101,7 +101,7 @@ class BisectOptions:
     @contextmanager
     def runs(self) -> Iterator["Runs"]:
         """Where candidates are measured and kept."""
-        from ktrial.cli.options import measurement as measuring
+        from ktrial.cli.options import kernel_measurement as measuring
         from ktrial.experiment.host_settings import machine_for
         from ktrial.model.study import MachineSettings, Study
         from ktrial.store import default_location, open_store

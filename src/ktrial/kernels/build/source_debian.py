@@ -15,8 +15,8 @@ from ktrial.kernels.cache.disk_space import check_output, file_system_errors, re
 from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held
 from ktrial.kernels.errors import ToolFailed
+from ktrial.kernels.packages import unpack
 from ktrial.kernels.packages.apt import Package, PrivateApt, require_tool
-from ktrial.kernels.packages.deb import unpack
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.debian import debian_archives, system_sources
 

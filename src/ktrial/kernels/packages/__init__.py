@@ -1,1 +1,20 @@
-"""A distribution's packages: apt, and which releases it holds."""
+"""Packages of distributions. A format is a module here with a function `unpack`, and a line of `_FORMATS`."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ktrial.kernels.errors import UnknownPackageFormat
+from ktrial.kernels.packages import deb
+
+_FORMATS: Mapping[str, Callable[[str, Path, Path], None]] = {".deb": deb.unpack}
+
+
+def unpack(name: str, file: Path, root: Path) -> None:
+    """Unpack a package of the kernel `name` below `root`.
+
+    Raises UnknownPackageFormat, ToolMissing, ToolFailed.
+    """
+    unpack_one = _FORMATS.get(file.suffix)
+    if unpack_one is None:
+        raise UnknownPackageFormat(file=file.name, known=", ".join(sorted(_FORMATS)))
+    unpack_one(name, file, root)

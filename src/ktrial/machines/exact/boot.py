@@ -10,22 +10,19 @@ from collections.abc import Iterator
 
 from ktrial.machines.errors import CannotLoadState
 from ktrial.machines.exact import migration
-from ktrial.machines.exact.setup import Setup, kernel_parameters, memory_arguments
+from ktrial.machines.exact.arguments import kernel_parameters, memory_arguments
+from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import Contents, OpenSnapshot
 from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import initramfs
 from ktrial.machines.qemu import outcome as outcome
-from ktrial.machines.qemu.boot import (
-    MOMENT,
-    TooSmall,
-    Unstarted,
-    check_memory,
+from ktrial.machines.qemu.arguments import (
     initrd_arguments,
     kernel_arguments,
-    negotiate,
     plan_arguments,
     snapshot_point_arguments,
 )
+from ktrial.machines.qemu.boot import MOMENT, TooSmall, Unstarted, check_memory, negotiate
 from ktrial.machines.qemu.outcome import Report, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, inherited_path, memory_file
 from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher

@@ -12,23 +12,18 @@ from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
 from ktrial.machines.host.target import cpu_model
 from ktrial.machines.qemu import initramfs
 from ktrial.machines.qemu import outcome as outcome
-from ktrial.machines.qemu.boot import (
+from ktrial.machines.qemu.arguments import (
     BOARD,
     DEVICES,
     HEADLESS,
-    BootFiles,
-    TooSmall,
-    Unstarted,
-    boot_files,
-    check_memory,
     date_arguments,
     initrd_arguments,
     kernel_arguments,
-    negotiate,
     plan_arguments,
     size_arguments,
     snapshot_point_arguments,
 )
+from ktrial.machines.qemu.boot import BootFiles, TooSmall, Unstarted, boot_files, check_memory, negotiate
 from ktrial.machines.qemu.outcome import Report, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, memory_file
 from ktrial.machines.qemu.program import Qemu

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from enum import Enum
 
 from ktrial.machines.errors import HostHoldsUp, QemuGone, QemuRefused
-from ktrial.machines.qemu.boot import CLOCK_BASE
+from ktrial.machines.qemu.arguments import CLOCK_BASE
 from ktrial.machines.qemu.cpu_use import CpuUse, cpu_use
 from ktrial.machines.qemu.process import QemuProcess
 

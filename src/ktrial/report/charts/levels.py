@@ -7,7 +7,7 @@ from ktrial.format import number_format
 from ktrial.format.labels import DIRECTIONS, VERDICTS
 from ktrial.format.sanitize import shortened
 from ktrial.model.comparison import Verdict
-from ktrial.report.charts import palette, svg
+from ktrial.report.charts import altair_svg, palette
 from ktrial.report.text.study_summary import Level, MetricLevels
 
 WIDTH = 320
@@ -21,7 +21,7 @@ _CELLS = 46
 def draw(metric: MetricLevels, name: str) -> str:
     """The chart as an SVG element."""
     title = f"{metric.workload}, {metric.metric}: every level"
-    return svg.inline(_chart(metric), name, title, describe(metric))
+    return altair_svg.inline(_chart(metric), name, title, describe(metric))
 
 
 def describe(metric: MetricLevels) -> str:
@@ -30,7 +30,7 @@ def describe(metric: MetricLevels) -> str:
     return f"{metric.unit} ({DIRECTIONS[metric.direction]}). {levels}."
 
 
-def _chart(metric: MetricLevels) -> svg.Drawing:
+def _chart(metric: MetricLevels) -> altair_svg.Drawing:
     import altair
 
     rows = [_row(position, level) for position, level in enumerate(metric.levels)]
@@ -58,9 +58,9 @@ def _chart(metric: MetricLevels) -> svg.Drawing:
     )
 
 
-def styled(chart: svg.Drawing) -> svg.Drawing:
+def styled(chart: altair_svg.Drawing) -> altair_svg.Drawing:
     """The chart without background, frame and ARIA noise, in the page's type."""
-    configured: svg.Drawing = chart.configure(
+    configured: altair_svg.Drawing = chart.configure(
         aria=False, background="transparent", font="sans-serif"
     ).configure_view(stroke=None)
     return configured

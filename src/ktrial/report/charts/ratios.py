@@ -7,7 +7,7 @@ from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.comparison import Comparison, Verdict
-from ktrial.report.charts import palette, svg
+from ktrial.report.charts import altair_svg, palette
 from ktrial.report.charts.levels import styled
 from ktrial.report.text.study_summary import Group
 from ktrial.report.text.study_summary import row_names as row_names_of
@@ -83,7 +83,7 @@ def draw(group: Group, every: tuple[Group, ...], margin: float, layout: Layout, 
     """The intervals of one treatment as an SVG element, on the axis that all of `every` fit on."""
     domain = _domain(every, margin)
     title = f"{group.treatment} compared with {group.baseline}: change of every metric"
-    return svg.inline(_chart(group, domain, margin, layout), name, title, describe(group))
+    return altair_svg.inline(_chart(group, domain, margin, layout), name, title, describe(group))
 
 
 def describe(group: Group) -> str:
@@ -117,7 +117,7 @@ def _clamped(ratio: float) -> float:
     return min(max(ratio, 1 / _FARTHEST), _FARTHEST)
 
 
-def _chart(group: Group, domain: tuple[float, float], margin: float, layout: Layout) -> svg.Drawing:
+def _chart(group: Group, domain: tuple[float, float], margin: float, layout: Layout) -> altair_svg.Drawing:
     import altair
 
     rows = [

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from ktrial.format import number_format
 from ktrial.model.history import ChangePoint, History, Line
-from ktrial.report.charts.line import picture
+from ktrial.report.charts.history import picture
 from ktrial.report.html.templating import environment, text_of
 from ktrial.report.tables.history import versions
 

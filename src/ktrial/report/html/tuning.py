@@ -6,7 +6,7 @@ from ktrial.model.study import Study
 from ktrial.model.tuning import Purpose, Tuned, TunedInteraction
 from ktrial.optimize.deployment_files import Answer
 from ktrial.optimize.search_space import search_of
-from ktrial.report.charts.search import NARROW, picture
+from ktrial.report.charts.tuning import NARROW, picture
 from ktrial.report.html.templating import environment, text_of
 from ktrial.report.tables import tuning as tables
 from ktrial.report.text.tuning import wanted

@@ -17,8 +17,8 @@ stands behind each, and what was simulated.
 """
 
 from ktrial.stats.sequential.aa_calibration import calibrate
+from ktrial.stats.sequential.data_warnings import checks
 from ktrial.stats.sequential.design import SequentialDesign
-from ktrial.stats.sequential.diagnostics import checks
 from ktrial.stats.sequential.interim_analysis import Look, confirm, look
 from ktrial.stats.sequential.metric_blocks import BlockedMetric
 from ktrial.stats.sequential.p_values import benjamini_hochberg, holm

@@ -29,7 +29,6 @@ Limits = Annotated[
     list[str] | None,
     typer.Option("--max", metavar="+1%", help="The largest change for the worse; or fork=+2%."),
 ]
-MemorySize = Annotated[str | None, typer.Option("--memory", metavar="512M", help="The guest's memory.")]
 Cpus = Annotated[int | None, typer.Option("--cpus", min=1, metavar="N", help="The guest's CPUs.")]
 
 _LIMIT = re.compile(r"(?:(?P<workload>[^=]+)=)?\+?(?P<size>[^+=]*)")

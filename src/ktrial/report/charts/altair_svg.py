@@ -24,8 +24,8 @@ _SIZE = re.compile(r'<svg [^>]*viewBox="([^"]+)"[^>]*>')
 def inline(chart: "Drawing", name: str, title: str, description: str) -> str:
     """The chart as `<svg>`, its ids prefixed with `name`, with a title and a description for screen readers.
 
-    No text in the chart may hold control characters (printable.one_line takes them out): vl-convert ends the
-    whole process on one.
+    No text in the chart may hold control characters (format.sanitize.one_line takes them out): vl-convert
+    ends the whole process on one.
     """
     text = io.StringIO()
     chart.save(text, format="svg")
