@@ -45,7 +45,7 @@ def save(
     from ktrial.store import default_location, open_store
 
     baselines.check_name(name)
-    given = measurement.MeasurementOptions.of(workload, memory, cpus, boot, perturbations)
+    given = measuring.MeasurementOptions.of(workload, memory, cpus, boot, perturbations)
     how = measuring.measurement(given)
     wanted = KernelSelection.of(kernel, source, config, option)
     with open_store(store or default_location()) as opened, progress() as observer:
