@@ -18,7 +18,7 @@ KEEP = 0.3
 """What a knob must be expected to bring to stay, in margins."""
 DOUBT = 1.0
 """And how many standard deviations of the model beyond that: what is in doubt goes,"""
-SHARE = 0.2
+SHARE = 0.05
 """as long as all of it together costs no more than this part of the expected gain, and a margin."""
 _ARMS = 5
 
@@ -65,8 +65,9 @@ def losses(surrogate: Surrogate, configuration: Configuration) -> list[Loss]:
 def pruned(surrogate: Surrogate, configuration: Configuration) -> Configuration:
     """Without the knobs that are not known to bring what they must, one after the other, the least first.
 
-    All together cost no more of the expected gain than a margin and a fifth of it: where little is certain, a
-    rule for single knobs would take back everything, and the gain with it.
+    All together cost no more of the expected gain than a margin and a small part of it: where little is
+    certain, a rule for single knobs would take back everything, and the gain with it. A knob without which a
+    guard is not known to be kept stays.
     """
     least = KEEP * surrogate.scores.goal.margin
     whole = float(surrogate.gains([configuration])[0])
@@ -77,7 +78,7 @@ def pruned(surrogate: Surrogate, configuration: Configuration) -> Configuration:
             break
         weakest = min(weak, key=lambda loss: _excess(loss, least))
         fewer = without(configuration, weakest.names)
-        if whole - float(surrogate.gains([fewer])[0]) > allowed:
+        if whole - float(surrogate.gains([fewer])[0]) > allowed or not surrogate.safe(fewer):
             break
         configuration = fewer
     return configuration

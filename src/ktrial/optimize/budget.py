@@ -12,12 +12,10 @@ from ktrial.studyfile.errors import BudgetTooSmall
 FEWEST_RUNS = 20
 """Below so many nothing can be explored and confirmed."""
 _FEWEST_BLOCKS, _MOST_BLOCKS = 6, 60
-_BLOCKS = 0.17
+_BLOCKS = 0.14
 """Of confirmation, for each run of the budget."""
-_CONTEND = 0.52
-"""The contenders' part of what is left: 19 runs of a covering design and 20 contenders of 65."""
-_SURE = 12.0
-"""Standard errors; a study that expects so many finds its difference though an outlier falls into it."""
+_CONTEND = 0.6
+"""The contenders' part of what is left: 17 runs of a covering design and 26 contenders of 65."""
 EVERY = 8
 """Runs between two of the baseline while exploring, so that drift is seen."""
 
@@ -67,17 +65,6 @@ def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
     rest = max(runs - 1 - 2 * blocks - ablate, 4)
     contend = rest // 3
     return Shares(1, rest - contend, contend, runs - 1 - 2 * blocks - rest, blocks)
-
-
-def enough_blocks(shares: Shares, gain: float, noise: float) -> int:
-    """How many of confirmation's blocks show an expected log gain for sure: the rest is better searched with.
-
-    Decided before its first run, from the search's runs alone, so that confirmation stays what it says.
-    """
-    for blocks in usual_looks(shares.blocks):
-        if gain * math.sqrt(blocks) >= _SURE * ratio_spread(noise):
-            return blocks
-    return shares.blocks
 
 
 def design_of(shares: Shares, margin: float) -> SequentialDesign:

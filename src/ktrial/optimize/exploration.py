@@ -44,7 +44,7 @@ _REFIT = 4
 """Contending runs after which the strengths of effects and noise are estimated again."""
 _SHARING = 4
 """Configurations that have a boot, build or kernel in common."""
-_LOOKS = (_Look.AROUND, _Look.SMALLEST, _Look.AROUND, _Look.BEST)
+_LOOKS = (*[_Look.AROUND] * 3, _Look.SMALLEST, *[_Look.AROUND] * 2, _Look.BEST)
 """In turn."""
 
 

@@ -2,7 +2,6 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from ktrial.model.tuning import Budget, Configuration, Goal, Observation, Purpos
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.optimize import effects
 from ktrial.optimize.ablation import ablate, ablate_exactly
-from ktrial.optimize.budget import Shares, design_of, enough_blocks, shares, smallest_effect
+from ktrial.optimize.budget import Shares, design_of, shares, smallest_effect
 from ktrial.optimize.confirmation import Confirmation, confirm, confirm_exactly, sentence
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.evaluation_log import EvaluationLog, Evaluator, Progress, Stage
@@ -101,7 +100,6 @@ class _Search:
         surrogate.noise = max(self._noise(), _LEAST_NOISE) if noise else QUIET
         self.explorer.contend(min(shared.contend, self.log.left - spare), surrogate)
         surrogate.learn(self.log.observations)
-        shared, spare = self._spared(surrogate, shared)
         explored = surrogate.best()
         candidate = self._ablated(surrogate, explored, min(shared.ablate, self.log.left - spare))
         if self.two_objectives:
@@ -121,18 +119,6 @@ class _Search:
         failed = [problem for each in tried if (problem := self.scores.failure(each))]
         if 2 * len(failed) > len(tried) and not (confirmation and confirmation.better):
             raise MostRunsFailed(failed=len(failed), tried=len(tried), problem=failed[0])
-
-    def _spared(self, surrogate: Surrogate, shared: Shares) -> tuple[Shares, int]:
-        """Where the gain is plain, confirmation needs fewer runs than were put by: contenders get them."""
-        if self.measuring.noise_free or self.two_objectives:
-            return shared, self._put_by(shared)
-        expected = float(surrogate.gains([surrogate.best()])[0])
-        fewer = replace(shared, blocks=enough_blocks(shared, expected, self._noise()))
-        if fewer.blocks < shared.blocks:
-            more = min(2 * (shared.blocks - fewer.blocks), self.log.left - 2 * fewer.blocks - fewer.ablate)
-            self.explorer.contend(more, surrogate)
-            surrogate.learn(self.log.observations)
-        return fewer, 2 * fewer.blocks
 
     def _calibrated(self) -> tuple[Shares, float]:
         """The shares, and the noise as the first runs show it; 0 in noise-free mode."""

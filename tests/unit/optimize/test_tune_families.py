@@ -1,6 +1,13 @@
-"""Searches on random functions of tests/support/tuning_families.py, with seeds that nothing was tuned to."""
+"""Searches on random functions of tests/support/tuning_families.py.
+
+The seeds of the functions with a pair of knobs were picked because the search before the covering design
+failed on them, the seed 3009 because one without the check of guards broke its guard there: they hold what
+was mended, and say nothing of how often a search succeeds. The average is over seeds in a row that were not
+picked; its bound lies below what is reached, and above the 0.67 before shares of the budget were mended.
+"""
 
 from itertools import combinations
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -35,6 +42,17 @@ def test_what_a_knob_does_in_an_answer_has_an_interval_only_from_fresh_runs() ->
 def test_knobs_that_do_nothing_end_with_no_gain() -> None:
     _, found = searched("idle", 1)
     assert found.confirmed is None
+
+
+def test_what_is_taken_back_breaks_no_guard() -> None:
+    made, found = searched("limited", 3009)
+    assert made.keeps(found.candidate)
+    assert found.confirmed
+
+
+def test_of_many_small_effects_the_average_answer_has_most_of_the_gain() -> None:
+    each = [searched("many", seed) for seed in range(3000, 3006)]
+    assert fmean(made.log_gain(found.confirmed or {}) / made.optimum for made, found in each) > 0.7
 
 
 def test_each_pair_of_values_is_tried_together() -> None:

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 _LEVEL = 1.0
 """Prior standard deviation of the level: anything."""
-_SCALE, _SCALE_SPREAD = 0.06, 0.6
+_SCALE, _SCALE_SPREAD = 0.1, 0.6
 _WEIGHT, _WEIGHT_SPREAD = 0.12, 1.3
 _LENGTH, _LENGTH_SPREAD = 0.4, 0.5
 """Medians of the priors, and the standard deviations of their logarithms."""

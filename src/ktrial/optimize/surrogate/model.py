@@ -105,6 +105,11 @@ class Surrogate:
         """Whether the run failed, or exceeded a guard."""
         return bool(self.scores.failure(seen)) or self.scores.excess(seen) > 0
 
+    def safe(self, configuration: Configuration) -> bool:
+        """Whether it is as likely to keep the guards, and to run, as an answer has to be."""
+        row = self.lattice.rows([configuration])
+        return not configuration or bool(_Worth(self, 0.0).chances(row)[0] >= _SAFE)
+
     def gains(self, configurations: Sequence[Configuration]) -> Array:
         """Expected log gain of each, over all objectives together."""
         return np.asarray(sum(each.mean(configurations) for each in self.responses))
@@ -186,7 +191,7 @@ class _Worth:
     def expected(self, table: Numbers) -> Array:
         """Expected gain less the price of each change; what may fail or exceed a guard promises nothing."""
         mean, _ = self._estimates(table)
-        return np.where(self._chances(table) < _SAFE, -np.inf, mean)
+        return np.where(self.chances(table) < _SAFE, -np.inf, mean)
 
     def improvement(self, table: Numbers) -> Array:
         """Expected improvement (Jones, Schonlau and Welch, J. Global Optimization 13, 1998), times the
@@ -195,9 +200,9 @@ class _Worth:
         doubt = np.maximum(doubt, 1e-9)
         far = (mean - self.incumbent) / doubt
         density = np.exp(-0.5 * far**2) / np.sqrt(2 * np.pi)
-        return np.asarray(doubt * (far * _below(far) + density) * self._chances(table))
+        return np.asarray(doubt * (far * _below(far) + density) * self.chances(table))
 
-    def _chances(self, table: Numbers) -> Array:
+    def chances(self, table: Numbers) -> Array:
         """The probability that each keeps every guard, and runs."""
         chance = np.ones(len(table))
         for limit, process in self._limits:
