@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 import pytest
 from tests.support.fault_points import declared, each_kill_at
@@ -53,10 +54,14 @@ class Runs:
         self.run()
 
     def run(self, *, ctrl_c: bool = False) -> StudyRecord:
+        one_by_one = Lock()
+
         def answer(boot: Boot, program: Run) -> StepResult:
-            with (self.directory / "begun").open("a") as log:
-                log.write(f"{boot.kernel.name} {program.argv[1]}\n")
-            if ctrl_c and len(self.begun) == CTRL_C_IN:
+            with one_by_one:  # or two of them see each other's line, and nobody is the one that interrupts
+                with (self.directory / "begun").open("a") as log:
+                    log.write(f"{boot.kernel.name} {program.argv[1]}\n")
+                interrupts = ctrl_c and len(self.begun) == CTRL_C_IN
+            if interrupts:
                 os.kill(os.getpid(), signal.SIGINT)
                 # This one ends nevertheless, and after the run was told to stop.
                 machine.stopped.wait()
