@@ -50,9 +50,9 @@ def test_applied_to_the_first_it_gives_the_second_and_mirrored_it_is_the_other_w
     assert ("CONFIG_RETPOLINE", "CONFIG_MITIGATION_RETPOLINE") in {
         (one.before, one.after) for one in found.renamed
     }
-    for one in found.renamed:
-        if one.before in config:
-            config[one.after] = config.pop(one.before)
+    for renamed in found.renamed:
+        if renamed.before in config:
+            config[renamed.after] = config.pop(renamed.before)
     for one in found.options:
         config.pop(one.option, None)
         if one.after is not None:
