@@ -59,7 +59,7 @@ def tables() -> Iterator[Table]:
             "search", "median regret", "mean regret", "overstated by", "interval holds", title=title
         )
         for name in ("ktrial", "tpe", "random"):
-            found = [_search(name, seed, noise) for seed in range(1, SEEDS + 1)]
+            found = [search(name, seed, noise) for seed in range(1, SEEDS + 1)]
             drawn.add_row(name, *_cells(found, optimum))
         yield drawn
     yield _families()
@@ -70,29 +70,57 @@ def tables() -> Iterator[Table]:
     yield idle
 
 
-def _families() -> Table:
-    """Regret on random functions of each family, with seeds that nothing was tuned to."""
-    drawn = Table(
-        "family",
-        "ktrial",
-        "TPE",
-        "idle knobs",
-        "no gain",
-        title=f"mean regret, {SEEDS} random functions each",
+class FamilyResult(NamedTuple):
+    """Searches on random functions of a family; regrets are means, as fractions, with standard errors."""
+
+    functions: int
+    ours: float
+    ours_error: float
+    tpe: float
+    tpe_error: float
+    idle: float
+    """Knobs in an answer that do nothing."""
+    none: int
+    """Searches that ended with 'no gain'."""
+
+
+def on_family(family: str, functions: int) -> FamilyResult:
+    """With seeds from 2000 on."""
+    problems = [problem(family, seed) for seed in range(_HELD_OUT, _HELD_OUT + functions)]
+    answers = [
+        tune(each.space, each.goal, Budget(runs=RUNS), each, each.seed).confirmed or {} for each in problems
+    ]
+    both = list(zip(problems, answers, strict=True))
+    regrets = [each.optimum - each.log_gain(answer) for each, answer in both]
+    of_tpe = [each.optimum - _best_seen(each) for each in problems]
+    idle = [len(each.idle(answer)) for each, answer in both if answer]
+    return FamilyResult(
+        functions,
+        statistics.fmean(regrets),
+        _error(regrets),
+        statistics.fmean(of_tpe),
+        _error(of_tpe),
+        statistics.fmean(idle) if idle else 0.0,
+        len(answers) - len(idle),
     )
+
+
+def _error(values: list[float]) -> float:
+    return statistics.stdev(values) / math.sqrt(len(values))
+
+
+def _families() -> Table:
+    """Regret on random functions of each family."""
+    title = f"mean regret, {SEEDS} random functions each"
+    drawn = Table("family", "ktrial", "TPE", "idle knobs", "no gain", title=title)
     for family in FAMILIES:
-        problems = [problem(family, seed) for seed in range(_HELD_OUT, _HELD_OUT + SEEDS)]
-        answers = [
-            tune(each.space, each.goal, Budget(runs=RUNS), each, each.seed).confirmed or {}
-            for each in problems
-        ]
-        both = list(zip(problems, answers, strict=True))
+        found = on_family(family, SEEDS)
         drawn.add_row(
             family,
-            f"{100 * statistics.fmean(each.optimum - each.log_gain(answer) for each, answer in both):.1f} %",
-            f"{100 * statistics.fmean(each.optimum - _best_seen(each) for each in problems):.1f} %",
-            f"{statistics.fmean(len(each.idle(answer)) for each, answer in both):.1f}",
-            f"{sum(not answer for answer in answers)} of {len(answers)}",
+            f"{100 * found.ours:.1f} ± {100 * found.ours_error:.1f} %",
+            f"{100 * found.tpe:.1f} ± {100 * found.tpe_error:.1f} %",
+            f"{found.idle:.1f}",
+            f"{found.none} of {found.functions}",
         )
     return drawn
 
@@ -122,7 +150,8 @@ def _cells(found: list[Found], optimum: float) -> tuple[str, ...]:
     )
 
 
-def _search(name: str, seed: int, noise: float) -> Found:
+def search(name: str, seed: int, noise: float) -> Found:
+    """One search of `ktrial`'s, or of an optimiser alone."""
     return ours(seed, noise) if name == "ktrial" else alone(name, seed, noise)
 
 

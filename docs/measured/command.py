@@ -86,5 +86,6 @@ def _written(block: Block, measuring: Measuring) -> list[str]:
     written(ROOT / block.page, block.name)
     measuring.made_with = MadeWith()
     write(ROOT / block.page, block.name, block.text(measuring))
-    made_with.note(block.name, measuring.made_with)
+    if not block.simulated:
+        made_with.note(block.name, measuring.made_with)
     return []

@@ -20,6 +20,8 @@ class Block:
     """From the checkout's root: `docs/exact-mode.md`."""
     text: Callable[[Measuring], str]
     """Measures, and returns the Markdown between the markers."""
+    simulated: bool = False
+    """Whether it needs no kernel: then no QEMU and no guest's programs are noted with it."""
 
 
 @cache

@@ -1,0 +1,74 @@
+"""docs/tune.md: what simulated searches find, beside Optuna's TPE alone and random search."""
+
+import statistics
+
+from bench.subjects.tune import Found, on_family, search
+from docs.measured.declaration import Block
+from docs.measured.measuring import Measuring
+from docs.measured.wording import decimal, table
+from tests.support.tuning_function import best
+
+_SEARCHES, _FUNCTIONS = 20, 10
+_NAMES = {"ktrial": "ktrial", "tpe": "TPE alone", "random": "random search"}
+_FAMILIES = {
+    "together": "two knobs that act only together",
+    "ranges": "two ranges, the best inside",
+    "valley": "narrow valley, a knob that acts only beside a choice",
+    "limited": "choice and wide range, with an active limit",
+    "many": "several small effects",
+    "idle": "nothing acts",
+}
+
+
+def _formula(measuring: Measuring) -> str:
+    """Regret on the formula of tests/support/tuning_function.py."""
+    del measuring
+    rows = []
+    for noise in (0.02, 0.05):
+        for name, shown in _NAMES.items():
+            found = [search(name, seed, noise) for seed in range(1, _SEARCHES + 1)]
+            rows.append([f"noise {100 * noise:.0f} %: {shown}", *_cells(found)])
+    heads = (f"{_SEARCHES} searches of 65 runs", "median regret", "mean regret", "overstated by")
+    return table((*heads, "interval holds the truth", "no gain"), rows)
+
+
+def _cells(found: list[Found]) -> list[str]:
+    optimum = best()[1]
+    regrets = [optimum - each.true for each in found]
+    told = [each.covers for each in found if each.covers is not None]
+    return [
+        f"{decimal(100 * statistics.median(regrets), 1)} %",
+        f"{decimal(100 * statistics.fmean(regrets), 1)} %",
+        f"{decimal(100 * statistics.median(each.reported - each.true for each in found), 1)} points",
+        f"{sum(told)} of {len(told)}" if told else "–",
+        str(sum(not each.gain for each in found)),
+    ]
+
+
+def _families(measuring: Measuring) -> str:
+    """Regret on the random functions of tests/support/tuning_families.py."""
+    del measuring
+    rows = []
+    for family, shown in _FAMILIES.items():
+        found = on_family(family, _FUNCTIONS)
+        rows.append(
+            [
+                shown,
+                _with_error(found.ours, found.ours_error),
+                _with_error(found.tpe, found.tpe_error),
+                decimal(found.idle, 1),
+                str(found.none),
+            ]
+        )
+    heads = ("family", "ktrial: mean regret", "TPE alone", "idle knobs in an answer", "no gain")
+    return table(heads, rows)
+
+
+def _with_error(mean: float, error: float) -> str:
+    return f"{decimal(100 * mean, 1)} ± {decimal(100 * error, 1)} %"
+
+
+BLOCKS = (
+    Block("tune-formula", "docs/tune.md", _formula, simulated=True),
+    Block("tune-families", "docs/tune.md", _families, simulated=True),
+)
