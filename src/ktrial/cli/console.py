@@ -6,6 +6,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
     from rich.table import Table
 
@@ -39,6 +41,14 @@ def without_columns(heading_style: str) -> "Table":
 def breakable(text: str) -> str:
     """The text with plain spaces, so that what is printed can be searched for."""
     return text.replace("\u00a0", " ")
+
+
+def print_link(what: str, file: "Path", console: "Console") -> None:
+    """`report: /where/it/is.html`, on one line; terminals that know links open it where it is clicked."""
+    from rich.text import Text
+
+    line = Text(f"{what}: ").append(str(file), style=f"link {file.as_uri()}")
+    console.print(line, soft_wrap=True)
 
 
 def print_json(data: Any) -> None:

@@ -14,6 +14,7 @@ from ktrial.cli.render.study_result import failure
 from ktrial.errors import KtrialError
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.format import number_format
+from ktrial.format.sanitize import one_line
 from ktrial.model.boot import Boot
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Plan
@@ -28,15 +29,17 @@ _NO_NEWS = {Outcome.COMPLETED, Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL}
 
 
 @contextmanager
-def progress(console: Console | None = None, *, quiet: bool = False) -> Iterator[Observer]:
+def progress(
+    console: Console | None = None, *, quiet: bool = False, each_trial: bool = False
+) -> Iterator[Observer]:
     """An observer that shows the run while the block is executed.
 
     `quiet`: nothing is drawn while a trial runs, since drawing would disturb what is measured here; only when
-    one has ended, a line for it.
+    one has ended, a line for it. `each_trial`: the numbers of each trial are told as it ends.
     """
     console = console or messages()
     if quiet or not console.is_terminal:
-        yield _Lines(console)
+        yield _Lines(console, each_trial)
         return
     columns = (
         SpinnerColumn(),
@@ -45,14 +48,15 @@ def progress(console: Console | None = None, *, quiet: bool = False) -> Iterator
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        yield _Bar(bar)
+        yield _Bar(bar, each_trial)
 
 
 class _Shown(Silent):
     """What both ways of showing progress have in common."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, each_trial: bool) -> None:
         self.console = console
+        self._each_trial = each_trial
         self._wanted = 0
 
     def study_planned(self, plan: Plan, finished: int) -> None:
@@ -79,17 +83,19 @@ class _Shown(Silent):
     def stopping(self) -> None:
         self.console.print("stopping: what is finished is being stored")
 
-    def tell_failure(self, trial: Trial) -> None:
+    def tell_end(self, trial: Trial) -> None:
         """A trial that failed is told at once; a kernel that could not be had was told before."""
         if trial.outcome not in _NO_NEWS:
             self.console.print(f"failed: {failure(trial)}")
+        elif self._each_trial and trial.samples:
+            self.console.print(breakable(_numbers(trial)))
 
 
 class _Bar(_Shown):
     """One bar for the kernels, one for the trials."""
 
-    def __init__(self, bar: Progress) -> None:
-        super().__init__(bar.console)
+    def __init__(self, bar: Progress, each_trial: bool) -> None:
+        super().__init__(bar.console, each_trial)
         self._bar = bar
         self._kernels: dict[str, TaskID] = {}
         self._trials: TaskID | None = None
@@ -115,7 +121,7 @@ class _Bar(_Shown):
 
     def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
         self._end_kernels()
-        self.tell_failure(trial)
+        self.tell_end(trial)
         self._describe(trial.planned.treatment.label)
         if self._trials is not None:
             self._bar.update(self._trials, completed=finished, note=_note(finished, total, seconds_left))
@@ -137,8 +143,8 @@ class _Bar(_Shown):
 class _Lines(_Shown):
     """Lines for a log: each new step, each failure, and how far it is every few seconds."""
 
-    def __init__(self, console: Console) -> None:
-        super().__init__(console)
+    def __init__(self, console: Console, each_trial: bool) -> None:
+        super().__init__(console, each_trial)
         self._step = ""
         self._told = 0.0
         self._step_told = 0.0
@@ -151,7 +157,7 @@ class _Lines(_Shown):
         self._tell_step(f"{boot.kernel.name}: {what}")
 
     def trial_finished(self, trial: Trial, finished: int, total: int, seconds_left: float | None) -> None:
-        self.tell_failure(trial)
+        self.tell_end(trial)
         now = time.monotonic()
         if finished == total or now - self._told >= _SECONDS_BETWEEN_LINES:
             self._told = now
@@ -170,3 +176,17 @@ def _note(finished: int, total: int, seconds_left: float | None = None) -> str:
         return f"{finished}/{total}"
     left = breakable(number_format.duration(max(1, math.ceil(seconds_left))))
     return f"{finished}/{total}, about {left} left"
+
+
+def _numbers(trial: Trial) -> str:
+    """`debian:6.1, perturbation 1: pipe 2,351 instructions/operation`: each workload's first metric."""
+    first = {one.workload: one for one in reversed(trial.samples)}
+    values = [
+        f"{one.workload} {number_format.number(one.value)} {one.unit}"
+        for one in trial.samples
+        if first[one.workload] is one
+    ]
+    planned = trial.planned
+    return one_line(
+        f"{planned.treatment.label}, perturbation {planned.perturbation.number}: {'; '.join(values)}"
+    )

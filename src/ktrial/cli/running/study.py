@@ -10,7 +10,7 @@ import platformdirs
 import typer
 
 from ktrial.cli import show_cache
-from ktrial.cli.console import output, print_json, say
+from ktrial.cli.console import output, print_json, print_link, say
 from ktrial.cli.files import ReportNotWritten, write_page
 from ktrial.cli.render.attribution import print_whys
 from ktrial.cli.render.recorded import recorded
@@ -41,6 +41,8 @@ class RunOptions:
     jobs: int | None = None
     retry_failed: bool = False
     allow_host_changes: bool = False
+    each_trial: bool = False
+    """Whether each trial's numbers are told as it ends."""
 
 
 def run_and_print(study: Study, options: RunOptions, confirmation: Study | None = None) -> None:
@@ -77,7 +79,7 @@ def run_and_show(study: Study, options: RunOptions) -> Ended:
     with open_store(location) as store:
         with (
             machine_for(study, allow_host_changes=options.allow_host_changes, say=say) as machine,
-            progress(quiet=machine is not None) as observer,
+            progress(quiet=machine is not None, each_trial=options.each_trial) as observer,
         ):
             on_machine = partial(run, machine=machine) if machine else run
             record = on_machine(
@@ -100,7 +102,7 @@ def run_and_show(study: Study, options: RunOptions) -> Ended:
             print_json(as_json(record, name, whys=reasons))
         raise problem
     if report and not options.json:
-        print(f"report: {report}")
+        print_link("report", report, output())
     return Ended(record, name, report, reasons)
 
 

@@ -1,0 +1,94 @@
+"""`ktrial try`: two kernels and a workload that nobody had to choose, and what to do next."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.scripted import ScriptedMachine, a_kernel
+
+from ktrial.experiment import default_kernels
+from ktrial.model.base import digest
+from ktrial.model.kernel import Kernel
+
+CLOUD = [a_kernel(f"debian:{version}", flavour="cloud") for version in ("6.12", "5.10", "6.1")]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "store" / "ktrial.db"))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    command_line = CommandLine(monkeypatch, capsys)
+    command_line.machine(ScriptedMachine())
+    return command_line
+
+
+def cached(monkeypatch: pytest.MonkeyPatch, kernels: Sequence[Kernel]) -> None:
+    by_name = {one.name: one for one in kernels}
+    monkeypatch.setattr(default_kernels, "stored_names", lambda: sorted(by_name))
+    monkeypatch.setattr(default_kernels, "get", by_name.__getitem__)
+
+
+def test_nothing_has_to_be_said_and_the_next_commands_can_be_typed(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cached(monkeypatch, CLOUD)
+    said = cli("try")
+    assert said.status == 0
+    assert said.output.startswith("try: How does debian:6.12 compare with debian:5.10?\n")
+    shown, _, after = said.output.partition("\nnext:\n")
+    assert f"report: {tmp_path}/store/reports/try-1.html" in shown.splitlines()
+    commands = [line.strip() for line in after.splitlines() if line.startswith("  ktrial ")]
+    assert len(commands) == 3
+    assert commands[0] == "ktrial explain try --workload pipe"
+    assert commands[1].startswith("ktrial compare --kernel debian:5.10 --kernel debian:6.12 --workload ")
+
+
+def test_each_trial_is_told_as_it_ends(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    cached(monkeypatch, CLOUD)
+    told = cli("try", "--workload", "fork", "--jobs", 1).messages
+    for kernel in ("debian:5.10", "debian:6.12"):
+        for number in (0, 1):
+            assert f"{kernel}, perturbation {number}: fork 1,00" in told
+
+
+def test_json_has_the_next_commands_and_says_the_store(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cached(monkeypatch, CLOUD)
+    own = tmp_path / "my own.db"
+    said = json.loads(cli("try", "--json", "--store", own).output)
+    assert {one["verdict"] for one in said["comparisons"]} <= {"better", "worse", "equivalent"}
+    assert [shlex.split(command)[-1] for command in said["next"][:2]] == [str(own)] * 2
+
+
+def test_kernels_that_are_named_are_taken_in_their_order(cli: CommandLine) -> None:
+    said = cli("try", "--kernel", "debian:7.2", "--kernel", "debian:6.18", "--workload", "fork,pipe")
+    assert said.output.startswith("try: How does debian:6.18 compare with debian:7.2?\n")
+    third = cli("try", *("--kernel", "debian:6.1") * 3)
+    assert (third.status, "ktrial compare takes more" in third.messages) == (2, True)
+
+
+def test_the_oldest_and_the_newest_of_one_flavour(monkeypatch: pytest.MonkeyPatch) -> None:
+    generic = a_kernel("debian:7.2:generic", flavour="generic")
+    cached(monkeypatch, [*CLOUD, generic])
+    assert default_kernels.two_kernels() == ("debian:5.10", "debian:6.12")
+    cached(monkeypatch, [CLOUD[0], generic])
+    assert default_kernels.two_kernels() == ("debian:6.12", "debian:7.2:generic")
+
+
+def test_one_content_under_two_names_is_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = a_kernel("debian:6.12.0", digest=digest("debian:6.12"), flavour="cloud")
+    cached(monkeypatch, [CLOUD[0], again])
+    assert default_kernels.two_kernels() == default_kernels.FETCHED
+
+
+def test_one_that_is_named_is_compared_with_the_newest_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    cached(monkeypatch, CLOUD)
+    assert default_kernels.two_kernels(["path:/b/bzImage"]) == ("debian:6.12", "path:/b/bzImage")
+    assert default_kernels.two_kernels(["debian:6.12:cloud"]) == ("debian:6.1", "debian:6.12:cloud")
+    cached(monkeypatch, [])
+    assert default_kernels.two_kernels(["debian:6.12"]) == ("debian:6.1", "debian:6.12")
+    assert default_kernels.two_kernels() == default_kernels.FETCHED
