@@ -113,6 +113,12 @@ class Commands(CommandGroup):
                 option.hidden = True
         return options
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The options in one line, so that commands have the others."""
+        shown = [option for option in self.get_params(ctx) if not option.hidden]
+        formatter.write(f"\nOptions: {', '.join('|'.join(option.opts) for option in shown)}\n")
+        self.format_commands(ctx, formatter)
+
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         """What ktrial is, without an empty line before it."""
         formatter.write(f"  {self.help}\n")
