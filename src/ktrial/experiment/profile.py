@@ -161,7 +161,14 @@ def _check_symbols_fit(counts: RegionCounts, kernel: Kernel) -> None:
 def _programs(boot: Boot) -> dict[str, Path]:
     """The programs that may have run, by name: ktrial's own, and those that the boot carries."""
     own = guest_programs.programs(guest_programs.directory())
-    return own | {carried.guest: carried.host for carried in boot.files}
+    files = (each for each in boot.files if not each.directory and not each.link)
+    return own | {carried.guest: carried.host for carried in files if _is_program(carried.host)}
+
+
+def _is_program(path: Path) -> bool:
+    """Whether it is a program or a library; data that is carried along never runs."""
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
 
 
 def _with_console(error: GuestEnded) -> GuestEnded:

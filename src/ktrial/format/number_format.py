@@ -78,6 +78,18 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60}{SPACE}h {minutes % 60}{SPACE}min"
 
 
+def size(count: int) -> str:
+    """Bytes: `0 bytes`, `812 bytes`, `35.2 KiB`, `1.5 MiB`, `2.0 GiB`."""
+    if count < 1024:
+        return f"{count}{SPACE}byte{'' if count == 1 else 's'}"
+    value = float(count)
+    unit = "bytes"
+    for larger in ("KiB", "MiB", "GiB"):
+        if value >= 1024:
+            value, unit = value / 1024, larger
+    return f"{value:.1f}{SPACE}{unit}"
+
+
 def counted(count: int, what: str) -> str:
     """`1 trial`, `3 trials`."""
     return f"{count}{SPACE}{what}" if count == 1 else f"{count}{SPACE}{what}s"

@@ -10,11 +10,15 @@ from ktrial.model.workload import Mode
 
 
 class CarriedFile(Model):
-    """A host file that the guest finds at `guest`."""
+    """A host file that the guest finds at `guest`; or a directory or symbolic link there."""
 
     host: Path
     guest: str
     mode: int = 0o644
+    directory: bool = Field(default=False, exclude_if=lambda value: not value)
+    """A directory of this mode, and nothing in it."""
+    link: str = Field(default="", exclude_if=lambda value: not value)
+    """A symbolic link to this path, whatever is there; empty: no link."""
 
 
 class CgroupLimits(Model):

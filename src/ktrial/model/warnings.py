@@ -16,6 +16,8 @@ class WarningKind(StrEnum):
     """The totals hold, but what each function had of them is not known."""
     MARKS = "marks"
     """A program of the user's marks regions and operations, and something else than these stands in them."""
+    FILES = "files"
+    """Something in a directory that a command needs could not be carried into the guest."""
     GUEST_PROGRAMS = "guest-programs"
     """The guest's programs are not the published ones: another compiler or C library made them."""
     DIFFERENT_MACHINES = "different-machines"

@@ -119,12 +119,18 @@ class Command(Model):
 
     argv: tuple[str, ...]
     files: tuple[str, ...] = ()
-    """Host files to carry into the guest; a program brings its shared libraries."""
+    """Host files, directories and patterns to carry into the guest; a program brings its shared libraries."""
+    # Left out where it is the default: the digest of a study must stay what it was.
+    directories: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """Directories that a guest has, without what is in them here."""
+    directory: str = Field(default="", exclude_if=lambda value: not value)
+    """Where it runs; empty: /tmp."""
+    environment: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """Variables that it has beside those that every command has, or instead of them."""
     metrics: tuple[MetricRule, ...] = ()
     """Empty: wall clock."""
     repeats: int = Field(default=3, ge=1)
     """Runs that count."""
-    # Left out where it is the default: the digest of a study must stay what it was.
     discarded: int = Field(default=1, ge=0, exclude_if=lambda value: value == 1)
     """Runs before those, which do not count: the first one meets cold caches."""
     user: str = Field(default="", exclude_if=lambda found: not found)

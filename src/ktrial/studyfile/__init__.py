@@ -2,7 +2,6 @@
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from ktrial.model.design import Design, Factor, FactorKind
 from ktrial.model.study import Study
 from ktrial.studyfile.diagnostics import Mistakes, StudySource
-from ktrial.studyfile.errors import StudyEmpty, StudySyntaxError, StudyUnreadable
+from ktrial.studyfile.errors import StudyEmpty
 from ktrial.studyfile.factors import FactorReader, design_of, with_final_levels
 from ktrial.studyfile.kernel_builds import BuildReader, check_builds
 from ktrial.studyfile.knob_values import check_values
@@ -21,12 +20,12 @@ from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import StudyTable
 from ktrial.studyfile.search import search_of
 from ktrial.studyfile.stopping_rule import timing
+from ktrial.studyfile.toml_text import parsed, text_of
 from ktrial.studyfile.validation import read_tables
-from ktrial.studyfile.workloads import workload_uses
+from ktrial.studyfile.workloads import workload_from_file, workload_uses
 
-__all__ = ["Registry", "StudySource", "load", "resolved", "study_from"]
+__all__ = ["Registry", "StudySource", "load", "resolved", "study_from", "workload_from_file"]
 
-_LARGEST_FILE = 1024 * 1024
 _MOST_TRIALS = 100_000
 
 
@@ -37,8 +36,8 @@ def load(path: Path, registry: Registry, patches: Sequence[str] = ()) -> Study:
     Raises StudyUnreadable, StudySyntaxError, StudyEmpty, PatchNotGiven, PatchNotAwaited; StudyMistake or
     StudyMistakes otherwise.
     """
-    text = _text(path)
-    data = with_patches(_toml(text, path), patches, path)
+    text = text_of(path)
+    data = with_patches(parsed(text, path), patches, path)
     return study_from(data, StudySource(str(path), text), _name_of(path), path.absolute().parent, registry)
 
 
@@ -121,54 +120,6 @@ def _check_size(
             f"{treatments} treatments in {perturbations} blocks are {trials} trials; "
             f'a study has at most {_MOST_TRIALS} (design = "one-factor-at-a-time" needs fewer)',
         )
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise StudyUnreadable(where=path, problem=error.strerror) from error
-    except ValueError as error:  # a NUL in the name
-        raise StudyUnreadable(where=repr(str(path)), problem=error) from error
-    if len(content) > _LARGEST_FILE:
-        raise StudyUnreadable(where=path, problem="it is larger than 1 MiB: is it a study file?")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise StudyUnreadable(where=f"{path}:{line}", problem="it is not UTF-8 text") from error
-
-
-_TWICE = re.compile(r"Cannot declare \((.*)\) twice")
-_PARTS = re.compile(r"'([^']*)'")
-"""How tomllib names a table: ('kernels', 'mine')."""
-
-
-def _toml(text: str, path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        # Python 3.14 has attributes for the position; until then it is in the message only.
-        match = re.fullmatch(
-            r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL
-        )
-        problem, line, column = match.groups() if match else (str(error), None, None)
-        problem = _TWICE.sub(
-            lambda statement: f"the table [{'.'.join(_PARTS.findall(statement[1]))}] is here twice", problem
-        )
-        if not line:
-            problem += " at the end of the file: is a bracket or a quote left open?"
-            line, column = text.count("\n") + 1, 1
-        raise StudySyntaxError(where=f"{path}:{line}:{column}", problem=_sentence(problem)) from error
-    except RecursionError as error:
-        raise StudySyntaxError(where=path, problem="it is nested too deeply") from error
-    except ValueError as error:  # a decimal number of more digits than Python converts
-        raise StudySyntaxError(where=path, problem=_sentence(str(error))) from error
-
-
-def _sentence(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 def _name_of(path: Path) -> str:

@@ -10,6 +10,8 @@ from ktrial.model import quantities
 from ktrial.model.levels import LevelValue
 
 _LARGEST_INTEGER = 2**63 - 1
+FROM_FILE = "from-file"
+"""The name of a workload that has the name that its file gives it."""
 
 
 def plain_text(text: str) -> str:
@@ -113,7 +115,25 @@ def _command(value: object) -> str | list[str]:
 
 
 def _by_name(value: object) -> object:
-    return {"name": value} if isinstance(value, str) else value
+    """A name, or the file of a workload: that has its name in it, unless the table gives another."""
+    if isinstance(value, str):
+        value = {"file": value} if value.endswith(".toml") else {"name": value}
+    return {"name": FROM_FILE, **value} if isinstance(value, dict) and "file" in value else value
+
+
+def _absolute(text: str) -> str:
+    if not text.startswith("/") or ".." in text.split("/"):
+        raise ValueError("it is a path in the guest: it begins with / and holds no ..")
+    return text
+
+
+def _environment(value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise ValueError('it is a table of texts: { LANG = "C.UTF-8" }')
+    for name, text in value.items():
+        if not name or "=" in name or "\0" in name + text:
+            raise ValueError(f"{name!r} cannot be a variable's name, or its value holds a NUL")
+    return value
 
 
 def _by_kind(value: object) -> object:
@@ -131,6 +151,8 @@ Margin = Annotated[float, PlainValidator(_margin)]
 Level = Annotated[LevelValue, PlainValidator(level)]
 CommandText = Annotated[str | list[str], PlainValidator(_command)]
 OptionValue = Annotated[int | str, PlainValidator(_option_value)]
+GuestPath = Annotated[Text, AfterValidator(_absolute)]
+Environment = Annotated[dict[str, str], PlainValidator(_environment)]
 Regex = Annotated[str, AfterValidator(_regex)]
 BootParameter = Annotated[Text, AfterValidator(boot_text)]
 Name = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -201,7 +223,9 @@ class MachineTable(KeyTable):
     cpus: int = Field(1, ge=1, le=256, description="a whole number from 1 to 256")
     boot: list[BootParameter] = Field([], description='a list of boot parameters: ["mitigations=off"]')
     modules: list[Name] = Field([], description='a list of names of kernel modules: ["loop"]')
-    files: list[Text] = Field([], description='a list of files to carry into the guest: ["/usr/bin/fio"]')
+    files: list[Text] = Field(
+        [], description='a list of files, directories and patterns to carry into the guest: ["/usr/bin/fio"]'
+    )
     disk: DiskTable | None = Field(None, description="a table: size, path, filesystem, bandwidth, latency_us")
     settle_seconds: float = Field(
         3, ge=0, le=3600, allow_inf_nan=False, description="seconds of guest time from 0 to 3600"
@@ -299,11 +323,19 @@ class WorkloadTable(KeyTable):
 
     name: Name = Field(description='a workload\'s name: letters, digits, ".", "_" and "-"')
     command: CommandText | None = Field(None, description='a command: "./bench.sh 10"')
-    files: list[Text] = Field([], description='a list of the command\'s files: ["bench.sh"]')
+    files: list[Text] = Field(
+        [], description='a list of the command\'s files, directories and patterns: ["bench.sh", "lib/*.py"]'
+    )
+    directories: list[GuestPath] = Field(
+        [], description='a list of directories that the guest has, empty: ["/var/lib/mine"]'
+    )
+    directory: GuestPath | None = Field(None, description='where a command runs: "/srv/mine"; else /tmp')
+    environment: Environment = Field({}, description='a table of texts: { LANG = "C.UTF-8" }')
     metrics: list[MetricTable] = Field([], description="a list of tables; wall clock where it is not given")
     repeats: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
     discarded: int = Field(1, ge=0, le=1000, description="a whole number from 0 to 1000")
     user: Text | None = Field(None, description="a user's name, on the machine host: as whom a command runs")
+    file: Text | None = Field(None, description='the file of a workload: "./sqlite3.toml"')
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -50,13 +50,27 @@ def read_tables(data: dict[str, Any], mistakes: Mistakes) -> StudyTable | None:
         return None
 
 
+def read_workload(data: dict[str, Any], key: str, mistakes: Mistakes) -> WorkloadTable | None:
+    """The workload's table under `key`; None where something is wrong, which `mistakes` then holds."""
+    if not isinstance(data.get(key), dict):
+        mistakes.add((key,), f"there is no table [{key}]; it says name, command and what they need")
+        return None
+    try:
+        return WorkloadTable.model_validate(data[key])
+    except ValidationError as error:
+        for details in error.errors():
+            _note({**details, "loc": ("workloads", 0, *details["loc"])}, mistakes, (key,))
+        return None
+
+
 def keys_of(table: type[KeyTable]) -> list[str]:
     """The keys that a table may have, in their order."""
     return [field.alias or name for name, field in table.model_fields.items()]
 
 
-def _note(details: ErrorDetails, mistakes: Mistakes) -> None:
-    path = details["loc"]
+def _note(details: ErrorDetails, mistakes: Mistakes, root: tuple[str, ...] = ()) -> None:
+    """`root`: the table that stands alone in its file, where it is one of `workloads` elsewhere."""
+    path = (*root, *details["loc"][2:]) if root else details["loc"]
     table, field = _place(details["loc"])
     allowed = (field.description or "") if field else f"a table with {', '.join(keys_of(table))}"
     value = details["input"]

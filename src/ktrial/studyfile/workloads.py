@@ -5,11 +5,13 @@ import shlex
 from pathlib import Path
 
 from ktrial.model.workload import Command, Direction, MetricRule, WorkloadUse
-from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown, unknown
+from ktrial.studyfile.diagnostics import KeyPath, Mistakes, StudySource, shown, unknown
 from ktrial.studyfile.registry import Registry, parameter_problem
-from ktrial.studyfile.schema import MetricTable, WorkloadTable, level
-from ktrial.studyfile.validation import keys_of
+from ktrial.studyfile.schema import FROM_FILE, MetricTable, WorkloadTable, level
+from ktrial.studyfile.toml_text import parsed, text_of
+from ktrial.studyfile.validation import keys_of, read_workload
 from ktrial.workloads.errors import WorkloadError
+from ktrial.workloads.file_trees import is_pattern, matches
 
 
 def workload_uses(
@@ -24,8 +26,7 @@ def workload_uses(
     seen: dict[str, int] = {}
     for index, table in enumerate(tables):
         path: KeyPath = ("workloads", index)
-        use = _command_use(table, registry, directory, path, mistakes) if table.command else None
-        use = use or _built_in_use(table, registry, path, mistakes)
+        use = workload_use(table, registry, directory, path, mistakes)
         uses.append(use)
         first = seen.setdefault(_identity(use, registry), index)
         if first != index:
@@ -35,13 +36,79 @@ def workload_uses(
     return tuple(uses)
 
 
+def workload_use(
+    table: WorkloadTable, registry: Registry, directory: Path, path: KeyPath, mistakes: Mistakes
+) -> WorkloadUse:
+    """What one table stands for: a built-in workload, a command, or the file of one."""
+    if table.file:
+        return _use_from_file(table, registry, directory, path, mistakes)
+    if table.command:
+        return _command_use(table, registry, directory, path, mistakes)
+    return _built_in_use(table, registry, path, mistakes)
+
+
+_WITH_A_FILE = {"file", "name", "repeats", "discarded"}
+"""What a table that names the file of a workload may say beside it."""
+
+
+def _use_from_file(
+    table: WorkloadTable, registry: Registry, directory: Path, path: KeyPath, mistakes: Mistakes
+) -> WorkloadUse:
+    """Raises what is wrong with that file, by its own name and lines."""
+    for key in sorted((table.model_fields_set | table.parameters.keys()) - _WITH_A_FILE):
+        allowed = ", ".join(sorted(_WITH_A_FILE))
+        mistakes.add(
+            (*path, key), f'"{key}" stands in the file of the workload; beside "file" there is {allowed}'
+        )
+    use = workload_from_file(directory / Path(table.file or "").expanduser(), registry)
+    given = table.model_fields_set & {"repeats", "discarded"}
+    own: dict[str, int] = {key: getattr(table, key) for key in sorted(given)}
+    command = use.command.model_copy(update=own) if use.command else None
+    name = use.name if table.name == FROM_FILE else table.name
+    return use.model_copy(update={"name": name, "command": command})
+
+
 def existing_files(files: list[str], directory: Path, path: KeyPath, mistakes: Mistakes) -> tuple[str, ...]:
-    """The files' absolute paths; one that is not there is a mistake."""
+    """The files', directories' and patterns' absolute paths; one that finds nothing is a mistake."""
     paths = tuple(os.path.normpath(directory / Path(file).expanduser()) for file in files)
     for index, (file, absolute) in enumerate(zip(files, paths, strict=True)):
-        if not Path(absolute).is_file():
+        if is_pattern(absolute):
+            if not matches(absolute):
+                mistakes.add((*path, index), f"no file matches {shown(file)} (looked for {absolute})")
+        elif not Path(absolute).is_file() and not Path(absolute).is_dir():
             mistakes.add((*path, index), f"there is no file {shown(file)} (looked for {absolute})")
     return paths
+
+
+TABLE = "workload"
+"""The only table of a workload's file."""
+
+
+def workload_from_file(path: Path, registry: Registry) -> WorkloadUse:
+    """The workload in a file of its own. Relative files in it are looked for beside it.
+
+    Raises StudyUnreadable, StudySyntaxError, StudyMistake, StudyMistakes.
+    """
+    text = text_of(path)
+    data = parsed(text, path)
+    mistakes = Mistakes(StudySource(str(path), text), data)
+    for key in data.keys() - {TABLE}:
+        mistakes.add((key,), f"the file of a workload has one table, [{TABLE}]")
+    table = read_workload(data, TABLE, mistakes)
+    if table and not table.command:
+        mistakes.add(
+            (TABLE,), f'the key "command" is missing: {WorkloadTable.model_fields["command"].description}'
+        )
+    if table and table.file:
+        mistakes.add((TABLE, "file"), "this is the file of a workload already")
+    mistakes.raise_any()
+    if table is None:
+        raise AssertionError("the workload's table was refused without a mistake")
+    use = _command_use(table, registry, path.absolute().parent, (TABLE,), mistakes)
+    if not mistakes:
+        _ask_workload(use, registry, (TABLE,), mistakes)
+    mistakes.raise_any()
+    return use
 
 
 def _ask_workload(use: WorkloadUse, registry: Registry, path: KeyPath, mistakes: Mistakes) -> None:
@@ -61,12 +128,18 @@ def _identity(use: WorkloadUse, registry: Registry) -> str:
     return use.model_copy(update={"parameters": defaults | use.parameters}).label
 
 
+_OF_COMMANDS = {
+    *("files", "directories", "directory", "environment"),
+    *("metrics", "repeats", "discarded", "user"),
+}
+
+
 def _built_in_use(table: WorkloadTable, registry: Registry, path: KeyPath, mistakes: Mistakes) -> WorkloadUse:
     description = registry.workloads.get(table.name)
     if description is None:
         mistakes.unknown(path, "workload", table.name, registry.workloads)
         return WorkloadUse(name=table.name)
-    for key in sorted(table.model_fields_set & {"files", "metrics", "repeats", "discarded", "user"}):
+    for key in sorted(table.model_fields_set & _OF_COMMANDS):
         mistakes.add((*path, key), f'"{key}" is for a workload with a "command"; {table.name} is built in')
     parameters = {each.name: each for each in description.parameters}
     values = {}
@@ -96,6 +169,9 @@ def _command_use(
     command = Command(
         argv=tuple(_carried(word, files, directory) for word in argv),
         files=files,
+        directories=tuple(table.directories),
+        directory=table.directory or "",
+        environment=table.environment,
         metrics=tuple(_rules(table.metrics, (*path, "metrics"), mistakes)),
         repeats=table.repeats,
         discarded=table.discarded,

@@ -138,6 +138,9 @@ def _command(command: Command) -> dict[str, Any]:
     return {
         "command": command.argv,
         "files": command.files,
+        "directories": command.directories,
+        "directory": command.directory,
+        "environment": command.environment,
         "metrics": [_metric(rule) for rule in command.metrics],
         "repeats": command.repeats,
         "discarded": command.discarded,
@@ -158,7 +161,11 @@ def _metric(rule: MetricRule) -> dict[str, Any]:
 def _filled(value: Any) -> Any:
     """Without empty texts and lists, which TOML files leave out; tuples become lists."""
     if isinstance(value, dict):
-        return {key: _filled(inner) for key, inner in value.items() if inner not in ("", (), [], {})}
+        return {
+            key: inner if key == "environment" else _filled(inner)
+            for key, inner in value.items()
+            if inner not in ("", (), [], {})
+        }
     if isinstance(value, list | tuple):
         return [_filled(inner) for inner in value]
     return value

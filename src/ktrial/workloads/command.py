@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
-from ktrial.model.warnings import DataWarning
+from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import (
     Command,
     Direction,
@@ -21,6 +21,7 @@ from ktrial.model.workload import (
 )
 from ktrial.target import Step, StepResult
 from ktrial.workloads.errors import BadCommand, MetricNotANumber, MetricNotFound
+from ktrial.workloads.file_trees import directories, expanded
 from ktrial.workloads.host_files import program_path, with_all_they_need
 from ktrial.workloads.marked_region import MarkedRegion, string_bytes
 from ktrial.workloads.own_marks import (
@@ -79,13 +80,15 @@ class CommandWorkload:
         """
         command = _command(use)
         program = program_path(use.label, command.argv[0])
-        return with_all_they_need(use.label, (program, *command.files))
+        carried = with_all_they_need(use.label, (program, *command.files))
+        return (*directories(use.label, command.directories), *carried)
 
     def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
         """The runs that are discarded, then the repeats. Raises ProgramNotFound."""
         command = _command(use)
         argv = (program_path(use.label, command.argv[0]), *command.argv[1:])
-        run = run_step(argv, perturbation, ENVIRONMENT, directory="/tmp", user=command.user)
+        environment, directory = ENVIRONMENT | command.environment, command.directory or "/tmp"
+        run = run_step(argv, perturbation, environment, directory=directory, user=command.user)
         return (run,) * (command.discarded + command.repeats)
 
     def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
@@ -106,8 +109,10 @@ class CommandWorkload:
         return median_run(counted_runs(use.label, results[_command(use).discarded :]))
 
     def warnings(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> tuple[DataWarning, ...]:
-        """What its marks say that may not be meant."""
-        return warnings_of(use.label, results[_command(use).discarded :])
+        """What its marks say that may not be meant, and which of its files could not be carried."""
+        command = _command(use)
+        marks = warnings_of(use.label, results[command.discarded :])
+        return (*marks, *_left_out(use.label, command)) if command.files else marks
 
     def operations(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> int:
         """A run is an operation."""
@@ -139,6 +144,17 @@ def _check_regex(workload: str, rule: MetricRule) -> None:
     if groups != 1:
         problem = f"the regular expression of {rule.name} has {groups} groups; give one, round the number"
         raise BadCommand(workload=workload, problem=problem)
+
+
+def _left_out(label: str, command: Command) -> tuple[DataWarning, ...]:
+    """One warning for what stands in its directories and cannot be carried."""
+    left_out = expanded(label, command.files).left_out
+    if not left_out:
+        return ()
+    some = ", ".join(f"{path} ({what})" for path, what in list(left_out.items())[:3])
+    text = f"{label}: {len(left_out)} of what is in its directories is left out: {some}"
+    advice = "files, directories and links are carried; remove the others from its files if they matter"
+    return (DataWarning(kind=WarningKind.FILES, text=text, advice=advice),)
 
 
 def _command(use: WorkloadUse) -> Command:

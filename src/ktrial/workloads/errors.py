@@ -50,6 +50,16 @@ class FileNotCarried(WorkloadError):
     """Workload {workload}: cannot carry {path} into the guest: {problem}."""
 
 
+class TooMuchToCarry(WorkloadError):
+    """Workload {workload}: its files are too many or too large for a guest: {count} files, {size}."""
+
+    hint = (
+        "at most {files} files and {bytes} are carried, for they lie in the guest's memory; most is in "
+        "{most}: name what is needed of it"
+    )
+    exit_code = 2
+
+
 class LibraryNotFound(WorkloadError):
     """Workload {workload}: {path} needs the shared library {library}, which this host does not have."""
 

@@ -17,7 +17,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
 from ktrial.model.boot import CarriedFile
-from ktrial.workloads.errors import FileNotCarried, LibraryNotFound, ProgramNotFound
+from ktrial.workloads.errors import FileNotCarried, LibraryNotFound, ProgramNotFound, WorkloadError
+from ktrial.workloads.file_trees import expanded
 
 _LOADER_CACHE = "/etc/ld.so.cache"
 
@@ -36,17 +37,30 @@ def program_path(workload: str, program: str) -> str:
 def with_all_they_need(workload: str, files: tuple[str, ...]) -> tuple[CarriedFile, ...]:
     """The files, and everything that the programs among them need, each once, at the host's own paths.
 
-    Raises FileNotCarried, ProgramNotFound (an interpreter), LibraryNotFound.
+    A directory brings all that is below it, a pattern what it finds; of what the programs among those need
+    comes what is here.
+
+    Raises FileNotCarried, ProgramNotFound (an interpreter), LibraryNotFound, TooMuchToCarry.
     """
+    tree = expanded(workload, files)
     carried: dict[str, CarriedFile] = {}
-    waiting: deque[_Wanted] = deque((file, ()) for file in files)
+    _carry(workload, carried, deque((file, ()) for file in tree.files), strict=True)
+    _carry(workload, carried, deque((file, ()) for file in tree.inside), strict=False)
+    return (*dict.fromkeys(tree.around), *carried.values())
+
+
+def _carry(workload: str, carried: dict[str, CarriedFile], waiting: deque[_Wanted], *, strict: bool) -> None:
+    """Add what waits, and what it needs. Not strict: what a file of a directory lacks is its affair."""
     while waiting:
         file, search = waiting.popleft()
         if file in carried:
             continue
         carried[file] = _carried(workload, file)
-        waiting += _needs(workload, file, search)
-    return tuple(carried.values())
+        try:
+            waiting += _needs(workload, file, search)
+        except WorkloadError:
+            if strict:
+                raise
 
 
 def _carried(workload: str, file: str) -> CarriedFile:

@@ -157,3 +157,75 @@ def test_without_cpio(
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MachineToolMissing, match="cpio"):
         archive(found)
+
+
+def linked(tmp_path: Path, boot: Boot, links: dict[str, str], *guests: str) -> Boot:
+    """The boot with these links, and a file at each of the paths."""
+    (tmp_path / "data").write_text("data\n")
+    carried = [CarriedFile(host=tmp_path, guest=guest, link=target) for guest, target in links.items()]
+    carried += [CarriedFile(host=tmp_path / "data", guest=guest) for guest in guests]
+    return boot.model_copy(update={"files": tuple(carried)})
+
+
+@pytest.mark.parametrize(
+    ("links", "guest", "real"),
+    [
+        ({"/lib": "usr/lib"}, "/lib/x86/libc.so", "usr/lib/x86/libc.so"),
+        ({"/srv/a": "../opt/./b"}, "/srv/a/c", "opt/b/c"),
+        ({"/srv/a": "/opt", "/opt": "var/opt"}, "/srv/a/c", "var/opt/c"),
+        ({"/srv/file": "other"}, "/srv/file", "srv/other"),
+        ({"/srv/up": "../../../.."}, "/srv/up/etc/c", "etc/c"),
+    ],
+)
+def test_a_file_lies_where_the_links_on_its_way_lead(
+    tmp_path: Path, boot: Boot, programs: dict[str, Path], links: dict[str, str], guest: str, real: str
+) -> None:
+    found = listed(archive(entries(linked(tmp_path, boot, links, guest), programs)))
+    assert found[real].startswith("-rw-")
+    for link, target in links.items():
+        assert found[f"{link[1:]} -> {target}"].startswith("lrwxrwxrwx 0 0")
+
+
+def test_modules_are_found_where_lib_is_a_link(tmp_path: Path, boot: Boot, programs: dict[str, Path]) -> None:
+    found = listed(archive(entries(linked(tmp_path, boot, {"/lib": "usr/lib"}), programs)))
+    assert "usr/lib/modules/6.1.0-9/000-b.ko" in found
+
+
+def test_nothing_is_written_through_a_link_to_this_host(
+    tmp_path: Path, boot: Boot, programs: dict[str, Path]
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    archive(entries(linked(tmp_path, boot, {"/a": str(outside)}, "/a/b"), programs))
+    assert not list(outside.iterdir())
+
+
+def test_a_directory_keeps_its_mode(tmp_path: Path, boot: Boot, programs: dict[str, Path]) -> None:
+    directory = CarriedFile(host=tmp_path, guest="/tmp", mode=0o1777, directory=True)
+    found = listed(archive(entries(boot.model_copy(update={"files": (directory,)}), programs)))
+    assert found["tmp"].startswith("drwxrwxrwt 0 0")
+
+
+@pytest.mark.parametrize(
+    ("links", "guest", "problem"),
+    [
+        ({"/a": "b", "/b": "a"}, "/a/c", "leads through symbolic links in a circle"),
+        ({"/a": "/ktrial"}, "/a/work", "/ktrial/work is ktrial's own"),
+        ({"/ktrial": "/a"}, "/a/work", "/ktrial is ktrial's own"),
+        ({"/proc": "/a"}, "/a/b", "what is below /proc is the guest's own kernel's"),
+        ({}, "/sys/b", "what is below /sys is the guest's own kernel's"),
+    ],
+)
+def test_links_do_not_lead_where_no_file_may_be(
+    tmp_path: Path, boot: Boot, programs: dict[str, Path], links: dict[str, str], guest: str, problem: str
+) -> None:
+    with pytest.raises(FileToCarry, match=problem):
+        entries(linked(tmp_path, boot, links, guest), programs)
+
+
+def test_another_target_is_another_disk(tmp_path: Path, boot: Boot, programs: dict[str, Path]) -> None:
+    one, other = (
+        initramfs.manifest_digest(entries(linked(tmp_path, boot, {"/a": target}), programs))
+        for target in ("b", "c")
+    )
+    assert one != other

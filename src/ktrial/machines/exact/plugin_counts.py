@@ -193,7 +193,7 @@ def by_program(pages: Iterable[PageCount], files: Mapping[str, Path]) -> tuple[P
     return tuple(sorted(counts, key=lambda count: (-count.instructions, count.program)))
 
 
-@lru_cache
+@lru_cache(maxsize=1024)
 def _checksums(path: Path, _changed: int, _size: int) -> tuple[int, ...]:
     content = path.read_bytes()
     starts = range(0, len(content), _PAGE)

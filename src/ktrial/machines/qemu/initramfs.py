@@ -1,6 +1,8 @@
 """The initial RAM disk: agent, workloads, carried files and modules. Same inputs, same bytes.
 
 GNU cpio writes the archive (`--reproducible`, owner 0:0), from a copy of the files whose times are set to 0.
+Carried links keep their targets. A file whose path leads through one lies where the link leads, and no file
+is written here through a link.
 """
 
 import os
@@ -13,8 +15,9 @@ from pathlib import Path, PurePosixPath
 
 from ktrial.file_digests import digest_of_bytes, digest_of_file
 from ktrial.machines.errors import FileToCarry, MachineError, MachineToolMissing
+from ktrial.machines.qemu.guest_links import TooManyLinks, followed
 from ktrial.model.base import digest
-from ktrial.model.boot import Boot
+from ktrial.model.boot import Boot, CarriedFile
 from ktrial.target.guest_plan import BOOT_PLAN_PATH
 
 FORMAT = 1
@@ -22,17 +25,29 @@ FORMAT = 1
 
 BALLAST = "/ktrial/ballast"
 _OURS = ("/init", "/ktrial")
+_THE_KERNELS = ("/dev", "/proc", "/sys")
+"""What the guest's kernel mounts: files there would be hidden."""
 _DIRECTORIES = ("/dev", "/proc", "/sys", "/tmp")
 _COMMAND = ("cpio", "--create", "--format=newc", "--reproducible", "--owner=+0:+0", "--null", "--quiet")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One file of the archive."""
+    """One file of the archive; by its mode a directory (no source), or a link (its target)."""
 
     guest: str
     mode: int
     source: Path | bytes
+
+    @property
+    def is_directory(self) -> bool:
+        """Whether it is a directory that was asked for; the others are made as needed."""
+        return stat.S_ISDIR(self.mode)
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link."""
+        return stat.S_ISLNK(self.mode)
 
     @property
     def digest(self) -> str:
@@ -46,12 +61,52 @@ def entries(boot: Boot, programs: dict[str, Path], boot_file: bytes, machine: st
     by_path[BOOT_PLAN_PATH] = Entry(BOOT_PLAN_PATH, 0o644, boot_file)
     if boot.initrd_padding:
         by_path[BALLAST] = Entry(BALLAST, 0o644, bytes(boot.initrd_padding))
-    for host, guest in zip(boot.modules, module_paths(boot), strict=True):
+    links = _links(boot, machine)
+    by_path |= links
+    for host, path in zip(boot.modules, module_paths(boot), strict=True):
+        guest = _real_path(host, path, links, machine)
         by_path[guest] = _module(host, guest, machine)
     for carried in boot.files:
-        guest = _guest_path(carried.host, carried.guest, machine)
-        by_path[guest] = Entry(guest, carried.mode | 0o400, _regular(carried.host, machine))
+        if not carried.link:
+            entry = _carried(carried, links, machine)
+            by_path[entry.guest] = entry
     return tuple(by_path[guest] for guest in sorted(by_path))
+
+
+def _carried(carried: CarriedFile, links: dict[str, Entry], machine: str) -> Entry:
+    guest = _real_path(carried.host, carried.guest, links, machine)
+    if carried.directory:
+        return Entry(guest, stat.S_IFDIR | carried.mode | 0o500, b"")
+    return Entry(guest, carried.mode | 0o400, _regular(carried.host, machine))
+
+
+def _links(boot: Boot, machine: str) -> dict[str, Entry]:
+    """The carried links by their paths, none of which leads through another one of them."""
+    targets = {
+        _guest_path(each.host, each.guest, machine): each.link.encode() for each in boot.files if each.link
+    }
+    raw = {guest: Entry(guest, stat.S_IFLNK | 0o777, target) for guest, target in targets.items()}
+    links = {}
+    for guest in raw:
+        above, _, name = guest.rpartition("/")
+        real = f"{_real_path(Path(guest), above, raw, machine) if above else ''}/{name}"
+        if real in raw:
+            links[real] = raw[real]
+    return links
+
+
+def _real_path(host: Path, guest: str, links: dict[str, Entry], machine: str) -> str:
+    """Where the guest has what is carried to `guest`: the links on the way followed. Raises FileToCarry."""
+    path = _guest_path(host, guest, machine)
+    targets = {
+        link: entry.source.decode() for link, entry in links.items() if isinstance(entry.source, bytes)
+    }
+    try:
+        real = followed(path, targets)
+    except TooManyLinks:
+        problem = f"{guest} leads through symbolic links in a circle"
+        raise FileToCarry(machine=machine, path=host, problem=problem) from None
+    return path if real == path else _guest_path(host, real, machine)
 
 
 def module_paths(boot: Boot) -> tuple[str, ...]:
@@ -88,8 +143,13 @@ def write(files: tuple[Entry, ...], output: int, machine: str) -> None:
 
 def _stage(files: tuple[Entry, ...], root: Path) -> list[bytes]:
     for entry in files:
+        if entry.is_link:
+            continue
         place = root / entry.guest.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
+        if entry.is_directory:
+            place.mkdir(exist_ok=True)
+            continue
         if isinstance(entry.source, bytes):
             place.write_bytes(entry.source)
         else:
@@ -97,11 +157,18 @@ def _stage(files: tuple[Entry, ...], root: Path) -> list[bytes]:
         place.chmod(entry.mode)
     for directory in _DIRECTORIES:
         (root / directory.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    modes = {root / each.guest.lstrip("/"): stat.S_IMODE(each.mode) for each in files if each.is_directory}
+    # Last, and never followed here: nothing may be written through one.
+    for entry in files:
+        if entry.is_link and isinstance(entry.source, bytes):
+            place = root / entry.guest.lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(entry.source.decode())
     paths = sorted(path for path in root.rglob("*"))
     for path in reversed(paths):
-        if path.is_dir():
-            path.chmod(0o755)
-        os.utime(path, (0, 0))
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(modes.get(path, 0o755))
+        os.utime(path, (0, 0), follow_symlinks=False)
     return [os.fsencode(path.relative_to(root)) for path in paths]
 
 
@@ -111,6 +178,8 @@ def _guest_path(host: Path, guest: str, machine: str) -> str:
         problem = f"the guest's path {guest!r} is not absolute, or holds '..'"
     elif any(path == PurePosixPath(ours) or PurePosixPath(ours) in path.parents for ours in _OURS):
         problem = f"{guest} is ktrial's own"
+    elif any(path == PurePosixPath(mount) or PurePosixPath(mount) in path.parents for mount in _THE_KERNELS):
+        problem = f"what is below {'/'.join(path.parts[:2])[1:]} is the guest's own kernel's"
     else:
         return str(path)
     raise FileToCarry(machine=machine, path=host, problem=problem)

@@ -1,0 +1,60 @@
+"""Files of TOML: their text, and what it holds, or the place where it holds nothing."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ktrial.studyfile.errors import StudySyntaxError, StudyUnreadable
+
+_LARGEST_FILE = 1024 * 1024
+
+
+def text_of(path: Path) -> str:
+    """The text of a study's or a workload's file. Raises StudyUnreadable."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise StudyUnreadable(where=path, problem=error.strerror) from error
+    except ValueError as error:  # a NUL in the name
+        raise StudyUnreadable(where=repr(str(path)), problem=error) from error
+    if len(content) > _LARGEST_FILE:
+        raise StudyUnreadable(where=path, problem="it is larger than 1 MiB: is it a study file?")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise StudyUnreadable(where=f"{path}:{line}", problem="it is not UTF-8 text") from error
+
+
+_TWICE = re.compile(r"Cannot declare \((.*)\) twice")
+_PARTS = re.compile(r"'([^']*)'")
+"""How tomllib names a table: ('kernels', 'mine')."""
+
+
+def parsed(text: str, path: Path) -> dict[str, Any]:
+    """The text as TOML. Raises StudySyntaxError."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        # Python 3.14 has attributes for the position; until then it is in the message only.
+        match = re.fullmatch(
+            r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL
+        )
+        problem, line, column = match.groups() if match else (str(error), None, None)
+        problem = _TWICE.sub(
+            lambda statement: f"the table [{'.'.join(_PARTS.findall(statement[1]))}] is here twice", problem
+        )
+        if not line:
+            problem += " at the end of the file: is a bracket or a quote left open?"
+            line, column = text.count("\n") + 1, 1
+        raise StudySyntaxError(where=f"{path}:{line}:{column}", problem=_sentence(problem)) from error
+    except RecursionError as error:
+        raise StudySyntaxError(where=path, problem="it is nested too deeply") from error
+    except ValueError as error:  # a decimal number of more digits than Python converts
+        raise StudySyntaxError(where=path, problem=_sentence(str(error))) from error
+
+
+def _sentence(text: str) -> str:
+    return text[:1].lower() + text[1:]
