@@ -27,6 +27,7 @@ class CommandEntry:
 
 COMMANDS = {
     "try": CommandEntry("try_", "try_", "Compare two kernels in one workload, at once."),
+    "help": CommandEntry("help", "help_", "Read the documentation: ktrial help studies."),
     "run": CommandEntry("run", "run", "Run a study, and print the verdicts."),
     "compare": CommandEntry("compare", "compare", "Compare kernels without a study file."),
     "explain": CommandEntry("explain", "explain", "Say which functions make a difference, and why they may."),

@@ -12,7 +12,7 @@ class ImportFailed(KtrialError):
 class MeasurementsUnreadable(ImportFailed):
     """{file} cannot be read: {problem}."""
 
-    hint = "give a file that holds results; what is understood: docs/statistics.md"
+    hint = "give a file that holds results; what is understood: ktrial help statistics"
 
 
 class MeasurementsTooLarge(ImportFailed):

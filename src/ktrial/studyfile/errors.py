@@ -20,7 +20,7 @@ class StudySyntaxError(StudyError):
 
     hint = (
         "text stands in quotes, and a table in braces stays on one line; "
-        "how a study file is written: docs/studies.md"
+        "how a study file is written: ktrial help studies"
     )
 
 
@@ -36,13 +36,13 @@ class StudyEmpty(StudyError):
 class StudyMistake(StudyError):
     """{where}: {problem}"""
 
-    hint = "what each key means and may be: docs/studies.md"
+    hint = "what each key means and may be: ktrial help studies"
 
 
 class StudyMistakes(StudyError):
     """{where}: {count} mistakes:{problem}"""
 
-    hint = "what each key means and may be: docs/studies.md"
+    hint = "what each key means and may be: ktrial help studies"
 
 
 class PatchNotGiven(StudyError):

@@ -32,7 +32,7 @@ class LimitNotSet(GuestError):
 class NotInForce(GuestError):
     """What was asked for was not in force: {problem}"""
 
-    hint = "docs/schedulers.md tells which kernel takes what"
+    hint = "which kernel takes what: ktrial help schedulers"
 
 
 class FrameError(GuestError):

@@ -106,7 +106,7 @@ class WrongMarks(WorkloadError):
 
     hint = (
         "one thread begins a region, marks the end of each operation in it, and ends it before the next one "
-        "begins: docs/architecture/guest-protocol.md, Marks"
+        "begins: ktrial help guest-protocol, Marks"
     )
 
 

@@ -211,7 +211,7 @@ def test_a_mistake_is_named(tmp_path: Path, text: str, message: str) -> None:
     assert str(caught.value).startswith(str(tmp_path / "study.toml"))
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code == 2
-    assert "docs/studies.md" in caught.value.advice
+    assert "ktrial help studies" in caught.value.advice
 
 
 def test_every_kernel_that_is_a_number_is_named(tmp_path: Path) -> None:

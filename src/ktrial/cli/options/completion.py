@@ -36,6 +36,15 @@ def _workloads() -> list[tuple[str, str]]:
     return [(name, description.summary) for name, description in descriptions().items()]
 
 
+def topic_names(incomplete: str) -> list[str]:
+    """Complete the pages of the documentation."""
+    from ktrial.cli.documentation import pages
+
+    with _in_silence():
+        return [topic for topic in pages() if topic.startswith(incomplete)]
+    return []
+
+
 def kernel_names(incomplete: str) -> list[str]:
     """Complete the kernels in the cache."""
     from ktrial.kernels.cache.location import stored_names

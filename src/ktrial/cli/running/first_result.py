@@ -41,7 +41,7 @@ def next_steps(record: StudyRecord, store: str | None) -> list[tuple[str, str]]:
     return [
         (shlex.join(explain), "which kernel functions the difference is made of"),
         (shlex.join(more), "the same for other parts of the kernel"),
-        ("ktrial workload list", "all workloads; docs/studies.md: your own program"),
+        ("ktrial help studies", "how to ask more: your own program, settings, patches"),
     ]
 
 
