@@ -270,6 +270,28 @@ def a_study_with_failures() -> StudyRecord:
     return record.model_copy(update={"trials": trials, "result": result, "planned": 11})
 
 
+def a_study_with_gaps() -> StudyRecord:
+    """In one kernel a workload failed and others came to zero: these have no ratio, those beside them do."""
+    record = a_record(("debian:6.1", "debian:6.12", "debian:7.2"))
+
+    def with_gaps(trial: Trial) -> Trial:
+        if trial.planned.treatment.label != "debian:6.12":
+            return trial
+        kept = (one for one in trial.samples if one.workload != "pipe")
+        zero = ("getppid", "hackbench(groups=2, processes=1, sockets=1)")
+        samples = tuple(
+            one.model_copy(update={"value": 0.0}) if one.workload in zero else one for one in kept
+        )
+        failed = {"outcome": Outcome.WORKLOAD_FAILED, "reason": "pipe: exit status 3"}
+        return trial.model_copy(update={"samples": samples, **failed})
+
+    trials = tuple(map(with_gaps, record.trials))
+    found = comparisons(trials, ("debian:6.1", "debian:6.12", "debian:7.2"))
+    changes = {"comparisons": found, "answer": answer(found, MARGIN)}
+    result = record.result.model_copy(update=changes)
+    return record.model_copy(update={"trials": trials, "result": result})
+
+
 def an_endless_question() -> StudyRecord:
     """A question that nobody should ask, with a word that no line can hold."""
     return a_record(
@@ -352,6 +374,7 @@ ALL = {
     "factorial": a_factorial,
     "single": a_single_comparison,
     "failures": a_study_with_failures,
+    "gaps": a_study_with_gaps,
     "no-comparisons": a_study_without_comparisons,
     "empty": an_empty_study,
     "endless-question": an_endless_question,

@@ -1,6 +1,7 @@
 """The report of a search: one page, and Markdown."""
 
 import pytest
+from tests.support.drawn_courses import assert_corners_are_true, assert_searches_are_true
 from tests.support.report_records import HOSTILE
 from tests.support.tunable import a_search
 from tests.unit.report.test_report_text import rendered
@@ -159,6 +160,13 @@ def test_both_have_the_whole_answer(texts: tuple[str, str]) -> None:
         assert "it ended with exit status 3" in text
         assert "no largest value is known" in text
         assert "not worth it" in text
+
+
+def test_every_run_is_drawn_where_its_number_is() -> None:
+    tuned = a_result().model_copy(update={"drift": (1.0, 1.02, 1.0, 0.99)})
+    page = tuning.page(a_study(tuned), tuned)
+    assert_searches_are_true(page, tuned)
+    assert_corners_are_true(page, tuned)
 
 
 def test_markdown_has_a_row_a_setting_and_what_is_installed(texts: tuple[str, str]) -> None:

@@ -6,6 +6,7 @@ import sys
 from html.parser import HTMLParser
 
 import pytest
+from tests.support.drawn_charts import assert_charts_are_true
 from tests.support.report_records import (
     ALL,
     FIVE,
@@ -145,6 +146,11 @@ def test_every_comparison_is_there(pages: dict[str, str], name: str) -> None:
         plain = [part if "\\s" in part else re.escape(part.replace("\u00a0", " ")) for part in row]
         sought = r"\s*".join(plain) + rf"\s*\S\s+{comparison.verdict}"
         assert re.search(sought, text.replace("\u00a0", " ")), (comparison, sought)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_mark_of_every_chart_is_where_its_number_is(pages: dict[str, str], name: str) -> None:
+    assert_charts_are_true(pages[name], ALL[name]())
 
 
 def test_several_treatments_are_shown_at_once(pages: dict[str, str]) -> None:

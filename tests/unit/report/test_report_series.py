@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.support.drawn_charts import assert_charts_are_true
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.analysis.result import record
@@ -81,6 +82,7 @@ def test_without_a_course_of_events_there_is_no_section(tmp_path: Path, found: t
 def test_the_page_has_the_pictures_and_names_are_escaped(tmp_path: Path) -> None:
     known = a_record(tmp_path, sampled())
     evil = TrialSampled(trial="x", treatment="<script>alert(1)</script>", sampled=sampled("a<b>"))
+    assert_charts_are_true(study_html(known), known)
     page = study_html(known.model_copy(update={"sampled": (*known.sampled, evil)}))
     assert 'id="series"' in page
     assert "stat.ctxt" in page

@@ -7,10 +7,19 @@ from pathlib import Path
 import html5lib
 import pytest
 from tests.support.command_line import CommandLine
+from tests.support.drawn_courses import assert_histories_are_true
 from tests.support.large_store import EVERY, fifty_results
-from tests.support.report_records import FIVE, VALUES, a_hostile_record, a_record, a_study_with_failures
+from tests.support.report_records import (
+    FIVE,
+    VALUES,
+    a_hostile_record,
+    a_record,
+    a_study_with_failures,
+    a_study_with_gaps,
+)
 from tests.support.stored_results import a_store
 
+from ktrial.analysis.history.series import history, stored_trials
 from ktrial.model.study_record import StudyRecord
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import Site, build
@@ -73,6 +82,21 @@ def test_every_page_is_valid_and_every_link_leads_to_a_file(tmp_path: Path) -> N
             target = (page.parent / place).resolve() if place else page
             assert target.is_file(), f"{page} → {link}"
             assert not anchor or f'id="{anchor}"' in target.read_text(encoding="utf-8"), f"{page} → {link}"
+
+
+def test_every_version_of_every_history_is_drawn_where_its_number_is(tmp_path: Path) -> None:
+    records = (a_record(FIVE), a_study_with_failures(), a_study_with_gaps())
+    store = a_store(tmp_path, *records)
+    built(store, tmp_path / "site", tmp_path)
+    with open_store(str(store)) as opened:
+        studies = stored_trials(opened)
+    drawn = 0
+    for label in VALUES:
+        past = history([one for one in studies if one.trials], label)
+        (page,) = (tmp_path / "site/history").glob(f"{label.partition('(')[0]}*.html")
+        assert_histories_are_true(page.read_text(encoding="utf-8"), past)
+        drawn += sum(len(line.changes) for line in past.lines)
+    assert drawn > 0, "no history has a change"
 
 
 def test_results_that_are_gone_leave_the_site(tmp_path: Path) -> None:

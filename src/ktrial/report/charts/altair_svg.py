@@ -3,7 +3,7 @@
 import io
 import re
 from html import escape
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ktrial.format.sanitize import one_line
 
@@ -19,6 +19,16 @@ _NOISE = re.compile(
 _EMPTY = re.compile(r'<path d=""[^>]*/>|<path d="M0,0h0v0h0Z"[^>]*/>|<g></g>')
 _ID = re.compile(r'(\bid="|url\(#|href="#)')
 _SIZE = re.compile(r'<svg [^>]*viewBox="([^"]+)"[^>]*>')
+
+
+def rows(altair: Any, count: int) -> Any:
+    """The encoding of the field `row`: so many rows below each other, as high as they are in every layer.
+
+    Without the domain each layer has the rows that it draws: Vega-Lite takes those without a number out of a
+    layer, and what remains moves up.
+    """
+    scale = altair.Scale(domain=list(range(count)), paddingInner=0, paddingOuter=0)
+    return altair.Y("row:O", axis=None, scale=scale)
 
 
 def inline(chart: "Drawing", name: str, title: str, description: str) -> str:

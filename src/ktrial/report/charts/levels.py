@@ -41,7 +41,7 @@ def _chart(metric: MetricLevels) -> altair_svg.Drawing:
         if math.isfinite(value)
     ]
     tall = any(len(row["label"]) + len(row["result"]) + 2 > _CELLS for row in rows)
-    y = altair.Y("row:O", axis=None, scale=altair.Scale(paddingInner=0, paddingOuter=0))
+    y = altair_svg.rows(altair, len(rows))
     lines = altair.Chart(altair.InlineData(values=rows)).encode(y=y)
     marks = altair.Chart(altair.InlineData(values=points)).encode(y=y)
     chart = altair.layer(
@@ -84,7 +84,8 @@ def _row(position: int, level: Level) -> dict[str, Any]:
 def _result(level: Level) -> str:
     if level.comparison is None:
         return number_format.number(level.value)
-    symbol, change = VERDICTS[level.comparison.verdict].symbol, number_format.change(level.comparison.ratio)
+    symbol = VERDICTS[level.comparison.verdict].symbol
+    change = number_format.step(level.comparison.ratio, level.value)
     return (
         f"{number_format.number(level.value)}{number_format.SPACE * 3}{symbol}{number_format.SPACE}{change}"
     )
@@ -108,7 +109,7 @@ def _ticks(domain: list[float]) -> list[float]:
 
 def _x(altair: Any, field: str, domain: list[float]) -> Any:
     axis = altair.Axis(
-        values=_ticks(domain), format="~s" if domain[1] >= 10_000 else ",.4~r",
+        values=_ticks(domain), format=".3~s" if domain[1] >= 10_000 else ",.4~r",
         labelExpr="datum.value ? datum.label : '0'",
         grid=False, domainColor=palette.RULE, tickColor=palette.RULE, tickSize=4, title=None, labelPadding=3,
         labelFlush=True, labelColor=palette.MUTED, labelFontSize=11,

@@ -22,7 +22,7 @@ SHAPES = {
 """The inconclusive one is hollow."""
 _STEPS = (0.001, 0.003, 0.005, 0.01, 0.03, 0.05, 0.1, 0.3, 0.5, 1.0, 3.0, 9.0, 99.0, 999.0)
 """Relative changes that may be marked on the axis, upwards; downwards their reciprocals lie as far away."""
-_FARTHEST = 1000.0
+FARTHEST = 1000.0
 """Ratios beyond this, or below its reciprocal, are drawn at the edge."""
 
 
@@ -89,7 +89,7 @@ def draw(group: Group, every: tuple[Group, ...], margin: float, layout: Layout, 
 def describe(group: Group) -> str:
     """What the chart shows, in words."""
     return "; ".join(
-        f"{name}: {number_format.change(comparison.ratio)}, {comparison.verdict}"
+        f"{name}: {number_format.step(comparison.ratio, comparison.value)}, {comparison.verdict}"
         for name, comparison in zip(row_names(group), group.comparisons, strict=True)
     )
 
@@ -108,13 +108,13 @@ def _domain(every: tuple[Group, ...], margin: float) -> tuple[float, float]:
         if end is not None and not math.isnan(end)
     ]
     low, high = min([1 / (1 + 2 * margin), *ends]), max([1 + 2 * margin, *ends])
-    low = max(low, 1 / _FARTHEST)
+    low = max(low, 1 / FARTHEST)
     room = (high / low) ** 0.04
     return low / room, high * room
 
 
 def _clamped(ratio: float) -> float:
-    return min(max(ratio, 1 / _FARTHEST), _FARTHEST)
+    return min(max(ratio, 1 / FARTHEST), FARTHEST)
 
 
 def _chart(group: Group, domain: tuple[float, float], margin: float, layout: Layout) -> altair_svg.Drawing:
@@ -125,7 +125,7 @@ def _chart(group: Group, domain: tuple[float, float], margin: float, layout: Lay
         for position, (name, comparison) in enumerate(zip(row_names(group), group.comparisons, strict=True))
     ]
     scale = altair.Scale(type="log", domain=list(domain), nice=False)
-    y = altair.Y("row:O", axis=None, scale=altair.Scale(paddingInner=0, paddingOuter=0))
+    y = altair_svg.rows(altair, len(rows))
     lines = altair.Chart(altair.InlineData(values=rows)).encode(y=y)
     chart = (
         altair.layer(
@@ -155,7 +155,7 @@ def _row(position: int, name: str, comparison: Comparison, layout: Layout) -> di
         "low": _clamped(min(ends)) if ends else None,
         "high": _clamped(max(ends)) if ends else None,
         "name": shortened(name, layout.cells) if layout.cells else "",
-        "result": f"{VERDICTS[comparison.verdict].symbol} {number_format.change(ratio)}",
+        "result": f"{VERDICTS[comparison.verdict].symbol} {number_format.step(ratio, comparison.value)}",
         "spread": f"[{spread}]" if spread and layout.intervals else "",
         "colour": palette.VERDICTS[comparison.verdict],
         "fill": palette.PAPER

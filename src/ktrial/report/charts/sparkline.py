@@ -114,7 +114,7 @@ def _pictures(own: Sequence[TrialSampled]) -> Iterator[SeriesPicture]:
     wanted = (name for pattern in _SHOWN for name in names if fnmatchcase(name, pattern))
     for name in dict.fromkeys(wanted):
         lines = [
-            (each.treatment, _points(each.sampled, one), one)
+            (each.treatment, points_of(each.sampled, one), one)
             for each in own
             for one in each.sampled.series
             if one.name == name
@@ -122,7 +122,8 @@ def _pictures(own: Sequence[TrialSampled]) -> Iterator[SeriesPicture]:
         yield _picture(name, lines)
 
 
-def _points(sampled: Sampled, one: Series) -> list[tuple[float, float]]:
+def points_of(sampled: Sampled, one: Series) -> list[tuple[float, float]]:
+    """What is drawn of one series: time in seconds and value; a counter's are its rates."""
     if one.kind is SeriesKind.COUNTER:
         return rate(sampled.times, one.values)
     return list(zip(sampled.times, one.values, strict=True))
