@@ -1,27 +1,43 @@
 """Why a number that was planned is not there, in one sentence."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ktrial.format.labels import OUTCOMES
-from ktrial.model.trial import Outcome, Trial
+from ktrial.model.trial import BETWEEN_REASONS, Outcome, Trial
 
 
 def why_missing(
-    treatment: str, workload: str, trials: Sequence[Trial], measured: set[int], planned: int
+    treatment: str,
+    workload: str,
+    trials: Sequence[Trial],
+    measured: set[int],
+    planned: int,
+    others: Collection[str] = (),
 ) -> str:
     """Why `workload` has no number under some of the perturbations; empty where it has one under each.
 
-    `measured` are the perturbations with a number, `planned` is how many there should be.
+    `measured` are the perturbations with a number, `planned` is how many there should be, `others` the
+    study's other workloads, which may have failed as well.
     """
     if len(measured) >= planned:
         return ""
     without = [trial for trial in trials if trial.planned.perturbation.number not in measured]
     if failed := [trial for trial in without if trial.outcome is not Outcome.COMPLETED]:
-        return f"{treatment}: {failures(failed, planned)}"
+        own = [one.model_copy(update={"reason": _own(one.reason, workload, others)}) for one in failed]
+        return f"{treatment}: {failures(own, planned)}"
     if without:
         return f"{treatment}: {workload} gave no number in {len(without)} of {planned} trials"
     return f"{treatment}: {planned - len(measured)} of {planned} trials have not run yet"
+
+
+def _own(reason: str, workload: str, others: Collection[str]) -> str:
+    """What a reason says of one workload; all of it where it does not speak of that one."""
+    _, found, own = f"{BETWEEN_REASONS}{reason}".partition(f"{BETWEEN_REASONS}{workload}: ")
+    if not found:
+        return reason
+    ends = (own.find(f"{BETWEEN_REASONS}{other}: ") for other in others if other != workload)
+    return f"{workload}: {own[: min((end for end in ends if end >= 0), default=len(own))]}"
 
 
 def failures(failed: Sequence[Trial], planned: int) -> str:

@@ -23,7 +23,7 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.model.time_series import TrialSampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import DataWarning
-from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, Mode, Sample, WorkloadUse
+from ktrial.model.workload import STRING_BYTES, CountedBy, Metric, MetricRule, Mode, Sample, WorkloadUse
 from ktrial.stats import Arm, compare
 from ktrial.store import Store, StoredStudy
 from ktrial.target.errors import GuestProgramsMissing
@@ -31,6 +31,8 @@ from ktrial.workloads.errors import WorkloadError
 
 _INSTRUCTIONS = "instructions"
 """The unit of what counts instructions."""
+_TIME = "ns"
+"""The unit of the same where a clock is read."""
 Described = Callable[[WorkloadUse], tuple[Metric, ...]]
 
 
@@ -84,12 +86,18 @@ def metrics_in_catalogue(use: WorkloadUse) -> tuple[Metric, ...]:
     """The metrics that the workload promises; none where the catalogue does not know it any more."""
     if use.command and use.command.metrics:
         return tuple(
-            Metric(name=rule.name, unit=rule.unit, direction=rule.direction) for rule in use.command.metrics
+            Metric(name=rule.name, unit=rule.unit or _clock_unit(rule), direction=rule.direction)
+            for rule in use.command.metrics
         )
     try:
         return workloads.find(use).description.metrics
     except (WorkloadError, GuestProgramsMissing):
         return ()
+
+
+def _clock_unit(rule: MetricRule) -> str:
+    """Of a rule that reads nothing in the output, and so means the clock."""
+    return "" if rule.regex or rule.json_path else _TIME
 
 
 def result(study: Study, trials: Iterable[Trial], described: Described = metrics_in_catalogue) -> Result:
@@ -192,12 +200,15 @@ class _TreatmentTrials:
     planned: int
     some_will_do: bool
     """In real time a trial that failed leaves its block out; it does not undo the others."""
+    workloads: tuple[str, ...] = ()
+    """All of the study's."""
     _arms: dict[tuple[str, str], Arm] = field(default_factory=dict)
 
     @classmethod
     def of(cls, study: Study, treatment: Treatment, own: Sequence[Trial]) -> "_TreatmentTrials":
         planned = len(own) if study.timing else study.perturbations
-        return cls(treatment, tuple(own), planned, bool(study.timing))
+        labels = tuple(use.label for use in study.workloads)
+        return cls(treatment, tuple(own), planned, bool(study.timing), labels)
 
     def samples(self, label: str, metric: str) -> dict[int, Sample]:
         """Perturbation's number → sample."""
@@ -246,7 +257,7 @@ class _TreatmentTrials:
 
     def _why_missing(self, label: str, numbers: set[int]) -> str:
         planned = max(1, self.planned)
-        return why_missing(self.treatment.label, label, self.trials, numbers, planned)
+        return why_missing(self.treatment.label, label, self.trials, numbers, planned, self.workloads)
 
 
 def metrics_of(
@@ -270,9 +281,20 @@ def metrics_of(
             for one in sampled.get(use.label, {}).values()
             if one.metric != STRING_BYTES.name or use.label in moved_bytes
         ]
-        for metric in of_use or described(use):
+        for metric in of_use or [_in_mode(study, use, one) for one in described(use)]:
             metrics.setdefault((use.label, metric.name), metric)
     return [(label, metric) for (label, _), metric in metrics.items()]
+
+
+def _in_mode(study: Study, use: WorkloadUse, described: Metric) -> Metric:
+    """A described metric in the unit that samples would have: where the guest's clock counts instructions, what
+    takes time elsewhere is so many instructions. Who gave a unit means it.
+    """
+    exact = study.machine.kind == "exact"
+    own_units = {rule.name for rule in use.command.metrics if rule.unit} if use.command else set()
+    if described.name in own_units or described.unit != (_TIME if exact else _INSTRUCTIONS):
+        return described
+    return described.model_copy(update={"unit": _INSTRUCTIONS if exact else _TIME})
 
 
 def _comparison(

@@ -18,7 +18,7 @@ from ktrial.model.environment import Environment
 from ktrial.model.kernel import Kernel, options_shown
 from ktrial.model.profile import Profile
 from ktrial.model.time_series import Sampled
-from ktrial.model.trial import CounterDelta, Monitored, Outcome, Provenance, Trial
+from ktrial.model.trial import BETWEEN_REASONS, CounterDelta, Monitored, Outcome, Provenance, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Sample
 from ktrial.target.errors import GuestEnded
@@ -54,14 +54,18 @@ class Notes:
     environment: Environment | None = None
 
     def failed(self, error: KtrialError | SettingRefused, workload: str = "") -> None:
-        """Note the first failure; host problems and the end of the machine are raised instead."""
+        """Note the failure: how the first one ended is the trial's outcome, and all of them are its reason.
+
+        Host problems and the end of the machine are raised instead.
+        """
         if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
             raise error
-        if self.outcome is not Outcome.COMPLETED:
-            return
-        self.outcome = _outcome(error)
-        self.reason = f"{workload}: {_reason(error)}" if workload else _reason(error)
-        if isinstance(error, KtrialError):
+        reason = f"{workload}: {_reason(error)}" if workload else _reason(error)
+        if self.outcome is Outcome.COMPLETED:
+            self.outcome, self.reason = _outcome(error), reason
+        else:
+            self.reason = BETWEEN_REASONS.join((self.reason.rstrip("."), reason))
+        if isinstance(error, KtrialError) and not self.console:
             self.console = str(error.facts.get("console", ""))[-LONGEST_CONSOLE:]
 
     def trial(self) -> Trial:

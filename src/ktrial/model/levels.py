@@ -69,6 +69,11 @@ def label(levels: Mapping[str, LevelValue]) -> str:
     return _BETWEEN.join(level_shown(name, level) for name, level in levels.items()) or "as it is"
 
 
+def parts(label: str) -> list[str]:
+    """The levels that a treatment's label names."""
+    return label.split(_BETWEEN)
+
+
 def told_apart(label: str, baseline: str) -> str:
     """What of a treatment's label the baseline's has not: enough to know it by, and shorter."""
     common = set(baseline.split(_BETWEEN))

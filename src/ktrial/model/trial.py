@@ -100,13 +100,17 @@ class CounterDelta(Model):
     delta: float
 
 
+BETWEEN_REASONS = "; "
+"""Where several of a trial's workloads failed, each with its own reason."""
+
+
 class Trial(Model):
     """A trial that ended."""
 
     planned: PlannedTrial
     outcome: Outcome
     reason: str = ""
-    """Why, in one sentence, where the outcome is not `completed`."""
+    """Why, where the outcome is not `completed`: of each workload that failed, a sentence with its name."""
     samples: tuple[Sample, ...] = ()
     counters: tuple[CounterDelta, ...] = ()
     profiles: tuple[Profile, ...] = ()

@@ -22,6 +22,13 @@ class NotAStore(StoreError):
     hint = "name another file (--store FILE or KTRIAL_STORE); one that is not there is made"
 
 
+class NoStoreThere(StoreError):
+    """There is no store {store}{similar}."""
+
+    hint = "name one that is there; `ktrial run STUDY.toml --store FILE` makes one"
+    exit_code = 2
+
+
 class StoreLocked(StoreError):
     """Store {store} is locked{holder}: waited {seconds} s for it."""
 

@@ -7,27 +7,32 @@ from sqlalchemy import URL, Engine, create_engine, insert, inspect, select, upda
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from ktrial.faults import fault_point
+from ktrial.model.suggestions import nearest
 from ktrial.store import sqlite
-from ktrial.store.errors import NewerStore, NoSuchBackend, NotAStore, StoreDamaged, StoreForbidden
+from ktrial.store.errors import NewerStore, NoStoreThere, NoSuchBackend, NotAStore, StoreDamaged, StoreForbidden
 from ktrial.store.location import default_location, file_of, shown, url_of
 from ktrial.store.schema import metadata, schema
 from ktrial.store.schema_version import SCHEMA_VERSION
 from ktrial.store.store import Store, failure
 
 
-def open_store(location: str | Path | None = None, *, read_only: bool = False) -> Store:
+def open_store(
+    location: str | Path | None = None, *, read_only: bool = False, existing: bool = False
+) -> Store:
     """The store at a path or a database's URL; None: `KTRIAL_STORE`, else the user's own.
 
     A store of an older schema is brought up to date, and its trials stay as they are.
-    A file that is not there is made, with its directory; with `read_only` it is an error, and nothing is ever
-    written, so that a store on a read-only file system can be shown.
-    Raises NewerStore (the file is left as it is), NotAStore, StoreForbidden, StoreLocked, StoreFull,
-    NoSuchBackend.
+    A file that is not there is made, with its directory, unless it has to be `existing`; with `read_only` that
+    is an error, and nothing is ever written, so that a store on a read-only file system can be shown.
+    Raises NewerStore (the file is left as it is), NotAStore, NoStoreThere, StoreForbidden, StoreLocked,
+    StoreFull, NoSuchBackend.
     """
     url = url_of(location if location is not None else default_location())
     file = file_of(url)
     if file is None:
         return _on_server(url)
+    if existing and not file.exists():
+        raise NoStoreThere(store=file, similar=_similar(file))
     version = sqlite.look(file)
     _check_version(version, str(file))
     if read_only:
@@ -47,6 +52,15 @@ def open_store(location: str | Path | None = None, *, read_only: bool = False) -
         engine.dispose()
         raise failure(error, str(file), file) from error
     return Store(engine, str(file), file)
+
+
+def _similar(file: Path) -> str:
+    """A word on a store beside it whose name is nearly the same."""
+    try:
+        beside = [one.name for one in file.parent.iterdir() if one.suffix == file.suffix]
+    except OSError:
+        return ""
+    return nearest(file.name, beside)
 
 
 def _sqlite_engine(file: Path, *, read_only: bool) -> Engine:

@@ -13,6 +13,7 @@ from ktrial.analysis.errors import (
 )
 from ktrial.kernels import canonical_name
 from ktrial.model.design import Treatment
+from ktrial.model.levels import parts, told_apart
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
 from ktrial.model.suggestions import nearest
@@ -43,7 +44,7 @@ def question(
 ) -> AttributionQuestion:
     """The question; what is not said is the only workload, the baseline, the only other treatment.
 
-    Treatments are told by their labels, as `ktrial show` prints them, or by a level that only one has.
+    Treatments are told by their labels, by what `ktrial show` prints of them, or by a level that only one has.
     Raises UnknownTreatment, AmbiguousTreatment, TreatmentNotSaid, SameTreatmentTwice, WorkloadNotInStudy,
     WorkloadAmbiguous, WorkloadNotSaid.
     """
@@ -85,8 +86,8 @@ def _treatment(study: Study, known: tuple[Treatment, ...], wanted: str) -> Treat
     if whole := [one for one in known if one.label == wanted]:
         return whole[0]  # as reports ask, many times: other forms of a name are looked up in every provider
     ways = (wanted, canonical_name(wanted))
-    labels = [one for one in known if one.label in ways]
-    matching = labels or [one for one in known if set(ways) & set(one.label.split(" · "))]
+    labels = [one for one in known if one.label in ways or _as_shown(one.label, known[0].label, wanted)]
+    matching = labels or [one for one in known if set(ways) & set(parts(one.label))]
     if len(matching) == 1:
         return matching[0]
     all_labels = [one.label for one in known]
@@ -96,6 +97,15 @@ def _treatment(study: Study, known: tuple[Treatment, ...], wanted: str) -> Treat
     raise UnknownTreatment(
         study=study.name, treatment=wanted, similar=nearest(wanted, all_labels), known=_listed(all_labels)
     )
+
+
+def _as_shown(label: str, baseline: str, wanted: str) -> bool:
+    """Whether tables show the treatment so: by what the baseline has not, a long name without its middle."""
+    head, cut, tail = wanted.partition("…")
+    shown = (label, told_apart(label, baseline))
+    if not cut:
+        return wanted in shown
+    return any(len(one) > len(wanted) and one.startswith(head) and one.endswith(tail) for one in shown)
 
 
 def _other(study: Study, known: tuple[Treatment, ...], first: Treatment) -> Treatment:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ktrial.store import Store, StoredStudy
+from ktrial.store import Store, StoredStudy, default_location, open_store
 from ktrial.studyfile.errors import PatchNotGiven, StudyError
 
 
@@ -11,6 +11,14 @@ class NothingStored(StudyError):
 
     hint = "run one: ktrial run STUDY.toml"
     exit_code = 1
+
+
+def stored(location: str | None) -> Store:
+    """The store that a command reads. One that is named has to be there: a mistyped name makes none.
+
+    Raises NoStoreThere, and what open_store raises.
+    """
+    return open_store(location or default_location(), existing=location is not None)
 
 
 def find(store: Store, wanted: str | None) -> StoredStudy:
