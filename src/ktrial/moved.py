@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MOVED = {
     "ktrial.extensions": "ktrial.plugin_discovery",
+    "ktrial.faults": "ktrial.fault_points",
     "ktrial.kernels.catalogue": "ktrial.kernels.registry",
     "ktrial.kernels.provider": "ktrial.plugins",
     "ktrial.kernels.source": "ktrial.kernels.build",
@@ -31,6 +32,7 @@ MOVED = {
     "ktrial.report.words": "ktrial.format.labels",
     "ktrial.runner": "ktrial.experiment, ktrial.analysis, ktrial.studyfile",
     "ktrial.search": "ktrial.bisect, ktrial.optimize",
+    "ktrial.stats.deterministic": "ktrial.stats.exact_comparison",
     "ktrial.stats.timed": "ktrial.stats.sequential",
     "ktrial.stats.unblocked": "ktrial.stats.independent",
     "ktrial.target.plan": "ktrial.target.guest_plan",

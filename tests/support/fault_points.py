@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.support.places import ROOT
 
-from ktrial.faults import VARIABLE, fault_point
+from ktrial.fault_points import VARIABLE, fault_point
 
 SOURCE = ROOT / "src/ktrial"
 

@@ -287,8 +287,8 @@ def metrics_of(
 
 
 def _in_mode(study: Study, use: WorkloadUse, described: Metric) -> Metric:
-    """A described metric in the unit that samples would have: where the guest's clock counts instructions, what
-    takes time elsewhere is so many instructions. Who gave a unit means it.
+    """A described metric in the unit that samples would have: where the guest's clock counts instructions,
+    what takes time elsewhere is so many instructions. Who gave a unit means it.
     """
     exact = study.machine.kind == "exact"
     own_units = {rule.name for rule in use.command.metrics if rule.unit} if use.command else set()

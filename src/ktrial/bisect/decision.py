@@ -98,7 +98,7 @@ class Memory(Generic[Candidate]):
 class ExactJudge(Generic[Candidate]):
     """Decides by exact numbers: no noise, so that one measurement decides.
 
-    Two candidates differ by the rule of `ktrial.stats.deterministic`: beyond the margin, and beyond the
+    Two candidates differ by the rule of `ktrial.stats.exact_comparison`: beyond the margin, and beyond the
     spread over perturbations. Where the margin lies inside the spread they do not (yet) differ.
     A candidate shows a difference from half of it on, in logarithms of the means: a rule with no second
     threshold, under which a difference that is there in B is shown by B and not by A.

@@ -150,6 +150,6 @@ def _ktrial(
 ) -> None:
     """Controlled trials on Linux kernels: whether a change matters, and how much."""
     if context.invoked_subcommand != "restore":
-        from ktrial.cli.interrupted_changes import put_back_at_start
+        from ktrial.cli.unrestored_changes import put_back_at_start
 
         put_back_at_start()

@@ -17,7 +17,7 @@ from ktrial.cli import output_cache
 from ktrial.installation import package_directory
 from ktrial.kernels.cache.location import kernels_state
 from ktrial.store.quick_reader import NoQuickReading, QuickReader, quick_reader
-from ktrial.store.study_row import StudyRow
+from ktrial.store.study_summary import StudyRow
 
 if TYPE_CHECKING:
     from ktrial.model.study_record import StudyRecord

@@ -1,8 +1,8 @@
 """Is a kernel within the limit of a baseline? Measured in exact mode, decided by the exact verdict's rule.
 
 Beyond the limit means: the change for the worse is larger than the limit throughout its interval over the
-perturbations (`ktrial.stats.deterministic`). Where the limit lies inside that interval, nothing is decided.
-A change for the better is always within.
+perturbations (`ktrial.stats.exact_comparison`). Where the limit lies inside that interval, nothing is
+decided. A change for the better is always within.
 """
 
 from collections.abc import Callable, Iterable, Mapping

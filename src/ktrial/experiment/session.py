@@ -26,7 +26,7 @@ from ktrial.experiment.workers import (
     Workers,
     trials_at_once,
 )
-from ktrial.faults import fault_point
+from ktrial.fault_points import fault_point
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import CountingMachine, Machine

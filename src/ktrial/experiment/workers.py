@@ -12,7 +12,7 @@ from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.trial import run_trial
-from ktrial.faults import fault_point
+from ktrial.fault_points import fault_point
 from ktrial.machines import Machine
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.boot import Boot

@@ -14,7 +14,7 @@ from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.stats import deterministic
+from ktrial.stats import exact_comparison
 from ktrial.stats.sequential import BlockedMetric, SequentialDesign, look
 
 BASELINE, CANDIDATE = "baseline", "candidate"
@@ -157,16 +157,16 @@ def compared_exactly(
         ]
         metric = metric_of(scores.goal, objective.metric)
         margin, workload = scores.goal.margin, scores.goal.workload
-        comparisons.append(deterministic.compare(workload, metric, mode, arms[0], arms[1], margin=margin))
+        comparisons.append(exact_comparison.compare(workload, metric, mode, arms[0], arms[1], margin=margin))
     return tuple(comparisons)
 
 
 def _arm(
     scores: ObjectiveFunction, label: str, runs: Sequence[Observation], metric: str
-) -> deterministic.Arm:
+) -> exact_comparison.Arm:
     good = {each.perturbation: each.values[metric] for each in runs if not scores.failure(each)}
     failed = next((scores.failure(each) for each in runs if scores.failure(each)), "")
-    return deterministic.Arm(label, good, f"a run failed: {failed}" if failed else "")
+    return exact_comparison.Arm(label, good, f"a run failed: {failed}" if failed else "")
 
 
 def sentence(candidate: Configuration, confirmation: Confirmation | None, goal: Goal, smallest: float) -> str:

@@ -1,5 +1,5 @@
 """Statistics: pure functions of numbers. Nothing here knows of kernels, stores or pages."""
 
-from ktrial.stats.deterministic import Arm, compare
+from ktrial.stats.exact_comparison import Arm, compare
 
 __all__ = ["Arm", "compare"]

@@ -24,7 +24,7 @@ as good as independent; beyond it the two together are better or worse than each
 Machine and version. Timed: each machine has one log ratio a block (after / before). Under 'the change is the
 same everywhere' the machines' ratios have one mean, so that the interaction of a machines × versions table
 with blocks in machines is a comparison of these means; Welch's F (Biometrika 38, 1951) does not ask that
-machines are equally noisy. Exact: no noise, so that the rule is that of `ktrial.stats.deterministic`, on
+machines are equally noisy. Exact: no noise, so that the rule is that of `ktrial.stats.exact_comparison`, on
 ratios instead of values: two machines differ where the intervals of their ratios lie wholly outside each
 other's margin, and are the same where the largest and the smallest end of all intervals lie within one.
 """
@@ -42,7 +42,7 @@ from ktrial.model.imported import Group
 from ktrial.model.levels import LevelValue
 from ktrial.model.machine_agreement import Agreement
 from ktrial.model.workload import Metric, Mode
-from ktrial.stats.deterministic import Arm
+from ktrial.stats.exact_comparison import Arm
 from ktrial.stats.independent import moments, welch
 from ktrial.stats.sequential.design import SequentialDesign
 from ktrial.stats.sequential.familywise import Finding, judge

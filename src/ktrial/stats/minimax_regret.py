@@ -4,7 +4,7 @@ For each workload the regret of a treatment is its ratio to the best one (Savage
 of at least 1. Treatments are ranked by their worst regret (minimax): a gain in one workload does not pay for
 a loss in another, since only the user knows how much each of them runs. One treatment dominates another
 where it is worse in no workload, and better in one at least; better and worse mean what they mean in
-`ktrial.stats.deterministic`: beyond the margin, and beyond the spread over perturbations.
+`ktrial.stats.exact_comparison`: beyond the margin, and beyond the spread over perturbations.
 """
 
 from collections.abc import Mapping

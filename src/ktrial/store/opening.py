@@ -6,10 +6,17 @@ from pathlib import Path
 from sqlalchemy import URL, Engine, create_engine, insert, inspect, select, update
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from ktrial.faults import fault_point
+from ktrial.fault_points import fault_point
 from ktrial.model.suggestions import nearest
 from ktrial.store import sqlite
-from ktrial.store.errors import NewerStore, NoStoreThere, NoSuchBackend, NotAStore, StoreDamaged, StoreForbidden
+from ktrial.store.errors import (
+    NewerStore,
+    NoStoreThere,
+    NoSuchBackend,
+    NotAStore,
+    StoreDamaged,
+    StoreForbidden,
+)
 from ktrial.store.location import default_location, file_of, shown, url_of
 from ktrial.store.schema import metadata, schema
 from ktrial.store.schema_version import SCHEMA_VERSION
@@ -22,8 +29,8 @@ def open_store(
     """The store at a path or a database's URL; None: `KTRIAL_STORE`, else the user's own.
 
     A store of an older schema is brought up to date, and its trials stay as they are.
-    A file that is not there is made, with its directory, unless it has to be `existing`; with `read_only` that
-    is an error, and nothing is ever written, so that a store on a read-only file system can be shown.
+    A file that is not there is made, with its directory, unless it has to be `existing`; with `read_only`
+    that is an error, and nothing is ever written, so that a store on a read-only file system can be shown.
     Raises NewerStore (the file is left as it is), NotAStore, NoStoreThere, StoreForbidden, StoreLocked,
     StoreFull, NoSuchBackend.
     """

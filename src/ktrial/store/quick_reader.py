@@ -16,7 +16,7 @@ from ktrial.store import sqlite
 from ktrial.store.errors import StoreError
 from ktrial.store.location import path_of
 from ktrial.store.schema_version import SCHEMA_VERSION
-from ktrial.store.study_row import StudyRow, moment
+from ktrial.store.study_summary import StudyRow, moment
 
 _STUDIES = """
 SELECT studies.id, studies.name, studies.digest, studies.spec, studies.created,

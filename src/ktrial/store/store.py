@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex
 
-from ktrial.faults import fault_point
+from ktrial.fault_points import fault_point
 from ktrial.model.base import digest
 from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.profile import Profile
@@ -35,7 +35,7 @@ from ktrial.model.study import Study
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Tuned
-from ktrial.store import rows, sqlite, study_digests, study_rows, trial_digests, trial_rows
+from ktrial.store import row_conversion, sqlite, study_digests, study_rows, trial_digests, trial_rows
 from ktrial.store.errors import (
     StoreDamaged,
     StoreError,
@@ -52,7 +52,7 @@ from ktrial.store.schema import (
     trials_by_outcome,
 )
 from ktrial.store.study_digests import StudyCheck, StudyName
-from ktrial.store.study_row import StudyRow
+from ktrial.store.study_summary import StudyRow
 from ktrial.store.trial_digests import TrialCheck
 
 NOTHING_REPLACED: frozenset[Outcome] = frozenset()
@@ -106,7 +106,7 @@ class Store:
             "name": study.name,
             "digest": key,
             "spec": study.model_dump(mode="json", by_alias=True),
-            "created": rows.to_utc(datetime.now(UTC)),
+            "created": row_conversion.to_utc(datetime.now(UTC)),
         }
         try:
             with self._writing() as connection:
@@ -242,7 +242,7 @@ class Store:
                 return None
             if not trial_digests.blobs_fit(connection, profiles, [row]):
                 raise self._damaged(study_id, 1)
-            return rows.profile_of(row["content"])
+            return row_conversion.profile_of(row["content"])
 
     def profiled(self, study_id: int) -> frozenset[str]:
         """Workloads (their labels) of which at least one trial of the study has a profile."""
@@ -267,7 +267,7 @@ class Store:
             records = connection.execute(query).mappings().all() if _has(connection, series) else []
             if not trial_digests.blobs_fit(connection, series, records):
                 raise self._damaged(study_id, 1)
-            return tuple(rows.sampled_of(row["content"]) for row in records)
+            return tuple(row_conversion.sampled_of(row["content"]) for row in records)
 
     def add_kernel_difference(self, study_id: int, difference: KernelDifference) -> None:
         """Store what differs between two kernels of the study, by their digests; an older one is replaced."""
@@ -321,7 +321,7 @@ class Store:
             id=row["id"],
             study=Study.model_validate(row["spec"]),
             digest=row["digest"],
-            created=rows.from_utc(row["created"]),
+            created=row_conversion.from_utc(row["created"]),
             finished=row["finished"],
             failed=row["failed"],
         )

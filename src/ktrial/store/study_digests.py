@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete, insert, inspect, select
 
-from ktrial.faults import fault_point
+from ktrial.fault_points import fault_point
 from ktrial.store.schema import answers, kernel_differences, studies, study_digests
-from ktrial.store.study_row import study_digest
+from ktrial.store.study_summary import study_digest
 
 STUDY, ANSWER = "study", "answer"
 UNREADABLE = (ValueError, TypeError, LookupError)

@@ -2,15 +2,15 @@
 
 from sqlalchemy import Connection, RowMapping, delete, insert, inspect, select, update
 
-from ktrial.faults import fault_point
+from ktrial.fault_points import fault_point
 from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.tuning import Tuned
-from ktrial.store import rows, study_digests
+from ktrial.store import row_conversion, study_digests
 from ktrial.store.schema import answers, kernel_differences, studies
 from ktrial.store.study_digests import ANSWER, STUDY, NotAsStored
 
 
-def store(connection: Connection, values: rows.Row) -> int:
+def store(connection: Connection, values: row_conversion.Row) -> int:
     """The id of the study with this digest (model.base.digest); a new one is inserted.
 
     One whose row is not what was stored is put right: what it asks for is known again.
@@ -40,7 +40,7 @@ def store_answer(connection: Connection, study_id: int, tuned: Tuned) -> None:
     """In place of an older one."""
     connection.execute(delete(answers).where(answers.c.study_id == study_id))
     fault_point("store: older answer removed")
-    row = rows.answer_row(study_id, tuned)
+    row = row_conversion.answer_row(study_id, tuned)
     connection.execute(insert(answers).values(**row))
     study_digests.note(connection, study_id, ANSWER, study_digests.of_content(row["content"]))
 
@@ -55,12 +55,12 @@ def answer(connection: Connection, study_id: int) -> Tuned | None:
     made = study_digests.of_content(content)
     if not study_digests.fits(study_digests.noted(connection), study_id, ANSWER, made):
         raise NotAsStored(ANSWER, study_id)
-    return rows.answer_of(content)
+    return row_conversion.answer_of(content)
 
 
 def store_difference(connection: Connection, study_id: int, difference: KernelDifference) -> None:
     """In place of an older one between the same kernels."""
-    table, row = kernel_differences, rows.kernel_difference_row(study_id, difference)
+    table, row = kernel_differences, row_conversion.kernel_difference_row(study_id, difference)
     same = [table.c[name] == row[name] for name in ("study_id", "before", "after")]
     connection.execute(delete(table).where(*same))
     fault_point("store: older kernel difference removed")
@@ -81,4 +81,4 @@ def differences(connection: Connection, study_id: int) -> tuple[KernelDifference
         what = study_digests.difference(row["before"], row["after"])
         if not study_digests.fits(noted, study_id, what, study_digests.of_content(row["content"])):
             raise NotAsStored("difference between kernels", study_id)
-    return tuple(rows.kernel_difference_of(row["content"]) for row in records)
+    return tuple(row_conversion.kernel_difference_of(row["content"]) for row in records)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, Table, inspect, select
 
-from ktrial.store.rows import Row
+from ktrial.store.row_conversion import Row
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, insert, select
 
-from ktrial.faults import fault_point
+from ktrial.fault_points import fault_point
 from ktrial.model.trial import Outcome, Trial
-from ktrial.store import rows, trial_digests
+from ktrial.store import row_conversion, trial_digests
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
 
 
@@ -26,7 +26,7 @@ def read(connection: Connection, study_id: int, *, counted: bool) -> tuple[tuple
     ]
     if not all(whole):
         return (), whole.count(False)
-    return tuple(rows.trial_of(*parts) for parts in belonging), 0
+    return tuple(row_conversion.trial_of(*parts) for parts in belonging), 0
 
 
 def _of_study(study_id: int) -> tuple[ColumnElement[bool], ...]:
@@ -36,17 +36,17 @@ def _of_study(study_id: int) -> tuple[ColumnElement[bool], ...]:
 
 def store(connection: Connection, study_id: int, trial: Trial) -> None:
     """Insert a trial, and all that belongs to it."""
-    row = rows.trial_row(study_id, trial)
+    row = row_conversion.trial_row(study_id, trial)
     inserted = connection.execute(insert(trials).values(**row)).inserted_primary_key
     assert inserted is not None, "every table has one integer as its key"
     trial_id = int(inserted[0])
     fault_point("store: trial inserted")
     parts = trial_digests.TrialRows(
         trial=row,
-        samples=rows.sample_rows(trial_id, trial),
-        counters=rows.counter_rows(trial_id, trial),
-        profiles=rows.profile_rows(trial_id, trial),
-        series=rows.series_rows(trial_id, trial),
+        samples=row_conversion.sample_rows(trial_id, trial),
+        counters=row_conversion.counter_rows(trial_id, trial),
+        profiles=row_conversion.profile_rows(trial_id, trial),
+        series=row_conversion.series_rows(trial_id, trial),
     )
     if parts.samples:
         connection.execute(insert(samples), parts.samples)

@@ -21,7 +21,7 @@ from tests.support.scripted import ScriptedMachine, a_kernel, sources
 from ktrial.cli.main import main
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
-from ktrial.faults import SIGNAL, VARIABLE, fault_point
+from ktrial.fault_points import SIGNAL, VARIABLE, fault_point
 from ktrial.kernels import Progress
 from ktrial.kernels.providers.debian import Available
 from ktrial.machines.errors import MachineStopped

@@ -28,7 +28,7 @@ from ktrial.experiment.regression_check import check
 from ktrial.experiment.session import run
 from ktrial.experiment.single_kernel import Measurement, Runs
 from ktrial.experiment.watch import look
-from ktrial.faults import SIGNAL, VARIABLE, fault_point
+from ktrial.fault_points import SIGNAL, VARIABLE, fault_point
 from ktrial.knobs import Changes
 from ktrial.machines.errors import MachineStopped
 from ktrial.model.base import digest

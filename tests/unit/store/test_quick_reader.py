@@ -15,7 +15,7 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.store import open_store
 from ktrial.store.quick_reader import NoQuickReading, quick_reader
 from ktrial.store.schema_version import SCHEMA_VERSION
-from ktrial.store.study_row import StudyRow
+from ktrial.store.study_summary import StudyRow
 
 SIX = Factor(name="vm.swappiness", kind=FactorKind.SETTING, levels=(60, 0, 1, 1.0, 0.5, "a"), baseline=60)
 SCHEDULER = Factor(name="scheduler", kind=FactorKind.SCHEDULER, levels=("", "/usr/bin/scx"), baseline="")

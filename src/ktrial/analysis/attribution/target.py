@@ -44,7 +44,7 @@ def question(
 ) -> AttributionQuestion:
     """The question; what is not said is the only workload, the baseline, the only other treatment.
 
-    Treatments are told by their labels, by what `ktrial show` prints of them, or by a level that only one has.
+    Treatments are told by their labels, by what `ktrial show` prints of them, or by a level of only one.
     Raises UnknownTreatment, AmbiguousTreatment, TreatmentNotSaid, SameTreatmentTwice, WorkloadNotInStudy,
     WorkloadAmbiguous, WorkloadNotSaid.
     """

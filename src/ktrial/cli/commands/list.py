@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ktrial.store.study_digests import StudyName
-    from ktrial.store.study_row import StudyRow
+    from ktrial.store.study_summary import StudyRow
 
 DAMAGED = 1
 """The exit code where a study is not what was stored."""

@@ -11,7 +11,7 @@ import typer
 from ktrial.errors import KtrialError
 
 if TYPE_CHECKING:
-    from ktrial.store.study_row import StudyRow
+    from ktrial.store.study_summary import StudyRow
 
 
 class _Knob(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ktrial import interruption
-from ktrial.faults import fault_point
+from ktrial.fault_points import fault_point
 from ktrial.knobs import errno_diagnosis, values
 from ktrial.knobs.errors import KnobForbidden, KnobNotTaken, KnobRounded
 from ktrial.knobs.journal import mounts_modules, restore

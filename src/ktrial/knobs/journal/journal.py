@@ -16,7 +16,7 @@ from typing import NamedTuple
 from filelock import FileLock, Timeout
 from pydantic import Field, ValidationError
 
-from ktrial.faults import fault_point
+from ktrial.fault_points import fault_point
 from ktrial.knobs.errors import JournalForbidden, JournalHeld, JournalUnsafe
 from ktrial.knobs.journal.location import CHANGES, journal_directory
 from ktrial.knobs.journal.mounts_modules import Kind

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ktrial.faults import fault_point
+from ktrial.fault_points import fault_point
 from ktrial.knobs import values
 from ktrial.knobs.journal import mounts_modules
 from ktrial.knobs.journal.journal import Damaged, Entry, Journal, Say, Stage, own_identity

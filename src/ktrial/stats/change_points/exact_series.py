@@ -2,11 +2,11 @@
 
 The rule, with the values of each version under its perturbations, and m the margin. A stretch of versions
 that have one level begins with its first version. A version belongs to the stretch unless its values lie
-wholly beyond those of the stretch's first version, by the rule of `ktrial.stats.deterministic`: perturbation
-by perturbation where these move both alike, else all of the one beyond all of the other. Then a new stretch
-begins, and there is a change: a `step` where the version lies so beyond the one just before it too, else
-`creep`, small steps that have come to more than the margin together. One ratio outside the margin whose
-interval reaches into it is no change: it may be an accident of layout.
+wholly beyond those of the stretch's first version, by the rule of `ktrial.stats.exact_comparison`:
+perturbation by perturbation where these move both alike, else all of the one beyond all of the other. Then
+a new stretch begins, and there is a change: a `step` where the version lies so beyond the one just before
+it too, else `creep`, small steps that have come to more than the margin together. One ratio outside the
+margin whose interval reaches into it is no change: it may be an accident of layout.
 
 The comparison is with the stretch's first version and not with the one before, so that a level cannot walk
 off in steps below the margin.
