@@ -195,6 +195,12 @@ class NotCounted(ExplanationError):
     exit_code = 1
 
 
+class UnknownCandidate(ExplanationError):
+    """Nothing that differs and can be taken back is called {name}{similar}."""
+
+    hint = "what can be tried: {known}"
+
+
 class ValuesUnreadable(KtrialError):
     """The settings of kernel {name} cannot be read in its guest: {problem}"""
 

@@ -13,7 +13,7 @@ from ktrial.model import quantities
 from ktrial.model.boot import Boot, CarriedFile, CgroupLimits
 from ktrial.model.design import FactorKind, Treatment, level_text, scheduler_argv
 from ktrial.model.kernel import Kernel
-from ktrial.model.levels import LevelValue
+from ktrial.model.levels import AS_IT_IS, LevelValue
 from ktrial.model.study import Disk, Study, kernel_of
 from ktrial.model.workload import WorkloadUse
 from ktrial.target import Step, StepResult
@@ -129,7 +129,11 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
     """The system that the treatment boots, apart from what single workloads bring."""
     machine = study.machine
     disk = machine.disk
-    modules = (*machine.modules, *(guest_storage.modules(disk) if disk else ()))
+    modules = (
+        *machine.modules,
+        *_modules(study, treatment),
+        *(guest_storage.modules(disk) if disk else ()),
+    )
     files = sources.files("the study", machine.files) if machine.files else ()
     memory = _memory_mib(study, treatment)
     for_disk = guest_storage.boot_parameters(disk, memory) if disk else ()
@@ -163,6 +167,11 @@ def _schedulers(study: Study) -> tuple[str, ...]:
     return tuple(dict.fromkeys(programs))
 
 
+def _modules(study: Study, treatment: Treatment) -> list[str]:
+    levels = (treatment.levels[each.name] for each in study.factors if each.kind is FactorKind.MODULE)
+    return [str(level) for level in levels if level != AS_IT_IS]
+
+
 def _boot_parameters(study: Study, treatment: Treatment) -> list[str]:
     parameters = [
         boot_parameter(factor.target, treatment.levels[factor.name])
@@ -173,7 +182,9 @@ def _boot_parameters(study: Study, treatment: Treatment) -> list[str]:
 
 
 def boot_parameter(name: str, level: LevelValue) -> str:
-    """`name=level`; the level `""` leaves the parameter out, the level `name` gives it without a value."""
+    """`name=level`; the level `name` gives it without a value; `""` and `as it is` leave it out."""
+    if level == AS_IT_IS:
+        return ""
     text = level_text(level)
     if text == name:
         return name

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ktrial.knobs.values import form_of
 from ktrial.model.design import FactorKind, Treatment, level_text
+from ktrial.model.levels import AS_IT_IS
 from ktrial.model.references import KnobRef
 from ktrial.model.study import Study
 from ktrial.target import StepResult, Write
@@ -39,12 +40,17 @@ class SettingRefused(Exception):
 
 
 def settings_of(study: Study, treatment: Treatment, release: str = "") -> tuple[TreatmentSetting, ...]:
-    """The treatment's settings in a kernel of this release, in the order of the study's factors."""
+    """The treatment's settings in a kernel of this release, in the order of the study's factors.
+
+    What stays as it is is not among them.
+    """
     knobs = study.references.knobs
     return tuple(
         TreatmentSetting(knob, level_text(treatment.levels[factor.name]), knob.path_in(release))
         for factor in study.factors
-        if factor.kind is FactorKind.SETTING and (knob := knobs[factor.target])
+        if factor.kind is FactorKind.SETTING
+        and treatment.levels[factor.name] != AS_IT_IS
+        and (knob := knobs[factor.target])
     )
 
 

@@ -82,7 +82,7 @@ class Notes:
             settings=self.settings,
             warnings=(*machine_warnings(self.identity, self.kernel), *dict.fromkeys(self.warnings)),
             console=self.console,
-            provenance=_provenance(self.kernel, self.identity).model_copy(
+            provenance=provenance(self.kernel, self.identity).model_copy(
                 update={
                     "programs": self.programs,
                     "executed": (self.identity.executed if self.identity else {}) | self.executed,
@@ -121,7 +121,8 @@ def _reason(error: Exception) -> str:
     return str(error.facts["reason"]) if isinstance(error, GuestEnded) else str(error)
 
 
-def _provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Provenance:
+def provenance(kernel: Kernel | None, identity: MachineIdentity | None) -> Provenance:
+    """What a trial of the kernel on this machine is noted with."""
     known: dict[str, object] = {"ktrial": VERSION}
     if kernel:
         known |= {

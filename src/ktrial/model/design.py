@@ -27,6 +27,8 @@ class FactorKind(StrEnum):
     """Levels that are names only: every arm is the same treatment (an A/A study)."""
     SCHEDULER = "scheduler"
     """Programs that load a scheduler into the running kernel (sched_ext); `default` is the kernel's own."""
+    MODULE = "module"
+    """A module that is loaded before the workloads run."""
     KCONFIG = "kconfig"
     PATCH = "patch"
     SOURCE = "source"

@@ -14,6 +14,10 @@ Row = tuple[LevelValue, ...]
 Levels = dict[str, LevelValue]
 """Factor name → level."""
 
+AS_IT_IS = "as it is"
+"""A level of settings, boot parameters, modules and options: nothing is written, given, loaded or changed.
+Labels leave it out."""
+
 _BETWEEN = " · "
 _OPTIONS = re.compile(r"[A-Z][A-Z0-9_]*=")
 """A level that names configuration options: `SLAB=y`."""
@@ -66,7 +70,8 @@ def _key(levels: Levels) -> tuple[tuple[str, str], ...]:
 
 def label(levels: Mapping[str, LevelValue]) -> str:
     """What the treatment with these levels is called."""
-    return _BETWEEN.join(level_shown(name, level) for name, level in levels.items()) or "as it is"
+    changed = (level_shown(name, level) for name, level in levels.items() if level != AS_IT_IS)
+    return _BETWEEN.join(changed) or AS_IT_IS
 
 
 def parts(label: str) -> list[str]:

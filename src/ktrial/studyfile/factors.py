@@ -19,7 +19,7 @@ from ktrial.model.design import (
     FactorKind,
     scheduler_argv,
 )
-from ktrial.model.levels import LevelValue
+from ktrial.model.levels import AS_IT_IS, LevelValue
 from ktrial.model.study import Study
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown, unknown
@@ -66,6 +66,7 @@ class FactorReader:
             FactorKind.SETTING: self._setting_level,
             FactorKind.NOTHING: _any_level,
             FactorKind.SCHEDULER: self._scheduler_level,
+            FactorKind.MODULE: _any_level,
             # Their levels are checked as changes of a build.
             **dict.fromkeys(BUILD_KINDS, _any_level),
         }
@@ -183,6 +184,8 @@ class FactorReader:
 
     def _boot_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
         """An empty level leaves the parameter out."""
+        if level == AS_IT_IS:
+            return
         try:
             boot_text(str(level))
         except ValueError as error:

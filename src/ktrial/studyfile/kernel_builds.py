@@ -9,7 +9,7 @@ from typing import TypedDict, Unpack
 from ktrial.kernels.build.errors import BuildError
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, Treatment
 from ktrial.model.kernel import Build, BuildChange, Patch
-from ktrial.model.levels import LevelValue
+from ktrial.model.levels import AS_IT_IS, LevelValue
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown
@@ -117,6 +117,8 @@ class BuildReader:
                 self._mistakes.add((*path, index), "the same patch is here twice")
 
     def _change(self, kind: FactorKind, target: str, level: LevelValue, path: KeyPath) -> BuildChange | None:
+        if level == AS_IT_IS:
+            return None
         if kind is FactorKind.KCONFIG:
             return self._options(target, level, path)
         if not isinstance(level, str):

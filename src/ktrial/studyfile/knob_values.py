@@ -9,7 +9,7 @@ from ktrial.knobs import catalogue, reference, values
 from ktrial.knobs.errors import BadKnobName, KnobError, UnknownKnob
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, Treatment, level_text
 from ktrial.model.knob import Knob, KnobKind, Version
-from ktrial.model.levels import LevelValue
+from ktrial.model.levels import AS_IT_IS, LevelValue
 from ktrial.model.plan import treatments
 from ktrial.model.references import ALL, KernelRef
 from ktrial.model.study import Study, kernel_of
@@ -114,7 +114,9 @@ def _boot_knob(parameter: str) -> Knob | None:
 
 
 def _is_left_alone(factor: Factor, knob: Knob, value: str) -> bool:
-    """A parameter that is not given, given without a value, or as the catalogue does not list it."""
+    """Nothing is changed; a parameter is not given, given without a value, or as the catalogue lists none."""
+    if value == AS_IT_IS:
+        return True
     if factor.kind is not FactorKind.BOOT:
         return False
     is_switch = any(set(one.choices) == {"on", "off"} for one in knob.allowed)

@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
-from ktrial.cli.options.common import BootParameters, Json, StoredStudyName, StoreOption
+from ktrial.cli.options.common import BootParameters, Jobs, Json, StoredStudyName, StoreOption
 from ktrial.cli.options.completion import kernel_names, treatment_names, workloads_of_study
 from ktrial.cli.options.exports import FlameGraph, FlameWidth, Folded, WidthOf
 
 _TOP = 20
+_PERTURBATIONS = 3
 _BOOT = "Of --kernel: a boot parameter of {side} only; may be repeated."
 
 
@@ -53,6 +54,23 @@ def explain(
     no_values: Annotated[
         bool, typer.Option("--no-values", help="Do not read the kernels' settings in their guests.")
     ] = False,
+    prove: Annotated[
+        bool,
+        typer.Option("--prove", help="Take back what differs, one thing at a time, and count its share."),
+    ] = False,
+    perturbations: Annotated[
+        int,
+        typer.Option(min=1, max=1000, metavar="N", help="Of --prove: perturbations of each trial."),
+    ] = _PERTURBATIONS,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="10min", help="Of --prove: CPU time that its trials may take, as estimated."),
+    ] = None,
+    candidates: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Of --prove: only these (HRTICK, 'vm.*'); may be repeated."),
+    ] = None,
+    jobs: Jobs = None,
     json: Json = False,
     folded: Folded = None,
     flame_graph: FlameGraph = None,
@@ -65,7 +83,10 @@ def explain(
 ) -> None:
     """Say which functions make a difference, and why they may.
 
-    Between two treatments of a result or a study file, or directly between two kernels.
+    Between two treatments of a result or a study file, or directly between two kernels. What may be the cause
+    is suspected; with --prove it is taken back and measured.
+
+    Example: ktrial explain --kernel debian:6.12 --kernel debian:7.2 --workload futex --prove
     """
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import check_writable
@@ -73,7 +94,8 @@ def explain(
     from ktrial.cli.render.conditions_diff import print_differences
     from ktrial.cli.render.functions import print_explanation
     from ktrial.cli.render.profile_json import why_as_json
-    from ktrial.cli.running.explanation import ExplainOptions, why
+    from ktrial.cli.render.proof import print_proof, proof_as_json
+    from ktrial.cli.running.explanation import ExplainOptions, ProveOptions, proven, refuse_of_proofs, why
 
     check_writable([path for path in (folded, flame_graph) if path])
     given = ExplainOptions(
@@ -89,7 +111,14 @@ def explain(
         store=store,
         values=not no_values,
     )
-    attribution = why(given)
+    how = ProveOptions(perturbations, budget, tuple(candidates or ()), jobs)
+    proof = None
+    if prove:
+        found = proven(given, how)
+        attribution, proof = found.attribution, found.proof
+    else:
+        refuse_of_proofs(how)
+        attribution = why(given)
     write_difference(
         attribution.before,
         attribution.after,
@@ -99,10 +128,12 @@ def explain(
         width=width,
     )
     if json:
-        print_json(why_as_json(attribution))
+        print_json(why_as_json(attribution) | ({"proof": proof_as_json(proof)} if proof else {}))
         return
     console = output()
     print_explanation(
         attribution.explanation, None if all_ else top, console, counted_anew=attribution.counted_anew
     )
     print_differences(attribution, console, everything=all_)
+    if proof:
+        print_proof(proof, console)

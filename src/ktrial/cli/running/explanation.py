@@ -1,6 +1,6 @@
 """From the options of `ktrial explain` to an explanation: of a stored result, of a study file, of kernels."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,16 +8,21 @@ from ktrial.analysis.attribution.target import AttributionQuestion, check_differ
 from ktrial.analysis.result import record
 from ktrial.cli import installed
 from ktrial.cli.command_line import BadOption
-from ktrial.cli.options.quantities import memory_of
+from ktrial.cli.console import say
+from ktrial.cli.options.quantities import duration, memory_of
 from ktrial.cli.options.stored_study import NothingStored, find
+from ktrial.cli.render.proof import estimate
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.explain import Guests, explain_question, explain_record
+from ktrial.experiment.proof import Proven, Proving, prove
+from ktrial.experiment.proof_study import is_of_proof
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.design import Factor, FactorKind, Treatment
 from ktrial.model.levels import LevelValue
+from ktrial.model.proof import Candidate, Cost
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
-from ktrial.store import default_location, open_store
+from ktrial.store import Store, default_location, open_store
 from ktrial.store.errors import StudyNotStored
 from ktrial.studyfile import load
 from ktrial.workloads import check
@@ -42,16 +47,74 @@ class ExplainOptions:
     values: bool = True
 
 
+@dataclass(frozen=True)
+class ProveOptions:
+    """The options of --prove, as they were given."""
+
+    perturbations: int = 3
+    budget: str | None = None
+    candidates: tuple[str, ...] = ()
+    jobs: int | None = None
+
+
 def why(given: ExplainOptions) -> Attribution:
     """The explanation that was asked for. Raises BadOption, and what `explain_record` raises."""
     if given.kernels:
         asked = _of_kernels(given)
         with progress() as observer:
             return explain_question(asked, Guests(observer=observer, values=given.values))
-    _refuse(
-        given, "goes with --kernel: a study says it itself", "boot_before", "boot_after", "boot", "memory"
-    )
+    _refuse_of_study(given)
     return _of_study(given)
+
+
+def proven(given: ExplainOptions, how: ProveOptions) -> Proven:
+    """The explanation, with measured shares of what differs. Raises BadOption, and what `prove` raises."""
+    if not given.values:
+        raise BadOption(option="--no-values", problem="--prove takes settings back: it has to know them")
+    budget = duration("--budget", how.budget) if how.budget else None
+    with open_store(given.store or default_location()) as store:
+        asked = _asked(given, store)
+        with progress() as observer:
+            return prove(
+                asked,
+                Proving(
+                    store,
+                    perturbations=how.perturbations,
+                    budget=budget,
+                    wanted=how.candidates,
+                    jobs=how.jobs,
+                    observer=observer,
+                    tell=_tell,
+                ),
+            )
+
+
+def _asked(given: ExplainOptions, store: Store) -> AttributionQuestion:
+    if given.kernels:
+        return _of_kernels(given)
+    _refuse_of_study(given)
+    return question(_study(given, store), given.workload, given.before, given.after)
+
+
+def _study(given: ExplainOptions, store: Store) -> Study:
+    """The study as it is stored, or as its file has it."""
+    try:
+        return find(store, given.study or _newest(store)).study
+    except (NothingStored, StudyNotStored):
+        if given.study is None or not given.study.endswith(".toml"):
+            raise
+        return load(Path(given.study), installed.registry())
+
+
+def _tell(cost: Cost, found: Sequence[Candidate]) -> None:
+    """What is going to be run."""
+    say(estimate(cost, found))
+
+
+def _newest(store: Store) -> str | None:
+    """The number of the study that was stored last, apart from those that proofs have made."""
+    numbers = [one.id for one in store.readable_studies()[0] if not is_of_proof(one.study)]
+    return str(max(numbers)) if numbers else None
 
 
 def _of_study(given: ExplainOptions) -> Attribution:
@@ -59,7 +122,7 @@ def _of_study(given: ExplainOptions) -> Attribution:
     told = (given.workload, given.before, given.after)
     with open_store(given.store or default_location()) as store:
         try:
-            study_record = record(store, find(store, given.study).id)
+            study_record = record(store, find(store, given.study or _newest(store)).id)
         except (NothingStored, StudyNotStored):
             if given.study is None or not given.study.endswith(".toml"):
                 raise
@@ -129,6 +192,19 @@ def _by_name(option: str, parameters: Iterable[str]) -> dict[str, str]:
 def _factor(name: str, kind: FactorKind, levels: list[str]) -> Factor:
     both: tuple[LevelValue, ...] = tuple(levels)
     return Factor(name=name, kind=kind, levels=both, baseline=both[0], target=name)
+
+
+def _refuse_of_study(given: ExplainOptions) -> None:
+    problem = "goes with --kernel: a study says it itself"
+    _refuse(given, problem, "boot_before", "boot_after", "boot", "memory")
+
+
+def refuse_of_proofs(how: ProveOptions) -> None:
+    """Raise BadOption where an option of --prove is given without it."""
+    given = {"--budget": how.budget, "--candidates": how.candidates, "--jobs": how.jobs}
+    for option, value in given.items():
+        if value:
+            raise BadOption(option=option, problem="goes with --prove")
 
 
 _OPTIONS = {

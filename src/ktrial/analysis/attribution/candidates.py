@@ -1,0 +1,337 @@
+"""What differs between two treatments and can be taken back alone: the candidates, the likeliest first."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from ktrial.analysis.attribution import toggles
+from ktrial.analysis.attribution.config_candidates import ALL_CODE, heavy_subsystems
+from ktrial.analysis.attribution.setting_effects import setting_owner
+from ktrial.knobs.values import chosen
+from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference, ValueDifference
+from ktrial.model.design import BUILD_KINDS, FactorKind, Treatment
+from ktrial.model.proof import Candidate, CauseKind, LeftOut
+from ktrial.model.study import Study, build_of
+
+FEATURES = ("/sys/kernel/debug/sched/features", "/sys/kernel/debug/sched_features")
+"""Where kernels have the scheduler's features: the second before Linux 5.13."""
+_PREEMPTION = "/sys/kernel/debug/sched/preempt"
+_SCHEDULER = "scheduler"
+_DISKS = "/sys/block/"
+_SYSCTL = "/proc/sys/"
+_OFF = "NO_"
+_PARAMETER = re.compile(r"/sys/module/(\w+)/parameters/(\w+)")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What can be tried, and what differs and cannot."""
+
+    found: tuple[Candidate, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def candidates(
+    study: Study,
+    before: Treatment,
+    after: Treatment,
+    why: Attribution,
+    modules: Sequence[Collection[str]] = ((), ()),
+) -> Candidates:
+    """Everything that differs, may matter to the functions at hand, and has a value to be taken back to.
+
+    A setting may matter where its subsystem makes 1 % of the differences or more, or where it is not known;
+    so may an option. `modules`: names of the modules of the two kernels that are not loaded.
+    """
+    heavy = heavy_subsystems(why.explanation)
+    search = _Search(study, before, after, why.differences, heavy, modules)
+    found = [one for part in search.parts() for one in part]
+    once = {(one.kind, one.target, one.name): one for one in reversed(found)}
+    ranked = sorted(once.values(), key=lambda one: _rank(one, heavy))
+    return Candidates(tuple(ranked), tuple(search.left_out))
+
+
+def picked(
+    found: Sequence[Candidate], wanted: Sequence[str]
+) -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+    """Those that the user names (`HRTICK`, `vm.*`), and the names that none has."""
+    patterns = [one.casefold() for one in wanted]
+
+    def fits(one: Candidate, pattern: str) -> bool:
+        return any(fnmatchcase(text.casefold(), pattern) for text in (one.name, one.target))
+
+    unknown = tuple(
+        text
+        for text, pattern in zip(wanted, patterns, strict=True)
+        if not any(fits(one, pattern) for one in found)
+    )
+    return tuple(one for one in found if any(fits(one, pattern) for pattern in patterns)), unknown
+
+
+_KINDS = (
+    CauseKind.LEVEL,
+    CauseKind.FEATURE,
+    CauseKind.SETTING,
+    CauseKind.BOOT,
+    CauseKind.MODULE,
+    CauseKind.OPTION,
+)
+"""By what they cost: a setting is written into a system that is booted already, an option is a build."""
+
+
+def _rank(one: Candidate, heavy: Sequence[str]) -> tuple[int, int, int, str]:
+    """What is cheap first; then what belongs to heavy subsystems."""
+    cheap = one.kind in {CauseKind.LEVEL, CauseKind.FEATURE, CauseKind.SETTING}
+    place = heavy.index(one.subsystem) if one.subsystem in heavy else len(heavy)
+    return (0 if cheap else 1, place, _KINDS.index(one.kind), one.name)
+
+
+class _Search:
+    def __init__(
+        self,
+        study: Study,
+        before: Treatment,
+        after: Treatment,
+        differences: Differences,
+        heavy: Sequence[str],
+        modules: Sequence[Collection[str]],
+    ) -> None:
+        self._study, self._before, self._after = study, before, after
+        self._differences, self._heavy, self._modules = differences, heavy, modules
+        self.left_out: list[LeftOut] = []
+
+    def parts(self) -> Iterator[Iterable[Candidate]]:
+        """Each kind's candidates."""
+        yield self._levels()
+        yield self._features()
+        yield self._settings()
+        yield self._mitigations()
+        yield self._options_at_boot()
+        yield self._options_as_modules()
+        yield self._options_to_build()
+
+    def _levels(self) -> Iterator[Candidate]:
+        """Only where several differ: one alone is the whole difference."""
+        differing = [
+            factor
+            for factor in self._study.factors
+            if self._before.levels[factor.name] != self._after.levels[factor.name]
+        ]
+        for factor in differing if len(differing) > 1 else ():
+            old, new = (str(one.levels[factor.name]) for one in (self._before, self._after))
+            yield Candidate(
+                name=factor.name,
+                kind=CauseKind.LEVEL,
+                target=factor.name,
+                before=old or "(not given)",
+                after=new or "(not given)",
+                on_to=old,
+                on_from=new,
+            )
+
+    def _features(self) -> Iterator[Candidate]:
+        values = {one.path: one for one in self._differences.values if one.path in FEATURES}
+        if not values or _SCHEDULER not in self._heavy:
+            return
+        old, new = (
+            _features(next((text for one in values.values() if (text := getattr(one, side))), ""))
+            for side in ("before", "after")
+        )
+        if not old or not new:
+            self.left_out.append(LeftOut(name="scheduler features", reason="one of the kernels shows none"))
+            return
+        path = FEATURES[0] if FEATURES[0] in values else FEATURES[1]
+        for name in sorted(old.keys() | new.keys()):
+            yield from _feature(name, path, old.get(name), new.get(name))
+
+    def _settings(self) -> Iterator[Candidate]:
+        for one in self._differences.values:
+            if one.path in FEATURES or one.path.startswith(toggles.VULNERABILITIES):
+                continue
+            if not self._may_matter(one):
+                continue
+            made = _two_sided(one) if None not in (one.before, one.after) else _one_sided(one)
+            if made:
+                yield made
+
+    def _may_matter(self, one: ValueDifference) -> bool:
+        if one.path.startswith(_DISKS) and not self._study.machine.disk:
+            return False  # the guests have no disk; that of the settings is made for reading them
+        owner = one.subsystem or setting_owner(one.path)
+        return bool(one.governs) or not owner or owner in self._heavy
+
+    def _mitigations(self) -> Iterator[Candidate]:
+        for one in self._differences.values:
+            if not one.path.startswith(toggles.VULNERABILITIES):
+                continue
+            if switch := toggles.mitigation_off(one.path, one.before, one.after):
+                parameter, on_to, on_from = switch
+                yield _boot(
+                    parameter, one.before or "(none)", one.after or "(none)", "entry and exit", on_to, on_from
+                )
+
+    def _options_at_boot(self) -> Iterator[Candidate]:
+        for one in self._owned():
+            name = one.option.removeprefix("CONFIG_")
+            if parameter := toggles.LISTS_OF_OPTIONS.get(name):
+                yield _given_at_boot(parameter, one.before or "", one.after or "", one.owners[0])
+            elif (switch := toggles.OF_OPTIONS.get(name)) and {one.before, one.after} == {"y", None}:
+                yield _switched(one, switch)
+
+    def _options_as_modules(self) -> Iterator[Candidate]:
+        """What one kernel has as a module that nobody loads: loaded, it may do what is built in elsewhere."""
+        for one in self._owned():
+            if ALL_CODE in one.owners or "m" not in (one.before, one.after):
+                continue
+            names = [_module_of(one.option, known) for known in self._modules]
+            old = names[0] if one.before == "m" else ""
+            new = names[1] if one.after == "m" else ""
+            if old or new:
+                yield Candidate(
+                    name=old or new,
+                    kind=CauseKind.MODULE,
+                    target=old or new,
+                    before=one.before or "not set",
+                    after=one.after or "not set",
+                    on_to=new or None,
+                    on_from=old or None,
+                    subsystem=one.owners[0],
+                )
+
+    def _options_to_build(self) -> Iterator[Candidate]:
+        builds = [build_of(self._study, one) for one in (self._before, self._after)]
+        if None in builds or any(self._differs(kind) for kind in BUILD_KINDS - {FactorKind.KCONFIG}):
+            return
+        for one in self._owned():
+            yield Candidate(
+                name=one.option.removeprefix("CONFIG_"),
+                kind=CauseKind.OPTION,
+                target=one.option,
+                before=one.before or "n",
+                after=one.after or "n",
+                on_to=one.before or "n",
+                on_from=one.after or "n",
+                subsystem=one.owners[0],
+            )
+
+    def _differs(self, kind: FactorKind) -> bool:
+        return any(
+            factor.kind is kind and self._before.levels[factor.name] != self._after.levels[factor.name]
+            for factor in self._study.factors
+        )
+
+    def _owned(self) -> Iterator[OptionDifference]:
+        return (one for one in self._differences.options if one.owners)
+
+
+def _features(text: str) -> dict[str, bool]:
+    """Feature → whether it is on."""
+    return {word.removeprefix(_OFF): not word.startswith(_OFF) for word in text.split()}
+
+
+def _feature(name: str, path: str, old: bool | None, new: bool | None) -> Iterator[Candidate]:
+    """One that is on in one of the two only. A feature that only one kernel has can be switched off there."""
+    if bool(old) == bool(new):
+        return
+    word = {True: name, False: f"{_OFF}{name}"}
+    yield Candidate(
+        name=name,
+        kind=CauseKind.FEATURE,
+        target=path,
+        before="not there" if old is None else word[old],
+        after="not there" if new is None else word[new],
+        on_to=None if new is None else word[bool(old)],
+        on_from=None if old is None else word[bool(new)],
+        subsystem=_SCHEDULER,
+    )
+
+
+def _two_sided(one: ValueDifference) -> Candidate | None:
+    """A file that both have. A module's parameter is given at boot: most are read-only afterwards."""
+    old, new = one.before or "", one.after or ""
+    if match := _PARAMETER.fullmatch(one.path):
+        name = f"{match[1]}.{match[2]}"
+        return _given_at_boot(name, old, new, one.subsystem)
+    if one.path == _PREEMPTION:
+        old, new = (re.sub(r"\((\w+)\)", r"[\1]", text) for text in (old, new))
+    return Candidate(
+        name=_name(one.path),
+        kind=CauseKind.SETTING,
+        target=one.path,
+        before=chosen(old),
+        after=chosen(new),
+        on_to=chosen(old) or None,
+        on_from=chosen(new) or None,
+        subsystem=one.subsystem,
+    )
+
+
+def _one_sided(one: ValueDifference) -> Candidate | None:
+    """A switch that only one kernel has, and that is on: off is as the other kernel is."""
+    old, new = (toggles.off(one.path, text) if text is not None else None for text in (one.before, one.after))
+    if old is None and new is None:
+        return None
+    return Candidate(
+        name=_name(one.path),
+        kind=CauseKind.SETTING,
+        target=one.path,
+        before="not there" if one.before is None else chosen(one.before),
+        after="not there" if one.after is None else chosen(one.after),
+        on_to=new,
+        on_from=old,
+        subsystem=one.subsystem,
+    )
+
+
+def _name(path: str) -> str:
+    """A sysctl by its name, as sysctl(8) has it; anything else by its path."""
+    if not path.startswith(_SYSCTL):
+        return path
+    return path.removeprefix(_SYSCTL).translate(str.maketrans("./", "/."))
+
+
+def _switched(one: OptionDifference, switch: toggles.BootSwitch) -> Candidate:
+    """An option that one kernel has: there it is switched off."""
+    text = switch.off if switch.off == switch.parameter else f"{switch.parameter}={switch.off}"
+    owner = one.owners[0]
+    return _boot(
+        text, one.before or "not set", one.after or "not set", owner, one.after == "y", one.before == "y"
+    )
+
+
+def _boot(text: str, before: str, after: str, subsystem: str, on_to: bool, on_from: bool) -> Candidate:
+    parameter, _, value = text.partition("=")
+    level = value or parameter
+    return Candidate(
+        name=text,
+        kind=CauseKind.BOOT,
+        target=parameter,
+        before=before,
+        after=after,
+        on_to=level if on_to else None,
+        on_from=level if on_from else None,
+        subsystem=subsystem,
+    )
+
+
+def _given_at_boot(parameter: str, old: str, new: str, subsystem: str) -> Candidate:
+    """A parameter that takes the text which the other kernel has."""
+    return Candidate(
+        name=parameter,
+        kind=CauseKind.BOOT,
+        target=parameter,
+        before=old or "not set",
+        after=new or "not set",
+        on_to=old or None,
+        on_from=new or None,
+        subsystem=subsystem,
+    )
+
+
+def _module_of(option: str, known: Collection[str]) -> str:
+    """`CONFIG_CRYPTO_CRC32C_INTEL` → `crc32c_intel`: the module that the option's name ends with, if any."""
+    words = option.removeprefix("CONFIG_").lower().split("_")
+    names = {name.replace("-", "_") for name in known}
+    ends = ("_".join(words[place:]) for place in range(len(words)))
+    return next((name for name in ends if name in names and len(name) > 2), "")

@@ -1,0 +1,173 @@
+"""Trials that a store has of the same system doing the same: what another study has run is not run again."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ktrial.errors import KtrialError
+from ktrial.experiment.jobs import Job, jobs_of, obtained
+from ktrial.experiment.resources import Resources
+from ktrial.experiment.trial_recorder import provenance
+from ktrial.kernels import silent
+from ktrial.machines import Machine
+from ktrial.model.design import PlannedTrial, Treatment
+from ktrial.model.kernel import Kernel
+from ktrial.model.plan import plan, treatments
+from ktrial.model.study import Study, kernel_of
+from ktrial.model.trial import Outcome, Provenance, Trial
+from ktrial.store import Store, StoredStudy
+from ktrial.studyfile.references import resolved
+
+_SAME = (
+    "kernel_digest",
+    "config_digest",
+    "machine",
+    "qemu",
+    "cpu_model",
+    "agent_digest",
+    "seed",
+    "command_line",
+    "snapshot",
+)
+"""Of a trial's provenance: what has to be as it would be now."""
+
+
+@dataclass(frozen=True)
+class _Own:
+    """A treatment of the study that takes trials over."""
+
+    treatment: Treatment
+    name: str
+    """Of its kernel."""
+    kernel: Kernel
+    job: Job
+
+
+class _Identities:
+    """What the machine would note with a trial, asked once for each system."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._known: dict[str, Provenance | None] = {}
+
+    def of(self, own: _Own) -> Provenance | None:
+        """None where the system cannot be started. Where its snapshot is gone it is made anew."""
+        if own.treatment.key not in self._known:
+            self._known[own.treatment.key] = self._ask(own)
+        return self._known[own.treatment.key]
+
+    def _ask(self, own: _Own) -> Provenance | None:
+        try:
+            with self._machine.start(own.job.boot) as target:
+                told = target.identity
+        except KtrialError:
+            return None
+        return provenance(own.kernel, told).model_copy(update={"executed": told.executed})
+
+
+def take_over(study: Study, store: Store, machine: Machine, sources: Resources) -> int:
+    """Copy into the study what other studies in the store have of its trials. How many there were.
+
+    The study has one workload. A trial is taken over where the same kernel was booted in the same way by the
+    same QEMU and the same agent, with the same settings, disk, workload and perturbation: then it would come
+    out the same to the last digit. Raises StoreError.
+    """
+    study = resolved(study)
+    number = store.study(study)
+    done = store.finished_keys(number)
+    missing = [one for one in plan(study).trials if one.key not in done]
+    taken, identities = 0, _Identities(machine)
+    for stored in store.readable_studies()[0] if missing else ():
+        if stored.id != number and stored.study.machine.kind == study.machine.kind:
+            same = _same_treatments(stored.study, missing, study, sources)
+            for trial in _trials(store, stored, missing, same, identities) if same else ():
+                taken += store.add_trial(number, trial)
+                missing = [one for one in missing if one.key != trial.planned.key]
+    return taken
+
+
+def _same_treatments(
+    stored: Study, missing: list[PlannedTrial], study: Study, sources: Resources
+) -> dict[tuple[str, str], _Own]:
+    """Keys of a treatment of the study and of one of the stored study that do the same."""
+    (use,) = study.workloads
+    if use not in stored.workloads:
+        return {}
+    other = resolved(stored.model_copy(update={"workloads": (use,)}))
+    return {
+        (own.treatment.key, one.key): own
+        for own in _own(study, missing, sources)
+        for one in treatments(other)
+        if kernel_of(other, one).name == own.name and _same_job(own, other, one, sources)
+    }
+
+
+def _trials(
+    store: Store,
+    stored: StoredStudy,
+    missing: list[PlannedTrial],
+    same: dict[tuple[str, str], _Own],
+    identities: _Identities,
+) -> Iterator[Trial]:
+    """Trials of the stored study that are the same as missing ones."""
+    alone = len(stored.study.workloads) == 1
+    for trial in store.trials(stored.id):
+        for planned in missing:
+            own = same.get((planned.treatment.key, trial.planned.treatment.key))
+            if own is None or trial.planned.perturbation != planned.perturbation:
+                continue
+            if _holds(trial, alone) and _is_as_now(trial.provenance, identities.of(own)):
+                yield _cut(trial, planned, own.job.label, store, stored.id)
+
+
+def _own(study: Study, missing: list[PlannedTrial], sources: Resources) -> list[_Own]:
+    made = []
+    for treatment in {one.treatment.key: one.treatment for one in missing}.values():
+        with suppress(KtrialError):  # what cannot be had is told when the study runs
+            kernel = obtained(study, treatment, sources, silent)
+            (job,) = jobs_of(study, treatment, kernel, sources)
+            made.append(_Own(treatment, kernel_of(study, treatment).name, kernel, job))
+    return made
+
+
+def _same_job(own: _Own, other: Study, treatment: Treatment, sources: Resources) -> bool:
+    """Whether the other study's treatment does the same in the same system."""
+    try:
+        (job,) = jobs_of(other, treatment, own.kernel, sources)
+    except KtrialError:
+        return False
+    return _doing(job) == _doing(own.job)
+
+
+def _doing(job: Job) -> tuple[object, ...]:
+    """All that decides what comes out, apart from the machine."""
+    settings = tuple((one.path, one.value) for one in job.settings)
+    return job.use, job.boot, settings, job.disk, job.limits, job.monitors
+
+
+def _holds(trial: Trial, alone: bool) -> bool:
+    """Whether the trial says something of the workload; how one of several workloads failed is not known."""
+    return trial.outcome is Outcome.COMPLETED or (
+        alone and trial.outcome not in {Outcome.KERNEL_MISSING, Outcome.NOT_A_KERNEL, Outcome.MACHINE_FAILED}
+    )
+
+
+def _is_as_now(told: Provenance, now: Provenance | None) -> bool:
+    """Whether the trial ran on the machine that there is now, from the same state."""
+    if now is None or any(getattr(told, name) != getattr(now, name) for name in _SAME):
+        return False
+    both = now.executed.keys() & told.executed.keys()
+    return all(now.executed[name] == told.executed[name] for name in both)
+
+
+def _cut(trial: Trial, planned: PlannedTrial, workload: str, store: Store, number: int) -> Trial:
+    """The one workload of the trial, under the new study's name for it."""
+    profile = store.profile(number, trial.planned.key, workload)
+    return trial.model_copy(
+        update={
+            "planned": planned,
+            "samples": tuple(one for one in trial.samples if one.workload == workload),
+            "counters": tuple(one for one in trial.counters if one.workload == workload),
+            "profiles": (profile,) if profile else (),
+        }
+    )

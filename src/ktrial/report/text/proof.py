@@ -1,0 +1,74 @@
+"""What a proof says, in sentences for every output."""
+
+from collections.abc import Iterable, Iterator
+
+from ktrial.format import number_format
+from ktrial.model.proof import Proof, Status, Together, Tried
+from ktrial.report.tables.proof import spread
+
+
+def headline(proof: Proof) -> str:
+    """What is divided up."""
+    count = number_format.counted(len(proof.differences), "perturbation")
+    total = number_format.signed(proof.difference)
+    return f"causes, measured: shares of {total} instructions an operation (the median of {count})"
+
+
+def closing(proof: Proof) -> Iterator[str]:
+    """All that helped together, what remains, and what it took."""
+    if proof.together:
+        yield _together(proof, proof.together)
+    else:
+        yield "Nothing that was taken back has a part of the difference."
+    rest = proof.share(proof.unexplained)
+    yield (
+        f"Not explained by anything that was taken back: {number_format.signed(proof.unexplained)} "
+        f"instructions an operation ({number_format.share(rest)} % of the difference)."
+    )
+    if proof.control:
+        moved = number_format.number(proof.control)
+        yield f"A write or a boot parameter that changes nothing moved the count by {moved} at most."
+    yield from _without_part(proof)
+    yield _used(proof)
+
+
+def _without_part(proof: Proof) -> Iterator[str]:
+    """What was tried and is no cause, what could not be tried, and what was not."""
+    moved = [one for one in proof.tested if one.status is Status.UNCERTAIN]
+    still = [one for one in proof.tested if one.status is Status.NOTHING]
+    if moved:
+        yield f"No part that can be told from a write that changes nothing: {_names(moved)}."
+    if still:
+        yield f"Not one instruction more or less, so that nothing here depends on it: {_names(still)}."
+    for one in proof.tested:
+        if one.status in {Status.REFUSED, Status.FAILED}:
+            yield f"Not measured: {one.candidate.name}: {one.reason}."
+    for left in proof.left_out:
+        yield f"Not tried: {left.name}: {left.reason}."
+
+
+def _names(tested: Iterable[Tried]) -> str:
+    return ", ".join(one.candidate.name for one in tested)
+
+
+def _together(proof: Proof, together: Together) -> str:
+    names = ", ".join(together.names)
+    if together.effect is None:
+        return f"Together ({names}): not measured: {together.reason}."
+    if len(together.names) == 1:
+        return f"One thing has a part of the difference: {names}."
+    part, share = number_format.signed(together.effect), number_format.share(proof.share(together.effect))
+    over = spread(proof, together.effects)
+    return (
+        f"All that have a part, taken back together ({names}): {part} instructions an operation, "
+        f"{share} % of the difference ({over} %); shares need not add up."
+    )
+
+
+def _used(proof: Proof) -> str:
+    used = proof.used
+    trials = number_format.counted(used.trials, "trial")
+    where = ", ".join(proof.studies)
+    before = f", {used.stored} were in the store" if used.stored else ""
+    seconds = number_format.duration(max(1.0, used.seconds))
+    return f"{trials} ran{before}; {seconds} of CPU time. They are kept as {where}."

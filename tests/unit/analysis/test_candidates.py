@@ -1,0 +1,140 @@
+"""What differs between two treatments: what can be taken back, where, and by which value."""
+
+import pytest
+from tests.support.making import a_study
+from tests.support.profiles import a_profile
+
+from ktrial.analysis.attribution import toggles
+from ktrial.analysis.attribution.candidates import candidates
+from ktrial.analysis.attribution.decomposition import explain
+from ktrial.model.conditions_diff import Attribution, Differences, OptionDifference, ValueDifference
+from ktrial.model.design import Factor, FactorKind, Treatment
+from ktrial.model.proof import Candidate, CauseKind
+from ktrial.model.study import Disk, MachineSettings, Study
+
+KERNELS = ("debian:6.12", "debian:7.2")
+FEATURES = "/sys/kernel/debug/sched/features"
+STUDY = a_study(kernels=KERNELS, workloads=("fork",))
+
+
+def why(
+    *values: ValueDifference, options: tuple[OptionDifference, ...] = (), function: str = "enqueue_task_fair"
+) -> Attribution:
+    """A difference that is all of one function's subsystem."""
+    before, after = (a_profile({(function, ""): count}) for count in (1000, 3000))
+    explanation = explain(before, after)
+    differences = Differences(values=values, options=options)
+    return Attribution(before=before, after=after, explanation=explanation, differences=differences)
+
+
+def found(attribution: Attribution, study: Study = STUDY, **modules: tuple[str, ...]) -> dict[str, Candidate]:
+    before, after = (Treatment(levels={"kernel": name}) for name in KERNELS)
+    known = (modules.get("old", ()), modules.get("new", ()))
+    return {one.name: one for one in candidates(study, before, after, attribution, known).found}
+
+
+def differing(
+    path: str, before: str | None, after: str | None, subsystem: str = "scheduler"
+) -> ValueDifference:
+    return ValueDifference(path=path, before=before, after=after, subsystem=subsystem)
+
+
+def test_each_feature_of_the_scheduler_that_differs_is_one_candidate() -> None:
+    words = "NO_HRTICK PLACE_LAG OLD_ONE NO_GONE", "HRTICK PLACE_LAG NEW_ONE NO_FRESH"
+    told = found(why(differing(FEATURES, *words)))
+    assert {name: (one.on_to, one.on_from) for name, one in told.items()} == {
+        "HRTICK": ("NO_HRTICK", "HRTICK"),
+        "NEW_ONE": ("NO_NEW_ONE", None),
+        "OLD_ONE": (None, "NO_OLD_ONE"),
+    }
+    assert all(one.kind is CauseKind.FEATURE for one in told.values())
+
+
+def test_a_setting_of_a_subsystem_that_makes_no_difference_is_none() -> None:
+    told = found(why(differing("/proc/sys/net/core/rmem_max", "1", "2", "network")))
+    assert not told
+    assert found(why(differing("/proc/sys/kernel/sched_rt_runtime_us", "1", "2"))).keys() == {
+        "kernel.sched_rt_runtime_us"
+    }
+
+
+def test_a_setting_of_a_disk_needs_a_disk() -> None:
+    one = differing("/sys/block/nullb1/queue/read_ahead_kb", "128", "8192")
+    assert not found(why(one))
+    disk = MachineSettings(disk=Disk(rotational=True))
+    (told,) = found(why(one), a_study(kernels=KERNELS, workloads=("fork",), machine=disk)).values()
+    assert (told.on_to, told.on_from) == ("128", "8192")
+
+
+@pytest.mark.parametrize(
+    ("value", "off"),
+    [("0x0007", "0"), ("Y", "N"), ("always [madvise] never", "never"), ("0", None), ("[never] always", None)],
+)
+def test_a_switch_that_one_kernel_has_is_switched_off_there(value: str, off: str | None) -> None:
+    path = "/sys/kernel/mm/lru_gen/enabled"
+    told = found(why(differing(path, None, value)))
+    assert {one.on_to for one in told.values()} == ({off} if off else set())
+    assert all(one.on_from is None for one in told.values())
+
+
+def test_a_number_that_one_kernel_has_cannot_be_taken_back() -> None:
+    assert not found(why(differing("/proc/sys/kernel/sched_util_clamp_min", None, "1024")))
+
+
+def test_the_choice_in_force_is_what_is_given() -> None:
+    path = "/sys/kernel/debug/sched/preempt"
+    (told,) = found(why(differing(path, "none (voluntary) full", "full (lazy)"))).values()
+    assert (told.on_to, told.on_from) == ("voluntary", "lazy")
+
+
+def test_a_module_s_parameter_is_given_at_boot() -> None:
+    path = "/sys/module/rcutree/parameters/rcu_normal_wake_from_gp"
+    (told,) = found(why(differing(path, "0", "1"))).values()
+    assert (told.name, told.kind, told.on_to) == ("rcutree.rcu_normal_wake_from_gp", CauseKind.BOOT, "0")
+
+
+def test_an_option_that_a_boot_parameter_overrides_is_switched_off_where_it_is_on() -> None:
+    options = (
+        OptionDifference(option="CONFIG_PSI", before=None, after="y", owners=("scheduler",)),
+        OptionDifference(option="CONFIG_LSM", before="yama", after="yama,bpf", owners=("security",)),
+        OptionDifference(option="CONFIG_AUDIT", before="y", after=None, owners=()),
+    )
+    told = found(why(options=options))
+    assert (told["psi=0"].target, told["psi=0"].on_to, told["psi=0"].on_from) == ("psi", "0", None)
+    assert (told["lsm"].on_to, told["lsm"].on_from) == ("yama", "yama,bpf")
+    assert len(told) == 2, "what no function at hand belongs to is not tried"
+
+
+def test_a_module_that_nobody_loads_is_loaded_where_it_is_one() -> None:
+    option = OptionDifference(
+        option="CONFIG_CRYPTO_CRC32C_INTEL", before="m", after=None, owners=("cryptography",)
+    )
+    (told,) = found(why(options=(option,)), old=("crc32c_intel", "crc32c"), new=()).values()
+    assert (told.kind, told.on_from, told.on_to) == (CauseKind.MODULE, "crc32c_intel", None)
+
+
+def test_a_mitigation_that_one_kernel_has_is_switched_off_there() -> None:
+    path = f"{toggles.VULNERABILITIES}retbleed"
+    (told,) = found(why(differing(path, None, "Mitigation: untrained return thunk"))).values()
+    assert (told.name, told.target, told.on_to, told.on_from) == ("retbleed=off", "retbleed", "off", None)
+    assert not found(why(differing(path, "Mitigation: IBRS", "Mitigation: Enhanced IBRS")))
+
+
+def test_of_several_factors_each_is_a_candidate_and_of_one_none() -> None:
+    boot = Factor(name="psi", kind=FactorKind.BOOT, levels=("", "psi=0"), baseline="", target="psi")
+    study = a_study(kernels=KERNELS, workloads=("fork",), factors=(boot,))
+    levels = [{"kernel": KERNELS[0], "psi": ""}, {"kernel": KERNELS[1], "psi": "psi=0"}]
+    before, after = (Treatment(levels=one) for one in levels)
+    told = candidates(study, before, after, why()).found
+    assert [(one.name, one.kind) for one in told] == [("kernel", CauseKind.LEVEL), ("psi", CauseKind.LEVEL)]
+    assert not found(why())
+
+
+def test_options_of_kernels_that_are_built_are_built_anew() -> None:
+    from ktrial.model.kernel import Build
+
+    builds = {name: Build(source=f"debian:linux-source-{name[-4:].strip(':')}") for name in KERNELS}
+    option = OptionDifference(option="CONFIG_SCHED_AUTOGROUP", before=None, after="y", owners=("scheduler",))
+    study = a_study(kernels=KERNELS, workloads=("fork",), builds=builds)
+    (told,) = found(why(options=(option,)), study).values()
+    assert (told.kind, told.on_to, told.on_from) == (CauseKind.OPTION, "n", "y")

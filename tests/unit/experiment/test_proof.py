@@ -1,0 +1,168 @@
+"""Causes that are proved: what is taken back, what that is found to be, what is run and what is not."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.making import a_study
+from tests.support.proving import FEATURES, NEW, OLD, World, a_world
+
+from ktrial.analysis.attribution.target import AttributionQuestion, question
+from ktrial.analysis.errors import OtherMachine, UnknownCandidate
+from ktrial.errors import Interrupted
+from ktrial.experiment.proof import Proven, Proving, prove
+from ktrial.experiment.session import run
+from ktrial.model.proof import Side, Status, Tried
+from ktrial.model.study import MachineSettings
+from ktrial.store import Store, open_store
+
+ASKED = question(a_study(kernels=(OLD, NEW), workloads=("futex",), perturbations=2))
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return a_world(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(str(tmp_path / "store.db"))
+
+
+def proven(world: World, store: Store, asked: AttributionQuestion = ASKED, **given: object) -> Proven:
+    plain = {"perturbations": 2, "jobs": 1, "machine": world.machine, "sources": world.sources()}
+    return prove(asked, Proving(store, **(plain | given)))  # type: ignore[arg-type]
+
+
+def by_name(found: Proven) -> dict[str, Tried]:
+    return {one.candidate.name: one for one in found.proof.tested}
+
+
+def test_what_is_taken_back_has_its_share_and_the_rest_is_unexplained(world: World, store: Store) -> None:
+    proof = proven(world, store).proof
+    assert proof.differences == (1000, 1001)
+    told = {one.candidate.name: one for one in proof.tested}
+    tick = told["HRTICK"]
+    assert (tick.status, tick.effects) == (Status.MEASURED, (249, 249)), "the write itself costs one"
+    assert proof.share(tick.effect) == pytest.approx(249 / 1000.5)
+    assert proof.shares(tick.effects) == pytest.approx((249 / 1001, 249 / 1000))
+    assert told["/sys/kernel/mm/lru_gen/enabled"].effects == (99, 99)
+    assert proof.together
+    assert set(proof.together.names) == {"HRTICK", "/sys/kernel/mm/lru_gen/enabled"}
+    assert proof.together.effects == (348, 348), "two writes"
+    assert proof.unexplained == 1000.5 - 348
+
+
+def test_a_setting_that_nothing_uses_is_told_from_one_that_counts(world: World, store: Store) -> None:
+    told = by_name(proven(world, store, wanted=("vm.*",)))["vm.dirty_ratio"]
+    assert told.status is Status.NOTHING
+    assert "nothing that the workload uses depends on it" in told.reason
+
+
+def test_what_a_kernel_refuses_is_tried_the_other_way_round_and_told(world: World, store: Store) -> None:
+    refused = by_name(proven(world, store, wanted=("*/preempt",)))["/sys/kernel/debug/sched/preempt"]
+    assert (refused.status, refused.side) == (Status.REFUSED, Side.FROM)
+    assert "= voluntary was refused: EINVAL; the other way round:" in refused.reason
+    assert "= lazy was refused" in refused.reason
+
+
+def test_where_the_other_kernel_takes_it_that_is_measured(world: World, store: Store) -> None:
+    world.refused = frozenset({(NEW, "NO_HRTICK")})
+    plain = world.rule
+    world.rule = lambda kernel, written, *more: (
+        plain(kernel, written, *more) + 200 * (kernel == OLD and written.get(FEATURES) == "HRTICK")
+    )
+    tick = by_name(proven(world, store, wanted=("HRTICK",)))["HRTICK"]
+    assert (tick.status, tick.side, tick.effects) == (Status.MEASURED, Side.FROM, (201, 201))
+
+
+def test_an_effect_no_larger_than_a_write_that_changes_nothing_is_no_cause(
+    world: World, store: Store
+) -> None:
+    def rule(kernel: str, written: object, parameters: object, number: int) -> float:
+        assert isinstance(written, dict)
+        return (
+            10_000
+            + 1_000 * (kernel == NEW)
+            + 300 * bool(written)
+            - 250 * (written.get(FEATURES) == "NO_HRTICK")
+        )
+
+    world.rule = rule
+    found = proven(world, store, wanted=("HRTICK",))
+    assert by_name(found)["HRTICK"].status is Status.UNCERTAIN
+    assert found.proof.control == 300
+    assert found.proof.together is None
+    assert found.proof.unexplained == 1000
+
+
+def test_an_option_that_a_boot_parameter_switches_off_is_tried_on_the_kernel_that_has_it(
+    world: World, store: Store
+) -> None:
+    """6.12 has PSI, 7.2 has not: switched off in 6.12, 40 instructions fewer there: the difference grows."""
+    told = by_name(proven(world, store, wanted=("psi=0",)))["psi=0"]
+    assert (told.side, told.status, told.effects) == (Side.FROM, Status.MEASURED, (-40, -40))
+
+
+def test_nothing_is_run_twice(world: World, store: Store) -> None:
+    first = proven(world, store).proof
+    ran = len(world.ran)
+    assert len(set(world.ran)) == ran
+    again = proven(world, store).proof
+    assert len(world.ran) == ran
+    assert again.tested == first.tested
+    assert (again.used.trials, first.used.trials) == (0, ran)
+    fewer = proven(world, store, wanted=("hrtick",)).proof
+    assert [one.candidate.name for one in fewer.tested] == ["HRTICK"]
+    assert len(world.ran) == ran, "another study, whose trials are taken over"
+
+
+def test_the_treatments_of_a_stored_study_are_not_run_again(world: World, store: Store) -> None:
+    record = run(ASKED.study, store=store, machine=world.machine, sources=world.sources(), jobs=1)
+    assert len(record.trials) == len(world.ran) == 4
+    proven(world, store, wanted=("HRTICK",))
+    labels = [label for label, _ in world.ran]
+    assert labels.count(OLD) == labels.count(NEW) == 2
+
+
+def test_trials_of_another_qemu_are_run_again(world: World, store: Store) -> None:
+    run(ASKED.study, store=store, machine=world.machine, sources=world.sources(), jobs=1)
+    identity = world.machine.identity
+    world.machine.identity = lambda boot: identity(boot).model_copy(update={"qemu": "10.0"})  # type: ignore[method-assign]
+    proven(world, store, wanted=("HRTICK",))
+    assert [label for label, _ in world.ran].count(OLD) == 4
+
+
+def test_an_interrupted_proof_goes_on(world: World, store: Store) -> None:
+    world.interrupt_after = 7
+    with pytest.raises((Interrupted, KeyboardInterrupt)):
+        proven(world, store, wanted=("HRTICK",))
+    assert len(world.ran) == 7
+    world.interrupt_after = None
+    world.machine = World(world.directory).machine
+    proven(world, store, wanted=("HRTICK",))
+    assert len(set(world.ran)) == len(world.ran)
+
+
+def test_the_cost_is_told_before_and_a_budget_leaves_out_what_is_dear(world: World, store: Store) -> None:
+    told: list[tuple[float, int]] = []
+
+    def tell(cost: object, found: object) -> None:
+        told.append((cost.seconds, len(world.ran)))  # type: ignore[attr-defined]
+
+    cheap = proven(world, store, budget=10.0, tell=tell).proof
+    assert told[0][1] == 4, "of the two treatments only"
+    assert told[0][0] <= 10.0
+    assert "psi=0" not in {one.candidate.name for one in cheap.tested}, "a boot takes longer"
+    assert ("psi=0", "--budget has no room for it") in {(one.name, one.reason) for one in cheap.left_out}
+
+
+def test_a_name_that_no_candidate_has_is_refused(world: World, store: Store) -> None:
+    with pytest.raises(UnknownCandidate, match=r"called HRTIK \(did you mean HRTICK\?\)") as raised:
+        proven(world, store, wanted=("HRTIK",))
+    assert "vm.dirty_ratio" in raised.value.advice
+
+
+def test_only_the_machine_exact_proves(world: World, store: Store) -> None:
+    study = a_study(kernels=(OLD, NEW), workloads=("futex",), machine=MachineSettings(kind="kvm"))
+    with pytest.raises(OtherMachine):
+        proven(world, store, question(study))
