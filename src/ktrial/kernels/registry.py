@@ -15,6 +15,7 @@ from ktrial.kernels.errors import (
     BadKernelName,
     CacheDamaged,
     KernelDamaged,
+    KernelError,
     KernelNameAmbiguous,
     KernelNotFound,
 )
@@ -157,6 +158,20 @@ def lenient_reference(name: str) -> KernelRef:
         return reference(name)
     except BadKernelName:
         return KernelRef(asked=name, name=name)
+
+
+def missing_file(kernel: KernelRef) -> str:
+    """The file that the kernel would be read from, where that is not there; empty for all other kernels.
+
+    A file that was added with modules or a configuration is not read again, and may be gone.
+    """
+    file = kernel.name.removeprefix("path:")
+    if kernel.provider != "path" or Path(file).is_file():
+        return ""
+    with suppress(KernelError):
+        known = get(kernel.name)
+        return file if known.modules is None and known.config is None else ""
+    return file
 
 
 def canonical_name(name: str) -> str:

@@ -129,13 +129,20 @@ class Mistakes:
         self._source = source
         self._data = data
         self._found: list[tuple[int, str, str]] = []
+        self._left_out: list[KeyPath] = []
 
     def __bool__(self) -> bool:
         return bool(self._found)
 
+    def leave_out(self, path: KeyPath) -> None:
+        """What is there was refused, and is not read: nothing around it or in it is a mistake of its own."""
+        self._left_out.append(path)
+
     def add(self, path: KeyPath, problem: str) -> None:
         """Note one mistake."""
-        line, place = self._source.describe(_path_in(path, self._data))
+        if any(path[: len(out)] == out[: len(path)] for out in self._left_out):
+            return
+        line, place = self._source.describe(path_in(path, self._data))
         entry = (line, place, problem)
         if entry not in self._found:
             self._found.append(entry)
@@ -164,7 +171,7 @@ class Mistakes:
         return ": ".join(part for part in (name, place) if part)
 
 
-def _path_in(path: KeyPath, data: Any) -> KeyPath:
+def path_in(path: KeyPath, data: Any) -> KeyPath:
     """As much of the path as the file has: a shorthand has no keys, and pydantic adds names for unions."""
     there: KeyPath = ()
     for part in path:

@@ -24,6 +24,15 @@ class StudySyntaxError(StudyError):
     )
 
 
+class StudyIsYaml(StudySyntaxError):
+    """{where}: this looks like YAML; a study is TOML: {problem}"""
+
+    hint = (
+        'what is question: … in YAML is question = "…" here, a list is workloads = ["fork", "pipe"], and a '
+        "table begins with [factors.kernel]; ktrial help studies has a whole study"
+    )
+
+
 class StudyEmpty(StudyError):
     """{where}: the study is empty."""
 

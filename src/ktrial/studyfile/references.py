@@ -31,10 +31,11 @@ class KernelReader:
     def problem(self, name: str) -> str:
         """What is wrong with the kernel's name; empty where nothing is."""
         try:
-            self.reference(name)
+            known = self.reference(name)
         except BadKernelName as error:
             return f"found {shown(name)}: {error.facts['problem']}; allowed: {error.facts['allowed']}"
-        return ""
+        missing = kernels.missing_file(known)
+        return f"found {shown(name)}: there is no file {missing}" if missing else ""
 
     def reference(self, name: str) -> KernelRef:
         """Which kernel that is. Each name is looked up once. Raises BadKernelName."""

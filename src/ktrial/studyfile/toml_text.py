@@ -5,7 +5,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from ktrial.studyfile.errors import StudySyntaxError, StudyUnreadable
+from ktrial.model.suggestions import nearest
+from ktrial.studyfile import bundled_studies
+from ktrial.studyfile.errors import StudyIsYaml, StudySyntaxError, StudyUnreadable
 
 _LARGEST_FILE = 1024 * 1024
 
@@ -16,7 +18,7 @@ def text_of(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)
     except OSError as error:
-        raise StudyUnreadable(where=path, problem=error.strerror) from error
+        raise StudyUnreadable(where=path, problem=f"{error.strerror}{_similar(path)}") from error
     except ValueError as error:  # a NUL in the name
         raise StudyUnreadable(where=repr(str(path)), problem=error) from error
     if len(content) > _LARGEST_FILE:
@@ -28,6 +30,7 @@ def text_of(path: Path) -> str:
         raise StudyUnreadable(where=f"{path}:{line}", problem="it is not UTF-8 text") from error
 
 
+_YAML_LINE = re.compile(r"\s*(- |[\w.-]+:(\s|$))")
 _TWICE = re.compile(r"Cannot declare \((.*)\) twice")
 _PARTS = re.compile(r"'([^']*)'")
 """How tomllib names a table: ('kernels', 'mine')."""
@@ -49,11 +52,27 @@ def parsed(text: str, path: Path) -> dict[str, Any]:
         if not line:
             problem += " at the end of the file: is a bracket or a quote left open?"
             line, column = text.count("\n") + 1, 1
-        raise StudySyntaxError(where=f"{path}:{line}:{column}", problem=_sentence(problem)) from error
+        kind = StudyIsYaml if _is_yaml(text, int(line)) else StudySyntaxError
+        raise kind(where=f"{path}:{line}:{column}", problem=_sentence(problem)) from error
     except RecursionError as error:
         raise StudySyntaxError(where=path, problem="it is nested too deeply") from error
     except ValueError as error:  # a decimal number of more digits than Python converts
         raise StudySyntaxError(where=path, problem=_sentence(str(error))) from error
+
+
+def _similar(path: Path) -> str:
+    """What was probably meant: a study that comes with ktrial, or a file beside the one that is not there."""
+    if path.exists():
+        return ""
+    beside = sorted(path.parent.glob("*.toml")) if path.parent.is_dir() else []
+    shipped = bundled_studies.names() if path.parent == Path() else ()
+    return nearest(str(path), [*shipped, *map(str, beside)], 2)
+
+
+def _is_yaml(text: str, line: int) -> bool:
+    """Whether the line that is no TOML would be YAML: `name: value`, `- name`."""
+    lines = text.splitlines()
+    return line <= len(lines) and bool(_YAML_LINE.match(lines[line - 1]))
 
 
 def _sentence(text: str) -> str:

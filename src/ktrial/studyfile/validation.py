@@ -1,5 +1,6 @@
 """Reads the file's tables with pydantic, and says in ktrial's own words what is wrong with them."""
 
+import copy
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin
 
@@ -7,7 +8,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from ktrial.studyfile.diagnostics import Mistakes, shown
+from ktrial.studyfile.diagnostics import KeyPath, Mistakes, path_in, shown
 from ktrial.studyfile.schema import (
     CgroupTable,
     DiskTable,
@@ -37,17 +38,48 @@ _MANY = {"kernels", "factors", "workloads", "metrics"}
 
 
 def read_tables(data: dict[str, Any], mistakes: Mistakes) -> StudyTable | None:
-    """The study's tables; None where something is wrong, which `mistakes` then holds."""
+    """The study's tables; None where so much is wrong that the rest says nothing.
+
+    A value that is refused is left out, so that what else is wrong is found as well: `mistakes` holds all.
+    """
     if not {"factors", "search"} & data.keys():
         allowed = StudyTable.model_fields["factors"].description
         mistakes.add(("factors",), f'the key "factors" is missing: {allowed}')
+        _leave_out(("factors",), mistakes)
     try:
-        tables = StudyTable.model_validate(data)
-        return None if mistakes else tables
+        return StudyTable.model_validate(data)
     except ValidationError as error:
         for details in error.errors():
             _note(details, mistakes)
+        rest = _without([path_in(details["loc"], data) for details in error.errors()], data, mistakes)
+    try:
+        return StudyTable.model_validate(rest) if rest else None
+    except ValidationError:  # one refused value was another one's reason
         return None
+
+
+def _without(paths: list[KeyPath], data: dict[str, Any], mistakes: Mistakes) -> dict[str, Any] | None:
+    """The data without what stands there; None where that would move or empty what is around it."""
+    rest = copy.deepcopy(data)
+    for path in sorted(set(paths), key=len, reverse=True):
+        around: Any = rest
+        for part in path[:-1]:
+            around = around[part]
+        if not path or not isinstance(around, dict):
+            return None
+        del around[path[-1]]
+        _leave_out(path, mistakes)
+    if not rest.get("factors", True):
+        del rest["factors"]
+        _leave_out(("factors",), mistakes)
+    return rest
+
+
+def _leave_out(path: KeyPath, mistakes: Mistakes) -> None:
+    """A factor that is not read may have been the kernel."""
+    mistakes.leave_out(path)
+    if path[0] == "factors":
+        mistakes.leave_out(("machine", "kernel"))
 
 
 def read_workload(data: dict[str, Any], key: str, mistakes: Mistakes) -> WorkloadTable | None:

@@ -1,6 +1,7 @@
 """Checks the workloads of a study, and makes WorkloadUses of them."""
 
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -12,6 +13,11 @@ from ktrial.studyfile.toml_text import parsed, text_of
 from ktrial.studyfile.validation import keys_of, read_workload
 from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.file_trees import is_pattern, matches
+
+_NEEDS_A_SHELL = (
+    "found {command}: {found} is for a shell, and commands run without one; write a path out, or have a "
+    'shell: command = ["sh", "-c", "…"]; to pass it on as it is, quote it: \'…\''
+)
 
 
 def workload_uses(
@@ -183,11 +189,23 @@ def _command_use(
 def _argv(table: WorkloadTable, path: KeyPath, mistakes: Mistakes) -> list[str]:
     if isinstance(table.command, list):
         return table.command
+    if found := _for_a_shell(table.command or ""):
+        mistakes.add((*path, "command"), _NEEDS_A_SHELL.format(found=found, command=shown(table.command)))
+        return []
     try:
         return shlex.split(table.command or "")
     except ValueError as error:
         mistakes.add((*path, "command"), f"found {shown(table.command)}: {str(error).lower()}")
         return []
+
+
+def _for_a_shell(command: str) -> str:
+    """The first of its words that only a shell would read, unquoted: `|`, `>file`, `~/x`, `$HOME`, `*.c`."""
+    plain = re.sub(r"\\.|'[^']*'", "x", command, flags=re.DOTALL)
+    if found := re.search(r"[$`]\S*", plain):
+        return found[0]
+    found = re.search(r"(?<!\S)~\S*|\d?[|&;<>()]+\S*|\S*[*?]\S*", re.sub(r'"[^"]*"', "x", plain))
+    return found[0] if found else ""
 
 
 def _carried(word: str, files: tuple[str, ...], directory: Path) -> str:

@@ -158,9 +158,11 @@ def test_an_empty_level_leaves_a_boot_parameter_out(tmp_path: Path) -> None:
 
 
 def test_relative_paths_are_looked_for_beside_the_file(tmp_path: Path) -> None:
-    levels = 'levels = ["path:old/vmlinuz", "path:/boot/vmlinuz"]'
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/vmlinuz").touch()
+    levels = 'levels = ["path:old/vmlinuz", "path:/bin/true"]'
     study = _load(tmp_path, f'workloads = ["fork"]\n[factors.kernel]\n{levels}\n')
-    assert study.factors[0].levels == (f"path:{tmp_path}/old/vmlinuz", "path:/boot/vmlinuz")
+    assert study.factors[0].levels == (f"path:{tmp_path}/old/vmlinuz", "path:/bin/true")
     assert study.factors[0].baseline == f"path:{tmp_path}/old/vmlinuz"
 
 
@@ -226,8 +228,9 @@ def test_all_mistakes_are_named_at_once_in_the_order_of_the_file(tmp_path: Path)
     with pytest.raises(StudyMistakes) as caught:
         _load(tmp_path, f'seed = -1\nworkloads = ["frok"]\nmargin = 2\n[machine]\ncpus = 0\n{KERNELS}')
     assert str(caught.value).splitlines() == [
-        f"{tmp_path}/study.toml: 3 mistakes:",
+        f"{tmp_path}/study.toml: 4 mistakes:",
         "  line 1: seed: found -1; allowed: a whole number from 0 to 2147483647",
+        '  line 2: workloads[0]: there is no workload "frok"; did you mean "fork"? There are: syscall, fork, pipe, hackbench',
         '  line 3: margin: found 2: a margin has its percent sign: as a percentage it is "2 %"',
         "  line 5: machine.cpus: found 0; allowed: a whole number from 1 to 256",
     ]
@@ -431,3 +434,48 @@ def test_a_mistake_in_listed_treatments_is_named(tmp_path: Path, rows: str, said
 def test_a_list_and_a_design_are_one_too_many(tmp_path: Path) -> None:
     with pytest.raises(StudyMistake, match="the treatments are listed here"):
         _load(tmp_path, 'design = "full-factorial"\n' + LISTED)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "/bin/echo 'a | b' '*'",
+        '/bin/echo "a > b; ~"',
+        "/usr/bin/find . -exec true {} \\\\;",
+        "/bin/true a~b x=~/y",
+    ],
+)
+def test_what_is_quoted_for_a_shell_is_passed_on(tmp_path: Path, command: str) -> None:
+    study = _load(tmp_path, f'workloads = [{{ name = \'mine\', command = """{command}""" }}]\n{KERNELS}')
+    assert study.workloads[0].command
+
+
+@pytest.mark.parametrize("text", ["question: four\nworkloads:\n  - fork\n", "question = 'a'\n- fork\n"])
+def test_yaml_is_told_from_a_slip_in_toml(tmp_path: Path, text: str) -> None:
+    with pytest.raises(StudyError) as caught:
+        _load(tmp_path, text)
+    assert "this looks like YAML; a study is TOML" in str(caught.value)
+    assert "ktrial help studies" in caught.value.advice
+
+
+def test_a_name_that_is_nearly_one_is_suggested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "upgrade.toml").touch()
+    for typed, meant in (("qick", "quick"), ("upgrad.toml", "upgrade.toml")):
+        with pytest.raises(StudyError) as caught:
+            load(Path(typed), KNOWN)
+        assert str(caught.value).endswith(f"No such file or directory (did you mean {meant}?).")
+
+
+def test_a_mistake_does_not_hide_others_nor_make_new_ones(tmp_path: Path) -> None:
+    text = 'margn = 1\nworkloads = ["frok", { name = "mine", command = 3 }]\n[factors.kernel]\nlevls = []\n'
+    with pytest.raises(StudyMistakes) as caught:
+        _load(tmp_path, text)
+    places = [line.split(": ")[1] for line in str(caught.value).splitlines()[1:]]
+    assert places == [
+        "margn",
+        "workloads[0]",
+        "workloads[1].command",
+        "factors.kernel.levls",
+        "factors.kernel",
+    ]
