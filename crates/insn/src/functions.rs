@@ -1,20 +1,40 @@
 //! Functions get small numbers in the order in which they are first translated, so that their counters lie together.
 
 use crate::symbols::Symbols;
+use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::vec::Vec;
+use core::ops::Range;
 
-/// Code in the kernel's half that no symbol covers: before the kernel's own code, and generated code.
+/// Code in the kernel's half that no symbol covers, and that is not where the kernel puts what it makes.
 pub const UNKNOWN: u32 = 0;
 /// What does not fit into the counters.
 pub const OTHERS: u32 = 1;
 
+/// Where modules and generated code are (MODULES_VADDR to MODULES_END of pgtable_64_types.h; the lower of the two places
+/// where they begin, which is that of kernels without CONFIG_RANDOMIZE_BASE).
+const MADE: Range<u64> = 0xffff_ffff_a000_0000..0xffff_ffff_ff00_0000;
+/// Programs of BPF are packed in units of so many bytes (BPF_PROG_CHUNK_SIZE): no unit has code of two of them.
+const UNIT: u64 = 64;
+
+/// What a number stands for.
+#[derive(Clone, Copy)]
+enum Numbered {
+    Nothing,
+    Symbol(u32),
+    /// A unit of generated code, by its address, in hexadecimal digits.
+    Unit(&'static [u8]),
+}
+
 /// Numbered functions of the kernel.
 pub struct Functions {
     symbols: Symbols<'static>,
-    /// Number → symbol; the first two have none.
-    numbered: Vec<Option<u32>>,
+    /// By number; the first two have nothing.
+    numbered: Vec<Numbered>,
     /// Symbol → number; 0 where it has none yet.
     numbers: Vec<u32>,
+    /// Address of a unit of generated code → number.
+    units: BTreeMap<u64, u32>,
     most: usize,
     last: Found,
 }
@@ -44,8 +64,9 @@ impl Functions {
         };
         Self {
             symbols,
-            numbered: alloc::vec![None, None],
+            numbered: alloc::vec![Numbered::Nothing; 2],
             numbers,
+            units: BTreeMap::new(),
             most,
             last,
         }
@@ -57,7 +78,7 @@ impl Functions {
             self.last = match self.symbols.find(address) {
                 Some((index, end)) => self.numbered(index, end),
                 None => Found {
-                    number: UNKNOWN,
+                    number: self.unit(address),
                     start: address,
                     end: address + 1,
                     whole: false,
@@ -67,15 +88,32 @@ impl Functions {
         self.last
     }
 
+    /// The number of the unit of generated code that holds `address`. Without symbols nothing is told apart.
+    fn unit(&mut self, address: u64) -> u32 {
+        if self.symbols.is_empty() || !MADE.contains(&address) {
+            return UNKNOWN;
+        }
+        let unit = address & !(UNIT - 1);
+        if let Some(&known) = self.units.get(&unit) {
+            return known;
+        }
+        let number = self.next(Numbered::Unit(format!("{unit:x}").leak().as_bytes()));
+        self.units.insert(unit, number);
+        number
+    }
+
+    fn next(&mut self, what: Numbered) -> u32 {
+        if self.numbered.len() >= self.most {
+            return OTHERS;
+        }
+        self.numbered.push(what);
+        self.numbered.len() as u32 - 1
+    }
+
     fn numbered(&mut self, index: u32, end: u64) -> Found {
         let symbol = *self.symbols.get(index);
-        let known = self.numbers[symbol.whole as usize];
-        let number = match known {
-            0 if self.numbered.len() >= self.most => OTHERS,
-            0 => {
-                self.numbered.push(Some(symbol.whole));
-                self.numbered.len() as u32 - 1
-            }
+        let number = match self.numbers[symbol.whole as usize] {
+            0 => self.next(Numbered::Symbol(symbol.whole)),
             known => known,
         };
         self.numbers[symbol.whole as usize] = number;
@@ -97,15 +135,16 @@ impl Functions {
         self.symbols.len()
     }
 
-    /// Name and module.
+    /// Name and module; of generated code the address of its unit stands in the module's place.
     pub fn name(&self, number: u32) -> (&'static [u8], &'static [u8]) {
         match self.numbered[number as usize] {
-            Some(index) => {
+            Numbered::Symbol(index) => {
                 let symbol = self.symbols.get(index);
                 (symbol.name, symbol.module)
             }
-            None if number == UNKNOWN => (b"[unknown]", b""),
-            None => (b"[others]", b""),
+            Numbered::Unit(address) => (b"[generated]", address),
+            Numbered::Nothing if number == UNKNOWN => (b"[unknown]", b""),
+            Numbered::Nothing => (b"[others]", b""),
         }
     }
 }
@@ -126,6 +165,25 @@ mod tests {
         assert_eq!((a.whole, cold.whole), (true, false));
         assert_eq!(functions.name(a.number), (&b"a"[..], &b""[..]));
         assert_eq!(functions.find(0xffff_8000_0000_0000).number, UNKNOWN);
+    }
+
+    #[test]
+    fn generated_code_is_told_by_the_unit_that_holds_it() {
+        let mut functions = Functions::new(Symbols::read(TABLE), 100);
+        let number = |functions: &mut Functions, address| functions.find(address).number;
+        let first = number(&mut functions, 0xffff_ffff_c020_1050);
+        assert_eq!(number(&mut functions, 0xffff_ffff_c020_107f), first);
+        let second = number(&mut functions, 0xffff_ffff_c020_1080);
+        assert_eq!(
+            [first, second].map(|number| functions.name(number)),
+            [&b"ffffffffc0201040"[..], b"ffffffffc0201080"].map(|unit| (&b"[generated]"[..], unit))
+        );
+        assert!(!functions.find(0xffff_ffff_c020_1040).whole);
+        for elsewhere in [0xffff_ffff_9000_0000, 0xffff_ffff_ff60_0000] {
+            assert_eq!(number(&mut functions, elsewhere), UNKNOWN);
+        }
+        let mut nameless = Functions::new(Symbols::read(b""), 100);
+        assert_eq!(number(&mut nameless, 0xffff_ffff_c020_1050), UNKNOWN);
     }
 
     #[test]

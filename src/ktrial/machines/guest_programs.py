@@ -10,6 +10,7 @@ from ktrial.target.errors import GuestProgramsMissing
 AGENT = "agent"
 WORK = "work"
 LOCKSTEP = "lockstep.so"
+KSYMBOLS = "ksymbols"
 PUBLISHED = "SHA256SUMS"
 """Their digests as the compiler that is pinned builds them (crates/SHA256SUMS)."""
 AGENT_IN_GUEST = "/init"
@@ -55,7 +56,16 @@ def unpublished_digests(executed: Mapping[str, str]) -> tuple[str, ...]:
 
 def lockstep() -> Path:
     """The object that is preloaded into QEMU (crates/lockstep). Raises GuestProgramsMissing."""
+    return _there(LOCKSTEP)
+
+
+def ksymbols() -> Path:
+    """The program that tells the names of generated code (crates/ksymbols). Raises GuestProgramsMissing."""
+    return _there(KSYMBOLS)
+
+
+def _there(name: str) -> Path:
     where = directory()
-    if not (where / LOCKSTEP).is_file():
-        raise GuestProgramsMissing(architecture=where.name, directory=where, missing=LOCKSTEP)
-    return where / LOCKSTEP
+    if not (where / name).is_file():
+        raise GuestProgramsMissing(architecture=where.name, directory=where, missing=name)
+    return where / name

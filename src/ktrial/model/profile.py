@@ -8,6 +8,8 @@ PROGRAM = "[program]"
 """What runs in user mode, in a tree of calls."""
 UNKNOWN = "[unknown]"
 """Kernel code that no symbol covers, and what runs before the first call that was seen."""
+GENERATED = "[generated]"
+"""Code that the kernel made while it ran, and gave no name (a classic socket filter)."""
 
 
 class StringCounts(Model):
@@ -187,7 +189,7 @@ class RegionCounts(Model):
 
     @property
     def unknown(self) -> int:
-        """Instructions in kernel code that no symbol covers.
+        """Instructions in kernel code that no symbol covers, without code that it made while it ran.
 
         Nearly all of the kernel's, where the symbols are another kernel's, or addresses are random (KASLR).
         """

@@ -1,14 +1,30 @@
-"""Names for code that the kernel makes while it runs, as /proc/kallsyms lists it beside modules.
+"""Names for code that the kernel makes while it runs: programs of BPF, trampolines of ftrace and kprobes.
 
-ftrace's and kprobes' trampolines have one name each, however many there are (`ftrace_trampoline` of
-`__builtin__ftrace`); a program of BPF is `bpf_prog_TAG_NAME` of `bpf`. All of them come and go.
+What is there when /proc/kallsyms is read stands there beside modules: ftrace's and kprobes' trampolines have
+one name each, however many there are (`ftrace_trampoline` of `__builtin__ftrace`); a program of BPF is
+`bpf_prog_TAG_NAME` of `bpf`. All of them come and go. What came later the plugin tells by its address; the
+program `ksymbols` (crates/ksymbols) says what the kernel called it.
 """
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ktrial.machines.exact.plugin_counts import Line, RunLines
+from ktrial.model.profile import GENERATED, UNKNOWN
 
 _BUILT_IN = re.compile(r"__builtin__(\w+)")
 _PROGRAM = re.compile(r"bpf_prog_[0-9a-f]{16}_(.+)")
 _BPF = "bpf"
+_OUT_OF_LINE = "ool"
+_UNIT = 64
+"""Bytes of generated code that the plugin counts as one (crates/insn/src/functions.rs)."""
+_PAGE = 4096
+_LOWEST = 0xFFFF_FFFF_C000_0000
+"""Below it a kernel that has moved itself (KASLR) may have its image: what has no name there is unknown."""
+_LISTED = re.compile(r"^([0-9a-f]{16}) [tT] (\S+)\t\[(__builtin__\w+|bpf)\]$", re.MULTILINE)
+_TOLD = re.compile(r"^([0-9a-f]+) ([0-9a-f]+) (\w+) (\S+)$", re.MULTILINE)
+_WHOLE = "end\n"
 
 
 def named(symbol: str, module: str) -> tuple[str, str]:
@@ -19,3 +35,64 @@ def named(symbol: str, module: str) -> tuple[str, str]:
         program = _PROGRAM.fullmatch(symbol)
         return f"[bpf: {program[1] if program else symbol}]", ""
     return symbol, module
+
+
+@dataclass(frozen=True)
+class GeneratedCode:
+    """One piece of it."""
+
+    address: int
+    length: int
+    name: str
+    """As profiles have it: `[bpf: NAME]`."""
+
+
+def listed(kallsyms: str) -> tuple[GeneratedCode, ...]:
+    """What /proc/kallsyms has of trampolines. They have no sizes there, and pages of their own."""
+    return tuple(
+        GeneratedCode(int(address, 16), _PAGE, named(symbol, module)[0])
+        for address, symbol, module in _LISTED.findall(kallsyms)
+        if module != _BPF
+    )
+
+
+def told(text: str) -> tuple[GeneratedCode, ...]:
+    """What `ksymbols` wrote; nothing where a part of it may be missing."""
+    if not text.endswith(_WHOLE):
+        return ()
+    return tuple(
+        GeneratedCode(int(address, 16), int(length, 16), _name(kind, symbol))
+        for address, length, kind, symbol in _TOLD.findall(text)
+    )
+
+
+def _name(kind: str, symbol: str) -> str:
+    """`ftrace_trampoline`, `kprobe_insn_page`: what is out of line is told by what needs it."""
+    if kind == _OUT_OF_LINE:
+        return f"[generated: {symbol.partition('_')[0]}]"
+    return named(symbol, _BPF)[0]
+
+
+def has_unnamed(runs: Iterable[RunLines]) -> bool:
+    """Whether generated code ran, or was called, that has no name yet."""
+    return any(row[0] == GENERATED for run in runs for region in run.regions for row in region["functions"])
+
+
+def give_names(runs: Iterable[RunLines], pieces: Iterable[GeneratedCode]) -> None:
+    """Put names in the place of addresses. What several pieces had in turn has the names of all."""
+    names: dict[int, dict[str, None]] = {}
+    for piece in pieces:
+        first, last = piece.address // _UNIT, (piece.address + max(piece.length, 1) - 1) // _UNIT
+        for unit in range(first, last + 1):
+            names.setdefault(unit, {})[piece.name] = None
+    for run in runs:
+        for region in run.regions:
+            _rename(region, names)
+
+
+def _rename(region: Line, names: dict[int, dict[str, None]]) -> None:
+    for row in region["functions"]:
+        if row[0] == GENERATED:
+            address = int(row[1], 16)
+            unnamed = GENERATED if address >= _LOWEST else UNKNOWN
+            row[:2] = [" or ".join(names.get(address // _UNIT, ())) or unnamed, ""]

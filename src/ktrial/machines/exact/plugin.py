@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import PluginCountsUnreadable
-from ktrial.machines.exact.generated_code import named
+from ktrial.machines.exact.generated_code import GeneratedCode, give_names, has_unnamed, named
 from ktrial.machines.exact.plugin_counts import Line, RunLines, merge, split
 from ktrial.machines.qemu.program import Qemu, Version
 from ktrial.model.profile import (
@@ -134,21 +134,32 @@ def arguments(
 
 def read(path: Path) -> PluginCounts:
     """What a plugin wrote, region by region. Raises PluginCountsUnreadable."""
-    return _read(path, lambda lines: [line for line in lines if "run" not in line])
+
+    def arrange(lines: list[Line]) -> list[Line]:
+        regions = [line for line in lines if "run" not in line]
+        give_names([RunLines(regions)], ())
+        return regions
+
+    return _read(path, arrange)
 
 
-def read_runs(path: Path) -> tuple[RegionCounts | None, ...]:
+def read_runs(
+    path: Path, generated: Callable[[], tuple[GeneratedCode, ...]] = tuple
+) -> tuple[RegionCounts | None, ...]:
     """What a plugin wrote, one region for each program that the agent ran, in order.
 
     A program marks each of its passes, or each operation, as a region: they are made one, which needs
     `vector` where a region has more than one operation. `marking` says how they were marked; where no region
-    was ended, there is nothing else in it. None for a program that never came to run. Raises
-    PluginCountsUnreadable, also where the end is cut off: what is missing might be any run's.
+    was ended, there is nothing else in it. None for a program that never came to run. `generated` is asked
+    what code the kernel made, where some of that ran. Raises PluginCountsUnreadable, also where the end is
+    cut off: what is missing might be any run's.
     """
     runs: list[RunLines] = []
 
     def arrange(lines: list[Line]) -> list[Line]:
         runs.extend(split(lines))
+        if has_unnamed(runs):
+            give_names(runs, generated())
         return [merge(run.regions) for run in runs if run.regions or run.ended]
 
     regions = iter(_read(path, arrange, whole=True).regions)

@@ -58,7 +58,13 @@ def merge(lines: Sequence[Line]) -> Line:
     each = [
         line if line["operations"]["count"] else line | {"operations": _the_whole(line)} for line in lines
     ]
-    return each[0] if len(each) == 1 else _merged(each)
+    return each[0] if len(each) == 1 and not _has_twins(each[0]) else _merged(each)
+
+
+def _has_twins(line: Line) -> bool:
+    """Whether several rows have one name: pieces of generated code that were given theirs."""
+    rows = line["functions"]
+    return len({(row[0], row[1]) for row in rows}) < len(rows)
 
 
 def _merged(lines: Sequence[Line]) -> Line:

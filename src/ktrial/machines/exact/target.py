@@ -12,8 +12,10 @@ from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import CannotLoadState, NoPluginHere, PluginCountsUnreadable
-from ktrial.machines.exact import plugin
+from ktrial.machines.exact import naming_run, plugin
 from ktrial.machines.exact.boot import not_booted, restored, started
+from ktrial.machines.exact.generated_code import GeneratedCode
+from ktrial.machines.exact.naming_run import KALLSYMS
 from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import SnapshotCache
@@ -25,7 +27,7 @@ from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.watchdog import GuestExit, Stop, Watcher
 from ktrial.model.boot import MachineIdentity
 from ktrial.model.profile import RegionCounts
-from ktrial.target import Collect, Run, Step, StepResult, Write
+from ktrial.target import Run, Step, StepResult
 from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
 from ktrial.target.guest_plan import GuestPlan
 
@@ -138,9 +140,6 @@ def _is_unlimited(step: Step) -> bool:
     return isinstance(step, Run) and not step.limit_ns
 
 
-_KALLSYMS = "/proc/kallsyms"
-
-
 _ASKING = threading.Lock()
 
 
@@ -190,7 +189,17 @@ class InstrumentedTarget(ExactTarget):
                 results = self.counted_into(counts, steps, names, calls=calls, caches=caches)
             finally:
                 self._setup = replace(self._setup, inherited=())
-            return _with_regions(results, plugin.read_runs(counts), counts)
+            return _with_regions(results, plugin.read_runs(counts, lambda: self._generated(steps)), counts)
+
+    def _generated(self, steps: tuple[Step, ...]) -> tuple[GeneratedCode, ...]:
+        """What code the kernel makes in these steps: they are done again, and it is asked.
+
+        It is none where the guest cannot tell. Raises MachineError.
+        """
+        try:
+            return naming_run.code_told(self.perform(naming_run.asking(steps)))
+        except GuestEnded:
+            return ()
 
     def counted_into(
         self,
@@ -223,12 +232,10 @@ class InstrumentedTarget(ExactTarget):
         return kept.decode("ascii", errors="replace")
 
     def _told(self) -> bytes:
-        # Where the kernel hides addresses from all, even root is told zeros. Every `perform` starts anew: the
-        # workload does not see the change.
-        shown = Write(path="/proc/sys/kernel/kptr_restrict", value="0")
-        *_, told = self.perform((shown, Collect(path=_KALLSYMS)))
+        # Every `perform` starts anew: the workload does not see the change.
+        *_, told = self.perform(KALLSYMS)
         if told.failure:
-            name, problem = self._setup.boot.kernel.name, f"{_KALLSYMS}: {told.failure.text}"
+            name, problem = self._setup.boot.kernel.name, f"/proc/kallsyms: {told.failure.text}"
             raise NoSymbolsInGuest(name=name, problem=problem)
         return base64.b64decode(told.content)
 
