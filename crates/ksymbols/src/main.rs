@@ -1,4 +1,5 @@
 //! `ksymbols FILE PROGRAM ARGUMENT…`: runs the program, then tells in FILE what the kernel gave symbols to meanwhile.
+//! `ksymbols --listed`: prints what /proc/kallsyms has of generated code now.
 
 mod event;
 mod records;
@@ -23,8 +24,11 @@ extern "C" fn pass_on(signal: libc::c_int) {
 
 fn main() {
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if words == ["--listed"] {
+        return list();
+    }
     let [file, program, arguments @ ..] = &words[..] else {
-        eprintln!("usage: ksymbols FILE PROGRAM [ARGUMENT...]");
+        eprintln!("usage: ksymbols FILE PROGRAM [ARGUMENT...], or ksymbols --listed");
         std::process::exit(2);
     };
     let rings = Ring::of_all();
@@ -40,6 +44,16 @@ fn main() {
         Err(error) => eprintln!("ksymbols: perf_event_open: {error}"),
     }
     std::process::exit(status.code().unwrap_or(128 + status.signal().unwrap_or(0)));
+}
+
+fn list() {
+    match fs::read_to_string("/proc/kallsyms") {
+        Ok(text) => print!("{}", records::listed(&text)),
+        Err(error) => {
+            eprintln!("ksymbols: /proc/kallsyms: {error}");
+            std::process::exit(1);
+        }
+    }
 }
 
 /// Waits for it; meanwhile it is asked to end whenever this program is.

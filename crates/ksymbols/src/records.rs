@@ -43,6 +43,15 @@ fn symbol(record: &[u8]) -> Option<String> {
     Some(format!("{address:x} {length:x} {kind} {name}\n"))
 }
 
+/// The lines of /proc/kallsyms that are of generated code: it stands there as a module's.
+pub fn listed(kallsyms: &str) -> String {
+    kallsyms
+        .lines()
+        .filter(|line| line.ends_with("\t[bpf]") || line.contains("\t[__builtin__"))
+        .flat_map(|line| [line, "\n"])
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +85,15 @@ mod tests {
         let expected = "ffffffffc0201040 80 bpf bpf_prog_0123_it\n\
                         ffffffffc0300000 80 ool ftrace_trampoline\n";
         assert_eq!(lines(&bytes.concat()).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn of_the_kernels_list_generated_code_is_left() {
+        let (kept, other) = (
+            "ffffffffc0300000 t ftrace_trampoline\t[__builtin__ftrace]\n",
+            "ffffffff81000000 T _stext\nffffffffc0000000 t ext4_read\t[ext4]\n",
+        );
+        assert_eq!(listed(&[other, kept, other].concat()), kept);
     }
 
     #[test]

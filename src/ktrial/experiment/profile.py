@@ -14,7 +14,7 @@ from ktrial.machines.exact.plugin_counts import by_program
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
-from ktrial.model.profile import UNKNOWN, Profile, RegionCounts
+from ktrial.model.profile import Profile, RegionCounts
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Mode, WorkloadUse
@@ -150,7 +150,8 @@ def _check_symbols_fit(counts: RegionCounts, kernel: Kernel) -> None:
     if counts.unknown > _MOST_UNKNOWN * counts.kernel:
         problem = f"more than {_MOST_UNKNOWN:.0%} of what it ran is at addresses that have no name"
         raise SymbolsElsewhere(name=kernel.name, problem=problem)
-    never = [each for each in counts.functions if not each.entered and each.symbol != UNKNOWN]
+    # What has no symbol (`[unknown]`, `[bpf: NAME]`) has no first instruction that could be seen to run.
+    never = [each for each in counts.functions if not each.entered and not each.symbol.startswith("[")]
     if sum(each.instructions for each in never) > _MOST_NEVER_ENTERED * counts.kernel:
         problem = (
             f"more than {_MOST_NEVER_ENTERED:.0%} of what it ran is in functions that were never entered"

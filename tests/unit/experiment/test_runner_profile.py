@@ -200,6 +200,15 @@ def test_a_kernel_whose_functions_have_no_names_is_refused(
         profile(kernel, guest)
 
 
+def test_code_that_the_kernel_made_is_no_sign_of_wrong_symbols(kernel: Kernel) -> None:
+    """However much of it runs, and though nobody sees it entered."""
+    region = json.loads(REGION)
+    most = 2 * region["instructions"]
+    region["functions"].append(["[generated]", "ffffffffc0201040", most, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    found = profile(kernel, Guest(counts=HEADER + NEXT_RUN + json.dumps(region) + "\n" + END))
+    assert found.region.functions[-1].symbol == "[generated]"
+
+
 @pytest.mark.parametrize(
     ("guest", "problem"),
     [

@@ -79,23 +79,26 @@ def test_what_the_kernel_told_is_read_and_nothing_of_what_may_lack_a_part() -> N
 
 def test_each_program_is_watched_and_then_asked_for() -> None:
     steps = (Start(name="s", argv=("/s",)), Read(path="/r"), Run(argv=("/p", "-x")), Stop(name="s"))
-    push, start, read, run, stop, *collects = naming_run.asking(steps)
+    push, start, read, run, stop, *collects, _, listing = naming_run.asking(steps)
     assert isinstance(push, Push)
     assert isinstance(start, Start)
     assert isinstance(run, Run)
     assert (start.argv[0], run.argv[0], push.mode) == (push.path, push.path, 0o755)
     assert (start.argv[2:], run.argv[2:], read, stop) == (("/s",), ("/p", "-x"), steps[1], steps[3])
     asked_for = [step.path for step in collects if isinstance(step, Collect)]
-    assert asked_for == [start.argv[1], run.argv[1], "/proc/kallsyms"]
+    assert asked_for == [start.argv[1], run.argv[1]]
+    assert listing == Run(argv=(push.path, "--listed"))
 
 
 def test_what_one_program_cannot_tell_leaves_what_the_others_told() -> None:
-    texts = ("", f"{KSYMBOLS}end\n", "ffffffffc0300000 t kprobe_insn_page\t[__builtin__kprobes]\n")
+    texts = ("", f"{KSYMBOLS}end\n")
     results = [
         StepResult(step=number, do="collect", content=base64.b64encode(text.encode()).decode())
         for number, text in enumerate(texts)
     ]
-    assert [piece.name for piece in naming_run.code_told(results)] == [
+    listing = "ffffffffc0300000 t kprobe_insn_page\t[__builtin__kprobes]\n"
+    results.append(StepResult(step=2, do="run", stdout=listing))
+    assert [piece.name for piece in naming_run.code_told(tuple(results))] == [
         "[bpf: filter]",
         "[generated: ftrace]",
         "[generated: kprobes]",

@@ -6,14 +6,14 @@ then: from the same state the kernel lays the same code at the same place, thoug
 """
 
 import base64
-from collections.abc import Iterable
+import itertools
 
 from ktrial.machines.exact.generated_code import GeneratedCode, listed, told
 from ktrial.machines.guest_programs import ksymbols
 from ktrial.target import Collect, Push, Run, Start, Step, StepResult, Write
 
-KALLSYMS = (Write(path="/proc/sys/kernel/kptr_restrict", value="0"), Collect(path="/proc/kallsyms"))
-"""Where the kernel hides addresses from all, even root is told zeros."""
+SHOWN = Write(path="/proc/sys/kernel/kptr_restrict", value="0")
+"""Where the kernel hides the addresses in /proc/kallsyms from all, even root is told zeros."""
 _IN_GUEST = "/ktrial/ksymbols"
 _TOLD = "/ktrial/symbols-"
 
@@ -25,15 +25,18 @@ def asking(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     left = iter(files)
     watched = (_watched(step, next(left)) if isinstance(step, Run | Start) else step for step in steps)
     push = Push(path=_IN_GUEST, base64=program, mode=0o755)
-    return (push, *watched, *(Collect(path=file) for file in files), *KALLSYMS)
+    # The whole list is many megabytes, and comes out byte by byte: the guest picks what is asked for.
+    listing = Run(argv=(_IN_GUEST, "--listed"))
+    return (push, *watched, *(Collect(path=file) for file in files), SHOWN, listing)
 
 
 def _watched(step: Run | Start, file: str) -> Step:
     return step.model_copy(update={"argv": (_IN_GUEST, file, *step.argv)})
 
 
-def code_told(results: Iterable[StepResult]) -> tuple[GeneratedCode, ...]:
+def code_told(results: tuple[StepResult, ...]) -> tuple[GeneratedCode, ...]:
     """What the kernel made, as the results of `asking` say. Of what failed nothing has a name."""
-    files = (base64.b64decode(result.content) for result in results if result.do == "collect")
-    *of_programs, kallsyms = (file.decode("utf-8", "replace") for file in files)
-    return tuple(piece for text in of_programs for piece in told(text)) + listed(kallsyms)
+    *of_programs, listing = results
+    texts = (base64.b64decode(result.content) for result in of_programs if result.do == "collect")
+    pieces = (told(text.decode("utf-8", "replace")) for text in texts)
+    return (*itertools.chain.from_iterable(pieces), *listed(listing.stdout))

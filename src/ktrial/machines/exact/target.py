@@ -15,7 +15,7 @@ from ktrial.machines.errors import CannotLoadState, NoPluginHere, PluginCountsUn
 from ktrial.machines.exact import naming_run, plugin
 from ktrial.machines.exact.boot import not_booted, restored, started
 from ktrial.machines.exact.generated_code import GeneratedCode
-from ktrial.machines.exact.naming_run import KALLSYMS
+from ktrial.machines.exact.naming_run import SHOWN
 from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.exact.setup import Setup
 from ktrial.machines.exact.snapshot_cache import SnapshotCache
@@ -27,7 +27,7 @@ from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.watchdog import GuestExit, Stop, Watcher
 from ktrial.model.boot import MachineIdentity
 from ktrial.model.profile import RegionCounts
-from ktrial.target import Run, Step, StepResult
+from ktrial.target import Collect, Run, Step, StepResult
 from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
 from ktrial.target.guest_plan import GuestPlan
 
@@ -140,6 +140,9 @@ def _is_unlimited(step: Step) -> bool:
     return isinstance(step, Run) and not step.limit_ns
 
 
+_KALLSYMS = "/proc/kallsyms"
+
+
 _ASKING = threading.Lock()
 
 
@@ -233,9 +236,9 @@ class InstrumentedTarget(ExactTarget):
 
     def _told(self) -> bytes:
         # Every `perform` starts anew: the workload does not see the change.
-        *_, told = self.perform(KALLSYMS)
+        *_, told = self.perform((SHOWN, Collect(path=_KALLSYMS)))
         if told.failure:
-            name, problem = self._setup.boot.kernel.name, f"/proc/kallsyms: {told.failure.text}"
+            name, problem = self._setup.boot.kernel.name, f"{_KALLSYMS}: {told.failure.text}"
             raise NoSymbolsInGuest(name=name, problem=problem)
         return base64.b64decode(told.content)
 

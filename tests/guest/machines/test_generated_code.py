@@ -1,0 +1,57 @@
+"""Code that a real kernel makes while a program runs has its own name, not that of the symbol before it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.support.places import SUPPORT
+
+from ktrial.experiment.profile import profile
+from ktrial.machines.exact import ExactMachine
+from ktrial.model.profile import FunctionCount
+from ktrial.model.study import MachineSettings
+from ktrial.model.workload import Command, WorkloadUse
+
+pytestmark = [pytest.mark.guest, pytest.mark.nightly]
+"""For each change: tests/unit/machines/test_generated_code.py."""
+
+KERNEL = "debian:6.12"
+DATAGRAMS, ROUNDS, TRACED = 200, 300, 2000
+"""As generated_code.c has them."""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One that loads programs of BPF, or switches the function tracer on: one file, and one boot for all."""
+    built = tmp_path_factory.mktemp("generated") / "generated"
+    source = SUPPORT / "generated_code.c"
+    subprocess.run(["gcc", "-static", "-O2", "-Wall", "-Werror", "-o", built, source], check=True)
+    return built
+
+
+def without_symbols(program: Path, made: str) -> list[FunctionCount]:
+    """What of a run has no symbol of the image or of a module."""
+    command = Command(argv=(str(program), made), repeats=1, discarded=0)
+    use = WorkloadUse(name="generated", command=command)
+    counted = profile(MachineSettings(kernel=KERNEL), use, machine=ExactMachine())
+    return [each for each in counted.region.functions if each.symbol.startswith("[")]
+
+
+def test_a_program_of_bpf_has_the_name_that_it_was_loaded_with(program: Path) -> None:
+    (filtered,) = without_symbols(program, "ebpf")
+    assert (filtered.symbol, filtered.module) == ("[bpf: counts_to_300]", "")
+    assert filtered.instructions % DATAGRAMS == 0, "each datagram costs the same"
+    assert 3 * ROUNDS <= filtered.instructions / DATAGRAMS <= 3 * ROUNDS + 20
+
+
+def test_a_classic_filter_has_no_name_and_is_generated_code(program: Path) -> None:
+    (filtered,) = without_symbols(program, "classic")
+    assert (filtered.symbol, filtered.module) == ("[generated]", "")
+    assert filtered.instructions % DATAGRAMS == 0
+    assert ROUNDS <= filtered.instructions / DATAGRAMS <= ROUNDS + 20
+
+
+def test_a_trampoline_of_the_function_tracer_is_ftrace_s(program: Path) -> None:
+    (trampoline,) = without_symbols(program, "ftrace")
+    assert (trampoline.symbol, trampoline.module) == ("[generated: ftrace]", "")
+    assert 20 * TRACED <= trampoline.instructions <= 60 * TRACED
