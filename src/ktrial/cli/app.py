@@ -9,6 +9,7 @@ from typer.core import TyperCommand
 
 from ktrial.cli.command_line import CommandGroup, KtrialCommand
 from ktrial.cli.git_bisect import CheckCommand
+from ktrial.cli.options.own_command import TakesCommand
 from ktrial.installation import VERSION
 
 
@@ -25,18 +26,24 @@ class CommandEntry:
     kind: type[KtrialCommand] = KtrialCommand
 
 
+class CheckOwnCommand(TakesCommand, CheckCommand):
+    """The command line of `check`, with a command of one's own at its end."""
+
+
 COMMANDS = {
     "try": CommandEntry("try_", "try_", "Compare two kernels in one workload, at once."),
     "help": CommandEntry("help", "help_", "Read the documentation: ktrial help studies."),
     "run": CommandEntry("run", "run", "Run a study, and print the verdicts."),
-    "compare": CommandEntry("compare", "compare", "Compare kernels without a study file."),
-    "explain": CommandEntry("explain", "explain", "Say which functions make a difference, and why they may."),
-    "check": CommandEntry(
-        "check", "check", "Measure a kernel against a baseline, for git bisect and CI.", CheckCommand
+    "compare": CommandEntry("compare", "compare", "Compare kernels without a study file.", TakesCommand),
+    "explain": CommandEntry(
+        "explain", "explain", "Say which functions make a difference, and why they may.", TakesCommand
     ),
-    "profile": CommandEntry("profile", "profile", "Count a kernel's instructions by function."),
+    "check": CommandEntry(
+        "check", "check", "Measure a kernel against a baseline, for git bisect and CI.", CheckOwnCommand
+    ),
+    "profile": CommandEntry("profile", "profile", "Count a kernel's instructions by function.", TakesCommand),
     "counters": CommandEntry(
-        "counters", "counters", "Compare event counters: faults, switches, allocations…"
+        "counters", "counters", "Compare event counters: faults, switches, allocations…", TakesCommand
     ),
     "tune": CommandEntry("tune", "tune", "Search for better settings, and confirm the answer."),
     "revalidate": CommandEntry("revalidate", "revalidate", "Measure the answer of `ktrial tune` again."),
@@ -66,7 +73,9 @@ COMMANDS = {
     "kernel": CommandEntry("kernel", "app", "Obtain kernels, look at them, remove them."),
     "verify": CommandEntry("verify", "verify", "Run a stored trial again: it must give the same numbers."),
     "store": CommandEntry("store", "app", "Look after the store of trials."),
-    "workload": CommandEntry("workload", "app", "List and show the workloads."),
+    "workload": CommandEntry(
+        "workload", "app", "List and show the workloads; capture a command of your own."
+    ),
     "knob": CommandEntry("knob", "app", "Look at the kernel's settings, and change them."),
     "restore": CommandEntry("restore", "restore", "Put back what ktrial has changed on this system."),
     "doctor": CommandEntry("doctor", "doctor", "Check this machine, and say what is missing."),

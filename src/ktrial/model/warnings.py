@@ -18,6 +18,8 @@ class WarningKind(StrEnum):
     """A program of the user's marks regions and operations, and something else than these stands in them."""
     FILES = "files"
     """Something in a directory that a command needs could not be carried into the guest."""
+    CAPTURED = "captured"
+    """What is otherwise in a guest than where a command was captured: a note."""
     GUEST_PROGRAMS = "guest-programs"
     """The guest's programs are not the published ones: another compiler or C library made them."""
     DIFFERENT_MACHINES = "different-machines"
@@ -85,6 +87,7 @@ class WarningKind(StrEnum):
 
 NOTES = frozenset(
     {
+        WarningKind.CAPTURED,
         WarningKind.WHOLE_STEP,
         WarningKind.NEW_OPTIONS,
         WarningKind.CHANGE_PARTLY_RUN,

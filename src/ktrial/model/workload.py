@@ -123,6 +123,8 @@ class Command(Model):
     # Left out where it is the default: the digest of a study must stay what it was.
     directories: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Directories that a guest has, without what is in them here."""
+    keep_links: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Whether links among the files are links in the guest; else each is the file that it leads to."""
     directory: str = Field(default="", exclude_if=lambda value: not value)
     """Where it runs; empty: /tmp."""
     environment: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
@@ -133,6 +135,8 @@ class Command(Model):
     """Runs that count."""
     discarded: int = Field(default=1, ge=0, exclude_if=lambda value: value == 1)
     """Runs before those, which do not count: the first one meets cold caches."""
+    notes: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """What is otherwise in a guest, as it was found when the command was captured: told with each result."""
     user: str = Field(default="", exclude_if=lambda found: not found)
     """Machine host: as whom it runs; empty: as ktrial does."""
 

@@ -330,11 +330,13 @@ class WorkloadTable(KeyTable):
     directories: list[GuestPath] = Field(
         [], description='a list of directories that the guest has, empty: ["/var/lib/mine"]'
     )
+    keep_links: bool = Field(False, description="true or false: whether links among the files stay links")
     directory: GuestPath | None = Field(None, description='where a command runs: "/srv/mine"; else /tmp')
     environment: Environment = Field({}, description='a table of texts: { LANG = "C.UTF-8" }')
     metrics: list[MetricTable] = Field([], description="a list of tables; wall clock where it is not given")
     repeats: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
     discarded: int = Field(1, ge=0, le=1000, description="a whole number from 0 to 1000")
+    notes: list[Text] = Field([], description="a list of texts that are told with each result")
     user: Text | None = Field(None, description="a user's name, on the machine host: as whom a command runs")
     file: Text | None = Field(None, description='the file of a workload: "./sqlite3.toml"')
 

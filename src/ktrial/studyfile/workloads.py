@@ -135,8 +135,8 @@ def _identity(use: WorkloadUse, registry: Registry) -> str:
 
 
 _OF_COMMANDS = {
-    *("files", "directories", "directory", "environment"),
-    *("metrics", "repeats", "discarded", "user"),
+    *("files", "directories", "keep_links", "directory", "environment"),
+    *("metrics", "repeats", "discarded", "notes", "user"),
 }
 
 
@@ -176,11 +176,13 @@ def _command_use(
         argv=tuple(_carried(word, files, directory) for word in argv),
         files=files,
         directories=tuple(table.directories),
+        keep_links=table.keep_links,
         directory=table.directory or "",
         environment=table.environment,
         metrics=tuple(_rules(table.metrics, (*path, "metrics"), mistakes)),
         repeats=table.repeats,
         discarded=table.discarded,
+        notes=tuple(table.notes),
         user=table.user or "",
     )
     return WorkloadUse(name=table.name, command=command)

@@ -139,11 +139,13 @@ def _command(command: Command) -> dict[str, Any]:
         "command": command.argv,
         "files": command.files,
         "directories": command.directories,
+        **({"keep_links": True} if command.keep_links else {}),
         "directory": command.directory,
         "environment": command.environment,
         "metrics": [_metric(rule) for rule in command.metrics],
         "repeats": command.repeats,
         "discarded": command.discarded,
+        "notes": command.notes,
         "user": command.user,
     }
 

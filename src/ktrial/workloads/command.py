@@ -22,7 +22,7 @@ from ktrial.model.workload import (
 from ktrial.target import Step, StepResult
 from ktrial.workloads.errors import BadCommand, MetricNotANumber, MetricNotFound
 from ktrial.workloads.file_trees import directories, expanded
-from ktrial.workloads.host_files import program_path, with_all_they_need
+from ktrial.workloads.host_files import program_path, with_all_they_need, with_links_kept
 from ktrial.workloads.marked_region import MarkedRegion, string_bytes
 from ktrial.workloads.own_marks import (
     counted_runs,
@@ -80,7 +80,10 @@ class CommandWorkload:
         """
         command = _command(use)
         program = program_path(use.label, command.argv[0])
-        carried = with_all_they_need(use.label, (program, *command.files))
+        if command.keep_links:
+            carried = with_links_kept(use.label, program, command.files)
+        else:
+            carried = with_all_they_need(use.label, (program, *command.files))
         return (*directories(use.label, command.directories), *carried)
 
     def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
@@ -112,7 +115,10 @@ class CommandWorkload:
         """What its marks say that may not be meant, and which of its files could not be carried."""
         command = _command(use)
         marks = warnings_of(use.label, results[command.discarded :])
-        return (*marks, *_left_out(use.label, command)) if command.files else marks
+        told = tuple(
+            DataWarning(kind=WarningKind.CAPTURED, text=f"{use.label}: {note}") for note in command.notes
+        )
+        return (*marks, *told, *_left_out(use.label, command))
 
     def operations(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> int:
         """A run is an operation."""
@@ -148,7 +154,7 @@ def _check_regex(workload: str, rule: MetricRule) -> None:
 
 def _left_out(label: str, command: Command) -> tuple[DataWarning, ...]:
     """One warning for what stands in its directories and cannot be carried."""
-    left_out = expanded(label, command.files).left_out
+    left_out = expanded(label, command.files, keep_links=command.keep_links).left_out
     if not left_out:
         return ()
     some = ", ".join(f"{path} ({what})" for path, what in list(left_out.items())[:3])

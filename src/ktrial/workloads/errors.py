@@ -60,6 +60,29 @@ class TooMuchToCarry(WorkloadError):
     exit_code = 2
 
 
+class TracerMissing(WorkloadError):
+    """Workload {workload}: what the command needs is found by strace, which is not installed here."""
+
+    hint = (
+        "sudo apt-get install strace; or name the files yourself, in a study file: docs/studies.md, Workloads"
+    )
+
+
+class NotTraced(WorkloadError):
+    """Workload {workload}: strace cannot watch the command here: {said}"""
+
+    hint = "containers may forbid ptrace: docker run --cap-add SYS_PTRACE"
+
+
+class NotCaptured(WorkloadError):
+    """Workload {workload}: the command {problem} when it was run here: {said}"""
+
+    hint = (
+        "a guest would see the same: it ran in {directory}, with PATH and HOME and no other variable of "
+        "yours (workload capture --env NAME takes one along), and without input"
+    )
+
+
 class LibraryNotFound(WorkloadError):
     """Workload {workload}: {path} needs the shared library {library}, which this host does not have."""
 

@@ -68,12 +68,18 @@ def matches(pattern: str) -> list[str]:
     return sorted(str(path) for path in Path("/").glob(pattern.lstrip("/")))
 
 
-def expanded(workload: str, names: tuple[str, ...]) -> FileTree:
-    """What the names stand for. Raises FileNotCarried (nothing there), TooMuchToCarry."""
+def expanded(workload: str, names: tuple[str, ...], *, keep_links: bool = False) -> FileTree:
+    """What the names stand for; `keep_links`: a name that is a link is that, and what it leads to.
+
+    Raises FileNotCarried (nothing there), TooMuchToCarry."""
     tree = FileTree()
     for name in names:
         path = Path(name)
-        if is_pattern(name):
+        if keep_links and path.is_symlink():
+            _add(tree, path)
+            if path.is_file():
+                tree.inside.append(name)
+        elif is_pattern(name):
             found = matches(name)
             if not found:
                 raise FileNotCarried(workload=workload, path=name, problem="no file matches this pattern")

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,9 @@ from ktrial.workloads.errors import FileNotCarried, LibraryNotFound, ProgramNotF
 from ktrial.workloads.file_trees import expanded
 
 _LOADER_CACHE = "/etc/ld.so.cache"
+
+_MOST_STEPS = 1000
+"""Parts of a path that are looked at, links followed: one that leads in a circle ends there."""
 
 _Wanted = tuple[str, tuple[Path, ...]]
 """A file, and where its libraries are looked for besides the usual places."""
@@ -47,6 +51,40 @@ def with_all_they_need(workload: str, files: tuple[str, ...]) -> tuple[CarriedFi
     _carry(workload, carried, deque((file, ()) for file in tree.files), strict=True)
     _carry(workload, carried, deque((file, ()) for file in tree.inside), strict=False)
     return (*dict.fromkeys(tree.around), *carried.values())
+
+
+def with_links_kept(workload: str, program: str, files: tuple[str, ...]) -> tuple[CarriedFile, ...]:
+    """The same, where links stay links; only the program must have all that it may need, for it has run here.
+
+    Raises as `with_all_they_need`.
+    """
+    tree = expanded(workload, files, keep_links=True)
+    carried: dict[str, CarriedFile] = {}
+    _carry(workload, carried, deque([(program, ())]), strict=True)
+    _carry(workload, carried, deque((file, ()) for file in (*tree.files, *tree.inside)), strict=False)
+    around = dict.fromkeys(tree.around)
+    links = links_on_the_way([each.guest for each in (*around, *carried.values()) if not each.link])
+    return (*dict.fromkeys((*links, *around)), *carried.values())
+
+
+def links_on_the_way(paths: Iterable[str]) -> tuple[CarriedFile, ...]:
+    """Every link of this host that the absolute paths lead through, each once."""
+    links: dict[Path, str] = {}
+    for path in paths:
+        waiting, done, steps = list(Path(path).parts[1:]), Path("/"), 0
+        while waiting and steps < _MOST_STEPS:
+            steps += 1
+            part = waiting.pop(0)
+            here = done.parent if part == ".." else done / part
+            if part != ".." and here not in links and here.is_symlink():
+                links[here] = str(here.readlink())
+            if part != ".." and here in links:
+                target = Path(links[here])
+                waiting = [*(target.parts[1:] if target.is_absolute() else target.parts), *waiting]
+                done = Path("/") if target.is_absolute() else done
+            else:
+                done = here
+    return tuple(CarriedFile(host=place, guest=str(place), link=target) for place, target in links.items())
 
 
 def _carry(workload: str, carried: dict[str, CarriedFile], waiting: deque[_Wanted], *, strict: bool) -> None:

@@ -102,7 +102,11 @@ def test_the_version_is_the_packages(cli: CommandLine) -> None:
         (("run", "x.toml", "--perturbations", "0"), "--perturbations", "ktrial run --help"),
         (("show", "--jsno"), "No such option: --jsno", "ktrial show --help"),
         (("list", "--sotre", "x"), "No such option: --sotre", "ktrial list --help"),
-        (("compare", "--kernel", "debian:6.1"), "--workload", "ktrial compare --help"),
+        (
+            ("compare", "--kernel", "debian:6.1"),
+            "--workload: which workload, or which command?",
+            "ktrial workload list names them; a command of your own stands at the end: -- CMD ARGS",
+        ),
     ],
 )
 def test_wrong_usage_is_one_message_and_a_hint(

@@ -332,7 +332,7 @@ def test_of_several_workloads_or_treatments_one_has_to_be_named(cli: CommandLine
         ),
         ((*BOTH, "--kernel", "debian:7.2"), 2, "--kernel: 3 given; give two"),
         ((*BOTH[:4], "--workload", "frok"), 2, "There is no workload frok (did you mean fork"),
-        (BOTH[:4], 2, "--workload: which workload?"),
+        (BOTH[:4], 2, "--workload: which workload"),
         ((*BOTH, "--memory", "lots"), 2, "--memory:"),
         (("--kernel", "debian:6.1", *BOTH[:2], *BOTH[4:]), 2, "--from and --to are both debian:6.1:cloud"),
         ((*BOTH[2:], "--to-boot", "a=1", "--from-boot", "a=1"), 2, "are both a=1"),

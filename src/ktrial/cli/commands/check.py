@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def check(
+    context: typer.Context,
     against: Annotated[
         str,
         typer.Option(metavar="BASELINE", help="A saved baseline, or a kernel.", autocompletion=kernel_names),
@@ -40,6 +41,9 @@ def check(
 ) -> None:
     """Measure a kernel against a baseline, for git bisect and CI.
 
+    `ktrial check --kernel path:vmlinux --against debian:6.12 --workload fork --max +1%`; or with a command of
+    your own: `… -- sqlite3 my.db 'select 1'`.
+
     Exit codes, as git bisect run wants them: 0 within, 1 beyond, 125 where it does not build or boot, its
     workload fails, or nothing can be decided; 2 for a mistake on the command line, and 128 or more for all
     that says nothing about the kernel.
@@ -47,11 +51,12 @@ def check(
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import append_text
     from ktrial.cli.git_bisect import Endings, code_of
+    from ktrial.cli.options.own_command import own_words
     from ktrial.cli.render.regression_check import as_json, as_markdown, print_check
 
     with Endings():
         tested = KernelSelection.of(kernel, source, config, option)
-        given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations)
+        given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, own_words(context))
         result = _checked(tested, against, given, maximum or [], store, jobs)
         if summary:
             append_text(summary, as_markdown(result, top))

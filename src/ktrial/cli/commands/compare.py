@@ -32,6 +32,7 @@ _OPTIONS = {
 
 
 def compare(
+    context: typer.Context,
     kernel: Annotated[
         list[str],
         typer.Option(
@@ -41,8 +42,13 @@ def compare(
         ),
     ],
     workload: Annotated[
-        list[str], typer.Option(metavar="W1,W2…", help="Workloads.", autocompletion=workload_names)
-    ],
+        list[str] | None,
+        typer.Option(
+            metavar="W1,W2…",
+            help="Workloads, or files of such; your own command stands at the end.",
+            autocompletion=workload_names,
+        ),
+    ] = None,
     perturbations: Perturbations = None,
     count: Count = None,
     margin: Margin = None,
@@ -57,18 +63,27 @@ def compare(
     no_html: NoHtml = False,
     jobs: Jobs = None,
 ) -> None:
-    """Compare kernels without a study file."""
+    """Compare kernels without a study file.
+
+    `ktrial compare --kernel debian:6.1 --kernel debian:6.12 --workload fork,pipe`; or, with a command of your
+    own, `… -- sqlite3 my.db 'select 1'`: it runs once here, to find what it needs, then on the kernels.
+    """
     from ktrial.cli.installed import registry
+    from ktrial.cli.options.own_command import asked, memory_for, own_words
     from ktrial.cli.running.study import RunOptions, run_and_print
     from ktrial.kernels.providers.git import pinned
     from ktrial.studyfile import StudySource, study_from
 
+    words = own_words(context)
+    wanted = asked(workload, words)
     kernel = [pinned(name) for name in kernel]
+    tables = wanted.tables()
+    memory = memory_for(words, memory)
     machine = {"count": count, "memory": memory, "boot": boot, "cpus": cpus}
     data: dict[str, Any] = {
         "question": _question(kernel),
         "factors": {"kernel": {"levels": kernel}},
-        "workloads": [name.strip() for names in workload for name in names.split(",")],
+        "workloads": tables,
         "machine": _given(machine),
         **_given({"margin": margin, "perturbations": perturbations}),
     }

@@ -24,6 +24,7 @@ _ROWS = 20
 
 
 def counters(
+    context: typer.Context,
     study: StoredStudyName = None,
     kernel: Annotated[
         list[str] | None,
@@ -47,21 +48,28 @@ def counters(
 ) -> None:
     """Compare event counters: faults, switches, allocations…
 
-    Of a study's treatments, or of two kernels.
+    Of a study's treatments, or of two kernels:
+    `ktrial counters --kernel debian:6.1 --kernel debian:6.12 --workload fork`, or with a command of your own,
+    `… -- sqlite3 my.db 'select 1'`.
     """
     from ktrial.analysis.counters import compared
     from ktrial.cli.command_line import BadOption
     from ktrial.cli.console import print_json
     from ktrial.cli.options.kernel_measurement import MeasurementOptions
+    from ktrial.cli.options.own_command import own_words
     from ktrial.store import default_location, open_store
 
     if kernel and study:
         raise BadOption(option="--kernel", problem="give a study or kernels, not both")
-    given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations)
+    words = own_words(context)
+    if words and not kernel:
+        raise BadOption(option="--", problem="a command goes with --kernel: a study has its own workloads")
+    given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, words)
     with open_store(store or default_location()) as opened:
         record = _measured(kernel, given, opened, jobs) if kernel else _stored(study, opened)
     rows = compared(record.study, record.trials, glob)
-    chosen = [row for row in rows if not given.workloads or row.comparison.workload in given.workloads]
+    named = given.workloads if study or not kernel else ()
+    chosen = [row for row in rows if not named or row.comparison.workload in named]
     if json:
         print_json(_as_json(record, chosen))
     else:

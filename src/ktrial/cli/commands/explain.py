@@ -42,6 +42,7 @@ ToBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_BOO
 
 
 def explain(
+    context: typer.Context,
     study: StoredStudyName = None,
     workload: Workload = None,
     from_: Before = None,
@@ -84,13 +85,15 @@ def explain(
     """Say which functions make a difference, and why they may.
 
     Between two treatments of a result or a study file, or directly between two kernels. What may be the cause
-    is suspected; with --prove it is taken back and measured.
+    is suspected; with --prove it is taken back and measured. A command of your own stands at the end:
+    -- sqlite3 my.db 'select 1'.
 
     Example: ktrial explain --kernel debian:6.12 --kernel debian:7.2 --workload futex --prove
     """
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import check_writable
     from ktrial.cli.options.exports import write_difference
+    from ktrial.cli.options.own_command import own_words
     from ktrial.cli.render.conditions_diff import print_differences
     from ktrial.cli.render.functions import print_explanation
     from ktrial.cli.render.profile_json import why_as_json
@@ -100,6 +103,7 @@ def explain(
     check_writable([path for path in (folded, flame_graph) if path])
     given = ExplainOptions(
         study=study,
+        words=own_words(context),
         workload=workload,
         before=from_,
         after=to,

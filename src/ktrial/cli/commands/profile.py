@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.cli.options.caches import Caches, FirstCode, FirstData, LastLevel
-from ktrial.cli.options.common import BootParameters, Json, Memory, Top, WorkloadName
+from ktrial.cli.options.common import BootParameters, GuestMemory, Json, OwnWorkloadName, Top
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.exports import Exports, FlameGraph, Folded
 
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def profile(
+    context: typer.Context,
     kernel: Annotated[str, typer.Option(metavar="NAME", help="A kernel.", autocompletion=kernel_names)],
-    workload: WorkloadName,
+    workload: OwnWorkloadName = None,
     top: Top = 20,
     json: Json = False,
     folded: Folded = None,
@@ -31,14 +32,18 @@ def profile(
     l1i: FirstCode = None,
     l1d: FirstData = None,
     llc: LastLevel = None,
-    memory: Memory = "512M",
+    memory: GuestMemory = None,
     boot: BootParameters = None,
 ) -> None:
-    """Count a kernel's instructions by function."""
+    """Count a kernel's instructions by function.
+
+    `ktrial profile --kernel debian:6.12 --workload fork`; or a command of your own: `… -- sqlite3 my.db '…'`.
+    """
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import check_writable, write_text
     from ktrial.cli.options.caches import shapes
     from ktrial.cli.options.exports import wanted
+    from ktrial.cli.options.own_command import own_words
     from ktrial.cli.render.profile import print_profile
     from ktrial.cli.render.profile_json import profile_as_json
 
@@ -46,7 +51,7 @@ def profile(
     files = wanted(export or (), shorthands)
     check_writable([path for _, path in files])
     modelled = shapes(caches, l1i, l1d, llc)
-    (counted,) = count([kernel], workload, memory, boot, modelled)
+    (counted,) = count([kernel], workload, memory, boot, modelled, words=own_words(context))
     for form, path in files:
         write_text(path, form.text(counted))
     if json:
@@ -61,23 +66,25 @@ def profile(
 
 def count(
     kernels: list[str],
-    workload: str,
-    memory: str,
+    workload: str | None,
+    memory: str | None,
     boot: list[str] | None,
     caches: "CacheShapes | None" = None,
+    words: tuple[str, ...] = (),
 ) -> "tuple[Profile, ...]":
     """A profile of each kernel. Raises BadOption, and what `ktrial.experiment.profile.profile` raises."""
     from ktrial.cli.installed import registry
+    from ktrial.cli.options.own_command import memory_for, one_use
     from ktrial.cli.options.quantities import memory_of
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.profile import profile
     from ktrial.model.study import MachineSettings
-    from ktrial.model.workload import WorkloadUse
-    from ktrial.workloads import check
 
     name_of = registry().kernel_name
-    use = check(WorkloadUse(name=workload))
-    common = MachineSettings(memory_mib=memory_of(memory), boot=tuple(boot or ()))
+    use = one_use(workload, words)
+    common = MachineSettings(
+        memory_mib=memory_of(memory_for(words, memory) or "512M"), boot=tuple(boot or ())
+    )
     settings = [common.model_copy(update={"kernel": name_of(name)}) for name in kernels]
     with progress() as observer:
         return tuple(profile(each, use, observer=observer, caches=caches) for each in settings)

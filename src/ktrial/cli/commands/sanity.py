@@ -11,6 +11,7 @@ from ktrial.cli.options.kernel_measurement import Cpus, Limits, WorkloadSets
 
 
 def sanity(
+    context: typer.Context,
     old: Annotated[
         str, typer.Argument(metavar="OLD", help="The kernel before.", autocompletion=kernel_names)
     ],
@@ -38,6 +39,7 @@ def sanity(
     from ktrial.experiment.kernel_ranges import full_name
 
     check(
+        context,
         against=full_name(old),
         kernel=full_name(new),
         workload=workload_names_of(workloads or ["quick"]),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.cli.command_line import KtrialCommand, command_group
+from ktrial.cli.commands.workload_capture import capture
 from ktrial.cli.console import output, print_json
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import workload_names
@@ -12,7 +13,8 @@ from ktrial.cli.options.completion import workload_names
 if TYPE_CHECKING:
     from ktrial.model.workload import Parameter, WorkloadDescription
 
-app = command_group("List and show the workloads.")
+app = command_group("List and show the workloads; capture a command of your own.")
+app.command("capture", cls=KtrialCommand)(capture)
 
 
 @app.command("list", cls=KtrialCommand)

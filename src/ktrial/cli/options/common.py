@@ -50,6 +50,15 @@ WorkloadName = Annotated[
         "--workload", metavar="W", help="A workload: ktrial workload list.", autocompletion=workload_names
     ),
 ]
+OwnWorkloadName = Annotated[
+    str | None,
+    typer.Option(
+        "--workload",
+        metavar="W",
+        help="A workload (ktrial workload list), or the file of one; else -- COMMAND.",
+        autocompletion=workload_names,
+    ),
+]
 Top = Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")]
 Memory = Annotated[str, typer.Option(metavar="512M", help="The guest's memory.")]
 BootParameters = Annotated[

@@ -31,6 +31,7 @@ Limits = Annotated[
 ]
 Cpus = Annotated[int | None, typer.Option("--cpus", min=1, metavar="N", help="The guest's CPUs.")]
 
+_OF_A_BASELINE = "a saved baseline has its own workloads: name a kernel as --against for a command of yours"
 _LIMIT = re.compile(r"(?:(?P<workload>[^=]+)=)?\+?(?P<size>[^+=]*)")
 
 
@@ -43,6 +44,8 @@ class MeasurementOptions:
     cpus: int | None = None
     boot: tuple[str, ...] = ()
     perturbations: int | None = None
+    words: tuple[str, ...] = ()
+    """A command of one's own, behind `--`."""
 
     @classmethod
     def of(
@@ -52,21 +55,21 @@ class MeasurementOptions:
         cpus: int | None,
         boot: list[str] | None,
         perturbations: int | None,
+        words: tuple[str, ...] = (),
     ) -> "MeasurementOptions":
         """From a command's parameters: `--workload` may be repeated, and hold commas."""
         names = [name.strip() for text in workloads or () for name in text.split(",")]
-        return cls(tuple(dict.fromkeys(filter(None, names))), memory, cpus, tuple(boot or ()), perturbations)
+        once = tuple(dict.fromkeys(filter(None, names)))
+        return cls(once, memory, cpus, tuple(boot or ()), perturbations, words)
 
 
 def measurement(given: MeasurementOptions) -> "Measurement":
     """How kernels are measured: what was given, else what a study has. Raises WorkloadError, BadOption."""
-    from ktrial.cli.command_line import BadOption
+    from ktrial.cli.options.own_command import asked, memory_for
     from ktrial.experiment.single_kernel import Measurement
 
-    if not given.workloads:
-        raise BadOption(option="--workload", problem="name at least one: ktrial workload list")
-    uses = tuple(_use(name) for name in given.workloads)
-    how = Measurement(uses, _settings(given))
+    uses = asked(given.workloads, given.words).uses()
+    how = Measurement(uses, _settings(replace(given, memory=memory_for(given.words, given.memory))))
     return replace(how, perturbations=given.perturbations) if given.perturbations else how
 
 
@@ -89,7 +92,10 @@ def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measur
     Raises BaselineLacks where an option asks for something else.
     """
     from ktrial.analysis.errors import BaselineLacks
+    from ktrial.cli.command_line import BadOption
 
+    if given.words:
+        raise BadOption(option="--", problem=_OF_A_BASELINE)
     there = baseline.measurement
     labels = {use.label: use for use in there.workloads}
     for name in given.workloads:
@@ -139,13 +145,6 @@ def runs(store: "Store", observer: "Observer", jobs: int | None) -> "Runs":
     from ktrial.experiment.single_kernel import Runs
 
     return Runs(store, observer, jobs)
-
-
-def _use(name: str) -> "WorkloadUse":
-    from ktrial.model.workload import WorkloadUse
-    from ktrial.workloads import check
-
-    return check(WorkloadUse(name=name))
 
 
 def _words(value: object) -> str:

@@ -8,12 +8,14 @@ from typing import Any
 
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.installed import registry
+from ktrial.cli.options.own_command import captured, memory_for, study_table
 from ktrial.cli.options.quantities import duration
 from ktrial.model.study import Study
 from ktrial.model.workload import MetricRule
 from ktrial.studyfile import StudySource, bundled_studies, load, study_from
 from ktrial.studyfile.errors import NotATune
 from ktrial.studyfile.search import rules_of
+from ktrial.workloads.capture.captured import name_of
 
 _OPTIONS = {
     "search.knobs": "--knobs",
@@ -121,9 +123,10 @@ def _machine(asked: TuneOptions) -> dict[str, Any]:
     kind = asked.machine or ("exact" if asked.kernel else "host")
     limit = duration("--limit", asked.limit) if asked.limit else None
     boot = list(asked.boot) or None
+    memory = memory_for(asked.words, asked.memory) if _in_a_guest(asked) else asked.memory
     return {
         "kind": kind,
-        **_given({"kernel": asked.kernel, "memory": asked.memory, "boot": boot, "limit_seconds": limit}),
+        **_given({"kernel": asked.kernel, "memory": memory, "boot": boot, "limit_seconds": limit}),
     }
 
 
@@ -137,12 +140,14 @@ def _workload(asked: TuneOptions) -> Any:
     if not asked.words:
         problem = "what is to be measured? ktrial tune --knobs vm -- ./bench.sh, or --workload W"
         raise BadOption(option="COMMAND", problem=problem)
+    if _in_a_guest(asked):
+        return _captured(asked)
     program, *arguments = asked.words
     # A command runs in /tmp: what is named from here is found from there.
     program = str(Path(program).absolute()) if "/" in program else program
     rules = rules_of(asked.metrics, asked.maximise, asked.minimise, asked.subject_to)
     return {
-        "name": _name(program),
+        "name": name_of(program, frozenset(registry().workloads)),
         "command": [program, *arguments],
         "files": [str(Path(file).absolute()) for file in asked.carry],
         "metrics": [_rule(rule) for rule in rules],
@@ -151,10 +156,16 @@ def _workload(asked: TuneOptions) -> Any:
     }
 
 
-def _name(program: str) -> str:
-    """`bench` of `./bench.sh`; a workload of ktrial's own of this name is another."""
-    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(program).stem).strip("-._")[:60] or "command"
-    return f"my-{stem}" if stem in registry().workloads else stem
+def _in_a_guest(asked: TuneOptions) -> bool:
+    """Whether the command has to be carried, and nobody said what it needs."""
+    return (asked.machine or ("exact" if asked.kernel else "host")) != "host" and not asked.carry
+
+
+def _captured(asked: TuneOptions) -> dict[str, Any]:
+    """The command with what it needs, found by running it once here."""
+    rules = rules_of(asked.metrics, asked.maximise, asked.minimise, asked.subject_to)
+    runs = {"repeats": asked.repeats or 1, "discarded": asked.discarded or 0}
+    return {**study_table(captured(asked.words)), "metrics": [_rule(rule) for rule in rules], **runs}
 
 
 def _rule(rule: MetricRule) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from ktrial.analysis.result import record
 from ktrial.cli import installed
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import say
+from ktrial.cli.options.own_command import memory_for, one_use
 from ktrial.cli.options.quantities import duration, memory_of
 from ktrial.cli.options.stored_study import NothingStored, find
 from ktrial.cli.render.proof import estimate
@@ -21,11 +22,9 @@ from ktrial.model.design import Factor, FactorKind, Treatment
 from ktrial.model.levels import LevelValue
 from ktrial.model.proof import Candidate, Cost
 from ktrial.model.study import MachineSettings, Study
-from ktrial.model.workload import WorkloadUse
 from ktrial.store import Store, default_location, open_store
 from ktrial.store.errors import StudyNotStored
 from ktrial.studyfile import load
-from ktrial.workloads import check
 
 _KERNEL = "kernel"
 
@@ -35,6 +34,8 @@ class ExplainOptions:
     """The options, as they were given."""
 
     study: str | None = None
+    words: tuple[str, ...] = ()
+    """A command of one's own, behind `--`."""
     workload: str | None = None
     before: str | None = None
     after: str | None = None
@@ -137,12 +138,10 @@ def _of_kernels(given: ExplainOptions) -> AttributionQuestion:
     """The question that --kernel and the boot parameters ask."""
     _refuse(given, "goes with a study, not with --kernel", "study", "before", "after")
     _check_kernels(given)
-    if not given.workload:
-        raise BadOption(option="--workload", problem="which workload? ktrial workload list names them")
-    use = check(WorkloadUse(name=given.workload))
+    use = one_use(given.workload, given.words)
     name_of = installed.registry().kernel_name
     names = [name_of(name) for name in given.kernels]
-    memory = memory_of(given.memory or "512M")
+    memory = memory_of(memory_for(given.words, given.memory) or "512M")
     kernels = [_factor(_KERNEL, FactorKind.KERNEL, names)] if len(names) == 2 else []
     factors = (*kernels, *_boot_factors(given))
     only = names[0] if len(names) == 1 else ""
@@ -196,7 +195,7 @@ def _factor(name: str, kind: FactorKind, levels: list[str]) -> Factor:
 
 def _refuse_of_study(given: ExplainOptions) -> None:
     problem = "goes with --kernel: a study says it itself"
-    _refuse(given, problem, "boot_before", "boot_after", "boot", "memory")
+    _refuse(given, problem, "boot_before", "boot_after", "boot", "memory", "words")
 
 
 def refuse_of_proofs(how: ProveOptions) -> None:
@@ -211,6 +210,7 @@ _OPTIONS = {
     "study": "STUDY",
     "before": "--from",
     "after": "--to",
+    "words": "-- COMMAND",
     "boot_before": "--from-boot",
     "boot_after": "--to-boot",
     "boot": "--boot",
