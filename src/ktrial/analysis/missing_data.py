@@ -1,7 +1,9 @@
 """Why a number that was planned is not there, in one sentence."""
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from ktrial.format.labels import OUTCOMES
 from ktrial.model.trial import BETWEEN_REASONS, Outcome, Trial
@@ -33,11 +35,13 @@ def why_missing(
 
 def _own(reason: str, workload: str, others: Collection[str]) -> str:
     """What a reason says of one workload; all of it where it does not speak of that one."""
-    _, found, own = f"{BETWEEN_REASONS}{reason}".partition(f"{BETWEEN_REASONS}{workload}: ")
-    if not found:
-        return reason
-    ends = (own.find(f"{BETWEEN_REASONS}{other}: ") for other in others if other != workload)
-    return f"{workload}: {own[: min((end for end in ends if end >= 0), default=len(own))]}"
+    labels = "|".join(re.escape(label) for label in sorted({workload, *others}, key=len, reverse=True))
+    begins = list(re.finditer(rf"(?:^|{re.escape(BETWEEN_REASONS)})(?:Workload )?({labels}): ", reason))
+    for begin, after in pairwise([*begins, None]):
+        if begin and begin[1] == workload:
+            own = reason[begin.start() : after.start() if after else len(reason)]
+            return own.removeprefix(BETWEEN_REASONS)
+    return reason
 
 
 def failures(failed: Sequence[Trial], planned: int) -> str:

@@ -51,6 +51,10 @@ FILES = a_study(workloads=()).model_copy(
             "debian:6.12 · x=60",
             ("debian:6.1 · x=60", "debian:6.12 · x=60"),
         ),
+        # As tables print them: without what the baseline has too, and a long one without its middle.
+        (FOUR, None, "debian:6.12", ("debian:6.1 · x=60", "debian:6.12 · x=60")),
+        (FOUR, None, "x=0", ("debian:6.1 · x=60", "debian:6.1 · x=0")),
+        (FOUR, "debian:6.…2 · x=0", None, ("debian:6.12 · x=0", "debian:6.1 · x=60")),
     ],
 )
 def test_which_two_treatments_are_meant(
@@ -80,9 +84,9 @@ def test_which_two_treatments_are_meant(
         ),
         (
             FOUR,
-            {"after": "debian:6.12"},
+            {"after": "x=60"},
             AmbiguousTreatment,
-            "quick has several treatments debian:6.12: debian:6.12 · x=60, debian:6.12 · x=0.",
+            "quick has several treatments x=60: debian:6.1 · x=60, debian:6.12 · x=60.",
             "give the whole name, as ktrial show prints it",
         ),
         (

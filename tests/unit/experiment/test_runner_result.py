@@ -305,3 +305,21 @@ def test_a_stored_study_has_the_result_of_its_trials(tmp_path: Path) -> None:
             assert (found.id, found.study, found.planned) == (study_id, FORK, 6)
             assert found.trials == tuple(TRIALS)
             assert found.result == answered(FORK, TRIALS)
+
+
+def test_of_several_workloads_that_failed_each_has_its_own_reason_and_its_own_unit() -> None:
+    reason = "Workload fork: it ended with 3; pipe: killed; and left"
+    failed = [
+        one.model_copy(update={"outcome": Outcome.WORKLOAD_FAILED, "reason": reason, "samples": ()})
+        for one in TRIALS
+    ]
+    both = a_study(workloads=("fork", "pipe"))
+    wall = (Metric(name="duration", unit="ns", direction=Direction.LOWER),)
+    fork, pipe = result(both, failed, lambda _use: wall).comparisons
+    assert fork.reason.endswith("(Workload fork: it ended with 3)")
+    assert pipe.reason.endswith("(pipe: killed; and left)")
+    # The guest's clock counts instructions; a clock of real time does not.
+    assert (fork.unit, pipe.unit) == ("instructions", "instructions")
+    counted = (Metric(name="fork", unit="instructions", direction=Direction.LOWER),)
+    timed = both.model_copy(update={"machine": both.machine.model_copy(update={"kind": "kvm"})})
+    assert {one.unit for one in result(timed, failed, lambda _use: counted).comparisons} == {"ns"}

@@ -76,3 +76,30 @@ def test_a_page_that_cannot_be_written_says_why(
     said = cli("report", "--html", tmp_path / "file" / "page.html")
     assert said.status == 1
     assert "page.html cannot be written" in said.messages
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show",),
+        ("list",),
+        ("report",),
+        ("history", "fork"),
+        ("recommend", "--workloads", "fork"),
+        ("systems", "debian:6.1", "debian:6.12"),
+        ("counters",),
+        ("explain",),
+        ("matrix", "--study", "quick"),
+        ("baseline", "list"),
+        ("revalidate",),
+        ("site", "pages"),
+    ],
+)
+@pytest.mark.usefixtures("stored")
+def test_a_mistyped_store_is_an_error_and_makes_none(
+    cli: CommandLine, command: tuple[str, ...], tmp_path: Path
+) -> None:
+    said = cli(*command, "--store", tmp_path / "ktrail.db")
+    assert said.status == 2
+    assert f"There is no store {tmp_path / 'ktrail.db'} (did you mean ktrial.db?)." in said.messages
+    assert not (tmp_path / "ktrail.db").exists()

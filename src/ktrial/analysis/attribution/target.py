@@ -105,7 +105,7 @@ def _as_shown(label: str, baseline: str, wanted: str) -> bool:
     shown = (label, told_apart(label, baseline))
     if not cut:
         return wanted in shown
-    return any(len(one) > len(wanted) and one.startswith(head) and one.endswith(tail) for one in shown)
+    return any(len(one) >= len(wanted) and one.startswith(head) and one.endswith(tail) for one in shown)
 
 
 def _other(study: Study, known: tuple[Treatment, ...], first: Treatment) -> Treatment:

@@ -57,10 +57,10 @@ def save(
 @app.command("show", cls=KtrialCommand)
 def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     """Show a baseline's numbers, and all that they depend on."""
+    from ktrial.cli.options.stored_study import open_existing
     from ktrial.experiment.baseline import find
-    from ktrial.store import default_location, open_store
 
-    with open_store(store or default_location()) as opened:
+    with open_existing(store) as opened:
         baseline = find(name, opened)
     _show(baseline, json)
 
@@ -69,10 +69,10 @@ def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
 def list_baselines(json: Json = False, store: StoreOption = None) -> None:
     """Show the baselines in the store."""
     from ktrial.cli.console import messages, output, print_json
+    from ktrial.cli.options.stored_study import open_existing
     from ktrial.experiment import baseline as baselines
-    from ktrial.store import default_location, open_store
 
-    with open_store(store or default_location()) as opened:
+    with open_existing(store) as opened:
         names = [baselines.name_of(study) for study in baselines.saved(opened)]
         stored = [baselines.find(name, opened) for name in names]
     if json:
@@ -88,10 +88,10 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
 @app.command("remove", cls=KtrialCommand)
 def remove(name: Name, store: StoreOption = None) -> None:
     """Take a baseline out of the store."""
+    from ktrial.cli.options.stored_study import open_existing
     from ktrial.experiment.baseline import remove as remove_it
-    from ktrial.store import default_location, open_store
 
-    with open_store(store or default_location()) as opened:
+    with open_existing(store) as opened:
         remove_it(name, opened)
     print(f"removed {name}")
 

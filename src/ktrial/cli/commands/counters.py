@@ -57,6 +57,7 @@ def counters(
     from ktrial.cli.console import print_json
     from ktrial.cli.options.kernel_measurement import MeasurementOptions
     from ktrial.cli.options.own_command import own_words
+    from ktrial.cli.options.stored_study import open_existing
     from ktrial.store import default_location, open_store
 
     if kernel and study:
@@ -65,7 +66,7 @@ def counters(
     if words and not kernel:
         raise BadOption(option="--", problem="a command goes with --kernel: a study has its own workloads")
     given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, words)
-    with open_store(store or default_location()) as opened:
+    with open_store(store or default_location()) if kernel else open_existing(store) as opened:
         record = _measured(kernel, given, opened, jobs) if kernel else _stored(study, opened)
     rows = compared(record.study, record.trials, glob)
     named = given.workloads if study or not kernel else ()

@@ -47,13 +47,13 @@ def history(
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import write_page
     from ktrial.cli.options.quantities import margin_of
+    from ktrial.cli.options.stored_study import open_existing
     from ktrial.cli.render.history import print_history
     from ktrial.experiment.kernel_ranges import chosen
     from ktrial.report.html.history import history_page
-    from ktrial.store import default_location, open_store
 
     edge = margin_of(margin)
-    with open_store(store or default_location()) as opened:
+    with open_existing(store) as opened:
         label = label_of((one.study for one in opened.studies()), workload)
         studies, name = stored_trials(opened, label), opened.name
     only = chosen(kernels, versions(studies).items()) if kernels else None

@@ -27,9 +27,7 @@ def list_studies(store: StoreOption = None, all_: All = False, json: Json = Fals
 
     Exit code 1: a study is not what was stored; it is named, and the others are listed.
     """
-    from ktrial.store import default_location
-
-    name, every, damaged = _studies(store or default_location())
+    name, every, damaged = _studies(store)
     shown = [one for one in every if all_ or one.is_a_users]
     if json:
         print_json([_data(one, name) for one in shown])
@@ -43,20 +41,21 @@ def list_studies(store: StoreOption = None, all_: All = False, json: Json = Fals
     _tell_damaged(damaged)
 
 
-def _studies(location: str) -> "tuple[str, list[_Listed], Sequence[StudyName]]":
+def _studies(store: str | None) -> "tuple[str, list[_Listed], Sequence[StudyName]]":
     """The store's name, its studies and the damaged ones: read quickly where that can be done.
 
     Raises StoreError.
     """
+    from ktrial.store import default_location
     from ktrial.store.quick_reader import NoQuickReading, quick_reader
 
     try:
-        with quick_reader(location) as reader:
+        with quick_reader(store or default_location()) as reader:
             return reader.name, [_Listed(one) for one in reader.studies()], ()
     except NoQuickReading:
-        from ktrial.store import open_store
+        from ktrial.cli.options.stored_study import open_existing
 
-        with open_store(location) as opened:
+        with open_existing(store) as opened:
             sound, damaged = opened.readable_studies()
             return opened.name, [_Listed(one.row()) for one in sound], damaged
 

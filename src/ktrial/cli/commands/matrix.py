@@ -57,6 +57,7 @@ def matrix(
 
     Interrupted, the same command goes on where it stopped. With --study a stored study is shown.
     """
+    from ktrial.cli.options.stored_study import open_existing
     from ktrial.report import whys
     from ktrial.report.html.matrix import matrix_page
     from ktrial.report.tables.matrix import matrix as matrix_of
@@ -71,7 +72,7 @@ def matrix(
     wanted = (
         None if study else planned(kernels or [], workloads, baseline, given, fetch=fetch, flavour=flavour)
     )
-    with open_store(store or default_location()) as opened:
+    with open_existing(store) if study else open_store(store or default_location()) as opened:
         record = _measured(wanted, study or "", opened, jobs)
         if html:
             from ktrial.cli.files import write_page

@@ -33,11 +33,11 @@ def recommend(
     from ktrial.cli.commands.matrix import in_sets, workload_names_of
     from ktrial.cli.console import output, print_json
     from ktrial.cli.options.quantities import margin_of
+    from ktrial.cli.options.stored_study import open_existing
     from ktrial.format.sanitize import one_line
-    from ktrial.store import default_location, open_store
 
     edge = margin_of(margin)
-    with open_store(store or default_location()) as opened:
+    with open_existing(store) as opened:
         names, of_sets = workload_names_of(workloads), in_sets(workloads)
         recommendation = recommend_from(opened, names, edge, optional=of_sets)
     if json:

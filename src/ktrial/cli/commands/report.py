@@ -29,14 +29,14 @@ def report(
     """Write a study's report: one HTML page, Markdown or CSV. Nothing is run."""
     from ktrial import report as reports
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.options.stored_study import find
+    from ktrial.cli.options.stored_study import find, open_existing
     from ktrial.cli.running.search_answer import markdown_of_search, report_search, with_confirmation
     from ktrial.cli.running.study import default_report, write_report
-    from ktrial.store import default_location, open_store
+    from ktrial.store import default_location
 
     _check(html, markdown=markdown, csv=csv, samples=samples, series=series)
     location = store or default_location()
-    with open_store(location) as opened:
+    with open_existing(store) as opened:
         stored = find(opened, study)
         if stored.study.search and not csv:
             if markdown:

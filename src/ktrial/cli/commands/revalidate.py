@@ -37,12 +37,12 @@ def revalidate(
     The old settings against the answer's, in fresh blocks. Exit status 1 where it holds no more.
     """
     from ktrial.cli.console import print_json
+    from ktrial.cli.options.stored_study import open_existing
     from ktrial.cli.render.study_json import as_json
     from ktrial.cli.running.study import RunOptions, run_and_show
     from ktrial.optimize.revalidation import RevalidationOutcome, judged
-    from ktrial.store import default_location, open_store
 
-    with open_store(store or default_location()) as opened:
+    with open_existing(store) as opened:
         searched, tuned = _tuned(opened, study)
         again = _again(opened, searched, tuned, kernel, blocks)
     options = RunOptions(

@@ -29,7 +29,7 @@ def show(
     printed = key and output_cache.get(key)
     if not printed:
         with output_cache.warnings_heard() as warned:
-            printed = _worked_out(location, study, form)
+            printed = _worked_out(store, study, form)
         # While it was worked out, a trial may have ended.
         if printed and key and not warned and key == show_cache.key_of(location, study, form):
             output_cache.put(key, printed)
@@ -41,17 +41,16 @@ def show(
         replay(printed, output())
 
 
-def _worked_out(location: str, study: str | None, form: str) -> str:
+def _worked_out(store: str | None, study: str | None, form: str) -> str:
     """The JSON, or the record of what is printed; empty where it was printed right away."""
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.options.stored_study import find
+    from ktrial.cli.options.stored_study import find, open_existing
     from ktrial.cli.render.attribution import MOST_WORKLOADS
     from ktrial.cli.render.recorded import recorded
     from ktrial.cli.render.study_json import as_json
     from ktrial.report import whys
-    from ktrial.store import open_store
 
-    with open_store(location) as opened:
+    with open_existing(store) as opened:
         stored = find(opened, study)
         if stored.study.search and form != "consoles":
             from ktrial.cli.running.search_answer import show_search

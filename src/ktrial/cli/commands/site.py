@@ -23,10 +23,10 @@ def site(
     All links are relative: it opens from disk, and any web server can show it.
     """
     from ktrial.cli.console import print_json, say
+    from ktrial.cli.options.stored_study import open_existing
     from ktrial.report.site.site import build
-    from ktrial.store import default_location, open_store
 
-    with open_store(store or default_location()) as opened:
+    with open_existing(store) as opened:
         built = build(opened, directory.expanduser().absolute(), reasons=whys, tell=say)
     if json:
         print_json({"index": str(built.front), "pages": built.pages, "made": built.made})

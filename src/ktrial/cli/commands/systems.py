@@ -40,12 +40,12 @@ def systems(
     from ktrial.cli.commands.matrix import workload_names_of
     from ktrial.cli.console import output, print_json
     from ktrial.cli.options.quantities import margin_of
+    from ktrial.cli.options.stored_study import open_existing
     from ktrial.experiment.kernel_ranges import full_name
     from ktrial.kernels import canonical_name
-    from ktrial.store import default_location, open_store
 
     first, second = (canonical_name(full_name(one)) for one in (old, new))
-    with open_store(store or default_location()) as opened:
+    with open_existing(store) as opened:
         stored, name = stored_trials(opened), opened.name
     studies = [one.stored.study for one in stored]
     labels = list(dict.fromkeys(use.label for study in studies for use in study.workloads))

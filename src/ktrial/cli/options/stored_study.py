@@ -13,7 +13,7 @@ class NothingStored(StudyError):
     exit_code = 1
 
 
-def stored(location: str | None) -> Store:
+def open_existing(location: str | None) -> Store:
     """The store that a command reads. One that is named has to be there: a mistyped name makes none.
 
     Raises NoStoreThere, and what open_store raises.

@@ -11,7 +11,7 @@ from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import say
 from ktrial.cli.options.own_command import memory_for, one_use
 from ktrial.cli.options.quantities import duration, memory_of
-from ktrial.cli.options.stored_study import NothingStored, find
+from ktrial.cli.options.stored_study import NothingStored, find, open_existing
 from ktrial.cli.render.proof import estimate
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.explain import Guests, explain_question, explain_record
@@ -121,7 +121,7 @@ def _newest(store: Store) -> str | None:
 def _of_study(given: ExplainOptions) -> Attribution:
     """Of a study's stored trials; of a study file that has none yet, of trials that are run now."""
     told = (given.workload, given.before, given.after)
-    with open_store(given.store or default_location()) as store:
+    with open_existing(given.store) as store:
         try:
             study_record = record(store, find(store, given.study or _newest(store)).id)
         except (NothingStored, StudyNotStored):
