@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ktrial.analysis import environment
 from ktrial.analysis.comparability import kernel_difference, machine_difference, warn
 from ktrial.analysis.missing_data import failures
+from ktrial.analysis.setting_reach import out_of_reach
 from ktrial.format.number_format import tenths
 from ktrial.model.comparison import Comparison
 from ktrial.model.study import Study
@@ -30,6 +31,7 @@ def warnings_of(study: Study, trials: _Trials, comparisons: Sequence[Comparison]
         *_different(trials),
         *_missing_workloads(study, trials),
         *_spread(study, comparisons),
+        *out_of_reach(study),
         *environment.warnings_of(study, trials),
         *monitor_costs(trial for of_treatment in trials.values() for trial in of_treatment),
         *(

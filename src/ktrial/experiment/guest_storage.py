@@ -27,9 +27,6 @@ from ktrial.target import LoadModule, MakeDirectory, Mount, Read, Run, Step, Ste
 from ktrial.target.errors import DiskNotMade, LimitNotSet
 
 _CONFIGFS = "/sys/kernel/config"
-# Loading null_blk makes nullb0, which has no memory behind it. A disk that configfs makes has the next number
-# for its name, in newer kernels that of its directory. This name is both.
-_NAMES = {DiskKind.NULL_BLK: "nullb1", DiskKind.BRD: "ram0", DiskKind.PMEM: "pmem0"}
 _BLOCK = "4096"
 _TIMER = "2"
 _NO_TIMER = "0"
@@ -68,7 +65,7 @@ _PLACES = ("/usr/sbin", "/sbin", "/usr/bin", "/bin")
 
 def name(disk: Disk) -> str:
     """The kernel's name for it, the same in every kernel."""
-    return _NAMES[disk.kind]
+    return disk.device
 
 
 def modules(disk: Disk) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from ktrial.model.knob import Knob, Version, version_of
 
 ALL = "*"
 """The instance that stands for every one."""
+STUDYS_DISK = "disk"
+"""The instance that stands for the disk that the study's machine makes."""
 _SOURCE_PACKAGE = re.compile(r"debian:linux-source-([0-9]+\.[0-9]+)")
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 

@@ -56,6 +56,11 @@ SMALLEST_DISK_MIB = {"ext4": 16, "xfs": 300, "btrfs": 128}
 """File system → MiB below which it is not made."""
 
 
+# Loading null_blk makes nullb0, which has no memory behind it. A disk that configfs makes has the next number
+# for its name, in newer kernels that of its directory. This name is both.
+_DEVICES = {DiskKind.NULL_BLK: "nullb1", DiskKind.BRD: "ram0", DiskKind.PMEM: "pmem0"}
+
+
 class Disk(Model):
     """A disk in the guest's memory, of one of the kernel's own drivers, with a file system on it."""
 
@@ -72,6 +77,11 @@ class Disk(Model):
     """MiB a second; 0: as fast as memory."""
     latency_us: float = Field(default=0.0, ge=0)
     """Microseconds until a request is done; 0: at once."""
+
+    @property
+    def device(self) -> str:
+        """The kernel's name for it, the same in every kernel."""
+        return _DEVICES[self.kind]
 
 
 class MachineSettings(Model):

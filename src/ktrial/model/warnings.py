@@ -50,6 +50,8 @@ class WarningKind(StrEnum):
     """What became of the options that a kernel's patches bring: a note."""
     SAME_IMAGE = "same-image"
     """Two kernels that a factor tells apart are bit-identical."""
+    OUT_OF_REACH = "out-of-reach"
+    """A setting of something that no workload of the study uses: verdicts are about something else."""
     CHANGE_NOT_RUN = "change-not-run"
     """Nothing of what differs between two kernels ran in any workload: verdicts are about something else."""
     CHANGE_PARTLY_RUN = "change-partly-run"

@@ -11,11 +11,12 @@ from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, Treatment, leve
 from ktrial.model.knob import Knob, KnobKind, Version
 from ktrial.model.levels import AS_IT_IS, LevelValue
 from ktrial.model.plan import treatments
-from ktrial.model.references import ALL, KernelRef
+from ktrial.model.references import ALL, STUDYS_DISK, KernelRef
 from ktrial.model.study import Study, kernel_of
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, shown
 from ktrial.studyfile.errors import BadKnobSpace
 from ktrial.studyfile.knob_patterns import BOOT, KERNEL, OPTION, searched_knobs
+from ktrial.studyfile.references import of_studys_disk
 
 _KINDS = {
     KnobKind.INTEGER: "a whole number",
@@ -35,6 +36,10 @@ def check_values(study: Study, mistakes: Mistakes) -> None:
     if study.search:
         _check_searched(study, mistakes)
         return
+    for factor in study.factors:
+        if factor.kind is FactorKind.SETTING and of_studys_disk(study.references.knobs[factor.target]):
+            problem = "@disk is the study's own disk, and it has none: [machine.disk] makes one"
+            mistakes.add(("factors", factor.name), problem)
     factors = [(factor, knob) for factor in study.factors if (knob := _knob(study, factor))]
     kernels = _kernels(study, [factor for factor, _ in factors]) if factors else {}
     for factor, knob in factors:
@@ -63,7 +68,9 @@ def setting_problem(target: str) -> str:
         return f'{shown(target)} is a parameter that kernels are booted with: kind = "boot"'
     if named.knob.instance and named.instance in {"", ALL}:
         whose = f"there is one {named.knob.name} for each {named.knob.instance}"
-        return f'{whose}, and a factor is one of them: "{named.knob.name}@NAME"'
+        own = f', or the study\'s own: "{named.knob.name}@{STUDYS_DISK}"'
+        own = own if named.knob.instance == STUDYS_DISK else ""
+        return f'{whose}, and a factor is one of them: "{named.knob.name}@NAME"{own}'
     return ""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ktrial import kernels, knobs
 from ktrial.kernels.errors import BadKernelName
 from ktrial.model.design import FactorKind
-from ktrial.model.references import KernelRef
+from ktrial.model.references import STUDYS_DISK, KernelRef, KnobRef
 from ktrial.model.study import Study
 from ktrial.model.suggestions import nearest
 from ktrial.studyfile.diagnostics import shown
@@ -81,12 +81,22 @@ def resolved(study: Study, kernel: Callable[[str], KernelRef] = kernels.lenient_
     references = known.model_copy(
         update={
             "kernels": {name: known.kernels.get(name) or _kernel(name, kernel) for name in _kernels(study)},
-            "knobs": {
-                target: known.knobs.get(target) or knobs.lenient_reference(target) for target in targets
-            },
+            "knobs": {target: known.knobs.get(target) or _knob(target, study) for target in targets},
         }
     )
     return study.model_copy(update={"references": references})
+
+
+def _knob(target: str, study: Study) -> KnobRef:
+    """The knob, and where it names the study's own disk, that one's."""
+    named, disk = knobs.lenient_reference(target), study.machine.disk
+    return named.model_copy(update={"instance": disk.device}) if disk and of_studys_disk(named) else named
+
+
+def of_studys_disk(named: KnobRef) -> bool:
+    """Whether a knob is said to be that of the study's own disk: `queue/scheduler@disk`."""
+    is_a_disks = named.knob is not None and named.knob.instance == STUDYS_DISK and not named.path
+    return is_a_disks and named.instance == STUDYS_DISK
 
 
 def _kernels(study: Study) -> Iterable[str]:

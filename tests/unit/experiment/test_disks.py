@@ -4,10 +4,15 @@ from pathlib import Path
 
 import pytest
 
+from ktrial.analysis.result import result
+from ktrial.analysis.setting_reach import out_of_reach
 from ktrial.cli.installed import registry
 from ktrial.experiment import guest_storage
+from ktrial.experiment.settings import settings_of
 from ktrial.model.boot import CgroupLimits
-from ktrial.model.study import Disk, DiskKind
+from ktrial.model.plan import treatments
+from ktrial.model.study import Disk, DiskKind, Study
+from ktrial.model.warnings import WarningKind
 from ktrial.studyfile import load
 from ktrial.studyfile.errors import StudyMistake
 from ktrial.studyfile.writer import study_toml
@@ -116,3 +121,70 @@ def test_a_disk_and_a_limit_survive_being_written_out(tmp_path: Path) -> None:
     assert load(file, registry()) == study
     assert study.machine.cgroup == CgroupLimits(memory_mib=32)
     assert study.machine.disk == Disk(rotational=True, size_mib=64)
+
+
+READ_AHEAD = """
+workloads = [{{ name = "{workload}" }}]
+[factors."queue/read_ahead_kb{at}"]
+levels = [128, 8192]
+[machine]
+kernel = "debian:6.12"
+"""
+
+
+def a_read_ahead_study(directory: Path, at: str, disk: str, workload: str = "seq-read") -> Study:
+    path = ', path = "/mnt"' if workload == "seq-read" else ""
+    file = directory / "mine.toml"
+    text = READ_AHEAD.format(workload=workload, at=at).replace(f'"{workload}"', f'"{workload}"{path}')
+    file.write_text(text + disk)
+    return load(file, registry())
+
+
+@pytest.mark.parametrize(
+    ("disk", "device"),
+    [
+        ("disk = {}", "nullb1"),
+        ('disk = { kind = "brd" }', "ram0"),
+        ('disk = { kind = "pmem" }', "pmem0"),
+    ],
+)
+def test_a_setting_of_the_study_s_disk_is_written_to_the_disk_that_is_made(
+    tmp_path: Path, disk: str, device: str
+) -> None:
+    study = a_read_ahead_study(tmp_path, "@disk", disk)
+    assert study.machine.disk
+    (setting,) = settings_of(study, treatments(study)[1], "6.12.1")
+    made = guest_storage.directory(study.machine.disk)
+    assert setting.path == f"{made}/read_ahead_kb" == f"/sys/block/{device}/queue/read_ahead_kb"
+    assert setting.name == "queue/read_ahead_kb@disk"
+    assert list(out_of_reach(study)) == []
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ("@disk", "@disk is the study's own disk, and it has none: [machine.disk] makes one"),
+        ("", '"queue/read_ahead_kb@NAME", or the study\'s own: "queue/read_ahead_kb@disk"'),
+        ("@*", '"queue/read_ahead_kb@NAME", or the study\'s own: "queue/read_ahead_kb@disk"'),
+    ],
+)
+def test_a_disk_that_is_not_one_is_refused_before_anything_boots(tmp_path: Path, at: str, said: str) -> None:
+    with pytest.raises(StudyMistake) as refused:
+        a_read_ahead_study(tmp_path, at, "")
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("at", "disk", "workload", "said"),
+    [
+        ("@nullb0", "disk = {}", "seq-read", "is set on nullb0, the study's disk is nullb1"),
+        ("@nullb0", "", "seq-read", "is set on nullb0, and the study has no disk"),
+        ("@disk", "disk = {}", "fork", "no workload names a path on it (/mnt)"),
+    ],
+)
+def test_a_setting_that_reaches_nothing_is_told_with_the_result(
+    tmp_path: Path, at: str, disk: str, workload: str, said: str
+) -> None:
+    study = a_read_ahead_study(tmp_path, at, disk, workload)
+    (warning,) = [one for one in result(study, ()).warnings if one.kind is WarningKind.OUT_OF_REACH]
+    assert said in warning.text
