@@ -1,15 +1,18 @@
 """Which of the measured kernels serve some workloads best, and which to avoid: from the store alone."""
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+import statistics
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ktrial.analysis.errors import NothingToRecommend
 from ktrial.analysis.history.series import history, stored_trials
 from ktrial.analysis.store_queries import labels_of
 from ktrial.model.history import Line, Point, SystemIdentity
-from ktrial.model.recommendation import Candidate, Recommendation, Regret
+from ktrial.model.recommendation import Candidate, Recommendation, Regret, WithoutOne
 from ktrial.model.workload import short_labels
 from ktrial.stats.minimax_regret import RegretRatio, dominates, regrets
 from ktrial.store import Store
+from ktrial.workloads.program_runs import EXACT_MODES
 
 _Table = dict[str, dict[str, Point]]
 """Workload → version → its point."""
@@ -83,21 +86,59 @@ def _recommendation(
         for name in names
     }
     candidates = sorted(
-        (_candidate(name, table, ratios, over[name]) for name in names), key=lambda one: one.worst
+        (_candidate(name, table, ratios, over[name]) for name in names), key=lambda one: one.mean
     )
-    free = [one for one in candidates if not one.dominated_by]
-    best = tuple(one.version for one in free if one.worst <= free[0].worst * (1 + margin))
-    avoid = tuple(one.version for one in reversed(candidates) if one.dominated_by)
-    return Recommendation(
+    made = Recommendation(
         workloads=tuple(workloads),
         margin=margin,
         system=system,
         candidates=tuple(candidates),
-        best=best,
-        avoid=avoid,
+        best=_best(candidates, margin)[0],
+        without=tuple(_without(candidates, workloads, margin)),
+        measured_by=_measured_by(lines[workload] for workload in workloads),
+        avoid=tuple(one.version for one in reversed(candidates) if one.dominated_by),
         incomplete=_incomplete(table, names),
-        answer=_answer(candidates, best, avoid, short_labels(workloads)),
+        answer="",
     )
+    return made.model_copy(update={"answer": _answer(made)})
+
+
+def _best(
+    candidates: Sequence[Candidate], margin: float, left_out: str = ""
+) -> tuple[tuple[str, ...], float]:
+    """Those that no other dominates, with a geometric mean within the margin of the smallest, and that."""
+    means = {
+        one.version: _mean(regret.ratio for regret in one.regrets if regret.workload != left_out)
+        for one in candidates
+        if not one.dominated_by
+    }
+    least = min(means.values())
+    ordered = sorted(means, key=lambda version: means[version])
+    return tuple(one for one in ordered if means[one] <= least * (1 + margin)), least
+
+
+def _without(
+    candidates: Sequence[Candidate], workloads: Sequence[str], margin: float
+) -> Iterator[WithoutOne]:
+    """A summary that hangs on one workload is told by leaving each out in turn."""
+    for workload in workloads if len(workloads) > 1 else ():
+        best, mean = _best(candidates, margin, workload)
+        yield WithoutOne(workload=workload, best=best, mean=mean)
+
+
+def _mean(ratios: Iterable[float]) -> float:
+    """The geometric mean: of ratios the only one that does not depend on which side is divided by which
+    (Fleming and Wallace, 1986).
+    """
+    return math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
+
+
+def _measured_by(lines: Iterable[Line]) -> str:
+    """`instructions counted, not time`; several units as they are."""
+    kinds = {line.unit.partition("/")[0] if line.mode in EXACT_MODES else line.unit for line in lines}
+    if kinds == {"instructions"}:
+        return "instructions counted, not time"
+    return ", ".join(sorted(filter(None, kinds))) or "the workloads' own metrics"
 
 
 def _candidate(
@@ -119,6 +160,7 @@ def _candidate(
         version=name,
         release=release,
         regrets=its,
+        mean=_mean(one.ratio for one in its),
         worst=worst.ratio,
         worst_workload=worst.workload,
         dominated_by=over,
@@ -134,15 +176,35 @@ def _incomplete(table: _Table, names: list[str]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _answer(
-    candidates: Sequence[Candidate], best: tuple[str, ...], avoid: tuple[str, ...], short: Mapping[str, str]
-) -> str:
-    first = next(one for one in candidates if one.version == best[0])
-    loss = f"{(first.worst - 1) * 100:.3g} %"
-    names = " and ".join(best)
-    verb = "serves" if len(best) == 1 else "serve"
+def _answer(made: Recommendation) -> str:
+    """Which kernels, by how much, by what it is measured, and whether one workload decides it."""
+    short = short_labels(made.workloads)
+    first = next(one for one in made.candidates if one.version == made.best[0])
+    verb = "serves" if len(made.best) == 1 else "serve"
+    said = f"by {made.measured_by}, {' and '.join(made.best)} {verb} these workloads best: "
+    if len(made.workloads) > 1:
+        said += f"{_percent(first.mean)} behind the best kernel of each on average (geometric mean), "
     where = f" (in {short[first.worst_workload]})" if first.worst > 1 else ""
-    said = f"{names} {verb} these workloads best: at most {loss} behind the best kernel of each{where}"
-    if avoid:
-        said += f"; avoid {', '.join(avoid)}: another kernel is worse in none of them, and better in some"
-    return f"{said}."
+    said += f"at most {_percent(first.worst)}{where}"
+    if len(made.workloads) > 1:
+        said += f"; {_steadiness(made, short)}"
+    if made.avoid:
+        said += (
+            f"; avoid {', '.join(made.avoid)}: another kernel is worse in none of them, and better in some"
+        )
+    if made.incomplete:
+        said += f"; {len(made.incomplete)} more without numbers of some workload: nothing is said of those"
+    return f"{said[0].upper()}{said[1:]}."
+
+
+def _steadiness(made: Recommendation, short: Mapping[str, str]) -> str:
+    """Whether the answer stays when a workload is left out: else which one decides."""
+    others = [one for one in made.without if made.best[0] not in one.best]
+    if not others:
+        return "so it stays whichever workload is left out"
+    told = ", ".join(f"without {short[one.workload]} it is {' and '.join(one.best)}" for one in others)
+    return f"one workload decides: {told}"
+
+
+def _percent(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:.3g} %"

@@ -23,11 +23,22 @@ class Candidate(Model):
     release: str
     regrets: tuple[Regret, ...]
     """One a workload, in the order in which they were named."""
+    mean: float
+    """The geometric mean of the ratios: each workload counts alike."""
     worst: float
     """The largest of the ratios."""
     worst_workload: str
     dominated_by: tuple[str, ...] = ()
     """Kernels that are worse in no workload and better in one at least, beyond margin and spread."""
+
+
+class WithoutOne(Model):
+    """What would be recommended if one workload were not asked for."""
+
+    workload: str
+    best: tuple[str, ...]
+    mean: float
+    """The smallest geometric mean, of the others."""
 
 
 class Recommendation(Model):
@@ -37,9 +48,13 @@ class Recommendation(Model):
     margin: float
     system: SystemIdentity
     candidates: tuple[Candidate, ...]
-    """By their worst regret, the smallest first."""
+    """By the geometric mean of their regrets, the smallest first."""
     best: tuple[str, ...]
-    """Undominated, and with a worst regret within the margin of the smallest."""
+    """Undominated, and with a geometric mean within the margin of the smallest."""
+    without: tuple[WithoutOne, ...] = ()
+    """What is best when each workload in turn is left out; empty for one workload alone."""
+    measured_by: str = ""
+    """What the numbers are, in words: `instructions counted, not time`."""
     avoid: tuple[str, ...]
     """Dominated."""
     incomplete: dict[str, tuple[str, ...]]

@@ -10,6 +10,8 @@ from tests.support.stored_results import WORKLOADS, a_store
 
 from ktrial.analysis.errors import NothingToRecommend
 from ktrial.analysis.recommend import recommend
+from ktrial.format.sanitize import one_line
+from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Direction
 from ktrial.stats.minimax_regret import dominates, regrets
 from ktrial.store import open_store
@@ -41,7 +43,48 @@ def test_one_dominates_where_it_is_nowhere_worse() -> None:
     assert not dominates(good, {"x": {0: 100.5}, "y": {0: 50.2}}, both, 0.01)
 
 
-def test_the_kernel_with_the_smallest_worst_regret_is_recommended(tmp_path: Path) -> None:
+def test_one_workload_alone_does_not_decide(tmp_path: Path) -> None:
+    """6.18 is best in nearly all; in one workload it is far behind, which made 6.1 the least bad one."""
+
+    def values(number: int, bad: float) -> dict[str, float]:
+        return dict.fromkeys(("fork", "pipe", "getppid", "stat"), 100.0 + number) | {"timer": bad}
+
+    every = {"debian:6.1": values(30, 100.0), "debian:6.18": values(0, 140.0)}
+    with open_store(str(a_store(tmp_path, a_record_of(every)))) as store:
+        found = recommend(store, tuple(every["debian:6.1"]))
+        assert found.candidates[0].version == "debian:6.18"
+        assert found.candidates[0].mean == pytest.approx(1.4 ** (1 / 5))
+        assert found.candidates[1].mean == pytest.approx(1.3 ** (4 / 5))
+        assert found.best == ("debian:6.18",)
+        assert {one.best for one in found.without} == {("debian:6.18",)}
+        assert found.answer.startswith("By instructions counted, not time, debian:6.18 serves")
+        assert "so it stays whichever workload is left out" in found.answer
+        two = recommend(store, ("fork", "timer"))
+        assert two.best == ("debian:6.1",)
+        assert [one.best for one in two.without] == [("debian:6.1",), ("debian:6.18",)]
+        assert "one workload decides: without timer it is debian:6.18" in two.answer
+
+
+def a_record_of(values: dict[str, dict[str, float]]) -> StudyRecord:
+    """Kernel → workload → value."""
+    made = a_record(tuple(values), tuple(next(iter(values.values()))))
+    trials = tuple(
+        trial.model_copy(
+            update={
+                "samples": tuple(
+                    sample.model_copy(
+                        update={"value": values[trial.planned.treatment.label][sample.workload]}
+                    )
+                    for sample in trial.samples
+                )
+            }
+        )
+        for trial in made.trials
+    )
+    return made.model_copy(update={"trials": trials})
+
+
+def test_the_kernel_with_the_smallest_mean_regret_is_recommended(tmp_path: Path) -> None:
     with open_store(str(a_store(tmp_path))) as store:
         found = recommend(store, ("fork", "pipe"))
         assert found.candidates[0].version == "debian:5.10"
@@ -58,6 +101,11 @@ def test_kernels_that_lack_a_workload_are_not_judged(tmp_path: Path) -> None:
         found = recommend(store, ("fork", "pipe"))
         assert {one.version for one in found.candidates} == set(FIVE[:3])
         assert found.incomplete == {"debian:6.18": ("pipe",), "debian:7.2": ("pipe",)}
+        # They are the best in fork by far, or the worst: neither moves what is said of the others.
+        alone = recommend(store, ("fork", "pipe"))
+        assert [one.regrets for one in found.candidates] == [one.regrets for one in alone.candidates]
+        assert min(one.regrets[0].ratio for one in found.candidates) == 1.0
+        assert "2 more without numbers of some workload: nothing is said of those" in found.answer
         with pytest.raises(NothingToRecommend):
             recommend(store, ("fork", "tcp"))
 
@@ -76,7 +124,10 @@ def test_recommend_prints_the_table(tmp_path: Path, cli: CommandLine) -> None:
     said = cli("recommend", "--workloads", "fork,pipe", "--store", store)
     assert said.status == 0
     assert "worst" in said.output
-    assert "debian:5.10 serves these workloads best" in said.output
+    assert "By instructions counted, not time, debian:5.10 serves these workloads best" in one_line(
+        said.output
+    )
+    assert "geometric mean" in said.output
     found = json.loads(cli("recommend", "--workloads", "fork,pipe", "--store", store, "--json").output)
     assert found["best"] == ["debian:5.10"]
     assert cli("recommend", "--workloads", "stat", "--store", store).status == 1

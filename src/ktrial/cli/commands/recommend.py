@@ -27,7 +27,8 @@ def recommend(
 ) -> None:
     """Say which kernels serve some workloads best.
 
-    And which to avoid. Nothing is run, and nothing is averaged over workloads: the table is the evidence.
+    And which to avoid. Nothing is run. Kernels are ranked by the geometric mean of how far each is behind the
+    best one of each workload; it is told where one workload decides.
     """
     from ktrial.analysis.recommend import recommend as recommend_from
     from ktrial.cli.commands.matrix import in_sets, workload_names_of
@@ -44,7 +45,8 @@ def recommend(
         print_json(recommendation.model_dump(mode="json"))
         return
     console = output()
-    console.print("how far behind the best kernel of each workload, in %:")
+    by = recommendation.measured_by
+    console.print(one_line(f"how far behind the best kernel of each workload, in %, by {by}:"))
     console.print()
     console.print(_table(recommendation))
     console.print()
@@ -78,7 +80,8 @@ def _table(recommendation: "Recommendation") -> "RichTable":
         for place, workload in enumerate(recommendation.workloads)
     ]
     worst = row(own("worst"), (f"{(one.worst - 1) * 100:.2f}" for one in candidates), RowKind.SUM)
-    return rendered(Table(tuple(columns), (*rows, worst)))
+    mean = row(own("geometric mean"), (f"{(one.mean - 1) * 100:.2f}" for one in candidates), RowKind.SUM)
+    return rendered(Table(tuple(columns), (*rows, *((mean,) if len(rows) > 1 else ()), worst)))
 
 
 def _behind(one: "Candidate", place: int, margin: float) -> str:
