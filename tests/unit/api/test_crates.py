@@ -19,7 +19,18 @@ def manifest(crate: str) -> dict[str, Any]:
 
 
 def test_the_crates_are_found() -> None:
-    assert NAMES == ["agent", "insn", "ksymbols", "launch", "lockstep", "probes", "versions", "wire", "work"]
+    assert NAMES == [
+        "agent",
+        "insn",
+        "ksymbols",
+        "launch",
+        "lockstep",
+        "parallel",
+        "probes",
+        "versions",
+        "wire",
+        "work",
+    ]
 
 
 @pytest.mark.parametrize("crate", NAMES)

@@ -1,0 +1,136 @@
+//! What QEMU calls while the guest runs. All of it comes from the CPUs' thread.
+
+use crate::clocks::{self, in_cpus_thread, START};
+use crate::engine::{interrupted, Engine};
+use crate::installed;
+use crate::instructions::{recognised, Instruction};
+use crate::qemu::{Cpu, Id, OnExecution, Qemu};
+use core::arch::global_asm;
+use core::cell::UnsafeCell;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering::Relaxed;
+
+struct OfCpusThread(UnsafeCell<Option<alloc::boxed::Box<Engine>>>);
+
+// SAFETY: only the CPUs' thread reaches into it (`engine`).
+unsafe impl Sync for OfCpusThread {}
+
+static ENGINE: OfCpusThread = OfCpusThread(UnsafeCell::new(None));
+
+/// The engine, once the guest has run.
+///
+/// # Safety
+/// In the CPUs' thread, and not while it is borrowed.
+unsafe fn engine() -> Option<&'static mut Engine> {
+    // SAFETY: as required of the caller.
+    unsafe { (*ENGINE.0.get()).as_deref_mut() }
+}
+
+// The place in the translated code that a block's hook returns to: the hook's third argument.
+global_asm!(
+    "ktrial_block_starts:",
+    "mov rdx, [rsp]",
+    "jmp {starts}",
+    starts = sym starts,
+);
+
+extern "C" {
+    fn ktrial_block_starts(vcpu: u32, data: usize);
+}
+
+unsafe extern "C" fn starts(_: u32, length: usize, back: usize) {
+    // SAFETY: QEMU calls this in the CPUs' thread, where nothing else borrows the engine.
+    match unsafe { engine() } {
+        Some(engine) => engine.block(length, back),
+        None => begin(length, back),
+    }
+}
+
+#[cold]
+fn begin(length: usize, back: usize) {
+    let installed = installed::get();
+    let made = Engine::new(&installed.qemu, &installed.asked);
+    // SAFETY: in the CPUs' thread, and nothing borrows it.
+    let engine = unsafe { (*ENGINE.0.get()).insert(made) };
+    engine.block(length, back);
+}
+
+unsafe extern "C" fn halts(_: u32, _: usize) {
+    // SAFETY: as in `starts`.
+    if let Some(engine) = unsafe { engine() } {
+        engine.halts();
+    }
+}
+
+unsafe extern "C" fn pauses(_: u32, _: usize) {
+    // SAFETY: as in `starts`.
+    if let Some(engine) = unsafe { engine() } {
+        engine.pauses();
+    }
+}
+
+unsafe extern "C" fn marks(_: u32, mark: usize) {
+    // SAFETY: as in `starts`.
+    if let Some(engine) = unsafe { engine() } {
+        engine.marks(mark as u32, (mark >> 32) as u64);
+    }
+}
+
+/// Whether time was moved on, instead of the wait of the CPUs' thread: all CPUs are idle.
+///
+/// # Safety
+/// In the CPUs' thread.
+pub unsafe fn skips_idle_time(qemu: &Qemu) -> bool {
+    // SAFETY: both only read.
+    if !unsafe { (qemu.machine_runs)() && (qemu.all_idle)() } {
+        return false;
+    }
+    // SAFETY: as in `starts`: QEMU waits outside of the translated code.
+    unsafe { engine() }.is_some_and(|engine| engine.all_are_idle())
+}
+
+/// QEMU hands an interrupt to a CPU.
+///
+/// # Safety
+/// As QEMU calls it.
+pub unsafe extern "C" fn interrupt(cpu: *mut Cpu, mask: c_int) {
+    let time = match in_cpus_thread() {
+        true => clocks::own(),
+        false => START.load(Relaxed),
+    };
+    interrupted(cpu, time);
+    // SAFETY: as required of the caller.
+    unsafe { (installed::get().replaced.interrupt)(cpu, mask) }
+}
+
+/// A block is being translated.
+///
+/// # Safety
+/// As QEMU calls it.
+pub unsafe extern "C" fn translated(_: Id, block: *mut c_void) {
+    let qemu = &installed::get().qemu;
+    // SAFETY: QEMU's block, during translation; the hooks live as long as the process.
+    unsafe {
+        let length = (qemu.length)(block);
+        (qemu.on_block)(block, ktrial_block_starts, 0, length);
+        for index in 0..length {
+            hook(qemu, (qemu.instruction)(block, index), length - index);
+        }
+    }
+}
+
+/// # Safety
+/// QEMU's instruction, during translation. `left`: instructions of the block from this one on.
+unsafe fn hook(qemu: &Qemu, instruction: *mut c_void, left: usize) {
+    let mut bytes = [0; 16];
+    // SAFETY: as required of the caller.
+    let found = recognised(unsafe { qemu.bytes(instruction, &mut bytes) });
+    let (hook, data): (OnExecution, usize) = match found {
+        Instruction::Halt => (halts, 0),
+        Instruction::Pause => (pauses, 0),
+        Instruction::Mark(number) => (marks, number as usize | left << 32),
+        Instruction::Other => return,
+    };
+    // SAFETY: as required of the caller; the hook lives as long as the process.
+    unsafe { (qemu.on_instruction)(instruction, hook, 0, data) };
+}
