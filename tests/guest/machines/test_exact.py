@@ -20,9 +20,9 @@ from ktrial import kernels
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import BootChanged, CannotSaveState, NoSpaceForSnapshot, TooManyCpus
-from ktrial.machines.exact import ExactMachine, migration
+from ktrial.machines.exact import ExactMachine
 from ktrial.machines.exact.setup import OLDEST_FOR_CPUS
-from ktrial.machines.qemu import program
+from ktrial.machines.qemu import migration, program
 from ktrial.machines.qemu.process import QemuProcess
 from ktrial.model.boot import CarriedFile
 from ktrial.model.kernel import Kernel
@@ -216,7 +216,7 @@ def test_no_room_for_a_snapshot(kernel: Kernel, tmp_path: Path, monkeypatch: pyt
     def full(_source: int, _target: int) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("ktrial.machines.exact.sparse_file.copy", full)
+    monkeypatch.setattr("ktrial.machines.qemu.sparse_file.copy", full)
     with pytest.raises(NoSpaceForSnapshot, match="No space left on device"):
         ExactMachine(cache=tmp_path).prepare(boot_of(kernel), print)
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == []

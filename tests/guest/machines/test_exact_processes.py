@@ -16,8 +16,8 @@ from tests.support.places import ROOT
 
 from ktrial import kernels
 from ktrial.machines.errors import MachineStopped
-from ktrial.machines.exact import ExactMachine, migration
-from ktrial.machines.qemu import watchdog
+from ktrial.machines.exact import ExactMachine
+from ktrial.machines.qemu import migration, watchdog
 from ktrial.machines.qemu.process import QemuProcess
 from ktrial.machines.qemu.watchdog import Watcher
 from ktrial.model.kernel import Kernel

@@ -10,11 +10,11 @@ from ktrial.machines.errors import NoPluginHere
 from ktrial.machines.exact.arguments import CPU_MODEL, CPU_MODEL_WITH_PLUGIN, machine_arguments
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup
-from ktrial.machines.exact.snapshot_cache import SnapshotCache
 from ktrial.machines.exact.target import InstrumentedTarget, usable_plugin
 from ktrial.machines.qemu.boot import BootFiles
 from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.program import Qemu
+from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.target import Collect, Failure, Step, StepResult, Write

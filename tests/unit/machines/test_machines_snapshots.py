@@ -14,7 +14,7 @@ from filelock import FileLock
 
 from ktrial.machines.errors import BadSetting, MachineError, MachineStopped, NoSpaceForSnapshot
 from ktrial.machines.exact import sparse_file
-from ktrial.machines.exact.snapshot_cache import (
+from ktrial.machines.qemu.snapshot_cache import (
     ABOUT,
     NOTE,
     RAM,

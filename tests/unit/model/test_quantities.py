@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.options.caches import shapes
 from ktrial.cli.options.quantities import duration
-from ktrial.machines.exact.snapshot_cache import snapshots_limit
+from ktrial.machines.qemu.snapshot_cache import snapshots_limit
 from ktrial.model import quantities
 
 SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}

@@ -12,14 +12,15 @@ from pathlib import Path
 
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import BootChanged, CannotSaveState, MachineToolMissing, NoPluginHere
-from ktrial.machines.exact.boot import snapshot_contents
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup, prepare
-from ktrial.machines.exact.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
-from ktrial.machines.exact.target import ExactTarget, InstrumentedTarget, usable_plugin
+from ktrial.machines.exact.target import InstrumentedTarget, usable_plugin
 from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import program as qemu
 from ktrial.machines.qemu.process import Children
+from ktrial.machines.qemu.snapshot_boot import snapshot_contents
+from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
+from ktrial.machines.qemu.snapshot_target import SnapshotTarget
 from ktrial.model.boot import Boot
 from ktrial.model.workload import CountedBy, Mode
 
@@ -74,7 +75,7 @@ class ExactMachine:
         self._prepare(self._setup(boot), progress)
 
     @contextmanager
-    def start(self, boot: Boot) -> Iterator[ExactTarget]:
+    def start(self, boot: Boot) -> Iterator[SnapshotTarget]:
         """Yield a target whose every `perform` starts from the snapshot; it can count in mode exact-plugin.
 
         Raises MachineError or GuestEnded.
@@ -86,7 +87,7 @@ class ExactMachine:
         setup = self._setup(boot)
         self._prepare(setup, _silent)
         reason = self._plain_boot_reasons.get(setup.key, "")
-        yield ExactTarget(setup, self._children, self._snapshots, reason)
+        yield SnapshotTarget(setup, self._children, self._snapshots, reason)
 
     @contextmanager
     def instrumented(self, boot: Boot) -> Iterator[InstrumentedTarget]:

@@ -78,12 +78,3 @@ def machine_arguments(boot: Boot, cpu_model: str = CPU_MODEL) -> tuple[str, ...]
         *date_arguments("vm"),
         *DEVICES,
     )
-
-
-def memory_arguments(boot: Boot, path: str, *, shared: bool) -> tuple[str, ...]:
-    """RAM in the file at `path`: shared where it is to be kept, else private to this guest."""
-    share = "on" if shared else "off"
-    return (
-        "-object",
-        f"memory-backend-file,id=ram,size={boot.memory_mib}M,mem-path={path},share={share}",
-    )

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import TooManyCpus
-from ktrial.machines.exact import snapshot_cache
 from ktrial.machines.exact.arguments import (
     CPU_MODEL,
     CPU_MODEL_WITH_PLUGIN,
@@ -15,9 +14,9 @@ from ktrial.machines.exact.arguments import (
     machine_arguments,
 )
 from ktrial.machines.guest_programs import lockstep
-from ktrial.machines.qemu.boot import BootFiles, boot_files
+from ktrial.machines.qemu.boot import boot_files
 from ktrial.machines.qemu.program import Qemu
-from ktrial.machines.qemu.watchdog import Limits
+from ktrial.machines.qemu.snapshot_setup import SnapshotSetup
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.workload import Mode
 from ktrial.target.guest_plan import PROTOCOL
@@ -36,31 +35,8 @@ def check_cpus(boot: Boot, qemu: Qemu, machine: str) -> None:
 
 
 @dataclass(frozen=True)
-class Setup:
-    """A boot, ready to be started."""
-
-    machine: str
-    boot: Boot
-    qemu: Qemu
-    files: BootFiles
-    facts: dict[str, str]
-    """What the snapshot's key is made from."""
-    identity: MachineIdentity
-    """With QEMU's arguments and the kernel's command line: they are made once, for key, record and start."""
-    plugin: tuple[str, ...] = ()
-    """QEMU's arguments that load the plugin. It changes nothing in the guest: no part of the key."""
-    inherited: tuple[int, ...] = ()
-    """Files without a name that those arguments mean (`inherited_path`)."""
-
-    @property
-    def key(self) -> str:
-        """The snapshot's."""
-        return snapshot_cache.key(self.facts)
-
-    @property
-    def limits(self) -> Limits:
-        """For the boot, and for each trial."""
-        return Limits(self.boot.limit_instructions, self.boot.limit_seconds)
+class Setup(SnapshotSetup):
+    """A boot of the machine `exact`, ready to be started."""
 
 
 def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode.EXACT_CLOCK) -> Setup:
@@ -92,4 +68,5 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode
         "agent": identity.agent_digest,
         "settle": str(boot.settle_ns),
     }
-    return Setup(machine, boot, qemu, files, facts, identity)
+    talkative = kernel_parameters(boot, quiet=False)
+    return Setup(machine, boot, qemu, files, facts, identity, lockstep(), talkative)

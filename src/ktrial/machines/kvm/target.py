@@ -125,7 +125,7 @@ def switched_on(setup: RealTimeSetup, children: Children, plan: bytes) -> Iterat
             *snapshot_point_arguments(stops=False),
         )
         files, cpus = (initrd, planned), setup.boot.pin
-        with QemuProcess(setup.qemu, arguments, files, children, lockstep=False, cpus=cpus) as process:
+        with QemuProcess(setup.qemu, arguments, files, children, cpus=cpus) as process:
             negotiate(process)
             yield process
 

@@ -26,6 +26,15 @@ def size_arguments(boot: Boot) -> tuple[str, ...]:
     return ("-smp", str(boot.cpus), "-m", f"{boot.memory_mib}M")
 
 
+def memory_arguments(boot: Boot, path: str, *, shared: bool) -> tuple[str, ...]:
+    """RAM in the file at `path`: shared where it is to be kept, else private to this guest."""
+    share = "on" if shared else "off"
+    return (
+        "-object",
+        f"memory-backend-file,id=ram,size={boot.memory_mib}M,mem-path={path},share={share}",
+    )
+
+
 def date_arguments(clock: str) -> tuple[str, ...]:
     """The guest's date, and which clock moves it on: `vm`, `host`."""
     return ("-rtc", f"clock={clock},base={CLOCK_BASE:%Y-%m-%dT%H:%M:%S}")

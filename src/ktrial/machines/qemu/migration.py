@@ -33,11 +33,8 @@ _CAPABILITIES = [{"capability": name, "state": True} for name in ("x-ignore-shar
 _PATIENCE = 60.0
 
 
-def save(process: QemuProcess, time_stamp: int, machine: str) -> bytes:
-    """The state of a guest that is stopped, without its RAM.
-
-    `time_stamp` is what the agent read before the stop. Raises CannotSaveState.
-    """
+def save(process: QemuProcess, machine: str) -> bytes:
+    """The state of a guest that is stopped, without its RAM, as QEMU has it. Raises CannotSaveState."""
     try:
         process.qmp.execute("migrate-set-capabilities", capabilities=_CAPABILITIES)
         reading, writing = os.pipe()
@@ -49,10 +46,10 @@ def save(process: QemuProcess, time_stamp: int, machine: str) -> bytes:
         with os.fdopen(reading, "rb") as stream:
             state = _read_all(stream.fileno(), process.pidfd)
         _wait_for_migration(process.qmp)
+        return state
     except (QemuRefused, QemuGone, TimeoutError) as error:
         problem = error.facts.get("problem", error.message) if isinstance(error, QemuRefused) else str(error)
         raise CannotSaveState(machine=machine, problem=problem) from None
-    return canonical(state, time_stamp, machine)
 
 
 class Stream:

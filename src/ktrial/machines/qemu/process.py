@@ -15,10 +15,10 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from ktrial.machines import guest_programs
 from ktrial.machines.errors import MachineError, MachineStopped, MachineToolMissing
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.qmp import Qmp
@@ -72,13 +72,13 @@ class QemuProcess:
         inherited: tuple[int, ...],
         children: Children,
         *,
-        lockstep: bool = True,
+        preload: Path | None = None,
         cpus: tuple[int, ...] = (),
     ) -> None:
-        """In real time there is no `lockstep`. `cpus`: those that QEMU may use; all where it is empty."""
+        """`preload`: an object loaded before QEMU. `cpus`: those that it may use; all where it is empty."""
         children.check()
         self._children = children
-        self._lockstep = lockstep
+        self._preload = preload
         self._cpus = cpus
         self._machine = children.machine
         with contextlib.ExitStack() as kept:
@@ -177,7 +177,7 @@ class QemuProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,
                 stderr=self._said,
-                env=_environment() if self._lockstep else None,
+                env=_environment(self._preload) if self._preload else None,
                 pass_fds=passed,
                 process_group=0,
             )
@@ -187,9 +187,9 @@ class QemuProcess:
             ) from None
 
 
-def _environment() -> dict[str, str]:
-    """Ours, with lockstep.so before what the user preloads."""
-    preloaded = [str(guest_programs.lockstep()), *filter(None, [os.environ.get("LD_PRELOAD")])]
+def _environment(preload: Path) -> dict[str, str]:
+    """Ours, with this object before what the user preloads."""
+    preloaded = [str(preload), *filter(None, [os.environ.get("LD_PRELOAD")])]
     return {**os.environ, "LD_PRELOAD": ":".join(preloaded)}
 
 

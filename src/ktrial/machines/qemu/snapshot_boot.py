@@ -9,22 +9,21 @@ import signal
 from collections.abc import Iterator
 
 from ktrial.machines.errors import CannotLoadState
-from ktrial.machines.exact import migration
-from ktrial.machines.exact.arguments import kernel_parameters, memory_arguments
-from ktrial.machines.exact.setup import Setup
-from ktrial.machines.exact.snapshot_cache import Contents, OpenSnapshot
 from ktrial.machines.protocol import Progress
-from ktrial.machines.qemu import initramfs
+from ktrial.machines.qemu import initramfs, migration
 from ktrial.machines.qemu import outcome as outcome
 from ktrial.machines.qemu.arguments import (
     initrd_arguments,
     kernel_arguments,
+    memory_arguments,
     plan_arguments,
     snapshot_point_arguments,
 )
 from ktrial.machines.qemu.boot import MOMENT, TooSmall, Unstarted, check_memory, negotiate
 from ktrial.machines.qemu.outcome import Report, read_report
 from ktrial.machines.qemu.process import Children, QemuProcess, inherited_path, memory_file
+from ktrial.machines.qemu.snapshot_cache import Contents, OpenSnapshot
+from ktrial.machines.qemu.snapshot_setup import SnapshotSetup
 from ktrial.machines.qemu.watchdog import GuestExit, Limits, Stop, Watcher
 from ktrial.target.errors import GuestEnded
 from ktrial.target.frames import Ready
@@ -35,7 +34,7 @@ _FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHU
 
 @contextlib.contextmanager
 def switched_on(
-    setup: Setup, children: Children, ram: int, plan: bytes | None = None, *, quiet: bool = True
+    setup: SnapshotSetup, children: Children, ram: int, plan: bytes | None = None, *, quiet: bool = True
 ) -> Iterator[QemuProcess]:
     """A guest at its first instruction, stopped. Its RAM is the file `ram`.
 
@@ -49,20 +48,22 @@ def switched_on(
         check_memory(setup.boot, initrd)
         os.ftruncate(ram, setup.boot.memory_mib << 20)
         arguments = [
-            *_common(setup, quiet=quiet),
+            *_common(setup, None, quiet=quiet),
             *memory_arguments(setup.boot, inherited_path(ram), shared=True),
             *initrd_arguments(initrd),
             *snapshot_point_arguments(stops=plan is None),
         ]
         inherited = [ram, initrd, *setup.inherited]
         _add_plan(arguments, inherited, plan, kept)
-        process = kept.enter_context(QemuProcess(setup.qemu, tuple(arguments), tuple(inherited), children))
+        process = kept.enter_context(_process(setup, arguments, inherited, children))
         negotiate(process)
         yield process
 
 
 @contextlib.contextmanager
-def restored(setup: Setup, children: Children, snapshot: OpenSnapshot, plan: bytes) -> Iterator[QemuProcess]:
+def restored(
+    setup: SnapshotSetup, children: Children, snapshot: OpenSnapshot, plan: bytes
+) -> Iterator[QemuProcess]:
     """A guest at the snapshot point, stopped. It needs no initial RAM disk any more.
 
     Raises Unstarted or CannotLoadState.
@@ -70,7 +71,7 @@ def restored(setup: Setup, children: Children, snapshot: OpenSnapshot, plan: byt
     with contextlib.ExitStack() as kept:
         stream = migration.Stream(snapshot.state)
         arguments = [
-            *_common(setup, quiet=True),
+            *_common(setup, snapshot.state, quiet=True),
             *memory_arguments(setup.boot, inherited_path(snapshot.ram), shared=False),
             *("-incoming", "defer"),
             *snapshot_point_arguments(stops=True),
@@ -78,9 +79,7 @@ def restored(setup: Setup, children: Children, snapshot: OpenSnapshot, plan: byt
         inherited = [snapshot.ram, stream.reading, *setup.inherited]
         _add_plan(arguments, inherited, plan, kept)
         try:
-            process = kept.enter_context(
-                QemuProcess(setup.qemu, tuple(arguments), tuple(inherited), children)
-            )
+            process = kept.enter_context(_process(setup, arguments, inherited, children))
         finally:
             stream.start()
         negotiate(process)
@@ -88,12 +87,18 @@ def restored(setup: Setup, children: Children, snapshot: OpenSnapshot, plan: byt
         yield process
 
 
-def _common(setup: Setup, *, quiet: bool) -> list[str]:
+def _process(
+    setup: SnapshotSetup, arguments: list[str], inherited: list[int], children: Children
+) -> QemuProcess:
+    return QemuProcess(setup.qemu, tuple(arguments), tuple(inherited), children, preload=setup.preload)
+
+
+def _common(setup: SnapshotSetup, state: bytes | None, *, quiet: bool) -> list[str]:
     """The arguments that the setup has; a guest that is to say more boots with another command line."""
-    parameters = setup.identity.command_line if quiet else kernel_parameters(setup.boot, quiet=False)
+    parameters = setup.identity.command_line if quiet else setup.talkative
     return [
         *setup.identity.arguments,
-        *setup.plugin,
+        *setup.loading(state),
         *kernel_arguments(setup.files.kernel, parameters),
     ]
 
@@ -124,7 +129,7 @@ _SECONDS_TO_EXPLAIN = 60.0
 
 @contextlib.contextmanager
 def booted(
-    setup: Setup, children: Children, ram: int, progress: Progress
+    setup: SnapshotSetup, children: Children, ram: int, progress: Progress
 ) -> Iterator[tuple[QemuProcess, Ready]]:
     """A guest that is stopped at the snapshot point, and what it reported. Raises GuestEnded."""
     progress("booting")
@@ -142,7 +147,9 @@ def booted(
 
 
 @contextlib.contextmanager
-def started(setup: Setup, children: Children, ram: int, plan: bytes | None = None) -> Iterator[QemuProcess]:
+def started(
+    setup: SnapshotSetup, children: Children, ram: int, plan: bytes | None = None
+) -> Iterator[QemuProcess]:
     """A guest at its first instruction, stopped, as `switched_on`. Raises GuestEnded: QEMU refuses it."""
     with contextlib.ExitStack() as kept:
         try:
@@ -155,17 +162,17 @@ def started(setup: Setup, children: Children, ram: int, plan: bytes | None = Non
 
 
 @contextlib.contextmanager
-def snapshot_contents(setup: Setup, children: Children, progress: Progress) -> Iterator[Contents]:
+def snapshot_contents(setup: SnapshotSetup, children: Children, progress: Progress) -> Iterator[Contents]:
     """Boot, and yield what a snapshot is made from. Raises GuestEnded or CannotSaveState."""
     with memory_file("ktrial-ram") as ram:
         with booted(setup, children, ram, progress) as (process, ready):
             progress("saving the snapshot")
-            state = migration.save(process, ready.tsc, setup.machine)
+            state = setup.canonical(migration.save(process, setup.machine), ready.tsc)
         yield Contents(ram, state)
 
 
 def not_booted(
-    setup: Setup, children: Children, process: QemuProcess, ending: GuestExit, report: Report
+    setup: SnapshotSetup, children: Children, process: QemuProcess, ending: GuestExit, report: Report
 ) -> GuestEnded:
     """Why it did not boot. Kernels boot quietly; one that fails boots once more, the same but talkative."""
     console, said = process.console_text(), process.said()
@@ -185,7 +192,7 @@ def ended(verdict: outcome.GuestVerdict, console: str) -> GuestEnded:
     return GuestEnded(outcome=verdict.outcome.value, reason=verdict.reason, console=end, results=())
 
 
-def _talkative_console(setup: Setup, children: Children, ending: GuestExit) -> str:
+def _talkative_console(setup: SnapshotSetup, children: Children, ending: GuestExit) -> str:
     limits = setup.limits
     if ending.stop is Stop.SECONDS:
         limits = Limits(limits.instructions, min(limits.seconds, _SECONDS_TO_EXPLAIN))

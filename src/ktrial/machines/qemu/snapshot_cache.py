@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from ktrial.file_digests import digest_of_bytes, remembered, sealed, unsealed
 from ktrial.installation import cache_directory
 from ktrial.machines.errors import BadSetting, MachineError, NoSpaceForSnapshot
-from ktrial.machines.exact import sparse_file
+from ktrial.machines.qemu import sparse_file
 from ktrial.model.base import Model, digest
 from ktrial.model.quantities import size_bytes
 
