@@ -245,7 +245,7 @@ class ReplayedMachine(ExactMachine):
     def _replayed(self, boot: Boot) -> Setup:
         build = Qemu(Path("qemu"), (7, 2, 0), "recorded", digest="", firmware="")
         identity = MachineIdentity(machine=self.name, mode=self.mode)
-        setup = Setup(self.name, boot, build, _NO_FILES, {}, identity)
+        setup = Setup(self.name, boot, build, _NO_FILES, {}, identity, Path("lockstep.so"))
         name = asked(setup)
         known = next((run.identity for run in self._recording.runs if run.asked == name), identity)
         return replace(setup, identity=known.model_copy(update={"mode": self.mode}))

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from ktrial.format.number_format import percentage, three_digits
 from ktrial.model.comparison import Comparison, Interaction, Scatter, Variability, Verdict
 from ktrial.model.levels import level_shown, told_apart
-from ktrial.model.workload import STRING_BYTES, Mode, short_labels
+from ktrial.model.workload import EXACT_MODES, STRING_BYTES, Mode, short_labels
 
 _MOST_NAMED = 3
 _ROUTE = "\0"
 """Stands for the treatments in a clause that holds for several."""
-_EXACT = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
+_COUNTED = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
 
 
 def answer(comparisons: Sequence[Comparison], margin: float, interactions: Sequence[Interaction] = ()) -> str:
@@ -52,7 +52,11 @@ def _listed(names: list[str]) -> str:
 
 
 def _head(comparisons: Sequence[Comparison], *, several: bool) -> str:
-    counted = "By instructions counted, not time: " if {one.mode for one in comparisons} <= _EXACT else ""
+    modes, counted = {one.mode for one in comparisons}, ""
+    if modes <= _COUNTED:
+        counted = "By instructions counted, not time: "
+    elif modes == {Mode.EXACT_PARALLEL}:
+        counted = "By simulated time: "
     first = comparisons[0]
     return f"{counted}against {first.baseline}, " if several else counted
 
@@ -181,7 +185,7 @@ def said(one: Variability) -> str:
     """`fork (instructions) scatters more with debian:6.12: 5.2 % over 3 perturbations, against 0.02 %`."""
     treatment = told_apart(one.treatment, one.baseline)
     what = f"{one.workload} ({one.metric})"
-    over = f"{one.trials} {'perturbations' if one.mode in _EXACT else 'blocks'}"
+    over = f"{one.trials} {'perturbations' if one.mode in EXACT_MODES else 'blocks'}"
     if one.scatter in (Scatter.WIDER, Scatter.NARROWER):
         word = "more" if one.scatter is Scatter.WIDER else "less"
         spreads = f"{_percent(one.spread)} over {over}, against {_percent(one.baseline_spread)}"

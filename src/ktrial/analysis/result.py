@@ -325,6 +325,8 @@ def _usual_mode(study: Study, sides: Sequence[_TreatmentTrials]) -> Mode:
     modes = (side.last_mode for side in reversed(sides))
     if mode := next(filter(None, modes), None):
         return mode
+    if study.machine.kind == "exact-parallel":
+        return Mode.EXACT_PARALLEL
     if study.machine.kind != "exact":
         return Mode.TIMED
     return Mode.EXACT_CLOCK if study.machine.count is CountedBy.CLOCK else Mode.EXACT_PLUGIN

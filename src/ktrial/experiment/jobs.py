@@ -156,6 +156,7 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
         pin=machine.pin,
         cgroup=machine.cgroup if machine.kind == _THIS_SYSTEM else None,
         allow_emulated_time=machine.allow_emulated_time,
+        quantum_ns=machine.quantum_ns,
         sample_ns=machine.sample_ns,
     )
 

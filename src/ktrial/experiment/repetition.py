@@ -12,10 +12,8 @@ from ktrial.kernels import Progress
 from ktrial.machines import Machine
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
-from ktrial.model.workload import Mode
+from ktrial.model.workload import EXACT_MODES
 from ktrial.studyfile.references import resolved
-
-_EXACT = {Mode.EXACT_PLUGIN, Mode.EXACT_CLOCK}
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ def chosen(study: Study, trials: tuple[Trial, ...], seed: int) -> Trial:
     if not completed:
         raise NothingToRepeat(study=study.name)
     modes = {sample.mode for trial in completed for sample in trial.samples}
-    if study.timing or not modes <= _EXACT:
+    if study.timing or not modes <= EXACT_MODES:
         raise NotExact(study=study.name, modes=", ".join(sorted(modes)))
     return random.Random(seed).choice(sorted(completed, key=lambda trial: trial.planned.key))
 

@@ -18,10 +18,9 @@ from ktrial.machines.errors import MachineStopped
 from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
 from ktrial.model.trial import Outcome, Trial
-from ktrial.model.workload import Mode
+from ktrial.model.workload import EXACT_MODES
 
 _GLANCE_SECONDS = 0.05
-_LOAD_DOES_NOT_MATTER = {Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN}
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ Event = Preparing | Prepared | Started | Ended | Broken | StopAsked
 
 def trials_at_once(machine: Machine, asked: int | None) -> int:
     """As many as there are cores where load does not change the numbers, else one."""
-    if machine.mode not in _LOAD_DOES_NOT_MATTER:
+    if machine.mode not in EXACT_MODES:
         return 1
     return max(1, asked or len(os.sched_getaffinity(0)))
 

@@ -69,6 +69,7 @@ DIRECTIONS = {Direction.LOWER: "lower is better", Direction.HIGHER: "higher is b
 MODE_NAMES = {
     Mode.EXACT_CLOCK: "exact mode, instructions read from the guest’s clock",
     Mode.EXACT_PLUGIN: "exact mode, instructions counted by the QEMU plugin",
+    Mode.EXACT_PARALLEL: "exact mode on several CPUs, simulated time",
     Mode.TIMED: "timed mode",
     Mode.EMULATED_TIME: "host time under emulation",
 }
@@ -96,6 +97,16 @@ MODES: dict[Mode, tuple[str, ...]] = {
         "however many bytes it works on. Those bytes are a metric of their own, string-bytes: bytes an "
         "operation that string instructions copied, cleared or compared. Fewer are better; a kernel that "
         "copies in a loop instead has fewer of them and more instructions.",
+    ),
+    Mode.EXACT_PARALLEL: (
+        "Simulated time, not real time.",
+        "These numbers are guest time an operation, of a simulated machine whose CPUs run at the same time: "
+        "an instruction takes one nanosecond, and there are no caches, no bandwidth and no out-of-order "
+        "execution. Locks are contended, CPUs wait for one another, and idle time counts. Nothing from "
+        "outside reaches the guest, so that two runs give the same numbers to the last digit; but with "
+        "several CPUs small causes have large effects. The interval is the spread over perturbations, which "
+        "also change the CPUs’ offsets and their order.",
+        "Beside the time stand instructions: those of all CPUs together while one operation is done.",
     ),
     Mode.TIMED: (
         "Real time, with real noise.",

@@ -43,6 +43,26 @@ class TooManyCpus(MachineError):
     hint = "cpus = 1 in [machine]; or name a later QEMU: KTRIAL_QEMU=/path/to/program"
 
 
+class CpusBeyondMachine(MachineError):
+    """Machine {machine} has at most {most} CPUs: {cpus} are asked for."""
+
+    hint = "cpus = {most} or fewer in [machine]"
+    exit_code = 2
+
+
+class CpusBeyondKernel(MachineError):
+    """Machine {machine}: {cpus} CPUs are asked for, and {kernel} is built for {most} (CONFIG_NR_CPUS)."""
+
+    hint = "cpus = {most} or fewer in [machine], or a kernel that was built for more"
+    exit_code = 2
+
+
+class QemuInsideUnknown(MachineError):
+    """Machine {machine} works with the inside of QEMU, and knows that of {known}: {program} is {found}."""
+
+    hint = "Debian 12 has 7.2, Debian 13 has 10.0; another than the first in PATH is named with KTRIAL_QEMU"
+
+
 class FileToCarry(MachineError):
     """Machine {machine} cannot carry {path} into the guest: {problem}."""
 

@@ -11,10 +11,11 @@ AGENT = "agent"
 WORK = "work"
 LOCKSTEP = "lockstep.so"
 KSYMBOLS = "ksymbols"
+PARALLEL = "parallel.so"
 PUBLISHED = "SHA256SUMS"
 """Their digests as the compiler that is pinned builds them (crates/SHA256SUMS)."""
 AGENT_IN_GUEST = "/init"
-_OWN = ("agent", "workloads", "lockstep", "plugin")
+_OWN = ("agent", "workloads", "lockstep", "parallel", "plugin")
 WORK_IN_GUEST = "/ktrial/work"
 """Where workloads find the program with the built-in ones."""
 
@@ -62,6 +63,11 @@ def lockstep() -> Path:
 def ksymbols() -> Path:
     """The program that tells the names of generated code (crates/ksymbols). Raises GuestProgramsMissing."""
     return _there(KSYMBOLS)
+
+
+def parallel() -> Path:
+    """What is preloaded into QEMU, and its plugin (crates/parallel). Raises GuestProgramsMissing."""
+    return _there(PARALLEL)
 
 
 def _there(name: str) -> Path:

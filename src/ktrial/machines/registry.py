@@ -40,4 +40,5 @@ def find(name: str) -> Machine:
 def _check(name: str, extension: object) -> tuple[str, Maker]:
     if not callable(extension):
         raise TypeError("it cannot be called")
-    return name, extension
+    own = getattr(extension, "name", name)
+    return (own if str(own).replace("-", "_") == name else name), extension

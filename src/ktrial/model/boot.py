@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ktrial.model.base import Model
 from ktrial.model.kernel import Kernel
+from ktrial.model.parallel import QUANTUM_NS
 from ktrial.model.workload import Mode
 
 
@@ -54,6 +55,8 @@ class Boot(Model):
     """Machine host: limits for the programs; None: no control group."""
     allow_emulated_time: bool = False
     """Machine kvm: without KVM, the time that emulation takes will do."""
+    quantum_ns: int = Field(default=QUANTUM_NS, exclude_if=lambda value: value == QUANTUM_NS)
+    """Machine exact-parallel: how long a round is, in guest nanoseconds."""
     sample_ns: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
     """Nanoseconds, in a guest its own, between two readings of the monitors while programs run; 0: none."""
 

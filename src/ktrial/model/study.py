@@ -13,6 +13,7 @@ from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import Design, Factor, FactorKind, Treatment
 from ktrial.model.kernel import Build
 from ktrial.model.levels import LevelValue
+from ktrial.model.parallel import QUANTUM_NS
 from ktrial.model.references import KernelRef, References, built_kernel
 from ktrial.model.tuning import Budget, Goal, Space
 from ktrial.model.workload import CountedBy, WorkloadUse
@@ -116,6 +117,8 @@ class MachineSettings(Model):
     # Left out where it is the default: the digest of a study must stay what it was.
     sample_ns: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
     """Nanoseconds, in a guest its own, between two readings of the monitors while programs run; 0: none."""
+    quantum_ns: int = Field(default=QUANTUM_NS, exclude_if=lambda value: value == QUANTUM_NS)
+    """Machine exact-parallel: how long a round is, in guest nanoseconds."""
     monitors: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Machine host: programs that watch the workloads, each in a run of its own."""
 

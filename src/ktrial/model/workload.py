@@ -24,10 +24,17 @@ class Mode(StrEnum):
     """Guest instructions, read from the guest's clock (one nanosecond is one instruction)."""
     EXACT_PLUGIN = "exact-plugin"
     """Guest instructions, counted by the QEMU plugin."""
+    EXACT_PARALLEL = "exact-parallel"
+    """Guest time on several CPUs, simulated: an instruction takes a nanosecond, and there are no caches."""
     TIMED = "timed"
     """Real time on real hardware."""
     EMULATED_TIME = "emulated-time"
     """Host time under emulation: says little about any hardware."""
+
+
+EXACT_MODES = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN, Mode.EXACT_PARALLEL})
+"""Those in which two runs give the same numbers, whatever the host does, and a guest's nanosecond is one
+instruction of a CPU."""
 
 
 class CountedBy(StrEnum):
@@ -50,6 +57,11 @@ class Metric(Model):
 STRING_BYTES = Metric(name="string-bytes", unit="bytes", direction=Direction.LOWER)
 """Bytes that string instructions (`rep movsb`…) worked on, an operation. Mode exact-plugin has it beside each
 workload's own metrics, because it counts each of those instructions as one."""
+
+
+ALL_INSTRUCTIONS = Metric(name="instructions", unit="instructions", direction=Direction.LOWER)
+"""Instructions of all CPUs together while one operation is done, whatever they are for. Mode exact-parallel
+has it beside each workload's own metrics, which are time."""
 
 
 class Parameter(Model):

@@ -16,7 +16,7 @@ from ktrial.optimize.treatments import study_of
 from ktrial.store import Store
 from ktrial.studyfile.errors import NothingTuned
 
-_EXACT = "exact"
+_EXACT = ("exact", "exact-parallel")
 
 
 class RevalidationOutcome(StrEnum):
@@ -40,7 +40,7 @@ def revalidation_of(study: Study, space: Space, answer: Configuration, *, blocks
     goal = study.search.goal if study.search else None
     workload = goal.workload if goal else ""
     timing = None
-    if study.machine.kind != _EXACT:
+    if study.machine.kind not in _EXACT:
         primary = tuple(f"{workload}: {one.metric}" for one in goal.objectives) if goal else ()
         timing = Timing(blocks=blocks, primary=primary)
     levels = {factor.name: factor.levels[1] for factor in two.factors}

@@ -22,12 +22,11 @@ from ktrial.model.references import KernelRef
 from ktrial.model.study import Study, kernel_of
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Observation
-from ktrial.model.workload import Mode
+from ktrial.model.workload import EXACT_MODES, Mode
 from ktrial.optimize.search_space import search_of
 from ktrial.optimize.treatments import Asked, observation, planned, study_of
 from ktrial.studyfile.errors import MachineFailsSearch, ObjectiveMissing, TuneBaselineFailed
 from ktrial.studyfile.references import resolved
-from ktrial.workloads.program_runs import EXACT_MODES
 
 _MUCH_SLOWER = 10
 """A configuration that takes so many times as long as the slowest baseline is hopeless: it is ended."""

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ktrial.model.comparison import Mound, Scatter, Variability
-from ktrial.model.workload import Metric, Mode
+from ktrial.model.workload import EXACT_MODES, Metric, Mode
 from ktrial.stats.sequential.data_warnings import best_split
 from ktrial.stats.sequential.p_values import holm
 
@@ -39,7 +39,6 @@ FEWEST_FOR_MODES = 8
 _DRAWS = 999
 _FLOOR = 0.1
 """Of the margin: a spread below that is none, however much smaller another one is."""
-_EXACT = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class PairedArms:
         """Logarithms of what both have, by block; None where that has no meaning, or there is too little."""
         both = sorted(self.below.keys() & self.above.keys())
         values = np.array([[arm[block] for block in both] for arm in (self.below, self.above)])
-        fewest = FEWEST if self.mode in _EXACT else FEWEST_FOR_RANKS
+        fewest = FEWEST if self.mode in EXACT_MODES else FEWEST_FOR_RANKS
         if len(both) < fewest or not np.all(np.isfinite(values) & (values > 0)):
             return None
         below, above = np.log(values)
@@ -86,7 +85,7 @@ def variability(pairs: Sequence[PairedArms], margin: float, alpha: float = 0.05)
     modes = [
         (place, p)
         for place, (pair, logs) in enumerate(asked)
-        if (p := _modes_p(logs, exact=pair.mode in _EXACT)) is not None
+        if (p := _modes_p(logs, exact=pair.mode in EXACT_MODES)) is not None
     ]
     dips = _held(modes, alpha / 2)
     findings += [
@@ -128,7 +127,7 @@ def _stands(logs: tuple[Array, Array], level: float) -> bool:
 
 
 def _of_spread(pair: PairedArms, logs: tuple[Array, Array], p: float, margin: float) -> Variability | None:
-    below, above = (_spread(arm, exact=pair.mode in _EXACT) for arm in logs)
+    below, above = (_spread(arm, exact=pair.mode in EXACT_MODES) for arm in logs)
     if max(below, above) <= margin:
         return None
     wider = np.std(logs[1]) > np.std(logs[0])
@@ -221,7 +220,7 @@ def _of_modes(pair: PairedArms, logs: tuple[Array, Array], p: float, margin: flo
 def _finding(
     pair: PairedArms, logs: tuple[Array, Array], scatter: Scatter, p: float, modes: tuple[Mound, ...] = ()
 ) -> Variability:
-    below, above = (_spread(arm, exact=pair.mode in _EXACT) for arm in logs)
+    below, above = (_spread(arm, exact=pair.mode in EXACT_MODES) for arm in logs)
     return Variability(
         workload=pair.workload,
         metric=pair.metric.name,

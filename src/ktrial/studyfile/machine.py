@@ -6,6 +6,7 @@ from pathlib import Path
 from ktrial.model import quantities
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
+from ktrial.model.parallel import MOST_CPUS
 from ktrial.model.study import SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
 from ktrial.model.workload import CountedBy, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes
@@ -20,13 +21,15 @@ HOST = "host"
 _WHY = {
     HOST: "it is this system, as it runs (its keys are pin, cgroup, limit_seconds, sample_every, monitors)",
     "exact": "it counts instructions, wherever it runs",
+    "exact-parallel": "it has a simulated time of its own, wherever it runs, and counts in no other way",
     "kvm": "its programs run in a guest; pin holds QEMU, and monitors watch programs of this system",
 }
 _FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every", "monitors"})
 _NOT_FOR = {
     HOST: frozenset(MachineTable.model_fields) - _FOR_HOST,
-    "exact": frozenset({"pin", "allow_emulated_time", "monitors"}),
-    "kvm": frozenset({"count", "monitors"}),
+    "exact": frozenset({"pin", "allow_emulated_time", "monitors", "quantum"}),
+    "exact-parallel": frozenset({"pin", "allow_emulated_time", "monitors", "count"}),
+    "kvm": frozenset({"count", "monitors", "quantum"}),
 }
 """Machine → keys of `[machine]` that mean nothing there."""
 _BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY}) | BUILD_KINDS
@@ -59,6 +62,7 @@ def machine_settings(
         pin=tuple(table.pin),
         cgroup=_cgroup(table, mistakes),
         allow_emulated_time=table.allow_emulated_time,
+        quantum_ns=table.quantum,
         sample_ns=round(quantities.interval(table.sample_every) * 1e9) if table.sample_every else 0,
         monitors=tuple(table.monitors),
     )
@@ -110,6 +114,8 @@ def _check_keys(table: MachineTable, mistakes: Mistakes) -> None:
         mistakes.add(
             ("machine", key), f'"{key}" means nothing on the machine {table.kind}: {_WHY[table.kind]}'
         )
+    if table.kind == "exact-parallel" and table.cpus > MOST_CPUS:
+        mistakes.add(("machine", "cpus"), f"the machine {table.kind} has at most {MOST_CPUS} CPUs")
     for place, cpu in enumerate(table.pin):
         if cpu in table.pin[:place]:
             mistakes.add(("machine", "pin", place), f"CPU {cpu} is here twice")

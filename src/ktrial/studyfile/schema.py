@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from ktrial.model import quantities
 from ktrial.model.levels import LevelValue
+from ktrial.model.parallel import QUANTA_NS, QUANTUM_NS
 
 _LARGEST_INTEGER = 2**63 - 1
 FROM_FILE = "from-file"
@@ -221,6 +222,12 @@ class MachineTable(KeyTable):
     kernel: Text = Field("", description='a kernel, where no factor is the kernel: "debian:6.12"')
     memory: Memory = Field("512M", description='a whole number with M or G, as text: "512M", "1G"')
     cpus: int = Field(1, ge=1, le=256, description="a whole number from 1 to 256")
+    quantum: int = Field(
+        QUANTUM_NS,
+        ge=QUANTA_NS[0],
+        le=QUANTA_NS[1],
+        description=f"nanoseconds of guest time from {QUANTA_NS[0]} to {QUANTA_NS[1]}",
+    )
     boot: list[BootParameter] = Field([], description='a list of boot parameters: ["mitigations=off"]')
     modules: list[Name] = Field([], description='a list of names of kernel modules: ["loop"]')
     files: list[Text] = Field(

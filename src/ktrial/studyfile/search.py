@@ -23,7 +23,7 @@ from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import WorkloadError
 
 DEFAULT_RUNS = 65
-_EXACT = "exact"
+_EXACT = ("exact", "exact-parallel")
 
 
 def search_of(
@@ -61,7 +61,7 @@ def search_of(
 
 
 def _at_once(table: SearchTable, machine: MachineSettings) -> int:
-    if machine.kind != _EXACT:
+    if machine.kind not in _EXACT:
         return 1
     return table.at_once or len(os.sched_getaffinity(0))
 
@@ -79,7 +79,7 @@ def _metrics(use: WorkloadUse, machine: MachineSettings) -> tuple[Metric, ...]:
             return workloads.find(use).description.metrics
         except (WorkloadError, GuestProgramsMissing):
             return ()
-    clock = "instructions" if machine.kind == _EXACT else "ns"
+    clock = "instructions" if machine.kind == "exact" else "ns"
     rules = use.command.metrics
     if not rules:
         return workloads.find(use).description.metrics

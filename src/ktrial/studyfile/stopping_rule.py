@@ -8,18 +8,18 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes
 from ktrial.studyfile.schema import TimedTable
 
-_EXACT = "exact"
+_EXACT = ("exact", "exact-parallel")
 
 
 def timing(
     table: TimedTable | None, kind: str, uses: Sequence[WorkloadUse], mistakes: Mistakes
 ) -> Timing | None:
     """How it goes; None on the machine whose numbers are exact."""
-    if kind == _EXACT:
+    if kind in _EXACT:
         if table:
             mistakes.add(
                 ("timed",),
-                'the machine "exact" has no noise, and needs no blocks: take the table out, '
+                f'the machine "{kind}" has no noise, and needs no blocks: take the table out, '
                 'or name a machine in real time, machine = "host"',
             )
         return None

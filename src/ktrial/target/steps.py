@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ktrial.model.base import Model
+from ktrial.model.parallel import ParallelCounts
 from ktrial.model.profile import RegionCounts
 from ktrial.model.references import KnobRef
 
@@ -227,6 +228,8 @@ class StepResult(Model):
     region: RegionCounts | None = Field(default=None, exclude=True)
     """Run: what the QEMU plugin counted in the program's marked region, or around the whole program where it
     marks none; the guest knows nothing of it. None where nothing was counted."""
+    parallel: ParallelCounts | None = Field(default=None, exclude=True)
+    """Run, on the machine `exact-parallel`: what was counted on all CPUs; the guest knows nothing of it."""
     files: dict[str, str] = Field(default_factory=dict)
     """Walk: file → text, without its last newline."""
     left_out: dict[str, str] = Field(default_factory=dict)

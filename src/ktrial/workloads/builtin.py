@@ -9,12 +9,20 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from ktrial.installation import package_directory
 from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
-from ktrial.model.workload import Direction, Mode, Sample, WorkloadDescription, WorkloadUse
+from ktrial.model.workload import (
+    ALL_INSTRUCTIONS,
+    EXACT_MODES,
+    Direction,
+    Mode,
+    Sample,
+    WorkloadDescription,
+    WorkloadUse,
+)
 from ktrial.target import Step, StepResult
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import BadOutput, NoMarkedRegion
 from ktrial.workloads.marked_region import MarkedRegion, string_bytes
-from ktrial.workloads.program_runs import EXACT_MODES, ended_well, run_step
+from ktrial.workloads.program_runs import ended_well, run_step
 
 WORK = "/ktrial/work"
 """Where the machine puts the program."""
@@ -69,6 +77,9 @@ class BuiltIn:
         (result,) = ended_well(use.label, results, wanted=1)
         report = _report(use.label, result.stdout)
         self._check(use.label, mode, report)
+        if mode is Mode.EXACT_PARALLEL:
+            own = tuple(_in_guest_time(use.label, metric) for metric in report.metrics)
+            return (*own, *_beside(use.label, result, report))
         if mode is not Mode.EXACT_PLUGIN:
             return tuple(_as_reported(use.label, metric, mode) for metric in report.metrics)
         first, *others = report.metrics
@@ -130,6 +141,32 @@ def _as_reported(label: str, metric: _Metric, mode: Mode) -> Sample:
         minimum=metric.minimum,
         median=metric.median,
         mean=metric.mean,
+    )
+
+
+def _in_guest_time(label: str, metric: _Metric) -> Sample:
+    """A tick of the guest's clock is a nanosecond of its time, in which each CPU did one instruction."""
+    sample = _as_reported(label, metric, Mode.EXACT_PARALLEL)
+    return sample.model_copy(update={"unit": "ns"}) if metric.unit == "instructions" else sample
+
+
+def _beside(label: str, result: StepResult, report: _Report) -> tuple[Sample, ...]:
+    """The work, beside the time: instructions of all CPUs together while one operation is done."""
+    counts, operations = result.parallel, report.metrics[0].operations
+    if counts is None or counts.operations != operations:
+        return ()
+    return (
+        Sample(
+            workload=label,
+            metric=ALL_INSTRUCTIONS.name,
+            unit=ALL_INSTRUCTIONS.unit,
+            direction=ALL_INSTRUCTIONS.direction,
+            mode=Mode.EXACT_PARALLEL,
+            value=counts.median / report.bundle,
+            operations=operations,
+            median=counts.median / report.bundle,
+            mean=counts.sum / operations / report.bundle,
+        ),
     )
 
 

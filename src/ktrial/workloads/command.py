@@ -10,6 +10,7 @@ from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import (
+    EXACT_MODES,
     Command,
     Direction,
     Metric,
@@ -31,7 +32,7 @@ from ktrial.workloads.own_marks import (
     median_run,
     warnings_of,
 )
-from ktrial.workloads.program_runs import EXACT_MODES, ended_well, last_words, run_step
+from ktrial.workloads.program_runs import ended_well, last_words, run_step
 
 NAME = "command"
 WALL_TIME = MetricRule(name="wall time")
@@ -212,7 +213,7 @@ def _sample(label: str, rule: MetricRule, mode: Mode, measured: list[float]) -> 
 
 
 def _clock_unit(mode: Mode) -> str:
-    return "instructions" if mode in EXACT_MODES else "ns"
+    return "ns" if mode not in EXACT_MODES or mode is Mode.EXACT_PARALLEL else "instructions"
 
 
 def values(workload: str, rule: MetricRule, results: Iterable[StepResult]) -> list[float]:

@@ -1,16 +1,12 @@
 """Programs run as steps: how they are started, and how they must have ended."""
 
 from ktrial.model.design import Perturbation
-from ktrial.model.workload import Mode
 from ktrial.target import Run, StepResult
 from ktrial.workloads.errors import WorkloadFailed, WorkloadKilled, WorkloadNotStarted, WorkloadTimedOut
 
 _LONGEST_QUOTE = 400
 PADDING = "KTRIAL_PADDING"
 """The environment variable that fills the environment up where a perturbation asks for it."""
-
-EXACT_MODES = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
-"""Where a nanosecond of the guest's clock is one instruction."""
 
 
 def run_step(

@@ -8,13 +8,11 @@ import pytest
 from ktrial.machines.errors import TooManyCpus
 from ktrial.machines.exact.arguments import (
     CPU_MODEL,
-    cpu_model_for,
     kernel_parameters,
     machine_arguments,
-    memory_arguments,
 )
 from ktrial.machines.exact.setup import check_cpus
-from ktrial.machines.qemu.arguments import snapshot_point_arguments
+from ktrial.machines.qemu.arguments import cpu_model_for, memory_arguments, snapshot_point_arguments
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel, Origin

@@ -82,6 +82,7 @@ def setup(tmp_path: Path) -> Setup:
         files=BootFiles(tmp_path / "vmlinux", "", ()),
         facts={"kernel": "a"},
         identity=MachineIdentity(machine="exact", mode=Mode.EXACT_PLUGIN),
+        preload=tmp_path / "lockstep.so",
     )
 
 

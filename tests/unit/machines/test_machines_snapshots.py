@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 
 from ktrial.machines.errors import BadSetting, MachineError, MachineStopped, NoSpaceForSnapshot
-from ktrial.machines.exact import sparse_file
+from ktrial.machines.qemu import sparse_file
 from ktrial.machines.qemu.snapshot_cache import (
     ABOUT,
     NOTE,

@@ -8,16 +8,15 @@ import numpy as np
 from ktrial.analysis.history.machine_label import is_plain
 from ktrial.model.comparison import Verdict
 from ktrial.model.history import ChangeKind, ChangePoint, Line, Point
-from ktrial.model.workload import Direction, Mode
+from ktrial.model.workload import EXACT_MODES, Direction, Mode
 from ktrial.stats.change_points import Shift, shifts_of_all, steps
 
 _LEAST_POINTS = 16
-_EXACT = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
 
 
 def with_changes(lines: Sequence[Line], margin: float, alpha: float) -> tuple[Line, ...]:
     """The lines with their changes. Timed lines are judged together: one rate of false alarms for all."""
-    timed = {str(place): line for place, line in enumerate(lines) if line.mode not in _EXACT}
+    timed = {str(place): line for place, line in enumerate(lines) if line.mode not in EXACT_MODES}
     many = {name: line for name, line in timed.items() if len(line.points) >= _LEAST_POINTS}
     few = {name: line for name, line in timed.items() if name not in many}
     share = alpha * len(many) / len(timed) if timed else alpha

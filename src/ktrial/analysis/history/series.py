@@ -13,11 +13,11 @@ from ktrial.model.kernel import measured_order
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Provenance, Trial
-from ktrial.model.workload import STRING_BYTES, Metric, Mode, Sample
+from ktrial.model.workload import EXACT_MODES, STRING_BYTES, Metric, Mode, Sample
 from ktrial.stats.change_points import ALPHA
 from ktrial.store import Store, StoredStudy
 
-EXACT = frozenset({Mode.EXACT_CLOCK, Mode.EXACT_PLUGIN})
+EXACT = EXACT_MODES
 _DEFAULT_MARGIN = 0.01
 
 

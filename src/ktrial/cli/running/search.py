@@ -160,8 +160,8 @@ def _stored(study: Study, store: Store) -> tuple[Trial, ...]:
 
 def _plan(study: Study, machine: Machine, known: NoisePrior) -> dict[str, object]:
     """What is known before the first run."""
+    from ktrial.model.workload import EXACT_MODES
     from ktrial.optimize.budget import outlook
-    from ktrial.workloads.program_runs import EXACT_MODES
 
     search, space = search_of(study)
     exact = machine.mode in EXACT_MODES

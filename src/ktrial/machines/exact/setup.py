@@ -8,12 +8,11 @@ from ktrial.machines.errors import TooManyCpus
 from ktrial.machines.exact.arguments import (
     CPU_MODEL,
     CPU_MODEL_WITH_PLUGIN,
-    SEED,
-    cpu_model_for,
     kernel_parameters,
     machine_arguments,
 )
 from ktrial.machines.guest_programs import lockstep
+from ktrial.machines.qemu.arguments import EXACT_SEED, cpu_model_for
 from ktrial.machines.qemu.boot import boot_files
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot_setup import SnapshotSetup
@@ -53,7 +52,7 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode
         command_line=kernel_parameters(boot),
         agent_digest=files.agent_digest,
         executed=files.executed | {"lockstep": digest_of_file(lockstep())},
-        seed=SEED,
+        seed=EXACT_SEED,
     )
     facts = {
         "protocol": str(PROTOCOL),

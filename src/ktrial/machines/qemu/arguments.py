@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ktrial.machines.qemu.process import inherited_path
+from ktrial.machines.qemu.program import Qemu, cpu_flags
 from ktrial.model.boot import Boot
 from ktrial.target.guest_plan import PLAN_FW_CFG_NAME
 
@@ -19,6 +20,50 @@ BOARD = ("-machine", "pc,hpet=off,memory-backend=ram")
 
 DEVICES = ("-device", "pvpanic,ioport=0x505", "-device", "isa-debug-exit,iobase=0xf4,iosize=4")
 """By which the guest says that it panicked, or that it is done."""
+
+
+EXACT_CPU = "max,family=15,model=107,stepping=1"
+"""What `max` was until QEMU 7.2. In 10.0 its family is 0, which no kernel takes for a CPU that is fast at
+`rep movs`: 6.1 then copies to and from user space in loops (+10 % instructions a pipe round trip)."""
+
+_LATER_THAN_FSRM = ("fsrs", "fsrc", "fzrm")
+"""Fast short REP stosb, cmpsb and scasb, fast zero-length REP: 7.2 knows none of them, 10.0's `max` has all.
+Linux takes FSRS for its memset since 6.4: counted byte by byte, a fork costs a fifth more than on 7.2; by the
+plugin, a memset would be one instruction on one QEMU and a loop on the other."""
+
+EXACT_SEED = 1
+"""Seeds RDRAND and what else QEMU draws; without it no two boots are alike."""
+
+_SEEDED = "random.trust_cpu=on"
+"""Random numbers are seeded from RDRAND at once, as in distributions (CONFIG_RANDOM_TRUST_CPU). Else the
+kernel is unseeded until its own timers' jitter is enough, and each draw until then hashes the pool anew:
+on 6.1 in the guest configuration 11,000 instructions a fork or thread, or none, by when it starts."""
+
+EXACT_PARAMETERS = (
+    "console=ttyS0",
+    "panic=-1",
+    "quiet",
+    "nokaslr",
+    "norandmaps",
+    "randomize_kstack_offset=off",
+    "cryptomgr.notests",
+    "tsc_early_khz=1000000",
+    "lpj=4000000",
+    "tsc=reliable",
+    "no_timer_check",
+    "rodata=off",
+    _SEEDED,
+)
+"""The kernel's parameters without which two boots are not alike."""
+
+
+def cpu_model_for(qemu: Qemu, model: str) -> str:
+    """The model without what only later QEMUs know of fast REP instructions: one CPU, whatever the QEMU.
+
+    Raises QemuUnusable.
+    """
+    known = cpu_flags(qemu.program)
+    return ",".join([model, *(f"-{flag}" for flag in _LATER_THAN_FSRM if flag in known)])
 
 
 def size_arguments(boot: Boot) -> tuple[str, ...]:

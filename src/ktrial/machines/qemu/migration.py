@@ -152,6 +152,34 @@ def canonical(state: bytes, time_stamp: int, machine: str) -> bytes:
     return bytes(made)
 
 
+def clocked(state: bytes, time_stamp: int, machine: str) -> bytes:
+    """The state of a guest without `-icount`, with its clock AHEAD_NS after `time_stamp` (ns).
+
+    It stands where QEMU keeps the host's own clock, which counts nothing there. Raises CannotSaveState.
+    """
+    made = bytearray(state)
+    _HOST_CLOCKS.pack_into(made, _clock_place(state, machine), 0, 0, time_stamp + AHEAD_NS)
+    return bytes(made)
+
+
+def clock_in(state: bytes, machine: str) -> int:
+    """The clock that `clocked` put there, in nanoseconds. Raises CannotLoadState."""
+    try:
+        *_, clock = _HOST_CLOCKS.unpack_from(state, _clock_place(state, machine))
+    except CannotSaveState as error:
+        raise CannotLoadState(machine=machine, problem=str(error.facts["problem"])) from None
+    return int(clock)
+
+
+def _clock_place(state: bytes, machine: str) -> int:
+    """Where the host's clocks stand in a state without a count of instructions."""
+    start = state.find(_SECTION) + len(_SECTION)
+    unique = start >= len(_SECTION) and state.find(_SECTION, start) < 0
+    if not unique or _SUBSECTION in state or len(state) < start + _HOST_CLOCKS.size:
+        raise CannotSaveState(machine=machine, problem="its clock is not where QEMU keeps it")
+    return start
+
+
 def _places(state: bytes, machine: str) -> tuple[int, int]:
     """Where the host's clocks and the counts stand."""
     together = state.find(_SUBSECTION)

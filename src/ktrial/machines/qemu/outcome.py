@@ -221,7 +221,7 @@ def _from_exit(ending: GuestExit, *, console: str, said: str, ready: bool) -> Gu
 def _last(said: str) -> str:
     """What tells most of what QEMU said: the plugin's complaint, which QEMU follows up, or the last line."""
     lines = said.splitlines() or ["it said nothing"]
-    return next((line for line in reversed(lines) if line.startswith("insn: ")), lines[-1])
+    return next((line for line in reversed(lines) if line.startswith(("insn: ", "parallel: "))), lines[-1])
 
 
 def _qemu_failed(status: int, last: str) -> GuestVerdict:

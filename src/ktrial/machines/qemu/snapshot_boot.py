@@ -97,7 +97,7 @@ def _common(setup: SnapshotSetup, state: bytes | None, *, quiet: bool) -> list[s
     """The arguments that the setup has; a guest that is to say more boots with another command line."""
     parameters = setup.identity.command_line if quiet else setup.talkative
     return [
-        *setup.identity.arguments,
+        *setup.arguments,
         *setup.loading(state),
         *kernel_arguments(setup.files.kernel, parameters),
     ]

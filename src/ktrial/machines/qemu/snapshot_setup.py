@@ -41,6 +41,11 @@ class SnapshotSetup:
         """For the boot, and for each trial."""
         return Limits(self.boot.limit_instructions, self.boot.limit_seconds)
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """QEMU's, without those that name files."""
+        return self.identity.arguments
+
     def loading(self, state: bytes | None) -> tuple[str, ...]:
         """QEMU's arguments for what counts, for a guest that starts from `state` or switched off."""
         return self.plugin

@@ -74,6 +74,8 @@ class Limits:
     """Of CPU that QEMU uses; also of the host's clock in which nothing moves."""
     in_real_time: bool = False
     """The seconds are the host's clock's, which is the guest's as well."""
+    time_is_up: int | None = None
+    """QEMU's exit status where it ends by itself after so many; None: it is asked for the time."""
 
 
 def guest_time(process: QemuProcess) -> int:
@@ -194,6 +196,8 @@ class Watcher:
         self._take_events()
         # The connection closes a little before the process ends; what is left of it takes no time.
         status = self._process.wait()
+        if status == self._limits.time_is_up:
+            return GuestExit(Stop.INSTRUCTIONS)
         return GuestExit(Stop.EXITED, status, self._reset, self._switched_off)
 
     def _take_events(self) -> None:
@@ -222,7 +226,7 @@ class Watcher:
         return None if used is None else self._usage.past(used, now)
 
     def _look_at_the_clock(self) -> GuestExit | None:
-        if time.monotonic() < self._next_look:
+        if time.monotonic() < self._next_look or self._limits.time_is_up is not None:
             return None
         self._next_look = time.monotonic() + FIRST_LOOK_SECONDS
         used = cpu_use(self._process.pid)

@@ -1,0 +1,93 @@
+"""The machine `exact-parallel`: several CPUs in parallel virtual time. Two runs, the same numbers.
+
+QEMU's TCG without instruction counting, and crates/parallel in it. docs/parallel.md: what the numbers mean.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from ktrial.machines import guest_programs
+from ktrial.machines.errors import BootChanged, CannotSaveState, MachineToolMissing
+from ktrial.machines.exact_parallel.setup import ParallelSetup, check_qemu, prepare
+from ktrial.machines.exact_parallel.target import ParallelTarget
+from ktrial.machines.protocol import Progress
+from ktrial.machines.qemu import program as qemu
+from ktrial.machines.qemu.process import Children
+from ktrial.machines.qemu.snapshot_boot import snapshot_contents
+from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
+from ktrial.model.boot import Boot
+from ktrial.model.workload import Mode
+
+NAME = "exact-parallel"
+TOOLS = {"cpio": "cpio", "setpriv": "util-linux"}
+"""Program → package: what the machine needs beside QEMU."""
+
+
+class ParallelMachine:
+    """Trials on several CPUs, in simulated time. Needs no privilege, no /dev/kvm and no quiet machine."""
+
+    name = NAME
+    mode = Mode.EXACT_PARALLEL
+
+    def __init__(self, guest: Path | None = None, cache: Path | None = None) -> None:
+        """Other places than the usual: `guest` for the guest programs, `cache` for the snapshots."""
+        self._guest = guest or guest_programs.directory()
+        self._children = Children(NAME)
+        self._snapshots = SnapshotCache(cache or snapshots_directory(), snapshots_limit(), NAME)
+        self._plain_boot_reasons: dict[str, str] = {}
+        self._facts: dict[Boot, dict[str, str]] = {}
+
+    def check(self) -> None:
+        """Raise MachineError or GuestProgramsMissing where something is missing here."""
+        check_qemu(qemu.find(NAME), NAME)
+        for program, package in TOOLS.items():
+            if not shutil.which(program):
+                raise MachineToolMissing(machine=NAME, program=program, where="in PATH", package=package)
+        guest_programs.programs(self._guest)
+        guest_programs.parallel()
+
+    def prepare(self, boot: Boot, progress: Progress) -> None:
+        """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
+        self._prepare(self._setup(boot), progress)
+
+    @contextmanager
+    def start(self, boot: Boot) -> Iterator[ParallelTarget]:
+        """Yield a target whose `perform`s start from the snapshot. Raises MachineError or GuestEnded."""
+        setup = self._setup(boot)
+        self._prepare(setup, _silent)
+        reason = self._plain_boot_reasons.get(setup.key, "")
+        yield ParallelTarget(setup, self._children, self._snapshots, reason)
+
+    def stop(self) -> None:
+        """End all at once; this machine is of no more use."""
+        self._children.stop()
+
+    def _setup(self, boot: Boot) -> ParallelSetup:
+        self._children.check()
+        setup = prepare(boot, qemu.find(NAME), self._guest, NAME)
+        first = self._facts.setdefault(boot, setup.facts)
+        if changed := [name for name, fact in first.items() if setup.facts[name] != fact]:
+            raise BootChanged(machine=NAME, what=", ".join(changed))
+        return setup
+
+    def _prepare(self, setup: ParallelSetup, progress: Progress) -> None:
+        if setup.key in self._plain_boot_reasons:
+            return
+        with self._snapshots.open(setup.key) as present:
+            if present:
+                return
+        contents = partial(snapshot_contents, setup, self._children, progress)
+        try:
+            self._snapshots.make(setup.facts, contents, self._children.check)
+        except CannotSaveState as error:
+            self._plain_boot_reasons[setup.key] = str(error.facts["problem"])
+
+
+def _silent(_text: str) -> None:
+    pass
+
+
+MACHINE = ParallelMachine

@@ -1,0 +1,121 @@
+"""One boot of the machine `exact-parallel` with all that it needs found, checked and hashed."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ktrial.file_digests import digest_of_file
+from ktrial.machines.errors import CpusBeyondKernel, CpusBeyondMachine, QemuInsideUnknown
+from ktrial.machines.exact_parallel.arguments import (
+    CPU_MODEL,
+    kernel_parameters,
+    machine_arguments,
+    plugin_arguments,
+)
+from ktrial.machines.guest_programs import parallel
+from ktrial.machines.qemu import migration
+from ktrial.machines.qemu.arguments import EXACT_SEED, cpu_model_for
+from ktrial.machines.qemu.boot import boot_files
+from ktrial.machines.qemu.program import Qemu
+from ktrial.machines.qemu.snapshot_setup import SnapshotSetup
+from ktrial.machines.qemu.watchdog import Limits
+from ktrial.model.boot import Boot, MachineIdentity
+from ktrial.model.parallel import MOST_CPUS
+from ktrial.model.workload import Mode
+from ktrial.target.guest_plan import PROTOCOL
+
+TIME_IS_UP = 124
+"""QEMU's exit status where the plugin has ended it: the guest's time is up."""
+KNOWN = ((7, 2), (10, 0))
+"""The versions of QEMU whose inside the plugin knows (crates/parallel)."""
+
+
+@dataclass(frozen=True)
+class ParallelSetup(SnapshotSetup):
+    """A boot of the machine `exact-parallel`, ready to be started."""
+
+    seed: int = 0
+    """Of the CPUs' first offsets, and of who is first in each round. A boot for a snapshot has 0."""
+    out: str = ""
+    """Where the plugin writes its counts to; empty: nowhere."""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """QEMU's, without the quantum, which is the plugin's."""
+        return machine_arguments(self.boot, self.identity.cpu_model)
+
+    @property
+    def limits(self) -> Limits:
+        """The guest's own time is held by the plugin: QEMU's main loop has another clock."""
+        return Limits(self.boot.limit_instructions, self.boot.limit_seconds, time_is_up=TIME_IS_UP)
+
+    def loading(self, state: bytes | None) -> tuple[str, ...]:
+        """QEMU's arguments that load the plugin. Raises CannotLoadState."""
+        clock = 0 if state is None else migration.clock_in(state, self.machine)
+        return plugin_arguments(self.boot, self.preload, seed=self.seed, clock=clock, out=self.out)
+
+    def canonical(self, state: bytes, time_stamp: int) -> bytes:
+        """The state with the guest's clock in it, which QEMU does not know. Raises CannotSaveState."""
+        return migration.clocked(state, time_stamp, self.machine)
+
+
+def check_qemu(qemu: Qemu, machine: str) -> None:
+    """Raise QemuInsideUnknown where the plugin does not know this QEMU's inside."""
+    if qemu.version[:2] not in KNOWN:
+        known = " and ".join(".".join(map(str, version)) for version in KNOWN)
+        raise QemuInsideUnknown(machine=machine, program=qemu.program, found=qemu.text, known=known)
+
+
+def check_cpus(boot: Boot, machine: str) -> None:
+    """Raise CpusBeyondMachine or CpusBeyondKernel where there are too many of them."""
+    if boot.cpus > MOST_CPUS:
+        raise CpusBeyondMachine(machine=machine, cpus=boot.cpus, most=MOST_CPUS)
+    most = _most_cpus_of_kernel(boot.kernel.config)
+    if most and boot.cpus > most:
+        raise CpusBeyondKernel(machine=machine, cpus=boot.cpus, kernel=boot.kernel.name, most=most)
+
+
+def _most_cpus_of_kernel(config: Path | None) -> int:
+    """CONFIG_NR_CPUS, or 1 of a kernel for one CPU; 0 where it is not known."""
+    try:
+        text = config.read_text(errors="replace") if config else ""
+    except OSError:
+        return 0
+    if "# CONFIG_SMP is not set" in text:
+        return 1
+    found = re.search(r"^CONFIG_NR_CPUS=(\d+)$", text, re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> ParallelSetup:
+    """Find, check and hash everything. Raises MachineError, GuestProgramsMissing, GuestEnded (no kernel)."""
+    check_qemu(qemu, machine)
+    check_cpus(boot, machine)
+    cpu_model = cpu_model_for(qemu, CPU_MODEL)
+    files = boot_files(boot, guest, machine)
+    identity = MachineIdentity(
+        machine=machine,
+        mode=Mode.EXACT_PARALLEL,
+        qemu=qemu.build,
+        cpu_model=cpu_model,
+        arguments=(*machine_arguments(boot, cpu_model), f"quantum={boot.quantum_ns}"),
+        command_line=kernel_parameters(boot),
+        agent_digest=files.agent_digest,
+        executed=files.executed | {"parallel": digest_of_file(parallel())},
+        seed=EXACT_SEED,
+    )
+    facts = {
+        "protocol": str(PROTOCOL),
+        "qemu": qemu.build,
+        "firmware": qemu.firmware,
+        "parallel": identity.executed["parallel"],
+        "cpu model": cpu_model,
+        "arguments": " ".join(identity.arguments),
+        "command line": identity.command_line,
+        "kernel": files.kernel_digest,
+        "initial RAM disk": identity.executed["initial RAM disk"],
+        "agent": identity.agent_digest,
+        "settle": str(boot.settle_ns),
+    }
+    talkative = kernel_parameters(boot, quiet=False)
+    return ParallelSetup(machine, boot, qemu, files, facts, identity, parallel(), talkative)

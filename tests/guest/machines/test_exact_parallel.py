@@ -1,0 +1,104 @@
+"""Several CPUs in parallel virtual time, on real kernels: the same numbers to the last digit."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.support.exact_guests import boot_of, busy_cores, work
+
+from ktrial import kernels
+from ktrial.machines import guest_programs
+from ktrial.machines.exact_parallel import ParallelMachine
+from ktrial.machines.exact_parallel.setup import TIME_IS_UP
+from ktrial.machines.qemu import program
+from ktrial.model.kernel import Kernel
+from ktrial.target import Run, StepResult
+from ktrial.target.errors import GuestEnded
+
+pytestmark = pytest.mark.guest
+
+CPUS = 4
+HACKBENCH = ("hackbench", "--operations", "1")
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return kernels.add("debian:6.12")
+
+
+@pytest.fixture(scope="module")
+def machine(snapshots: Path) -> ParallelMachine:
+    return ParallelMachine(cache=snapshots)
+
+
+def seeded(seed: int) -> Run:
+    return work(*HACKBENCH).model_copy(update={"layout_seed": seed})
+
+
+def performed(machine: ParallelMachine, kernel: Kernel, *steps: Run) -> list[tuple[StepResult, ...]]:
+    with machine.start(boot_of(kernel, cpus=CPUS)) as target:
+        return [target.perform((step,)) for step in steps]
+
+
+def test_two_trials_are_the_same_and_another_seed_is_another_run(
+    machine: ParallelMachine, kernel: Kernel
+) -> None:
+    first, second, other = performed(machine, kernel, seeded(0), seeded(0), seeded(7))
+    counts, others = first[0].parallel, other[0].parallel
+    assert first == second
+    assert counts is not None
+    assert counts == second[0].parallel
+    assert others is not None
+    assert counts.fingerprint != others.fingerprint
+    assert all(instructions > 1_000_000 for instructions in counts.cpus)
+    assert json.loads(first[0].stdout)["metrics"][0]["operations"] == counts.operations
+
+
+def test_a_guest_whose_time_is_up_has_hung(machine: ParallelMachine, kernel: Kernel) -> None:
+    boot = boot_of(kernel, cpus=CPUS).model_copy(update={"limit_instructions": 20_000_000})
+    with machine.start(boot) as target, pytest.raises(GuestEnded) as raised:
+        target.perform((work("hackbench").model_copy(update={"limit_ns": 10**12}),))
+    assert raised.value.facts["outcome"] == "hung"
+    assert "20,000,000" in str(raised.value.facts["reason"])
+    assert TIME_IS_UP == 124
+
+
+@pytest.mark.parametrize(
+    ("arguments", "plugin", "said"),
+    [
+        (("-accel", "tcg,thread=single"), "quantum=10", "allowed are 100 to 100000"),
+        (("-accel", "tcg,thread=multi"), "quantum=1000", "take turns in one thread"),
+        (("-accel", "tcg", "-icount", "shift=0"), "quantum=1000", "-icount"),
+    ],
+)
+def test_a_qemu_that_runs_otherwise_is_refused(arguments: tuple[str, ...], plugin: str, said: str) -> None:
+    preload = guest_programs.parallel()
+    command = [str(program.find().program), "-nodefaults", "-display", "none", "-S", *arguments]
+    done = subprocess.run(
+        [*command, "-plugin", f"{preload},{plugin}"],
+        env={"LD_PRELOAD": str(preload)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "parallel: " in done.stderr
+    assert said in done.stderr
+
+
+@pytest.mark.nightly
+def test_twenty_trials_beside_busy_loops_are_one(machine: ParallelMachine, kernel: Kernel) -> None:
+    with busy_cores():
+        results = performed(machine, kernel, *[seeded(3)] * 20)
+    assert all(one == results[0] and one[0].parallel == results[0][0].parallel for one in results)
+
+
+@pytest.mark.nightly
+def test_snapshots_made_apart_give_the_same(machine: ParallelMachine, kernel: Kernel, tmp_path: Path) -> None:
+    before = performed(machine, kernel, seeded(0))
+    with busy_cores():
+        again = performed(ParallelMachine(cache=tmp_path), kernel, seeded(0))
+    assert before == again
+    assert before[0][0].parallel == again[0][0].parallel
