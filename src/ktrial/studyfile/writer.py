@@ -10,6 +10,7 @@ from ktrial.model import quantities
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Build
 from ktrial.model.levels import LevelValue
+from ktrial.model.parallel import QUANTUM_NS
 from ktrial.model.study import Disk, DiskKind, MachineSettings, Study, Timing
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
 
@@ -81,6 +82,8 @@ def _disk(disk: Disk) -> dict[str, Any]:
 def _real_time(machine: MachineSettings) -> dict[str, Any]:
     """Keys that not all machines have, and only where they say something."""
     table: dict[str, Any] = {"pin": machine.pin}
+    if machine.quantum_ns != QUANTUM_NS:
+        table["quantum"] = machine.quantum_ns
     if machine.sample_ns:
         table["sample_every"] = f"{machine.sample_ns / 1e6!r} ms"
     if machine.monitors:
