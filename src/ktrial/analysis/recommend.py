@@ -9,10 +9,9 @@ from ktrial.analysis.history.series import history, stored_trials
 from ktrial.analysis.store_queries import labels_of
 from ktrial.model.history import Line, Point, SystemIdentity
 from ktrial.model.recommendation import Candidate, Recommendation, Regret, WithoutOne
-from ktrial.model.workload import short_labels
+from ktrial.model.workload import EXACT_MODES, short_labels
 from ktrial.stats.minimax_regret import RegretRatio, dominates, regrets
 from ktrial.store import Store
-from ktrial.workloads.program_runs import EXACT_MODES
 
 _Table = dict[str, dict[str, Point]]
 """Workload → version → its point."""
