@@ -24,8 +24,17 @@ help:
 	@echo 'make wheel   build dist/ktrial-*.whl'
 	@echo 'make lint    ruff, mypy, import-linter, rustfmt, clippy'
 
-demo: setup
-	$(BIN)/ktrial run studies/quick.toml --store demo/ktrial.db
+# No developers' tools: what ktrial needs to run. The result goes where `ktrial show` looks for it.
+demo: system $(VENV)/.for-use guest
+	$(BIN)/ktrial run studies/quick.toml
+	@echo
+	@echo 'next: the command is in $(BIN); to call it as ktrial in this shell:'
+	@echo '    export PATH="$(CURDIR)/$(BIN):$$PATH"'
+	@echo 'then'
+	@echo '    ktrial show                                   this result again'
+	@echo '    ktrial explain quick --workload fork          why fork differs: the kernel functions'
+	@echo '    ktrial try --workload futex                   another workload on two kernels'
+	@echo '    ktrial help                                   the documentation'
 
 test: PURPOSE := test
 test: setup
@@ -99,13 +108,27 @@ setup: system $(VENV)/.set-up guest
 system:
 	@setup/system-packages $(PURPOSE)
 
-$(VENV)/.set-up: pyproject.toml | system
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	    { echo "setup: ktrial needs Python 3.11 or later; this is $$($(PYTHON) -V)" >&2; exit 1; }
-	@[ -x $(BIN)/pip ] || { echo 'setup: a virtual environment in $(VENV)'; $(PYTHON) -m venv $(VENV); }
-	@echo 'setup: Python packages into $(VENV)'
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+$(VENV)/.for-use: pyproject.toml | system
+	@$(call environment,.)
 	@touch $@
+
+$(VENV)/.set-up: pyproject.toml | system
+	@$(call environment,.[dev])
+	@touch $@ $(VENV)/.for-use
+
+# Of pip's messages: each package that it takes, and its size.
+PIP_FETCHES := 's/^ *\(Downloading\|Using cached\) \([^ ]*\.\(whl\|tar\.gz\)\) /setup:   \2 /p'
+
+# A virtual environment with ktrial as it is here, and what it needs; what is fetched is told.
+define environment
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "setup: ktrial needs Python 3.11 or later; this is $$($(PYTHON) -V)" >&2; exit 1; }; \
+	[ -x $(BIN)/pip ] || { echo 'setup: a virtual environment in $(VENV)'; $(PYTHON) -m venv $(VENV); } && \
+	echo 'setup: Python packages into $(VENV)' && \
+	$(BIN)/pip install --disable-pip-version-check --progress-bar off --editable '$(1)' 2>&1 | \
+	    tee $(VENV)/pip.log | sed -u -n $(PIP_FETCHES) && \
+	{ grep -q '^Successfully installed' $(VENV)/pip.log || { tail -n 20 $(VENV)/pip.log >&2; exit 1; }; }
+endef
 
 guest: | system
 	@echo 'setup: the guest programs (the first time, Rust takes a minute or two)'
@@ -116,4 +139,4 @@ wheel: setup
 	$(BIN)/python -m build --wheel --outdir dist
 
 clean:
-	rm -rf $(VENV) target dist demo src/ktrial/_guest/*/
+	rm -rf $(VENV) target dist src/ktrial/_guest/*/

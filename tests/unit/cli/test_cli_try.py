@@ -61,7 +61,7 @@ def test_json_has_the_next_commands_and_says_the_store(
     own = tmp_path / "my own.db"
     said = json.loads(cli("try", "--json", "--store", own).output)
     assert {one["verdict"] for one in said["comparisons"]} <= {"better", "worse", "equivalent"}
-    assert [shlex.split(command)[-1] for command in said["next"][:2]] == [str(own)] * 2
+    assert [str(own) in shlex.split(command) for command in said["next"][:2]] == [True] * 2
 
 
 def test_kernels_that_are_named_are_taken_in_their_order(cli: CommandLine) -> None:

@@ -38,10 +38,11 @@ def next_steps(record: StudyRecord, store: str | None) -> list[tuple[str, str]]:
     workload = record.study.workloads[0].label
     explain = ["ktrial", "explain", record.study.name, "--workload", workload, *here]
     more = ["ktrial", "compare", *named, "--workload", _MORE_WORKLOADS, *here]
+    own = ["ktrial", "compare", *named, *here, "--", "sort", "/etc/passwd"]
     return [
         (shlex.join(explain), "which kernel functions the difference is made of"),
         (shlex.join(more), "the same for other parts of the kernel"),
-        ("ktrial help studies", "how to ask more: your own program, settings, patches"),
+        (shlex.join(own), "a program of your own in place of sort (strace finds its files); more: ktrial help studies"),
     ]
 
 
