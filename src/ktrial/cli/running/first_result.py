@@ -42,7 +42,10 @@ def next_steps(record: StudyRecord, store: str | None) -> list[tuple[str, str]]:
     return [
         (shlex.join(explain), "which kernel functions the difference is made of"),
         (shlex.join(more), "the same for other parts of the kernel"),
-        (shlex.join(own), "a program of your own in place of sort (strace finds its files); more: ktrial help studies"),
+        (
+            shlex.join(own),
+            "a program of your own in place of sort (strace finds its files); more: ktrial help studies",
+        ),
     ]
 
 
