@@ -11,13 +11,16 @@ from docs.measured.made_with import MadeWith, guest_programs
 from docs.measured.study_numbers import StudyNumbers, complete
 
 from ktrial import kernels
+from ktrial.analysis.attribution.target import AttributionQuestion
 from ktrial.experiment import profile as profiling
 from ktrial.experiment import session
-from ktrial.experiment.observer import Observer
+from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.proof import Proving, prove
 from ktrial.experiment.resources import installed
 from ktrial.installation import cache_directory
 from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.model.profile import Profile
+from ktrial.model.proof import Proof
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.workload import WorkloadUse
 from ktrial.store import open_store
@@ -58,6 +61,12 @@ class Measuring:
         for trial in record.trials:
             self.made_with.add(trial.provenance.kernel, trial.provenance.kernel_release)
         return StudyNumbers(self._store, record)
+
+    def proof(self, asked: AttributionQuestion, *names: str) -> Proof:
+        """What these things have of a difference, as `explain --prove` says. Raises KtrialError."""
+        observer = self._observer or Silent()
+        how = Proving(self._store, perturbations=1, wanted=names, jobs=self._jobs, observer=observer)
+        return prove(asked, how).proof
 
     def profile(
         self,

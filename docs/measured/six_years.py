@@ -1,9 +1,13 @@
 """The study of docs/six-years.md: its numbers, named as the page's sentences need them."""
 
+from docs.measured.errors import NotMeasured
 from docs.measured.measuring import Measuring
 from docs.measured.pages import ROOT
 from docs.measured.study_numbers import StudyNumbers, Why
 from docs.measured.wording import Lookup, decimal, percent, signed, with_commas
+
+from ktrial.analysis.attribution.target import question
+from ktrial.model.proof import Status
 
 PAGE = "docs/six-years.md"
 STUDY = ROOT / "studies" / "kernel-upgrades.toml"
@@ -16,6 +20,7 @@ class SixYears:
     """The study's numbers by series: `6.12` is Debian's cloud kernel of that series."""
 
     def __init__(self, measuring: Measuring) -> None:
+        self._measuring = measuring
         self.numbers: StudyNumbers = measuring.run(measuring.in_file(STUDY))
         uses = self.numbers.record.study.workloads
         self.workloads = tuple(use.name for use in uses)
@@ -47,7 +52,8 @@ class SixYears:
         `at[W A]` instructions, `millions[W A]`; `change[W A]` against 5.10, `step[W A B]`, in percent with
         a sign, `whole[W A B]` without digits behind the point, `less[W A B]` without a sign;
         `count[W A METRIC]`; `was[W A B F]` and `now[W A B F]`: a function's instructions in A and in B;
-        `was_millions`, `now_millions`; `part[W A B SUBSYSTEM]`.
+        `was_millions`, `now_millions`; `part[W A B SUBSYSTEM]`; `proved[W A B NAME]`: the share of the
+        difference that is gone when what differs by that name is taken back, in percent.
         """
         return {
             "at": Lookup(lambda workload, series: with_commas(self.value(workload, series))),
@@ -62,6 +68,7 @@ class SixYears:
             "was_millions": Lookup(lambda *asked: decimal(self._was(*asked) / _MILLION, 1)),
             "now_millions": Lookup(lambda *asked: decimal(self._now(*asked) / _MILLION, 1)),
             "part": Lookup(self._part),
+            "proved": Lookup(self._proved),
         }
 
     def count(self, workload: str, series: str, *metric: str) -> str:
@@ -72,6 +79,16 @@ class SixYears:
     def _part(self, workload: str, before: str, after: str, *subsystem: str) -> str:
         """A subsystem's part of a difference."""
         return signed(self.why(workload, before, after).subsystem(" ".join(subsystem)), ",")
+
+    def _proved(self, workload: str, before: str, after: str, name: str) -> str:
+        """The measured share of one thing that differs. Raises NotMeasured where it has none."""
+        study = self.numbers.record.study
+        asked = question(study, workload, f"debian:{before}", f"debian:{after}")
+        proof = self._measuring.proof(asked, name)
+        shares = [proof.share(one.effect) for one in proof.tested if one.status is Status.MEASURED]
+        if len(shares) != 1 or shares[0] is None:
+            raise NotMeasured(f"{workload}: {name} has no measured share of its own")
+        return f"{decimal(100 * shares[0], 0)} %"
 
     def _was(self, workload: str, before: str, after: str, *functions: str) -> float:
         """What functions had in the first of two kernels."""

@@ -129,9 +129,10 @@ def test_the_report_says_why_with_what_the_trials_kept(tmp_path: Path) -> None:
     assert sum(part.difference for part in why.rows[:-1]) == pytest.approx(why.whole.difference)
     assert why.unexplained == 0
     assert why.frames
-    assert {"Levels", "Configuration: options that plausibly own these functions"} & {
-        section.title for section in why.around
-    }
+    assert {
+        "Levels",
+        "Suspected, not measured: options of the configuration that own these functions by their names",
+    } & {section.title for section in why.around}
     page = report.study_html(record, (why,))
     assert "x64_sys_call" in page
     assert 'class="flame"' in page

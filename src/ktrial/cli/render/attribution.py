@@ -35,7 +35,7 @@ def print_whys(whys: Sequence[Why], console: Console) -> None:
         left = len(why.parts) > _MOST_FUNCTIONS
         console.print(f"  {one_line(breakable(text))}{', …' if left else ''}")
         for cause in why.causes:
-            console.print(f"    setting {one_line(breakable(cause))}")
+            console.print(f"    suspected, not measured: setting {one_line(breakable(cause))}")
     if len(whys) > MOST_WORKLOADS:
         console.print("  and more, in the report")
 

@@ -34,7 +34,10 @@ def print_differences(why: Attribution, console: Console, *, everything: bool = 
     sections: list[tuple[str, Iterable[RichTable | Text | str]]] = [
         (CAUSES[0].lower() + CAUSES[1:], map(breakable, causes(differences))),
         ("what the treatments differ in", _levels(differences)),
-        ("configuration: options that plausibly own these functions", _options(differences, everything)),
+        (
+            "suspected, not measured: options of the configuration that own these functions by their names",
+            _options(differences, everything),
+        ),
         ("boot parameters", _boot(differences)),
         ("settings, as the kernels boot", _values(why, everything)),
         ("counters, an operation, with the pass that is not measured", _counters(why, everything)),

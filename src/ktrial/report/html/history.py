@@ -36,8 +36,12 @@ def history_page(
     crumbs: Crumbs = (),
     sheet: str = "",
     made: Environment | None = None,
+    baselines: Mapping[int, str] | None = None,
 ) -> str:
-    """The page as text. `sheet`: where the style sheet lies; else it is inside the page."""
+    """The page as text. `sheet`: where the style sheet lies; else it is inside the page.
+
+    `baselines`: a study's number → the label of its baseline, against which its page explains.
+    """
     name, parameters = _in_two(history.workload)
     template = (made or site_environment()).get_template("history.html.j2")
     facts: dict[str, Any] = {
@@ -49,6 +53,7 @@ def history_page(
         "pictures": [picture(line) for line in history.lines],
         "tables": [versions(line, links) for line in history.lines],
         "links": links or {},
+        "baselines": baselines or {},
         "crumbs": crumbs,
         "sheet": sheet,
         "style": "" if sheet else style(),
@@ -63,9 +68,16 @@ def _in_two(label: str) -> tuple[str, str]:
     return (name, parameters) if name and label.endswith(")") else (label, "")
 
 
-def _why_link(place: tuple[Line, ChangePoint], links: Links) -> str:
-    """The result's page, at its reasons, where both versions stand in one result; else empty."""
+def _why_link(place: tuple[Line, ChangePoint], links: Links, baselines: Mapping[int, str]) -> str:
+    """The result's page, at its reasons, where it explains this very step; else empty.
+
+    A result's page explains what each treatment has against the baseline: a later step is explained by the
+    command that stands there instead.
+    """
     line, change = place
-    sides = {point.study_id for point in line.points if point.version in (change.since, change.version)}
-    page = links.get(next(iter(sides))) if len(sides) == 1 else None
-    return f"{page}#why" if page and change.why else ""
+    by_version = {point.version: point for point in line.points}
+    before, after = by_version.get(change.since), by_version.get(change.version)
+    if not change.why or before is None or after is None or before.study_id != after.study_id:
+        return ""
+    page = links.get(before.study_id)
+    return f"{page}#why" if page and baselines.get(before.study_id) == before.treatment else ""

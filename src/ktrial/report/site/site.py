@@ -133,6 +133,7 @@ class _Building:
         self, studies: Sequence[StudyTrials], pages: Mapping[int, str], made: Environment
     ) -> dict[str, tuple[History, str]]:
         links = {number: f"../{page}" for number, page in pages.items()}
+        baselines = {one.stored.id: treatments(one.stored.study)[0].label for one in studies}
         written: dict[str, tuple[History, str]] = {}
         by_label: dict[str, dict[int, StudyTrials]] = {}
         for one in studies:
@@ -141,7 +142,7 @@ class _Building:
         for label, own in by_label.items():
             past = history(list(own.values()), label)
             if past.lines:
-                text = history_page(past, links, _crumbs("../"), f"../{_SHEET}", made)
+                text = history_page(past, links, _crumbs("../"), f"../{_SHEET}", made, baselines)
                 written[f"history/{_file_name(label)}.html"] = (past, text)
         return written
 

@@ -11,7 +11,7 @@ from ktrial.report.text.kconfig_option import followers_of, option_change
 _MOST = 12
 """Lines of each kind; what is left is counted."""
 _VALUE_COLUMNS = 32
-CAUSES = "Settings that plausibly cause it: what they govern moved as they say"
+CAUSES = "Suspected causes, not measured: settings whose metrics moved as they say (explain --prove measures)"
 _PLACES = ("/proc/sys/", "/sys/")
 
 
@@ -32,7 +32,10 @@ def sections(differences: Differences) -> tuple[Section, ...]:
         _section(CAUSES, causes(differences)),
         _section("Levels", [f"{one.factor}: {one.before} → {one.after}" for one in differences.levels]),
         _section("Boot parameters", list(_boot(differences))),
-        _section("Configuration: options that plausibly own these functions", owned),
+        _section(
+            "Suspected, not measured: options of the configuration that own these functions by their names",
+            owned,
+        ),
         _section("Settings, as the kernels boot", [_value(one) for one in changed]),
         _section(
             "Counters, an operation",
