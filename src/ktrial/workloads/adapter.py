@@ -9,6 +9,7 @@ import shutil
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
@@ -71,13 +72,18 @@ class InstalledProgram:
     before: tuple[AdapterCommand, ...] = ()
     after: tuple[AdapterCommand, ...] = ()
     others: tuple[Program, ...] = ()
-    """Further programs that it needs."""
+    """Further programs that it needs, whose versions count."""
+    tools: tuple[str, ...] = ()
+    """Programs of every system that its scripts call."""
+    data: tuple[str, ...] = ()
+    """Files that those read, where this host has them."""
     directory: Callable[[Settings], str] = field(default=lambda _settings: _SCRATCH)
 
     def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
         """The programs and what they need. Raises ProgramNotInstalled, LibraryNotFound."""
-        needed = (self.program, *self.others)
-        return with_all_they_need(use.label, tuple(program.path(use.label) for program in needed))
+        needed = (self.program, *self.others, *(Program(name, "coreutils") for name in self.tools))
+        data = tuple(path for path in self.data if Path(path).is_file())
+        return with_all_they_need(use.label, (*(program.path(use.label) for program in needed), *data))
 
     def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
         """Version, preparation, the run itself, cleaning. Raises ProgramNotInstalled."""

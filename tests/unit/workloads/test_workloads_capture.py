@@ -105,6 +105,12 @@ def test_what_it_makes_is_left_out_and_told(place: Path) -> None:
     ).replace(" ", "")
 
 
+def test_a_directory_that_it_makes_reads_and_removes_is_nothing_to_carry(place: Path) -> None:
+    found = captured("sh", "-c", "mkdir -p out/below; echo x >out/below/made; ls -R out; rm -rf out")
+    assert not [path for path in in_the_guest(found) if path.startswith(f"{place}/out")]
+    assert not found.notes
+
+
 def test_a_file_that_it_changes_is_told(place: Path) -> None:
     (place / "log").write_text("x")
     found = captured("sh", "-c", "echo y >>log")

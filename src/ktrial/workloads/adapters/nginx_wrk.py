@@ -89,4 +89,7 @@ WORKLOAD = InstalledProgram(
         Program("nginx", "nginx-light", version_pattern=r"(nginx/\S+)"),
         Program("wrk", "wrk", version_pattern=r"^(wrk .*)"),
     ),
+    tools=("cat", "chmod", "head", "mkdir", "mktemp", "rm", "sed"),
+    # As root it changes to the user nobody.
+    data=("/etc/passwd", "/etc/group"),
 )

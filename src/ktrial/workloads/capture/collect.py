@@ -136,15 +136,16 @@ class Collector:
 
     def _compact(self) -> None:
         """One name for a directory of which everything is needed; none for one that comes by itself."""
-        whole = Whole(self._files, self._directories, self._listed)
-        tops = [each for each in self._listed if whole(each) and not whole(str(Path(each).parent))]
+        there = [each for each in self._listed if each in self._directories]
+        whole = Whole(self._files, self._directories, there)
+        tops = [each for each in there if whole(each) and not whole(str(Path(each).parent))]
         rest = [each for each in self._files if not below(each, *tops)]
         self._result.files = sorted(dict.fromkeys((*tops, *rest)))
-        there = {str(above) for each in self._result.files for above in Path(each).parents}
+        around = {str(above) for each in self._result.files for above in Path(each).parents}
         self._result.directories = sorted(
             each
             for each in self._directories
-            if not below(each, *tops) and (each not in there or _mode(each) != _PLAIN_MODE)
+            if not below(each, *tops) and (each not in around or _mode(each) != _PLAIN_MODE)
         )
 
 
