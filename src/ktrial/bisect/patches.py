@@ -34,6 +34,8 @@ class PatchGround:
     series: tuple[Patch, ...]
     builder: Builder
     progress: Progress = silent
+    fuzz: int = 0
+    """How many lines at the edges of a patch's hunk may differ from the source's."""
     compiled: int = 0
     notes: list[str] = field(default_factory=list)
 
@@ -65,7 +67,9 @@ class PatchGround:
     def wanted(self, candidate: Subset) -> Build:
         """What is built for the candidate."""
         chosen = tuple(patch for at, patch in enumerate(self.series) if at in candidate)
-        return self.source.model_copy(update={"patches": (*self.source.patches, *chosen)})
+        # The source as it is stays the build that it is without fuzz.
+        fuzz = self.fuzz if chosen else self.source.fuzz
+        return self.source.model_copy(update={"patches": (*self.source.patches, *chosen), "fuzz": fuzz})
 
     def label(self, candidate: Subset) -> str:
         """See Ground."""

@@ -14,6 +14,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.plan import plan
 from ktrial.model.study_record import StudyRecord
 from ktrial.store import Store, StoredStudy
+from ktrial.store.errors import StoreDamaged
 
 PREFIX = "baseline:"
 """What a baseline's study is called, before its name; a study file cannot choose such a name."""
@@ -83,8 +84,14 @@ def of_kernel(kernel: Kernel, how: Measurement, runs: Runs) -> Baseline:
 
 
 def find(name: str, store: Store) -> Baseline:
-    """The saved baseline of that name. Raises BaselineNotThere."""
+    """The saved baseline of that name.
+
+    Raises BaselineNotThere; StoreDamaged where it is not what was stored.
+    """
     known = {name_of(one): one for one in saved(store)}
+    for number, damaged in _damaged(store):
+        if damaged == name and (name not in known or known[name].id < number):
+            store.find(number)
     if name in known:
         return Baseline(name, True, record(store, known[name].id))
     near = difflib.get_close_matches(name, known, n=1)
@@ -92,16 +99,39 @@ def find(name: str, store: Store) -> Baseline:
     raise BaselineNotThere(name=name, store=store.name, similar=similar)
 
 
+def every(store: Store) -> tuple[tuple[Baseline, ...], tuple[str, ...]]:
+    """The saved baselines, by name, and the names of those that are not what was stored."""
+    sound, damaged = [], {name for _, name in _damaged(store)}
+    for name in {name_of(one) for one in saved(store)} | damaged:
+        try:
+            sound.append(find(name, store))
+            damaged.discard(name)
+        except StoreDamaged:
+            damaged.add(name)
+    return tuple(sorted(sound, key=lambda one: one.label)), tuple(sorted(damaged))
+
+
 def saved(store: Store) -> tuple[StoredStudy, ...]:
     """Every baseline's study, by name: the newest one that is whole (an interrupted one is not)."""
-    whole = {name_of(one): one for one in store.studies() if name_of(one) and _is_whole(one)}
+    readable, _ = store.readable_studies()
+    whole = {name_of(one): one for one in readable if name_of(one) and _is_whole(one)}
     return tuple(whole[name] for name in sorted(whole))
+
+
+def _damaged(store: Store) -> list[tuple[int, str]]:
+    """Numbers and names of baselines whose study is not what was stored."""
+    _, damaged = store.readable_studies()
+    return [(one.id, name) for one in damaged if (name := _name_in(one.name))]
 
 
 def name_of(study: StoredStudy) -> str:
     """The baseline's name; empty where the study is none."""
-    name = study.study.name.removeprefix(PREFIX)
-    return name if study.study.name == PREFIX + name and _NAME.fullmatch(name) else ""
+    return _name_in(study.study.name)
+
+
+def _name_in(study: str) -> str:
+    name = study.removeprefix(PREFIX)
+    return name if study == PREFIX + name and _NAME.fullmatch(name) else ""
 
 
 def remove(name: str, store: Store) -> None:

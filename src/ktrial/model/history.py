@@ -113,3 +113,5 @@ class History(Model):
     lines: tuple[Line, ...]
     missing: tuple[str, ...] = ()
     """Kernels that are in the cache and have no number, in order."""
+    left_out: tuple[str, ...] = ()
+    """Studies in the store that are not what was stored: `study 2, quick`."""

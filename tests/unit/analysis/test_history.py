@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import sqlite3
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -165,6 +167,32 @@ def test_history_prints_versions_changes_and_page(tmp_path: Path, cli: CommandLi
     assert said.status == 0
     (line,) = json.loads(said.output)["lines"]
     assert [point["version"] for point in line["points"]] == ["debian:6.1", "debian:6.12", "debian:6.18"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE studies SET spec = replace(spec, 'fork', 'fori') WHERE id = 2",
+        "UPDATE samples SET value = value + 1 WHERE trial_id = (SELECT max(id) FROM trials)",
+    ],
+    ids=["study", "trial"],
+)
+def test_history_goes_on_without_a_damaged_study_and_tells_it(
+    damage: str, tmp_path: Path, cli: CommandLine
+) -> None:
+    of_two = [a_record((kernel, "debian:6.1"), ("fork",)) for kernel in ("debian:6.12", "debian:7.2")]
+    store, page = a_store(tmp_path, *of_two), tmp_path / "page.html"
+    with closing(sqlite3.connect(store)) as raw:
+        assert raw.execute(damage).rowcount > 0
+        raw.commit()
+    said = cli("history", "fork", "--store", str(store), "--html", str(page))
+    assert said.status == 1
+    assert "ktrial: warning: study 2, " in said.messages
+    assert "debian:6.12" in said.output
+    assert "debian:7.2" not in said.output
+    assert "Left out" in page.read_text()
+    told = json.loads(cli("history", "fork", "--store", str(store), "--json").output)
+    assert [one.partition(",")[0] for one in told["left_out"]] == ["study 2"]
 
 
 def test_kernels_without_numbers_are_named(tmp_path: Path) -> None:

@@ -268,6 +268,24 @@ def test_patches_are_built_with_the_flags_that_are_given(here: Here, tmp_path: P
     assert all(one == {"KCFLAGS": "-O3"} for one in flags)
 
 
+def test_fuzz_is_allowed_where_patches_are_and_the_source_stays_the_build_that_it_is(
+    here: Here, tmp_path: Path
+) -> None:
+    allowed: set[tuple[bool, int]] = set()
+
+    class Fuzzy(FakeSource):
+        def build(self, wanted: Build, progress: Progress) -> Kernel:
+            allowed.add((bool(wanted.patches), wanted.fuzz))
+            return super().build(wanted, progress)
+
+    here.source(Fuzzy(lambda on: 900 if "0001.patch" in on else 1000))
+    series = _series(tmp_path, 2)
+    said = here.run("bisect", "patches", "--patches", series, "--fuzz", "2", *SOURCE, *FORK)
+    assert said.status == 0
+    assert allowed == {(False, 0), (True, 2)}
+    assert here.run("bisect", "patches", "--patches", series, "--fuzz", "3", *SOURCE, *FORK).status == 2
+
+
 def test_where_nothing_differs_measurably_that_is_the_answer(here: Here) -> None:
     source = here.source(FakeSource(lambda on: 1000))
     said = here.run("bisect", "config", "guest", _all_on(), *SOURCE, *FORK)

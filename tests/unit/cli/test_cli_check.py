@@ -1,8 +1,10 @@
 """`check` and `baseline` from the command line: what they print, and what they end with."""
 
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from ktrial.model.base import digest
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Build, Kernel, NewOption, Origin
 from ktrial.model.trial import Outcome
-from ktrial.store import Store
+from ktrial.store import Store, default_location
 from ktrial.target import Run, StepResult
 
 GOOD, SLOW = "debian:6.1", "debian:6.12"
@@ -342,6 +344,30 @@ def test_the_summary_is_appended_to_what_other_steps_wrote(here: Here, tmp_path:
 
 def test_a_summary_that_cannot_be_written_is_no_verdict(here: Here, tmp_path: Path) -> None:
     assert here.run(*SLOW_FORK, "--summary", tmp_path / "no" / "such.md").status == 128
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE studies SET spec = replace(spec, 'fork', 'fori') WHERE name = 'baseline:second'",
+        "UPDATE samples SET value = value + 1 WHERE trial_id = (SELECT max(id) FROM trials)",
+    ],
+    ids=["study", "trial"],
+)
+def test_baselines_beside_a_damaged_one_are_listed_and_it_is_told(damage: str, here: Here) -> None:
+    for name in ("first", "second"):
+        here.run("baseline", "save", name, "--kernel", GOOD, *FORK)
+    with closing(sqlite3.connect(default_location())) as raw:
+        assert raw.execute(damage).rowcount > 0
+        raw.commit()
+    said = here.run("baseline", "list", "--json")
+    assert said.status == 1
+    assert [one["name"] for one in json.loads(said.output)] == ["first"]
+    assert "ktrial: warning: baseline second, is not what was stored" in said.messages
+    assert here.run("baseline", "show", "first").status == 0
+    shown = here.run("baseline", "show", "second")
+    assert shown.status == 1
+    assert "ktrial store verify" in shown.messages
 
 
 def test_what_ktrial_measured_for_itself_is_listed_only_when_asked_for(here: Here) -> None:

@@ -10,6 +10,7 @@ from tests.support import report_records as records
 
 from ktrial.cli.render.study_result import print_result
 from ktrial.model.study_record import StudyRecord
+from ktrial.model.workload import STRING_BYTES
 
 
 def _printed(record: StudyRecord, width: int = 80, *, colour: bool = False) -> str:
@@ -61,6 +62,16 @@ def test_what_failed_is_listed_with_the_command_that_tells_more() -> None:
 def test_a_reason_is_told_below_the_table() -> None:
     text = " ".join(_printed(records.a_record()).split())
     assert "inconclusive: open-close: the interval reaches across the edge of the margin (1 %)" in text
+
+
+def test_a_reason_names_the_metric_where_a_workload_has_several() -> None:
+    record = records.a_record()
+    (told, *_) = [one for one in record.result.comparisons if one.reason]
+    of_bytes = told.model_copy(update={"metric": STRING_BYTES.name, "reason": "they weigh little"})
+    result = record.result.model_copy(update={"comparisons": (*record.result.comparisons, of_bytes)})
+    text = " ".join(_printed(record.model_copy(update={"result": result})).split())
+    assert f"inconclusive: {told.workload}, {told.metric}: the interval reaches" in text
+    assert f"inconclusive: {told.workload}, string-bytes: they weigh little" in text
 
 
 @pytest.mark.parametrize(

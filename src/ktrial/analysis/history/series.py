@@ -16,6 +16,7 @@ from ktrial.model.trial import Outcome, Provenance, Trial
 from ktrial.model.workload import EXACT_MODES, STRING_BYTES, Metric, Mode, Sample
 from ktrial.stats.change_points import ALPHA
 from ktrial.store import Store, StoredStudy
+from ktrial.store.errors import TrialsDamaged
 
 EXACT = EXACT_MODES
 _DEFAULT_MARGIN = 0.01
@@ -60,6 +61,20 @@ def stored_trials(store: Store, workload: str | None = None) -> tuple[StudyTrial
     """The studies with this workload, or all, oldest first. Raises StoreError."""
     wanted = [one for one in store.studies() if workload is None or workload in _labels(one.study)]
     return tuple(StudyTrials(one, store.trials(one.id, counted=False)) for one in wanted)
+
+
+def readable_trials(store: Store, workload: str) -> tuple[tuple[StudyTrials, ...], tuple[str, ...]]:
+    """The studies with this workload, and those that are not what was stored: `study 2, quick`."""
+    readable, damaged = store.readable_studies()
+    left_out = [f"study {one.id}, {one.name}" for one in damaged]
+    sound: list[StudyTrials] = []
+    for one in readable:
+        if workload in _labels(one.study):
+            try:
+                sound.append(StudyTrials(one, store.trials(one.id, counted=False)))
+            except TrialsDamaged:
+                left_out.append(f"study {one.id}, {one.study.name}")
+    return tuple(sound), tuple(left_out)
 
 
 def metrics(studies: Iterable[StudyTrials], workload: str) -> tuple[str, ...]:

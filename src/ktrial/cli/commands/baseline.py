@@ -10,6 +10,8 @@ from ktrial.cli.options.kernel_measurement import Cpus, Workloads
 from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
 
     from ktrial.experiment.baseline import Baseline
@@ -67,22 +69,27 @@ def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
 
 @app.command("list", cls=KtrialCommand)
 def list_baselines(json: Json = False, store: StoreOption = None) -> None:
-    """Show the baselines in the store."""
+    """Show the baselines in the store.
+
+    Exit code 1: one is not what was stored; it is named, and the others are listed.
+    """
     from ktrial.cli.console import messages, output, print_json
+    from ktrial.cli.damaged_studies import DAMAGED, tell_left_out
     from ktrial.cli.options.stored_study import open_existing
     from ktrial.experiment import baseline as baselines
 
     with open_existing(store) as opened:
-        names = [baselines.name_of(study) for study in baselines.saved(opened)]
-        stored = [baselines.find(name, opened) for name in names]
+        stored, damaged = baselines.every(opened)
     if json:
         print_json([_data(one) for one in stored])
-    elif not stored:
+    elif not (stored or damaged):
         messages().print(
             "there are no baselines yet; save one: ktrial baseline save NAME --kernel K --workload W"
         )
-    else:
+    elif stored:
         output().print(_list_table(stored))
+    if tell_left_out([f"baseline {name}" for name in damaged], "listed"):
+        raise typer.Exit(DAMAGED)
 
 
 @app.command("remove", cls=KtrialCommand)
@@ -173,7 +180,7 @@ def _metric_text(metric: str, unit: str) -> str:
     return f"{metric} [{unit}]" if unit and unit != metric else metric
 
 
-def _list_table(baselines: "list[Baseline]") -> "Table":
+def _list_table(baselines: "Sequence[Baseline]") -> "Table":
     from ktrial.cli.render.table import rendered
     from ktrial.format.table import Field, table, text_field
 

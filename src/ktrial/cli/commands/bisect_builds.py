@@ -18,6 +18,7 @@ from ktrial.cli.options.bisect import (
 )
 from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.kernel_measurement import Cpus, MeasurementOptions, Workloads
+from ktrial.cli.options.kernel_selection import Fuzz
 
 if TYPE_CHECKING:
     from ktrial.bisect.config_options import Builder
@@ -101,6 +102,7 @@ def patches(
         list[str] | None,
         typer.Option("--make", metavar="KCFLAGS=-O3", help="A variable of make; may be repeated."),
     ] = None,
+    fuzz: Fuzz = 0,
     study: StudyFile = None,
     machine: MachineName = None,
     alpha: Alpha = 0.05,
@@ -144,7 +146,7 @@ def patches(
     plain, series = _with_series(source, configuration, option or [], make or [], patches)
     terms = bisection.terms("patches", source, f"{source} with {patches}")
     with bisection.runs() as runs:
-        ground = PatchGround(plain, series, _builder(), progress_of(runs, source))
+        ground = PatchGround(plain, series, _builder(), progress_of(runs, source), fuzz)
         searched(ground, terms, bisection, runs, builds=True)
 
 

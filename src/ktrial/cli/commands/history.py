@@ -39,12 +39,14 @@ def history(
     """Show one metric over versions, and where it changed.
 
     Numbers of other machines, settings or modes are lines of their own, and never mixed. W may be written
-    without its parameters where only one variant is stored.
+    without its parameters where only one variant is stored. Exit code 1: a study is not what was stored; it
+    is named, and the others are shown.
     """
     from ktrial.analysis.history.series import history as history_of
-    from ktrial.analysis.history.series import stored_trials, versions
+    from ktrial.analysis.history.series import readable_trials, versions
     from ktrial.analysis.store_queries import label_of
     from ktrial.cli.console import output, print_json
+    from ktrial.cli.damaged_studies import DAMAGED, tell_left_out
     from ktrial.cli.files import write_page
     from ktrial.cli.options.quantities import margin_of
     from ktrial.cli.options.stored_study import open_existing
@@ -54,13 +56,14 @@ def history(
 
     edge = margin_of(margin)
     with open_existing(store) as opened:
-        label = label_of((one.study for one in opened.studies()), workload)
-        studies, name = stored_trials(opened, label), opened.name
+        label = label_of((one.study for one in opened.readable_studies()[0]), workload)
+        (studies, left_out), name = readable_trials(opened, label), opened.name
     only = chosen(kernels, versions(studies).items()) if kernels else None
     result = history_of(
         studies, label, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha
-    )
+    ).model_copy(update={"left_out": left_out})
     if not result.lines:
+        tell_left_out(left_out)
         raise _nothing(name, label, studies, metric, kernels or [])
     if html:
         write_page(html, history_page(result), f"ktrial history {workload} --html FILE")
@@ -70,6 +73,8 @@ def history(
         print_history(result, output())
         if html:
             print(f"page: {html.expanduser().absolute()}")
+    if tell_left_out(left_out):
+        raise typer.Exit(DAMAGED)
 
 
 def _nothing(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.cli.options.common import Json
+from ktrial.cli.options.kernel_selection import Fuzz
 
 if TYPE_CHECKING:
     from ktrial.kernels import Progress
@@ -34,10 +35,7 @@ def build(
         list[str] | None,
         typer.Option("--patch", metavar="FILE", help="A patch to apply first (-p1); may be repeated."),
     ] = None,
-    fuzz: Annotated[
-        int,
-        typer.Option(min=0, max=2, metavar="N", help="How many lines around a patch's hunk may differ."),
-    ] = 0,
+    fuzz: Fuzz = 0,
     make: Annotated[
         list[str] | None,
         typer.Option("--make", metavar="KCFLAGS=-O3", help="A variable of make; may be repeated."),

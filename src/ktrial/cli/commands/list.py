@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from ktrial.store.study_digests import StudyName
     from ktrial.store.study_summary import StudyRow
 
-DAMAGED = 1
-"""The exit code where a study is not what was stored."""
-
 All = Annotated[
     bool,
     typer.Option("--all", help="Also what check, watch, baseline and bisect measured for themselves."),
@@ -62,15 +59,9 @@ def _studies(store: str | None) -> "tuple[str, list[_Listed], Sequence[StudyName
 
 def _tell_damaged(damaged: "Sequence[StudyName]") -> None:
     """A warning for each; where there is one, `list` ends here."""
-    from ktrial.cli.error_handling import tell
+    from ktrial.cli.damaged_studies import DAMAGED, tell_left_out
 
-    for one in damaged:
-        tell(
-            f"study {one.id}, {one.name}, is not what was stored, and is not listed",
-            "ktrial store verify names all that is damaged, and how to go on",
-            kind="warning",
-        )
-    if damaged:
+    if tell_left_out([f"study {one.id}, {one.name}" for one in damaged], "listed"):
         raise typer.Exit(DAMAGED)
 
 

@@ -33,6 +33,10 @@ BuildOptions = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="NAME=y", help="With --source: an option of it; may be repeated."),
 ]
+Fuzz = Annotated[
+    int,
+    typer.Option(min=0, max=2, metavar="N", help="How many lines around a patch's hunk may differ."),
+]
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """A study's result on the terminal: tables, reasons, failures, warnings; readable at 80 columns."""
 
+from collections import Counter
+
 from rich.console import Console
 from rich.text import Text
 
@@ -84,16 +86,19 @@ def _print_interactions(record: StudyRecord, console: Console) -> None:
 
 
 def _print_reasons(record: StudyRecord, console: Console) -> None:
-    """Each reason once, with the rows that it holds for."""
+    """Each reason once, with the rows that it holds for; their metric where a workload has several."""
     several = len(study_summary.groups(record)) > 1
-    by_reason: dict[tuple[str, str, str], list[str]] = {}
+    metrics = {(row.workload, row.metric) for row in record.result.comparisons}
+    of_workload = Counter(workload for workload, _ in metrics)
+    by_reason: dict[tuple[str, str, str, str], list[str]] = {}
     for row in record.result.comparisons:
         if row.reason:
             treatment = told_apart(row.treatment, row.baseline) if several else ""
-            key = (VERDICTS[row.verdict].word, treatment, row.reason)
+            metric = row.metric if of_workload[row.workload] > 1 else ""
+            key = (VERDICTS[row.verdict].word, treatment, metric, row.reason)
             by_reason.setdefault(key, []).append(row.workload)
-    for (verdict, treatment, reason), workloads in by_reason.items():
-        names = ", ".join(dict.fromkeys(workloads))
+    for (verdict, treatment, metric, reason), workloads in by_reason.items():
+        names = ", ".join(filter(None, (*dict.fromkeys(workloads), metric)))
         where = f"{treatment}: {names}" if treatment else names
         console.print(one_line(f"{verdict}: {where}: {reason}"))
 
