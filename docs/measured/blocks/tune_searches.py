@@ -58,10 +58,11 @@ def _families(measuring: Measuring) -> str:
                 _with_error(found.tpe, found.tpe_error),
                 decimal(found.idle, 1),
                 str(found.none),
+                f"{found.hold} of {found.intervals}",
             ]
         )
     heads = ("family", "ktrial: mean regret", "TPE alone", "idle knobs in an answer", "no gain")
-    return table(heads, rows)
+    return table((*heads, "intervals that hold the truth"), rows)
 
 
 def _with_error(mean: float, error: float) -> str:

@@ -317,6 +317,16 @@ class FrontPoint(Model):
     """From the confirmation, where this one was confirmed."""
 
 
+class Finalist(Model):
+    """A configuration that was confirmed on fresh runs, in blocks that it shared with the others."""
+
+    configuration: Configuration
+    comparison: Comparison
+    """With the baseline. The intervals of all finalists hold together."""
+    broken: tuple[str, ...] = ()
+    """Guards that it did not keep, and failed runs, each in a sentence."""
+
+
 class Tuned(Model):
     """A search's whole answer."""
 
@@ -337,6 +347,9 @@ class Tuned(Model):
     """The answer: the candidate where confirmation found it better, within all guards; else None."""
     comparisons: tuple[Comparison, ...] = ()
     """Confirmation, on fresh runs only: the objectives first."""
+    finalists: tuple[Finalist, ...] = ()
+    """All that were confirmed beside each other, the answer among them. None in noise-free mode, and with two
+    objectives (see `front`)."""
     kept: tuple[Effect, ...] = ()
     dropped: tuple[Effect, ...] = ()
     importance: tuple[Importance, ...] = ()

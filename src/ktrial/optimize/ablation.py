@@ -16,10 +16,19 @@ from ktrial.optimize.surrogate.model import Surrogate
 
 KEEP = 0.3
 """What a knob must be expected to bring to stay, in margins."""
-DOUBT = 1.0
-"""And how many standard deviations of the model beyond that: what is in doubt goes,"""
-SHARE = 0.05
-"""as long as all of it together costs no more than this part of the expected gain, and a margin."""
+
+
+class Pruning(NamedTuple):
+    """How readily knobs are taken back."""
+
+    doubt: float
+    """Standard deviations of the model that a knob must lie beyond `KEEP`: what is in doubt goes,"""
+    share: float
+    """as long as all of it together costs no more than this part of the expected gain, and a margin."""
+
+
+BOLD = Pruning(1.0, 0.35)
+CAUTIOUS = Pruning(0.5, 0.1)
 _ARMS = 5
 
 
@@ -62,7 +71,7 @@ def losses(surrogate: Surrogate, configuration: Configuration) -> list[Loss]:
     return sorted(expected, key=lambda loss: loss.mean)
 
 
-def pruned(surrogate: Surrogate, configuration: Configuration) -> Configuration:
+def pruned(surrogate: Surrogate, configuration: Configuration, how: Pruning = BOLD) -> Configuration:
     """Without the knobs that are not known to bring what they must, one after the other, the least first.
 
     All together cost no more of the expected gain than a margin and a small part of it: where little is
@@ -71,9 +80,9 @@ def pruned(surrogate: Surrogate, configuration: Configuration) -> Configuration:
     """
     least = KEEP * surrogate.scores.goal.margin
     whole = float(surrogate.gains([configuration])[0])
-    allowed = surrogate.scores.goal.margin + SHARE * max(whole, 0.0)
+    allowed = surrogate.scores.goal.margin + how.share * max(whole, 0.0)
     while configuration:
-        weak = [each for each in losses(surrogate, configuration) if _excess(each, least) < DOUBT]
+        weak = [each for each in losses(surrogate, configuration) if _excess(each, least) < how.doubt]
         if not weak:
             break
         weakest = min(weak, key=lambda loss: _excess(loss, least))

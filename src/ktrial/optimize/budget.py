@@ -4,18 +4,21 @@ import math
 from dataclasses import dataclass
 
 from ktrial.model.tuning import Goal, Space
-from ktrial.stats.sequential import SequentialDesign, smallest_detectable
-from ktrial.stats.sequential.design import usual_looks
-from ktrial.stats.sequential.power import ratio_spread
+from ktrial.stats.many_to_one import edge
 from ktrial.studyfile.errors import BudgetTooSmall
 
 FEWEST_RUNS = 20
 """Below so many nothing can be explored and confirmed."""
-_FEWEST_BLOCKS, _MOST_BLOCKS = 6, 60
-_BLOCKS = 0.14
+FEWEST_BLOCKS, _MOST_BLOCKS = 6, 60
+_BLOCKS = 0.12
 """Of confirmation, for each run of the budget."""
+_TWO_FINALISTS = 40
+"""Runs from which two finalists are confirmed beside each other."""
 _CONTEND = 0.6
-"""The contenders' part of what is left: 17 runs of a covering design and 26 contenders of 65."""
+"""The contenders' part of what is left: 15 runs of a covering design and 22 contenders of 65."""
+_POWER = 0.8
+_SURE = 2.0
+"""Standard errors by which a gain must be beyond the edge: outliers are not reckoned with."""
 EVERY = 8
 """Runs between two of the baseline while exploring, so that drift is seen."""
 
@@ -30,12 +33,19 @@ class Shares:
     contend: int
     ablate: int
     blocks: int
-    """Of confirmation, at most; two runs each."""
+    """Of confirmation, at most, where there are as many arms."""
+    arms: int = 2
+    """Runs of a block: the baseline, and the finalists."""
+
+    @property
+    def confirm(self) -> int:
+        """Runs of confirmation."""
+        return self.arms * self.blocks
 
     @property
     def runs(self) -> int:
         """All together."""
-        return self.calibrate + self.explore + self.contend + self.ablate + 2 * self.blocks
+        return self.calibrate + self.explore + self.contend + self.ablate + self.confirm
 
 
 def shares(runs: int, *, noise_free: bool, perturbations: int = 1, dimensions: int = 1) -> Shares:
@@ -48,12 +58,13 @@ def shares(runs: int, *, noise_free: bool, perturbations: int = 1, dimensions: i
     if runs < FEWEST_RUNS:
         raise BudgetTooSmall(runs=runs, fewest=FEWEST_RUNS)
     calibrate = min(max(runs // 16, 3), 10)
-    blocks = min(max(round(_BLOCKS * runs), _FEWEST_BLOCKS), _MOST_BLOCKS)
-    rest = runs - calibrate - 2 * blocks
+    arms = 3 if runs >= _TWO_FINALISTS else 2
+    blocks = min(max(round(_BLOCKS * runs), FEWEST_BLOCKS), _MOST_BLOCKS)
+    rest = runs - calibrate - arms * blocks
     # Contenders are run with and without what may be idle: of a small budget ablation has no runs of its own.
     ablate = round(0.2 * max(0, runs - 100))
     contend = round(_CONTEND * (rest - ablate))
-    return Shares(calibrate, rest - ablate - contend, contend, ablate, blocks)
+    return Shares(calibrate, rest - ablate - contend, contend, ablate, blocks, arms)
 
 
 def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
@@ -67,9 +78,13 @@ def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
     return Shares(1, rest - contend, contend, runs - 1 - 2 * blocks - rest, blocks)
 
 
-def design_of(shares: Shares, margin: float) -> SequentialDesign:
-    """The rule by which confirmation judges: fixed before its first block."""
-    return SequentialDesign(margin=margin, looks=usual_looks(shares.blocks), independent=True)
+def blocks_needed(gain: float, noise: float, finalists: int) -> int:
+    """Blocks after which a gain (a logarithm) is shown in most searches; 60 at most."""
+    for blocks in range(FEWEST_BLOCKS, _MOST_BLOCKS):
+        error = noise * math.sqrt(2 / blocks)
+        if gain >= (edge(finalists, (blocks - 1) * finalists) + _SURE) * error:
+            return blocks
+    return _MOST_BLOCKS
 
 
 @dataclass(frozen=True)
@@ -95,4 +110,10 @@ def smallest_effect(shares: Shares, margin: float, noise: float) -> float:
     """See Outlook. In noise-free mode it is the margin."""
     if not noise or not math.isfinite(noise):
         return margin
-    return smallest_detectable(ratio_spread(noise), design_of(shares, margin), wanted=0.8)
+    from scipy import optimize, stats
+
+    finalists = shares.arms - 1
+    freedom = (shares.blocks - 1) * finalists
+    far = edge(finalists, freedom)
+    apart = optimize.brentq(lambda shift: float(stats.nct.sf(far, freedom, shift)) - _POWER, 0.0, 10.0)
+    return math.expm1(float(apart) * noise * math.sqrt(2 / shares.blocks))

@@ -1,11 +1,8 @@
-"""Confirmation: fresh runs of the candidate and the baseline, judged by the verdicts of a study."""
+"""What fresh runs say of a configuration: guards, exact verdicts, and the sentence of the answer."""
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from ktrial.format.number_format import tenths
 from ktrial.model.comparison import Comparison, Verdict
@@ -15,11 +12,8 @@ from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.stats import exact_comparison
-from ktrial.stats.sequential import BlockedMetric, SequentialDesign, look
 
 BASELINE, CANDIDATE = "baseline", "candidate"
-_FAILURES = 2
-"""Failed runs of the candidate that end its confirmation."""
 
 
 @dataclass(frozen=True)
@@ -45,31 +39,6 @@ class Confirmation:
         return Verdict.BETTER in verdicts and Verdict.WORSE in verdicts and not self.broken
 
 
-def confirm(
-    log: EvaluationLog,
-    scores: ObjectiveFunction,
-    candidate: Configuration,
-    design: SequentialDesign,
-    rng: np.random.Generator,
-) -> Confirmation:
-    """Blocks of one run each, in random order, until the sequential rule has a verdict or runs end."""
-    fresh: list[Observation] = []
-    ahead: int | None = design.looks[0]
-    blocks = 0
-    while ahead is not None and log.left >= 2:
-        for _ in range(min(ahead - blocks, log.left // 2)):
-            pair = [RunRequest({}, blocks), RunRequest(candidate, blocks)]
-            fresh += log.run([pair[at] for at in rng.permutation(2)], Purpose.CONFIRM)
-            blocks += 1
-        if len(_failed(scores, fresh, candidate)) >= _FAILURES:
-            break
-        measured = _measured(scores, fresh, blocks)
-        ahead = look(measured, design, final=log.left < 2).next_look
-    judged = look(_measured(scores, fresh, blocks), design, final=True)
-    warnings = tuple(told(each) for each in judged.warnings)
-    return Confirmation(judged.comparisons, broken(scores, fresh, candidate), warnings)
-
-
 def told(warning: DataWarning) -> DataWarning:
     """A study's warning, with advice that fits a search."""
     if warning.kind is not WarningKind.EARLY_STOPPING:
@@ -78,38 +47,10 @@ def told(warning: DataWarning) -> DataWarning:
     return warning.model_copy(update={"advice": advice})
 
 
-def _measured(scores: ObjectiveFunction, fresh: Sequence[Observation], blocks: int) -> list[BlockedMetric]:
-    measured = []
-    for objective in scores.goal.objectives:
-        values = {label: [math.nan] * blocks for label in (BASELINE, CANDIDATE)}
-        orders = {label: [0] * blocks for label in values}
-        for seen in fresh:
-            label, at = (CANDIDATE if seen.configuration else BASELINE), seen.block or 0
-            orders[label][at] = seen.order
-            if not scores.failure(seen):
-                values[label][at] = seen.values[objective.metric]
-        measured.append(
-            BlockedMetric(
-                workload=scores.goal.workload,
-                metric=metric_of(scores.goal, objective.metric),
-                baseline=BASELINE,
-                values={label: tuple(each) for label, each in values.items()},
-                orders={label: tuple(each) for label, each in orders.items()},
-            )
-        )
-    return measured
-
-
 def metric_of(goal: Goal, name: str) -> Metric:
     """The objective of this name."""
     objective = next(each for each in goal.objectives if each.metric == name)
     return Metric(name=name, unit=objective.unit, direction=objective.direction)
-
-
-def _failed(
-    scores: ObjectiveFunction, fresh: Sequence[Observation], candidate: Configuration
-) -> list[Observation]:
-    return [each for each in fresh if each.configuration == candidate and scores.failure(each)]
 
 
 def broken(

@@ -1,11 +1,11 @@
 """The first half of a search: the baseline's noise, then one run a configuration, then the contenders.
 
 Exploring runs a covering design, in which each pair of values is tried together, as far as the runs reach;
-an optimiser has what is left. Contending spends its runs one after the other where the model of all runs so
-far promises most: in turn on what may be better than anything so far, on the best, and on the best without
-what is not known to carry its gain. So a configuration with one lucky run is run again before it is
-believed, one that is hopeless never is, and the shortlist of the search is run beside each other until its
-end."""
+an optimiser has what is left. Contending spends its runs one after the other: in turn where the model of all
+runs so far promises most, where the optimiser asks (it does not share the model's errors), on the best, and
+on the best without what is not known to carry its gain. So a configuration with one lucky run is run again
+before it is believed, one that is hopeless never is, and what is taken back was run before it is judged.
+While the model knows of no gain, nothing is repeated: the search goes on."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -28,9 +28,14 @@ from ktrial.studyfile.errors import GuardsNeverMet, NotPositive, ObjectiveMissin
 class _Look(Enum):
     """What a contender is chosen for."""
 
-    AROUND = "what may be better than the best"
-    BEST = "the best, to see it again"
-    SMALLEST = "the best without what is not known to carry its gain"
+    AROUND = "around"
+    """What may be better than the best."""
+    ASKED = "asked"
+    """Where the optimiser asks."""
+    BEST = "best"
+    """The best, to see it again."""
+    SMALLEST = "smallest"
+    """The best without what is not known to carry its gain."""
 
 
 _ENOUGH = 12
@@ -44,8 +49,12 @@ _REFIT = 4
 """Contending runs after which the strengths of effects and noise are estimated again."""
 _SHARING = 4
 """Configurations that have a boot, build or kernel in common."""
-_LOOKS = (*[_Look.AROUND] * 3, _Look.SMALLEST, *[_Look.AROUND] * 2, _Look.BEST)
+_LOOKS = tuple(map(_Look, ("around", "asked", "around", "asked", "around", "smallest", "asked", "best")))
 """In turn."""
+_LAST_LOOKS = tuple(map(_Look, ("smallest", "around", "smallest", "asked")))
+"""In the last third of the contenders."""
+_CREDIBLE = 1.0
+"""Standard deviations of the model that the best must lie above the baseline before it is run again."""
 
 
 _Choose = Callable[[int], list[Configuration]]
@@ -89,7 +98,7 @@ class Explorer:
         self._scores = scores
         self._optimiser = chosen
         self._rng = rng
-        self._told = 0
+        self._told = self._turn = 0
         self._covering = Covering(encoding, rng)
 
     def explore(self, runs: int) -> None:
@@ -100,29 +109,42 @@ class Explorer:
 
     def contend(self, runs: int, surrogate: Surrogate) -> None:
         """So many runs at most, each where the most is promised."""
-        turn = 0
+        late = self._turn + 2 * runs // 3
 
         def chosen(count: int) -> list[Configuration]:
-            nonlocal turn
-            surrogate.learn(self._log.observations, quick=turn % _REFIT != 0)
+            surrogate.learn(self._log.observations, quick=self._turn % _REFIT != 0)
+            self._tell()
             configurations: list[Configuration] = []
             for _ in range(count):
-                look = _LOOKS[turn % len(_LOOKS)]
-                best = surrogate.best(bold=look is _Look.AROUND, turn=turn)
-                if look is _Look.SMALLEST:
-                    best = pruned(surrogate, best) or best
+                looks = _LOOKS if self._turn < late else _LAST_LOOKS
+                best = self._contender(surrogate, looks[self._turn % len(looks)])
                 # Where runs go on at once, or without noise, a second look at the same place tells little.
                 again = best in configurations or (self._log.measuring.noise_free and self._was_run(best))
                 configurations.append(self._optimiser.ask(1)[0] if again or not best else best)
-                turn += 1
+                self._turn += 1
             return configurations
 
         self._in_batches(runs, Purpose.CONTEND, chosen, self._log.measuring.at_once)
 
-    def _covering_or_asked(self, count: int) -> list[Configuration]:
+    def _contender(self, surrogate: Surrogate, look: _Look) -> Configuration:
+        """What the look chooses; empty where the optimiser has the run."""
+        if look is _Look.ASKED:
+            return {}
+        best = surrogate.best(bold=look is _Look.AROUND, turn=self._turn)
+        if look is _Look.AROUND or not best:
+            return best
+        if float(surrogate.gains([best])[0]) < _CREDIBLE * float(surrogate.spread([best])[0]):
+            return {}
+        return pruned(surrogate, best) or best if look is _Look.SMALLEST else best
+
+    def _tell(self) -> None:
+        """The optimiser, of all runs since it was told last; the baseline is a configuration like others."""
         seen = self._log.observations
-        self._optimiser.tell([self._told_of(each) for each in seen[self._told :] if each.configuration])
+        self._optimiser.tell(list(map(self._told_of, seen[self._told :])))
         self._told = len(seen)
+
+    def _covering_or_asked(self, count: int) -> list[Configuration]:
+        self._tell()
 
         def chosen(some: int, fixed: Configuration) -> list[Configuration]:
             asked: list[Configuration] = []

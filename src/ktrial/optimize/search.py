@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ktrial.model.tuning import Budget, Configuration, Goal, Observation, Purpose, Space, Tuned
+from ktrial.model.tuning import Budget, Configuration, Finalist, Goal, Observation, Purpose, Space, Tuned
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.optimize import effects
 from ktrial.optimize.ablation import ablate, ablate_exactly
-from ktrial.optimize.budget import Shares, design_of, shares, smallest_effect
-from ktrial.optimize.confirmation import Confirmation, confirm, confirm_exactly, sentence
+from ktrial.optimize.budget import FEWEST_BLOCKS, Shares, shares, smallest_effect
+from ktrial.optimize.confirmation import Confirmation, confirm_exactly, sentence
 from ktrial.optimize.encoding import Encoding
 from ktrial.optimize.evaluation_log import EvaluationLog, Evaluator, Progress, Stage
 from ktrial.optimize.exploration import Explorer, calibrate
@@ -24,12 +24,16 @@ from ktrial.optimize.front_confirmation import (
 )
 from ktrial.optimize.objective import ObjectiveFunction, robust_spread
 from ktrial.optimize.samplers import optimiser
+from ktrial.optimize.shortlist import answer_among, fitting, shortlist
+from ktrial.optimize.shortlist_confirmation import confirm
 from ktrial.optimize.surrogate.model import Surrogate, front
 from ktrial.studyfile.errors import MostRunsFailed
 
 QUIET = 0.001
 """What the model takes for noise where there is none: so much do irrelevant changes move an exact number."""
 _LEAST_NOISE = 0.0005
+_MORE = 4
+"""Runs after which a search that goes on looks for its finalists again."""
 
 
 def _silent(_stage: Stage) -> None:
@@ -85,6 +89,7 @@ class _Search:
         self.points: list[Configuration] = []
         """Of the front, which were confirmed."""
         self.on_front: list[Confirmation] = []
+        self.finalists: tuple[Finalist, ...] = ()
         self.explorer = Explorer(self.encoding, self.log, self.scores, chosen, self.rng)
         if budget.runs is not None:
             self._shares(budget.runs)
@@ -101,11 +106,14 @@ class _Search:
         self.explorer.contend(min(shared.contend, self.log.left - spare), surrogate)
         surrogate.learn(self.log.observations)
         explored = surrogate.best()
-        candidate = self._ablated(surrogate, explored, min(shared.ablate, self.log.left - spare))
-        if self.two_objectives:
-            candidate, confirmation = self._front_confirmed(surrogate, candidate, spare)
+        if noise and not self.two_objectives:
+            explored, candidate, confirmation = self._best_confirmed(surrogate, explored, shared)
         else:
-            confirmation = self._confirmed(candidate, shared)
+            candidate = self._ablated(surrogate, explored, min(shared.ablate, self.log.left - spare))
+            if self.two_objectives:
+                candidate, confirmation = self._front_confirmed(surrogate, candidate, spare)
+            else:
+                confirmation = self._confirmed(candidate)
         surrogate.learn(self.log.observations)
         self._require_knowledge(confirmation)
         return self._tuned(surrogate, explored, candidate, confirmation, shared)
@@ -149,14 +157,54 @@ class _Search:
             return ablate_exactly(surrogate, self.log, explored, runs)
         return ablate(surrogate, self.log, explored, runs, self.rng)
 
-    def _confirmed(self, candidate: Configuration, shared: Shares) -> Confirmation | None:
+    def _confirmed(self, candidate: Configuration) -> Confirmation | None:
+        """In noise-free mode."""
         if not candidate:
             return None
         self.log.say(Purpose.CONFIRM, f"confirming {_knobs(candidate)} on fresh runs")
-        if self.measuring.noise_free:
-            return confirm_exactly(self.log, self.scores, candidate, self.measuring.mode)
-        design = design_of(shared, self.goal.margin)
-        return confirm(self.log, self.scores, candidate, design, self.rng)
+        return confirm_exactly(self.log, self.scores, candidate, self.measuring.mode)
+
+    def _best_confirmed(
+        self, surrogate: Surrogate, explored: Configuration, shared: Shares
+    ) -> tuple[Configuration, Configuration, Confirmation | None]:
+        """The model's best, the answer or what came nearest to one, and what fresh runs say of it."""
+        if shared.ablate and explored:
+            # What blocks without a knob say, the model knows when it names the finalists.
+            self._ablated(surrogate, explored, min(shared.ablate, self.log.left - shared.confirm))
+            explored = surrogate.best()
+        explored, finalists, blocks = self._finalists(surrogate, explored, shared)
+        if not finalists:
+            return explored, {}, None
+        self.log.say(Purpose.CONFIRM, f"confirming {' and '.join(map(_knobs, finalists))} on fresh runs")
+        said = confirm(self.log, self.scores, finalists, blocks, self.rng)
+        self.finalists = tuple(
+            Finalist(configuration=each, comparison=one.comparisons[0], broken=one.broken)
+            for each, one in zip(finalists, said, strict=True)
+        )
+        surrogate.learn(self.log.observations)
+        better = [each for each, one in zip(finalists, said, strict=True) if one.better]
+        chosen = answer_among(surrogate, better or finalists)
+        return explored, chosen, said[finalists.index(chosen)]
+
+    def _finalists(
+        self, surrogate: Surrogate, explored: Configuration, shared: Shares
+    ) -> tuple[Configuration, list[Configuration], int]:
+        """The model's best, the finalists, and how many blocks they need; runs that these do not need go on
+        searching."""
+        while True:
+            finalists = shortlist(surrogate, explored)
+            blocks, needed = 0, 2 * FEWEST_BLOCKS
+            if finalists:
+                finalists, blocks = fitting(surrogate, finalists, shared, self.log.left)
+                needed = blocks * (1 + len(finalists))
+            if (spare := min(self.log.left - needed, _MORE)) < 1:
+                return explored, finalists, blocks
+            before = self.log.left
+            self.explorer.contend(spare, surrogate)
+            if self.log.left == before:
+                return explored, finalists, blocks
+            surrogate.learn(self.log.observations)
+            explored = surrogate.best()
 
     @property
     def two_objectives(self) -> bool:
@@ -166,7 +214,7 @@ class _Search:
     def _put_by(self, shared: Shares) -> int:
         """Runs that are left for the confirmation."""
         if not self.two_objectives:
-            return 2 * shared.blocks
+            return shared.confirm
         return runs_for_front(shared, self.log.runs, noise_free=self.measuring.noise_free)
 
     def _front_confirmed(
@@ -211,6 +259,7 @@ class _Search:
             candidate=candidate,
             confirmed=candidate if good else None,
             comparisons=comparisons,
+            finalists=self.finalists,
             kept=effects.kept(
                 surrogate,
                 candidate,

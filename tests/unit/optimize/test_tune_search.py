@@ -176,7 +176,9 @@ class TestNoisy:
         assert one.high
         assert one.low <= truth <= one.high
         fresh = [each for each in found.observations if each.purpose is Purpose.CONFIRM]
-        assert {tuple(each.configuration) for each in fresh} == {(), tuple(found.confirmed)}
+        arms = [{}, *(each.configuration for each in found.finalists)]
+        assert found.confirmed in arms
+        assert {tuple(each.configuration) for each in fresh} == set(map(tuple, arms))
         assert 0.01 < found.noise < 0.04
         assert 0 < found.smallest_effect < 0.2
         assert "confirmed on fresh runs" in found.answer

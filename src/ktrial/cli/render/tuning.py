@@ -102,7 +102,7 @@ def prospects(plan: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"  of them: {shares['calibrate']} for the baseline, {shares['explore']} to explore, "
             f"{shares['contend']} for contenders, {shares['ablate']} to take knobs back, "
-            f"{2 * shares['blocks']} to confirm"
+            f"{shares['arms'] * shares['blocks']} to confirm"
         )
     return lines
 
@@ -115,6 +115,9 @@ def print_tuned(study: Study, tuned: Tuned, answer: Answer | None, console: Cons
     console.print()
     if tuned.comparisons:
         console.print(rendered(tables.confirmation(tuned.comparisons)))
+        console.print()
+    if len(tuned.finalists) > 1:
+        console.print(rendered(tables.finalists(tuned)))
         console.print()
     if answer:
         console.print(rendered(tables.settings(tuned, answer.in_force)))

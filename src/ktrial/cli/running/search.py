@@ -253,7 +253,7 @@ class _Watch(Silent):
 _DOING = {
     Purpose.CALIBRATE: "the baseline",
     Purpose.EXPLORE: "exploring",
-    Purpose.CONTEND: "the best so far again",
+    Purpose.CONTEND: "what promises most by all runs so far",
     Purpose.ABLATE: "taking back what does not matter",
     Purpose.CONFIRM: "confirming on fresh runs",
 }

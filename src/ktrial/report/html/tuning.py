@@ -14,7 +14,7 @@ from ktrial.report.text.tuning import wanted
 PURPOSES = {
     Purpose.CALIBRATE: "the baseline, for the noise",
     Purpose.EXPLORE: "exploring",
-    Purpose.CONTEND: "contenders, again",
+    Purpose.CONTEND: "contenders",
     Purpose.ABLATE: "with a knob taken back",
     Purpose.CONFIRM: "confirming, on fresh runs",
 }
@@ -34,6 +34,7 @@ def page(study: Study, tuned: Tuned, answer: Answer | None = None) -> str:
         corners=[(one, corners(one)) for one in tuned.interactions],
         tables={
             "confirmation": tables.confirmation(tuned.comparisons),
+            "finalists": tables.finalists(tuned),
             "settings": tables.settings(tuned, answer.in_force if answer else {}),
             "taken_back": tables.taken_back(tuned.dropped),
             "front": tables.front(tuned),

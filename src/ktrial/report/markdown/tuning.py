@@ -49,6 +49,8 @@ def _head(study: Study, tuned: Tuned) -> Iterator[str]:
 
 def _confirmation(tuned: Tuned) -> Iterator[str]:
     yield grid(tables.confirmation(tuned.comparisons)) if tuned.comparisons else ""
+    if len(tuned.finalists) > 1:
+        yield folded(f"Confirmed beside each other: {len(tuned.finalists)}", grid(tables.finalists(tuned)))
     if tuned.seen is not None and tuned.comparisons and tuned.noise:
         seen = number_format.change(tuned.seen)
         yield f"The best single run of the search showed {seen}: chance is in that."

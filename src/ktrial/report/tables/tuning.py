@@ -27,6 +27,7 @@ from ktrial.model.comparison import Comparison
 from ktrial.model.tuning import (
     Dimension,
     Effect,
+    Finalist,
     FrontPoint,
     Importance,
     Objective,
@@ -53,6 +54,27 @@ class AnsweredSetting(NamedTuple):
 def confirmation(comparisons: Iterable[Comparison]) -> Table:
     """What fresh runs say of the answer: a row a metric."""
     return _stacked(_CONFIRMATION, comparisons)
+
+
+def finalists(tuned: Tuned) -> Table:
+    """What was confirmed beside each other: a row a configuration."""
+    fields: tuple[Field[Finalist], ...] = (
+        Field(
+            Column("settings", "finalist", wraps=True, columns=1000),
+            lambda one: name(configuration_text(one.configuration), notes=one.broken),
+        ),
+        Field(Column("change", "change", numeric=True), lambda one: change(one.comparison.ratio)),
+        Field(
+            Column("interval", "interval", "%", numeric=True),
+            lambda one: interval(one.comparison.low, one.comparison.high),
+        ),
+        Field(Column("verdict", "verdict"), lambda one: verdict(one.comparison.verdict)),
+        Field(
+            Column("answer", "answer"),
+            lambda one: own("the answer" if one.configuration == tuned.confirmed else number_format.NONE),
+        ),
+    )
+    return _stacked(fields, tuned.finalists)
 
 
 def settings(tuned: Tuned, in_force: Mapping[str, str]) -> Table:

@@ -1,0 +1,72 @@
+"""The finalists of a search, and which of those that fresh runs confirm is the answer.
+
+The model's best, without what is not known to carry its gain: once taken back boldly, once with caution; and
+the best that was run, where the model expects more of it. They are confirmed beside each other, so that what
+taking back costs is measured, and a good configuration that was seen is not thrown away.
+"""
+
+from collections.abc import Sequence
+
+from ktrial.model.tuning import Configuration
+from ktrial.optimize.ablation import BOLD, CAUTIOUS, pruned
+from ktrial.optimize.budget import FEWEST_BLOCKS, Shares, blocks_needed
+from ktrial.optimize.surrogate.model import Surrogate
+
+_ALL = 3
+"""Finalists at most."""
+_AS_GOOD = 1.5
+"""Margins by which the smallest answer may fall behind the best."""
+_WORSE = 0.1
+"""And the part of the best one's gain."""
+
+
+def shortlist(surrogate: Surrogate, best: Configuration) -> list[Configuration]:
+    """Those that may be the answer, the one with the fewest knobs first; empty where nothing is promised."""
+    small, whole = pruned(surrogate, best, BOLD), pruned(surrogate, best, CAUTIOUS)
+    run = surrogate.distinct()
+    seen = max(run, key=lambda each: float(surrogate.gains([each])[0]), default={})
+    unsafe = [each.configuration for each in surrogate.seen if surrogate.unsafe(each)]
+    finalists: list[Configuration] = []
+    for each in (small, whole, seen):
+        fit = each and each not in finalists and each not in unsafe
+        if fit and float(surrogate.gains([each])[0]) > 0:
+            finalists.append(each)
+    return finalists
+
+
+def fitting(
+    surrogate: Surrogate, finalists: Sequence[Configuration], shares: Shares, left: int
+) -> tuple[list[Configuration], int]:
+    """As many of them as the runs can judge, and in how many blocks: no more than their gains need.
+
+    A third one is judged only where it leaves as many blocks as two have.
+    """
+    noise = max(surrogate.noise, surrogate.responses[0].strengths.noise)
+    for count in range(min(len(finalists), _ALL), 0, -1):
+        some = _first(surrogate, finalists, count)
+        most = left // (count + 1)
+        needed = blocks_needed(_least_gain(surrogate, some), noise, count)
+        if most >= (FEWEST_BLOCKS if count < shares.arms else shares.blocks):
+            return some, min(needed, most)
+    return list(finalists[:1]), max(1, left // 2)
+
+
+def _least_gain(surrogate: Surrogate, finalists: Sequence[Configuration]) -> float:
+    """What the best of them brings at least, by the model: one standard deviation less than expected."""
+    gains = surrogate.gains(finalists) - surrogate.spread(finalists)
+    return float(gains.max())
+
+
+def _first(surrogate: Surrogate, finalists: Sequence[Configuration], count: int) -> list[Configuration]:
+    """So many; of those that are expected to be as good the ones with the fewest knobs."""
+    some = list(finalists[:count])
+    best = answer_among(surrogate, finalists)
+    return some if best in some else [*some[:-1], best]
+
+
+def answer_among(surrogate: Surrogate, confirmed: Sequence[Configuration]) -> Configuration:
+    """The one with the fewest knobs that is as good as the best, by all runs."""
+    gains = [float(each) for each in surrogate.gains(confirmed)]
+    allowed = _AS_GOOD * surrogate.scores.goal.margin + _WORSE * max(*gains, 0.0)
+    good = [each for each, gain in zip(confirmed, gains, strict=True) if gain >= max(gains) - allowed]
+    return min(good, key=len)
