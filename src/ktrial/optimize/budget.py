@@ -78,13 +78,13 @@ def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
     return Shares(1, rest - contend, contend, runs - 1 - 2 * blocks - rest, blocks)
 
 
-def blocks_needed(gain: float, noise: float, finalists: int) -> int:
-    """Blocks after which a gain (a logarithm) is shown in most searches; 60 at most."""
-    for blocks in range(FEWEST_BLOCKS, _MOST_BLOCKS):
+def blocks_needed(gain: float, noise: float, finalists: int, most: int) -> int:
+    """Blocks after which a gain (a logarithm) is shown in most searches; `most` where they are too few."""
+    for blocks in range(FEWEST_BLOCKS, most):
         error = noise * math.sqrt(2 / blocks)
         if gain >= (edge(finalists, (blocks - 1) * finalists) + _SURE) * error:
             return blocks
-    return _MOST_BLOCKS
+    return most
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,8 @@ def fitting(
     for count in range(min(len(finalists), _ALL), 0, -1):
         some = _first(surrogate, finalists, count)
         most = left // (count + 1)
-        needed = blocks_needed(_least_gain(surrogate, some), noise, count)
         if most >= (FEWEST_BLOCKS if count < shares.arms else shares.blocks):
-            return some, min(needed, most)
+            return some, blocks_needed(_least_gain(surrogate, some), noise, count, most)
     return list(finalists[:1]), max(1, left // 2)
 
 

@@ -132,8 +132,8 @@ def test_a_good_configuration_that_was_seen_is_a_finalist_where_pruning_costs_to
 
 
 def test_a_plain_gain_needs_few_blocks_and_a_small_one_all_that_there_are() -> None:
-    assert blocks_needed(0.5, 0.03, 2) == 6
-    assert blocks_needed(0.04, 0.03, 2) > blocks_needed(0.06, 0.03, 2) > 6
+    assert blocks_needed(0.5, 0.03, 2, 60) == 6
+    assert 60 >= blocks_needed(0.04, 0.03, 2, 60) > blocks_needed(0.06, 0.03, 2, 60) > 6
     plain = fitting(believing({1: 0.5, 2: 0.5}), [SMALL, WHOLE], shares(65, noise_free=False), 24)
     small = fitting(believing({1: 0.03, 2: 0.03}), [SMALL, WHOLE], shares(65, noise_free=False), 24)
     assert (plain[1], small[1]) == (6, 8)

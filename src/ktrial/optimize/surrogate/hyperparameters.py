@@ -108,10 +108,9 @@ class _Fit:
         return Strengths.of(optimum.x, self._count)
 
     def best_fitted(self, start: Strengths) -> Strengths:
-        """The likeliest, from there and from the prior with usual and short lengths: it has several hills."""
-        prior = self.prior
-        starts = (start, prior, replace(prior, lengths=_SHORT * prior.lengths))
-        ends = [self.fitted(each) for each in starts]
+        """The likeliest, from there and from the prior with short lengths: it has several hills."""
+        short = replace(self.prior, lengths=_SHORT * self.prior.lengths)
+        ends = [self.fitted(each) for each in (start, short)]
         return min(ends, key=lambda each: self._evidence(each.logs)[0])
 
     def _factors(self, strengths: Strengths) -> tuple[Array, Array]:
