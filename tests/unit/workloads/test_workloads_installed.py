@@ -5,6 +5,8 @@ README, and the log of UnixBench was written by hand in the form of its script R
 """
 
 import math
+import re
+import shutil
 from typing import cast
 
 import pytest
@@ -15,6 +17,7 @@ from ktrial.model.design import Perturbation
 from ktrial.model.workload import Direction, Mode, WorkloadUse
 from ktrial.target import Run, StepResult
 from ktrial.workloads.adapter import GROUP, InstalledProgram
+from ktrial.workloads.adapters import nginx_wrk
 from ktrial.workloads.adapters.unixbench_run import index, score
 from ktrial.workloads.errors import BadOutput, ProgramNotInstalled, WorkloadFailed
 
@@ -205,3 +208,11 @@ def test_directions_are_what_they_should_be() -> None:
         if metric.direction is Direction.LOWER
     }
     assert all(any(word in name for word in ("latency", "time", "operation")) for name in slower)
+
+
+def test_nginx_brings_into_a_guest_what_its_script_calls() -> None:
+    """Each word of the script that is a program of every system is carried."""
+    builtins = {"cd", "echo", "exit", "kill", "set", "trap", "test", "file", "id", "time"}
+    words = set(re.findall(r"(?<![\w/$.-])[a-z]+(?![\w/.:=-])", nginx_wrk._SCRIPT)) - builtins
+    called = {word for word in words if shutil.which(word, path="/usr/bin:/bin")} - {"nginx", "wrk"}
+    assert {"mktemp", "rm", "cat"} <= called <= set(nginx_wrk.WORKLOAD.tools)
