@@ -81,7 +81,9 @@ def test_every_workload_runs_and_repeats_to_the_last_digit(tmp_path: Path, kerne
             # Each file is read at most once: those that nobody asked for in the pass before.
             assert served["read for 4 KiB files"] == 4 * served["misses of 4 KiB files"] > 0
             assert served["read for 32 KiB files"] == 32 * served["misses of 32 KiB files"] > 0
-            assert served["read"] == sum(served[f"read for {size} files"] for size in SIZES)
+            of_files = sum(served[f"read for {size} files"] for size in SIZES)
+            # Beside files, the file system may read a block of its own: 5.10 reads one of 4 KiB.
+            assert of_files <= served["read"] <= of_files + 4
 
 
 @pytest.mark.nightly

@@ -47,6 +47,7 @@ def test_another_directory_and_another_cache_of_cargo_give_the_same_bytes(
         if file.read_bytes() != (ROOT / BUILT / file.name).read_bytes()
     ]
     assert [file.name for file in sorted((elsewhere / BUILT).iterdir())] == [
+        "SHA256SUMS",
         "agent",
         "launch",
         "work",
