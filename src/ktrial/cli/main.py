@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -28,6 +29,7 @@ def main() -> NoReturn:
             stream.reconfigure(errors="backslashreplace")
     with ErrorHandling() as ending, warnings.catch_warnings():
         warnings.showwarning = _warn
+        _hear_interrupts()
         # Here, so that Ctrl-C during half a second of imports ends like any other.
         import typer
 
@@ -43,6 +45,12 @@ def main() -> NoReturn:
     if ending.code == BUG and sys.argv[1:2] == ["check"]:
         ending.code = STOPS_A_BISECTION
     sys.exit(ending.code)
+
+
+def _hear_interrupts() -> None:
+    """`ktrial_launcher` left SIGINT to its default action, which says nothing and puts nothing back."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _put_in_place_of_closed_streams() -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,38 @@ def cpu_seconds(*command: str, **environment: str) -> float:
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     return median(once() for _ in range(5))
+
+
+INTERRUPTED_AT = """\
+import os, signal, sys
+left = int(sys.argv.pop(1))
+def import_seen(event, _):
+    global left
+    if event == "import":
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.addaudithook(import_seen)
+from ktrial_launcher import main
+main()
+"""
+
+
+@pytest.mark.parametrize("imports", [2, 3, 5, 8, 12, 17, 23, 30, 45, 60, 90])
+def test_ctrl_c_while_it_starts_is_no_traceback(imports: int) -> None:
+    """At an instant that depends on no clock: as the so-many-th module is looked for."""
+    command = [sys.executable, "-c", INTERRUPTED_AT, str(imports), "list", "--store", "/nowhere"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (-signal.SIGINT, 130), done.stderr
+
+
+def test_who_ignores_ctrl_c_still_does() -> None:
+    ignoring = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n{INTERRUPTED_AT}"
+    done = subprocess.run(
+        [sys.executable, "-c", ignoring, "12", "--version"], capture_output=True, text=True, check=True
+    )
+    assert "ktrial" in done.stdout
 
 
 def test_the_version_is_told_without_any_heavy_package() -> None:
