@@ -135,7 +135,7 @@ def test_recommend_prints_the_table(tmp_path: Path, cli: CommandLine) -> None:
 
 def test_sanity_is_a_check_of_two_kernels(monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> None:
     asked: dict[str, object] = {}
-    monkeypatch.setattr("ktrial.cli.commands.check.check", lambda **given: asked.update(given))
+    monkeypatch.setattr("ktrial.cli.commands.check.check", lambda _context, **given: asked.update(given))
     assert cli("sanity", "6.1", "path:vmlinux", "--max", "+2%").status == 0
     assert (asked["against"], asked["kernel"], asked["maximum"]) == ("debian:6.1", "path:vmlinux", ["+2%"])
     assert "fork" in str(asked["workload"])
