@@ -23,6 +23,7 @@ class KtrialCommand(TyperCommand):
         While a shell completes a word, values stay as they were typed: Typer would import pydantic to check
         them.
         """
+        args = as_this_command_says(args, self.get_params(ctx))
         if not ctx.resilient_parsing:
             return super().parse_args(ctx, args)
         options, rest, _ = self.make_parser(ctx).parse_args(args)
@@ -32,6 +33,20 @@ class KtrialCommand(TyperCommand):
             ctx.params[parameter.name] = value
         ctx.args = list(rest)
         return list(rest)
+
+
+_ALSO = {"--kernel": "--kernels", "--workload": "--workloads"}
+"""Commands that take one of the two take the other one as well."""
+
+
+def as_this_command_says(args: list[str], parameters: list[Any]) -> list[str]:
+    """`--workloads` where the command says `--workload`, and the other way round; words after `--` stay."""
+    known = {name for parameter in parameters for name in parameter.opts}
+    pairs = [*_ALSO.items(), *((plural, single) for single, plural in _ALSO.items())]
+    meant = {other: own for own, other in pairs if own in known and other not in known}
+    end = args.index("--") if "--" in args else len(args)
+    words = [word.partition("=") for word in args[:end]]
+    return ["".join((meant.get(name, name), *rest)) for name, *rest in words] + args[end:]
 
 
 class CommandWithSource(KtrialCommand):

@@ -33,9 +33,9 @@ def messages() -> "Console":
 
 def without_columns(heading_style: str) -> "Table":
     """A table without lines, to which columns and rows are added."""
-    from rich.table import Table
+    from ktrial.cli.fitted_table import FittedTable
 
-    return Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=heading_style)
+    return FittedTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=heading_style)
 
 
 def breakable(text: str) -> str:

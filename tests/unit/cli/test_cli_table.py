@@ -104,3 +104,17 @@ def test_colour_adds_nothing_but_colour() -> None:
     coloured = _printed(records.a_record(), colour=True)
     assert "\x1b[31m✗ worse" in coloured
     assert "\x1b[32m✓ better" in coloured
+
+
+@pytest.mark.parametrize("width", [70, 60])
+def test_a_narrow_terminal_keeps_the_workloads_names_whole(width: int) -> None:
+    text = _printed(records.a_record(workloads=("context-switch", "fork")), width)
+    lines = [line.strip() for line in text.splitlines()]
+    for name, baseline in (("context-switch", "631,783"), ("fork", "143,423")):
+        assert lines[lines.index(name) + 1].startswith(baseline)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+
+
+def test_a_terminal_of_80_columns_has_names_beside_their_numbers() -> None:
+    rows = _rows(_printed(records.a_record(workloads=("context-switch",)), 80))
+    assert any(row[:2] == ["context-switch", "631,783"] for row in rows)
