@@ -1,6 +1,7 @@
 """How the words of a command line are read."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -14,8 +15,34 @@ class BadOption(KtrialError):
     exit_code = 2
 
 
+_EXAMPLES = "ktrial_examples"
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def examples(*lines: str) -> Callable[[Command], Command]:
+    """Declare the command lines that a command's help ends with: one to three."""
+
+    def declared(command: Command) -> Command:
+        setattr(command, _EXAMPLES, lines)
+        return command
+
+    return declared
+
+
+def examples_of(command: Any) -> tuple[str, ...]:
+    """The command lines that the command was declared with; empty where there are none."""
+    lines: tuple[str, ...] = getattr(command.callback, _EXAMPLES, ())
+    return lines
+
+
 class KtrialCommand(TyperCommand):
     """A command of ktrial."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """The examples, each on a line of its own: nobody could copy a wrapped one."""
+        lines = examples_of(self)
+        if lines:
+            formatter.write("\nExamples:\n" + "".join(f"  {line}\n" for line in lines))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse; raises what Typer raises.

@@ -5,9 +5,14 @@ from typing import Annotated, Literal
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json
 
 
+@examples(
+    "ktrial analyze results.csv --group-by kernel --value seconds",
+    "ktrial analyze hyperfine.json --margin 2%",
+)
 def analyze(
     files: Annotated[
         list[str],

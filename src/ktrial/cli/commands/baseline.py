@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import CommandWithSource, KtrialCommand, command_group
+from ktrial.cli.command_line import CommandWithSource, KtrialCommand, command_group, examples
 from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.kernel_measurement import Cpus, Workloads
 from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
@@ -22,6 +22,10 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The baseline's name."
 
 
 @app.command("save", cls=CommandWithSource)
+@examples(
+    "ktrial baseline save before --kernel debian:6.12 --workload fork,pipe",
+    "ktrial baseline save before --source . --workload fork",
+)
 def save(
     name: Name,
     kernel: KernelName = None,
@@ -57,6 +61,7 @@ def save(
 
 
 @app.command("show", cls=KtrialCommand)
+@examples("ktrial baseline show before")
 def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
     """Show a baseline's numbers, and all that they depend on."""
     from ktrial.cli.options.stored_study import open_existing
@@ -68,6 +73,7 @@ def show(name: Name, json: Json = False, store: StoreOption = None) -> None:
 
 
 @app.command("list", cls=KtrialCommand)
+@examples("ktrial baseline list")
 def list_baselines(json: Json = False, store: StoreOption = None) -> None:
     """Show the baselines in the store.
 
@@ -93,6 +99,7 @@ def list_baselines(json: Json = False, store: StoreOption = None) -> None:
 
 
 @app.command("remove", cls=KtrialCommand)
+@examples("ktrial baseline remove before")
 def remove(name: Name, store: StoreOption = None) -> None:
     """Take a baseline out of the store."""
     from ktrial.cli.options.stored_study import open_existing

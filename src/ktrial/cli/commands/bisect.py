@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ktrial.cli.command_line import KtrialCommand, command_group
+from ktrial.cli.command_line import KtrialCommand, command_group, examples
 from ktrial.cli.commands.bisect_builds import config, patches
 from ktrial.cli.commands.bisect_knobs import knobs
 from ktrial.cli.options.bisect import DryRun, Limit, Margin, MetricNames, StudyFile, TopFunctions
@@ -18,6 +18,7 @@ app.command("patches", cls=KtrialCommand)(patches)
 
 
 @app.command("versions", cls=KtrialCommand)
+@examples("ktrial bisect versions 6.1..7.2:cloud --workload fork --dry-run")
 def versions(
     releases: Annotated[str, typer.Argument(metavar="A..B[:FLAVOUR]", help="Two releases: 5.10..6.12")],
     study: StudyFile = None,

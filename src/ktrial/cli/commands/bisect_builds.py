@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.bisect import (
     Alpha,
     DryRun,
@@ -31,6 +32,10 @@ Source = Annotated[
 ]
 
 
+@examples(
+    "ktrial bisect config guest guest+SLUB_DEBUG_ON=y --source . --workload fork",
+    "ktrial bisect config build:before build:after --workload fork --dry-run",
+)
 def config(
     before: Annotated[str, typer.Argument(metavar="A", help="A built kernel, or a configuration.")],
     after: Annotated[str, typer.Argument(metavar="B", help="Another one, of the same source.")],
@@ -84,6 +89,7 @@ def config(
         searched(ground, terms, bisection, runs, builds=True)
 
 
+@examples("ktrial bisect patches --patches patches/series --source linux --workload fork")
 def patches(
     patches: Annotated[
         Path,

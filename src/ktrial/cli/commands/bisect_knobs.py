@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.bisect import (
     AllowHostChanges,
     Alpha,
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from ktrial.model.kernel import Kernel
 
 
+@examples(
+    "ktrial bisect knobs --kernel debian:6.1 --knob vm.swappiness=60..0 --study my.toml",
+    "ktrial bisect knobs --kernel debian:6.1 --from a.conf --to b.conf --workload open",
+)
 def knobs(
     kernel: Annotated[
         str | None, typer.Option(metavar="NAME", help="The kernel.", autocompletion=kernel_names)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import kernel_names, workload_names
 
@@ -23,6 +24,10 @@ _OPTIONS = {
 }
 
 
+@examples(
+    "ktrial calibrate --workload fork,pipe",
+    "ktrial calibrate --workload fork --machine kvm --kernel debian:6.12",
+)
 def calibrate(
     workload: Annotated[
         list[str], typer.Option(metavar="W1,W2…", help="Workloads.", autocompletion=workload_names)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import Cpus, Limits, MeasurementOptions, Workloads
@@ -14,6 +15,11 @@ if TYPE_CHECKING:
     from ktrial.experiment.regression_check import Check
 
 
+@examples(
+    "ktrial check --kernel path:vmlinux --against debian:6.12 --workload fork",
+    "ktrial check --source . --against before --workload fork,pipe --max +1%",
+    "ktrial check --kernel path:vmlinux --against debian:6.12 -- ./bench.sh",
+)
 def check(
     context: typer.Context,
     against: Annotated[
@@ -41,8 +47,7 @@ def check(
 ) -> None:
     """Measure a kernel against a baseline, for git bisect and CI.
 
-    `ktrial check --kernel path:vmlinux --against debian:6.12 --workload fork --max +1%`; or with a command of
-    your own: `… -- sqlite3 my.db 'select 1'`.
+    In workloads, or with a command of your own: -- COMMAND.
 
     Exit codes, as git bisect run wants them: 0 within, 1 beyond, 125 where it does not build or boot, its
     workload fails, or nothing can be decided; 2 for a mistake on the command line, and 128 or more for all

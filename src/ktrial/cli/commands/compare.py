@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import (
     Count,
     GuestMemory,
@@ -31,6 +32,10 @@ _OPTIONS = {
 """Key of a study file → the option that stands for it, for messages."""
 
 
+@examples(
+    "ktrial compare --kernel debian:6.1 --kernel debian:6.12 --workload fork,pipe",
+    "ktrial compare --kernel debian:6.1 --kernel debian:6.12 -- ./bench.sh",
+)
 def compare(
     context: typer.Context,
     kernel: Annotated[
@@ -65,8 +70,8 @@ def compare(
 ) -> None:
     """Compare kernels without a study file.
 
-    `ktrial compare --kernel debian:6.1 --kernel debian:6.12 --workload fork,pipe`; or, with a command of your
-    own, `… -- sqlite3 my.db 'select 1'`: it runs once here, to find what it needs, then on the kernels.
+    In workloads; or with a command of your own, which runs once here, to find what it needs, then on the
+    kernels.
     """
     from ktrial.cli.installed import registry
     from ktrial.cli.options.own_command import asked, memory_for, own_words

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import (
     BootParameters,
     GuestMemory,
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 _ROWS = 20
 
 
+@examples(
+    "ktrial counters --kernel debian:6.1 --kernel debian:6.12 --workload fork",
+    "ktrial counters my-study --glob 'vmstat.pg*'",
+    "ktrial counters --kernel debian:6.1 --kernel debian:6.12 -- ./bench.sh",
+)
 def counters(
     context: typer.Context,
     study: StoredStudyName = None,
@@ -48,9 +54,7 @@ def counters(
 ) -> None:
     """Compare event counters: faults, switches, allocations…
 
-    Of a study's treatments, or of two kernels:
-    `ktrial counters --kernel debian:6.1 --kernel debian:6.12 --workload fork`, or with a command of your own,
-    `… -- sqlite3 my.db 'select 1'`.
+    Of a study's treatments, or of two kernels in workloads or with a command of your own: -- COMMAND.
     """
     from ktrial.analysis.counters import compared
     from ktrial.cli.command_line import BadOption

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.console import messages, output, print_json
 from ktrial.cli.options.common import Json
 
@@ -22,6 +23,7 @@ _VERDICTS = {
 }
 
 
+@examples("ktrial doctor", "ktrial doctor --json")
 def doctor(json: Json = False) -> None:
     """Check this machine, and say what is missing."""
     from ktrial.experiment.doctor import State, examine

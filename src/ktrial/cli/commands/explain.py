@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import BootParameters, Jobs, Json, StoredStudyName, StoreOption
 from ktrial.cli.options.completion import kernel_names, treatment_names, workloads_of_study
 from ktrial.cli.options.exports import FlameGraph, FlameWidth, Folded, WidthOf
@@ -41,6 +42,10 @@ FromBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_B
 ToBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_BOOT.format(side="the second"))]
 
 
+@examples(
+    "ktrial explain --kernel debian:6.1 --kernel debian:7.2 --workload fork --prove",
+    "ktrial explain my-study --from debian:6.1 --to debian:6.12 --workload fork",
+)
 def explain(
     context: typer.Context,
     study: StoredStudyName = None,
@@ -86,9 +91,7 @@ def explain(
 
     Between two treatments of a result or a study file, or directly between two kernels. What may be the cause
     is suspected; with --prove it is taken back and measured. A command of your own stands at the end:
-    -- sqlite3 my.db 'select 1'.
-
-    Example: ktrial explain --kernel debian:6.12 --kernel debian:7.2 --workload futex --prove
+    -- COMMAND.
     """
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import check_writable

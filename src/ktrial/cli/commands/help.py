@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.completion import topic_names
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ _PAGER_OPTIONS = "FRX"
 """Of less, where LESS does not say others: colours, and no pager for what fits the screen."""
 
 
+@examples("ktrial help", "ktrial help studies")
 def help_(
     topic: Annotated[
         str | None,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import workload_names
 
@@ -21,6 +22,7 @@ Kernels = Annotated[
 PageFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page here too.")]
 
 
+@examples("ktrial history fork", "ktrial history fork --kernels 5.10..7.2 --html fork.html")
 def history(
     workload: Annotated[str, typer.Argument(metavar="W", autocompletion=workload_names, help="A workload.")],
     kernels: Kernels = None,

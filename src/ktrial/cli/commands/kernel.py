@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.command_line import KtrialCommand, command_group
+from ktrial.cli.command_line import KtrialCommand, command_group, examples
 from ktrial.cli.commands.kernel_build import build
 from ktrial.cli.commands.kernel_diff import diff
 from ktrial.cli.commands.kernel_verify import verify
@@ -27,6 +27,10 @@ Name = Annotated[
 
 
 @app.command("add", cls=KtrialCommand)
+@examples(
+    "ktrial kernel add debian:6.1 debian:6.12",
+    "ktrial kernel add path:arch/x86/boot/bzImage --config .config",
+)
 def add(
     names: Annotated[
         list[str], typer.Argument(help="debian:6.12, debian:6.1:rt, path:FILE, host", metavar="NAME…")
@@ -59,6 +63,7 @@ def add(
 
 
 @app.command("list", cls=KtrialCommand)
+@examples("ktrial kernel list")
 def list_kernels(json: Json = False) -> None:
     """Show the kernels in the cache."""
     from ktrial import kernels
@@ -84,6 +89,7 @@ def list_kernels(json: Json = False) -> None:
 
 
 @app.command("show", cls=KtrialCommand)
+@examples("ktrial kernel show debian:6.12")
 def show(name: Name, json: Json = False) -> None:
     """Show all that is known about one kernel."""
     from ktrial import kernels
@@ -97,6 +103,7 @@ def show(name: Name, json: Json = False) -> None:
 
 
 @app.command("remove", cls=KtrialCommand)
+@examples("ktrial kernel remove debian:6.1")
 def remove(name: Name) -> None:
     """Take a kernel out of the cache."""
     from ktrial import kernels

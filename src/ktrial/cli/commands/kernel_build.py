@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.kernel_selection import Fuzz
 
@@ -18,6 +19,10 @@ _SECONDS_BETWEEN_LINES = 60.0
 _SHORT_DIGEST = 12
 
 
+@examples(
+    "ktrial kernel build debian:linux-source-6.1 --name plain",
+    "ktrial kernel build . --option SLUB_DEBUG_ON=y --patch fix.patch --name fixed",
+)
 def build(
     source: Annotated[
         str,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import kernel_names
 
@@ -13,6 +14,7 @@ _FEW = 8
 """Options of a menu, and names of a list, that are shown without --all."""
 
 
+@examples("ktrial kernel diff debian:6.1 debian:6.12")
 def diff(
     before: Annotated[str, typer.Argument(metavar="A", help=_KERNEL, autocompletion=kernel_names)],
     after: Annotated[

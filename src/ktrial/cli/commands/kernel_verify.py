@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import kernel_names
 
@@ -11,6 +12,7 @@ DAMAGED = 1
 """The exit code where a file is not what it was."""
 
 
+@examples("ktrial kernel verify", "ktrial kernel verify debian:6.12")
 def verify(
     names: Annotated[
         list[str] | None,

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ktrial.cli.command_line import KtrialCommand, command_group
+from ktrial.cli.command_line import KtrialCommand, command_group, examples
 from ktrial.cli.console import output, print_json, say
 from ktrial.cli.options.common import Json
 from ktrial.cli.options.completion import kernel_names, knob_names, knob_settings, subsystem_names
@@ -28,6 +28,7 @@ Names = Annotated[
 
 
 @app.command("list", cls=KtrialCommand)
+@examples("ktrial knob list --subsystem vm")
 def list_knobs(
     subsystem: Annotated[
         str | None, typer.Option(help="Only those of this subsystem.", autocompletion=subsystem_names)
@@ -62,6 +63,7 @@ def list_knobs(
 
 
 @app.command("show", cls=KtrialCommand)
+@examples("ktrial knob show vm.swappiness")
 def show(
     name: Annotated[str, typer.Argument(help="A knob's name.", autocompletion=knob_names)],
     json: Json = False,
@@ -82,6 +84,7 @@ def show(
 
 
 @app.command("get", cls=KtrialCommand)
+@examples("ktrial knob get vm.swappiness vm.dirty_ratio")
 def get(names: Names, json: Json = False) -> None:
     """Read knobs of this system."""
     from ktrial.cli.error_handling import tell_error
@@ -112,6 +115,7 @@ def _print_values(readings: list[Any], json: bool) -> None:
 
 
 @app.command("set", cls=KtrialCommand)
+@examples("ktrial knob set vm.swappiness=10")
 def set_knobs(
     settings: Annotated[
         list[str],
@@ -142,6 +146,7 @@ def set_knobs(
 
 
 @app.command("diff", cls=KtrialCommand)
+@examples("ktrial knob diff debian:6.1 debian:6.12")
 def diff(
     before: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.1", autocompletion=kernel_names)],
     after: Annotated[str, typer.Argument(metavar="KERNEL", help="debian:6.12", autocompletion=kernel_names)],

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.console import output, print_json, say
 from ktrial.cli.options.common import Json, StoreOption
 
@@ -19,6 +20,7 @@ All = Annotated[
 ]
 
 
+@examples("ktrial list", "ktrial list --all")
 def list_studies(store: StoreOption = None, all_: All = False, json: Json = False) -> None:
     """List the studies in the store.
 

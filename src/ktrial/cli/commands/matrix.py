@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.commands.history import PageFile
 from ktrial.cli.options.common import Count, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names, study_names
@@ -22,6 +23,10 @@ _BETWEEN = re.compile(r",(?![^(]*\))")
 _OPTIONS = {"factors": "--kernels", "workloads": "--workloads", "machine": "the machine's options"}
 
 
+@examples(
+    "ktrial matrix --kernels 5.10..7.2 --workloads default --fetch",
+    "ktrial matrix --kernels debian:6.1,debian:6.12 --workloads fork,pipe --csv",
+)
 def matrix(
     kernels: Annotated[
         list[str] | None, typer.Option(metavar="A..B", help="5.10..7.2 of the cache, or names.")

@@ -4,9 +4,13 @@ from typing import Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoreOption
 
 
+@examples(
+    "ktrial plan --effect 1% --sd 1.2% --block-time 10min", "ktrial plan --effect 2% --from-calibration host"
+)
 def plan(
     effect: Annotated[str, typer.Option(metavar="1%", help="The change that has to be found.")] = "1%",
     sd: Annotated[

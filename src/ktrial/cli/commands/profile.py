@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.caches import Caches, FirstCode, FirstData, LastLevel
 from ktrial.cli.options.common import BootParameters, GuestMemory, Json, OwnWorkloadName, Top
 from ktrial.cli.options.completion import kernel_names
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from ktrial.model.profile import Profile
 
 
+@examples(
+    "ktrial profile --kernel debian:6.12 --workload fork --flame-graph fork.svg",
+    "ktrial profile --kernel debian:6.12 -- sqlite3 my.db 'select 1'",
+)
 def profile(
     context: typer.Context,
     kernel: Annotated[str, typer.Option(metavar="NAME", help="A kernel.", autocompletion=kernel_names)],
@@ -37,7 +42,7 @@ def profile(
 ) -> None:
     """Count a kernel's instructions by function.
 
-    `ktrial profile --kernel debian:6.12 --workload fork`; or a command of your own: `… -- sqlite3 my.db '…'`.
+    In a workload, or with a command of your own: -- COMMAND.
     """
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import check_writable, write_text

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.console import output, print_json, say
 from ktrial.cli.error_handling import tell
 from ktrial.cli.options.common import Json
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from ktrial.experiment.quiesce import QuietingStep
 
 
+@examples("ktrial quiesce --dry-run", "ktrial quiesce --undo")
 def quiesce(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be changed.")] = False,
     undo: Annotated[

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import workload_names
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ktrial.model.recommendation import Candidate, Recommendation
 
 
+@examples("ktrial recommend --workloads fork,pipe")
 def recommend(
     workloads: Annotated[
         list[str],

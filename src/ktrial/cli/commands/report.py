@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import StoredStudyName, StoreOption
 
 
+@examples("ktrial report quick --html quick.html", "ktrial report quick --markdown")
 def report(
     study: StoredStudyName = None,
     html: Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.console import output, print_json, say
 from ktrial.cli.error_handling import tell
 from ktrial.cli.options.common import Json
@@ -19,6 +20,7 @@ class UnitNotWritten(KtrialError):
     hint = "run the same command as root: sudo …; or name another place: --unit-path FILE"
 
 
+@examples("ktrial restore --list", "ktrial restore")
 def restore(
     list_only: Annotated[bool, typer.Option("--list", help="Only show what was changed.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,

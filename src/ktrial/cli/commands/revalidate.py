@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import AllowHostChanges, Html, Jobs, Json, NoHtml, StoredStudyName, StoreOption
 from ktrial.cli.options.completion import kernel_names
 
@@ -17,6 +18,7 @@ NO_MORE = 1
 """Exit code where the answer does not hold any more."""
 
 
+@examples("ktrial revalidate", "ktrial revalidate my-search --kernel debian:6.12")
 def revalidate(
     study: StoredStudyName = None,
     kernel: Annotated[

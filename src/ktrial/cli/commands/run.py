@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Count, Html, Jobs, Json, NoHtml, Perturbations, StoreOption
 from ktrial.cli.options.completion import study_files
 from ktrial.cli.options.user import User, with_user
@@ -63,6 +64,7 @@ Confirm = Annotated[
 ]
 
 
+@examples("ktrial run quick", "ktrial run my-study.toml --jobs 2", "ktrial run --list")
 def run(
     study: Given = None,
     json: Json = False,

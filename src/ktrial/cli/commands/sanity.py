@@ -5,11 +5,16 @@ from typing import Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import Cpus, Limits, WorkloadSets
 
 
+@examples(
+    "ktrial sanity debian:6.1 debian:6.12",
+    "ktrial sanity debian:6.1 debian:6.12 --workloads fork,pipe --max +2%",
+)
 def sanity(
     context: typer.Context,
     old: Annotated[

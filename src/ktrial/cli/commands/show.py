@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.cli import output_cache, show_cache
+from ktrial.cli.command_line import examples
 from ktrial.cli.console import json_text, output
 from ktrial.cli.options.common import Json, StoredStudyName, StoreOption
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from ktrial.model.study_record import StudyRecord
 
 
+@examples("ktrial show", "ktrial show quick --json", "ktrial show quick --console")
 def show(
     study: StoredStudyName = None,
     console: Annotated[

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoreOption
 
 
+@examples("ktrial site public")
 def site(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new directory, or an earlier site's.")],
     whys: Annotated[

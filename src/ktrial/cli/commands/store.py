@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ktrial.cli.command_line import KtrialCommand, command_group
+from ktrial.cli.command_line import KtrialCommand, command_group, examples
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import study_names
 
@@ -19,6 +19,7 @@ DAMAGED = 1
 
 
 @app.command("verify", cls=KtrialCommand)
+@examples("ktrial store verify", "ktrial store verify quick --remove-damaged")
 def verify(
     studies: Annotated[
         list[str] | None,

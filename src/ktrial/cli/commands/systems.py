@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.analysis.errors import HistoryError
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import kernel_names
 
@@ -20,6 +21,7 @@ class OneMachine(HistoryError):
     hint = "measure them with this store on another machine: ktrial matrix --kernels {old},{new}"
 
 
+@examples("ktrial systems debian:6.1 debian:6.12 --workloads fork,pipe")
 def systems(
     old: Annotated[str, typer.Argument(metavar="OLD", help="A kernel.", autocompletion=kernel_names)],
     new: Annotated[str, typer.Argument(metavar="NEW", help="Another.", autocompletion=kernel_names)],

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Html, Jobs, Json, NoHtml, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names, workload_names
 
@@ -26,6 +27,7 @@ Workload = Annotated[
 ]
 
 
+@examples("ktrial try", "ktrial try --workload fork --kernel debian:6.1 --kernel debian:6.12")
 def try_(
     workload: Workload = _WORKLOAD,
     kernel: Kernels = None,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import (
     AllowHostChanges,
     GuestMemory,
@@ -38,6 +39,10 @@ Knobs = Annotated[
 _METRIC = "How a metric is found in what the command prints: NAME=REGEX, NAME=json:PATH; repeated."
 
 
+@examples(
+    "ktrial tune --knobs vm,sched --maximise rps -- ./bench.sh",
+    "ktrial tune --knobs vm --kernel debian:6.12 --workload fork --dry-run",
+)
 def tune(
     command: Command = None,
     knobs: Knobs = None,
@@ -102,8 +107,8 @@ def tune(
 ) -> None:
     """Search for better settings, and confirm the answer.
 
-    `ktrial tune --knobs vm,sched --maximise rps -- ./bench.sh`. Settings are put back after each run, and
-    nothing stays in force without --apply. Interrupted, the same command goes on where it stopped.
+    Settings are put back after each run, and nothing stays in force without --apply. Interrupted, the same
+    command goes on where it stopped.
     """
     from ktrial.cli.options.tune import TuneOptions, study_of
     from ktrial.cli.running.search import SearchOptions, go_on, search

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoredStudyName, StoreOption
 
 DIFFERS = 1
@@ -11,6 +12,7 @@ DIFFERS = 1
 _MOST_SHOWN = 10
 
 
+@examples("ktrial verify", "ktrial verify quick --seed 2")
 def verify(
     study: StoredStudyName = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Draws which trial is run again.")] = 1,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import Cpus, Limits, WorkloadSets
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ktrial.experiment.watch import Look
 
 
+@examples("ktrial watch debian:6.12 --once", "ktrial watch debian:6.12 --every 6h --workloads fork,pipe")
 def watch(
     targets: Annotated[
         list[str],

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ktrial.cli.command_line import KtrialCommand, command_group
+from ktrial.cli.command_line import KtrialCommand, command_group, examples
 from ktrial.cli.commands.workload_capture import capture
 from ktrial.cli.console import output, print_json
 from ktrial.cli.options.common import Json
@@ -18,6 +18,7 @@ app.command("capture", cls=KtrialCommand)(capture)
 
 
 @app.command("list", cls=KtrialCommand)
+@examples("ktrial workload list")
 def list_workloads(json: Json = False) -> None:
     """List the workloads.
 
@@ -55,6 +56,7 @@ def _print_group(group: str, known: "list[WorkloadDescription]") -> None:
 
 
 @app.command("show", cls=KtrialCommand)
+@examples("ktrial workload show fork")
 def show(
     name: Annotated[str, typer.Argument(help="A workload's name.", autocompletion=workload_names)],
     json: Json = False,

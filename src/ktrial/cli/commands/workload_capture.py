@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ Command = Annotated[
 ]
 
 
+@examples(
+    "ktrial workload capture -- sqlite3 my.db 'select count(*) from t'",
+    "ktrial workload capture --output mine.toml --include data -- ./bench.sh",
+)
 def capture(
     command: Command,
     output: Annotated[
@@ -41,9 +46,9 @@ def capture(
 ) -> None:
     """Run a command once here, and write what it needs in a guest.
 
-    `ktrial workload capture -- sqlite3 my.db 'select count(*) from t'` writes sqlite3.toml, which
-    `--workload ./sqlite3.toml` and study files take. The command runs under strace, without input, with PATH
-    and HOME and no other variable of yours. Keys and passwords are left out, and told.
+    Capturing sqlite3 writes sqlite3.toml, which `--workload ./sqlite3.toml` and study files take. The command
+    runs under strace, without input, with PATH and HOME and no other variable of yours. Keys and passwords
+    are left out, and told.
     """
     from ktrial.cli.command_line import BadOption
     from ktrial.cli.console import output as out
