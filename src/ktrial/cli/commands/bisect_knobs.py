@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @examples(
-    "ktrial bisect knobs --kernel debian:6.1 --knob vm.swappiness=60..0 --study my.toml",
-    "ktrial bisect knobs --kernel debian:6.1 --from a.conf --to b.conf --workload open",
+    "ktrial bisect knobs --kernel host --knob vm.swappiness=60..0 --workload fork",
+    "ktrial bisect knobs --kernel host --from a.conf --to b.conf --workload fork",
 )
 def knobs(
     kernel: Annotated[
