@@ -29,14 +29,14 @@ class FittedTable(Table):
 
     def _without_names(self, console: Console, options: ConsoleOptions) -> list[list[Segment]]:
         """The lines of all other columns, one a row; none where the table fits, or has no such lines."""
-        first, *others = self.columns
+        others = self.columns[1:]
         if not others or not all(column.no_wrap for column in others):
             return []
         rest = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=self.header_style)
         rest.show_header = self.show_header
         rest.columns = [replace(column, _index=place) for place, column in enumerate(others)]
         rest.rows = self.rows
-        words = [word for cell in first.cells for word in str(cell).split()]
+        words = [word for cell in self.columns[0].cells for word in str(cell).split()]
         needed = max(map(len, words), default=0) + 2
         room = options.max_width - Measurement.get(console, options, rest).maximum
         if room >= needed:
