@@ -63,9 +63,7 @@ class TooMuchToCarry(WorkloadError):
 class TracerMissing(WorkloadError):
     """Workload {workload}: what the command needs is found by strace, which is not installed here."""
 
-    hint = (
-        "sudo apt-get install strace; or name the files yourself, in a study file: docs/studies.md, Workloads"
-    )
+    hint = "sudo apt-get install strace; or name the files yourself, in a study file: ktrial help studies"
 
 
 class NotTraced(WorkloadError):

@@ -103,7 +103,7 @@ def test_a_bzimage_repeats_itself_too(kernel: Kernel, machine: ExactMachine, tmp
 def test_without_snapshots_each_trial_is_booted_and_the_same(
     kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(_process: QemuProcess, _time_stamp: int, machine: str) -> bytes:
+    def refused(_process: QemuProcess, machine: str) -> bytes:
         raise CannotSaveState(machine=machine, problem="a device is not migratable")
 
     monkeypatch.setattr(migration, "save", refused)

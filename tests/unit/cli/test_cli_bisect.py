@@ -300,7 +300,7 @@ def test_where_nothing_differs_measurably_that_is_the_answer(here: Here) -> None
         (("config", "guest", "guest", *SOURCE, *FORK), "do not differ in any option"),
         (("config", "guest", "guest+LEAF_1", *SOURCE, *FORK), "there is no '='"),
         (("config", "build:no-such", "guest", *FORK), "There is no kernel built by ktrial"),
-        (("config", "guest", "guest+LEAF_1=y", *SOURCE), "--workload: name at least one"),
+        (("config", "guest", "guest+LEAF_1=y", *SOURCE), "--workload: which workload, or which command?"),
         (("config", "guest", "guest+LEAF_1=y", *SOURCE, *FORK, "--margin", "2"), "--margin"),
         (("config", "guest", "guest+LEAF_1=y", *SOURCE, *FORK, "--metric", "joy"), "measures 'joy'"),
         (("config", "guest", "guest+X=y", *SOURCE, *FORK, "--machine", "host"), "boots no other kernel"),

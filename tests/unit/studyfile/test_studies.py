@@ -52,7 +52,10 @@ def test_a_study_that_ktrial_brings_is_found_by_its_name_where_no_such_file_is(
 
 def test_the_wheel_has_the_studies() -> None:
     built = tomllib.loads((STUDIES.parent / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
-    assert built["targets"]["wheel"]["force-include"] == {"studies": "ktrial/studies"}
+    assert built["targets"]["wheel"]["force-include"] == {
+        "studies": "ktrial/studies",
+        "src/ktrial_launcher.py": "ktrial_launcher.py",
+    }
 
 
 def test_the_studies_are_inside_of_the_package_in_a_wheel_and_above_it_in_a_checkout(

@@ -157,7 +157,7 @@ def file_text(found: "Captured") -> str:
 
     lines = [
         f"captured by ktrial workload capture: {breakable(summary(found))}",
-        "paths are this machine's; edit it as you like: docs/workloads.md, The file of a workload",
+        "paths are this machine's; edit it as you like: ktrial help workloads",
     ]
     comments = "".join(f"# {_one_line(line)}\n" for line in lines)
     return comments + tomli_w.dumps({"workload": study_table(found)})
