@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import pytest
 
+from ktrial import interruption
 from ktrial.cli.app import app
 from ktrial.cli.error_handling import ErrorHandling
 from ktrial.cli.main import main
@@ -58,11 +59,13 @@ def change_for_ever(target: Target, rounds: Iterable[tuple[KnobSetting, ...]], b
 
 
 def change_and_wait(target: Target, settings: tuple[KnobSetting, ...], begun: int) -> None:
-    """As `ktrial` itself does it: change, tell the pipe, and wait for a signal that ends it."""
+    """As `ktrial` itself does it: change, tell the pipe, and look for a signal that ends it, for ever."""
     with ErrorHandling(), changing(target, "a study") as changes:
         changes.apply(*settings)
         os.write(begun, b"x")
-        time.sleep(60)
+        while True:
+            interruption.check()
+            time.sleep(0.01)
 
 
 def begun(work: Callable[[int], object]) -> int:
