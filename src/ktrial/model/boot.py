@@ -71,7 +71,7 @@ class MachineIdentity(Model):
     arguments: tuple[str, ...] = ()
     command_line: str = ""
     agent_digest: str = ""
-    executed: dict[str, str] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    executed: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """SHA-256 of what this system runs: image, initial RAM disk, the guest's programs, what QEMU loads."""
     seed: int = 0
     snapshot: str = ""

@@ -77,7 +77,7 @@ class Provenance(Model):
     """The kernel's command line."""
     machine_arguments: tuple[str, ...] = ()
     agent_digest: str = ""
-    executed: dict[str, str] = Field(default_factory=dict, exclude_if=lambda found: not found)
+    executed: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """SHA-256 of what was really executed, or gave names: `image`, `initial RAM disk`, `agent`, `workloads`,
     `lockstep`, `plugin`, `symbols`. Before schema 7 it was not noted."""
     seed: int = 0

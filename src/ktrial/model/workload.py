@@ -149,7 +149,7 @@ class Command(Model):
     """Runs before those, which do not count: the first one meets cold caches."""
     notes: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What is otherwise in a guest, as it was found when the command was captured: told with each result."""
-    user: str = Field(default="", exclude_if=lambda found: not found)
+    user: str = Field(default="", exclude_if=lambda value: not value)
     """Machine host: as whom it runs; empty: as ktrial does."""
 
 

@@ -68,7 +68,7 @@ class Run(Model):
     """None: nothing is read over time."""
     tracers: tuple[TracerProgram, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Machine host: what watches it, and all that is run with it."""
-    user: str = Field(default="", exclude_if=lambda found: not found)
+    user: str = Field(default="", exclude_if=lambda value: not value)
     """Machine host: as whom it runs; empty: as ktrial does."""
 
 

@@ -80,10 +80,10 @@ def expanded(workload: str, names: tuple[str, ...], *, keep_links: bool = False)
             if path.is_file():
                 tree.inside.append(name)
         elif is_pattern(name):
-            found = matches(name)
-            if not found:
+            matching = matches(name)
+            if not matching:
                 raise FileNotCarried(workload=workload, path=name, problem="no file matches this pattern")
-            for each in map(Path, found):
+            for each in map(Path, matching):
                 _add(tree, each)
                 if each.is_dir() and not each.is_symlink():
                     _walk(tree, each)

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import git
 from tests.support.command_line import CommandLine
 from tests.support.scripted import Answer, ScriptedMachine, a_kernel, ends, sources
@@ -74,6 +75,7 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tm
     monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "120")
+    has_what_builds_need(monkeypatch, tmp_path / "host")
     monkeypatch.chdir(tmp_path)
     return Here(monkeypatch, capsys)
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import a_buildable_source
 
 from ktrial.kernels.build import configured, menu_of, requested
@@ -52,6 +53,7 @@ config GADGET
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    has_what_builds_need(monkeypatch, tmp_path / "host")
 
 
 @pytest.fixture

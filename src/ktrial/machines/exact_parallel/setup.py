@@ -83,8 +83,8 @@ def _most_cpus_of_kernel(config: Path | None) -> int:
         return 0
     if "# CONFIG_SMP is not set" in text:
         return 1
-    found = re.search(r"^CONFIG_NR_CPUS=(\d+)$", text, re.MULTILINE)
-    return int(found[1]) if found else 0
+    option = re.search(r"^CONFIG_NR_CPUS=(\d+)$", text, re.MULTILINE)
+    return int(option[1]) if option else 0
 
 
 def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> ParallelSetup:

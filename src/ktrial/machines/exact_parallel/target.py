@@ -47,14 +47,14 @@ def seed_of(steps: tuple[Step, ...]) -> int:
 
 def counts_in(path: Path, machine: str) -> tuple[ParallelCounts, ...]:
     """What the plugin wrote: one line a program. Raises PluginCountsUnreadable."""
-    found = []
+    counts = []
     for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
         try:
-            found.append(ParallelCounts.model_validate_json(line))
+            counts.append(ParallelCounts.model_validate_json(line))
         except ValidationError as error:
             problem = error.errors()[0]["msg"]
             raise PluginCountsUnreadable(machine=machine, path=path, line=number, problem=problem) from None
-    return tuple(found)
+    return tuple(counts)
 
 
 def with_counts(

@@ -69,11 +69,11 @@ def capture(words: tuple[str, ...], directory: Path, options: CaptureOptions) ->
     traced = trace(name, (program, *words[1:]), directory, environment, options.limit)
     home = environment["HOME"]
     included = tuple(str(Path(each).absolute()) for each in options.include)
-    found = Collector(traced.accesses, traced.began, str(directory), home, included).collected()
+    collected = Collector(traced.accesses, traced.began, str(directory), home, included).collected()
     command = Command(
         argv=(program, *words[1:]),
-        files=tuple(each for each in found.files if each != program),
-        directories=tuple(found.directories),
+        files=tuple(each for each in collected.files if each != program),
+        directories=tuple(collected.directories),
         keep_links=True,
         directory=str(directory),
         environment=_needed(
@@ -81,7 +81,7 @@ def capture(words: tuple[str, ...], directory: Path, options: CaptureOptions) ->
         ),
     )
     use = WorkloadUse(name=name, command=command)
-    told = notes(traced.accesses, found, traced.seconds)
+    told = notes(traced.accesses, collected, traced.seconds)
     use = use.model_copy(
         update={"command": command.model_copy(update={"notes": tuple(each.text for each in told)})}
     )
@@ -92,7 +92,7 @@ def capture(words: tuple[str, ...], directory: Path, options: CaptureOptions) ->
         seconds=traced.seconds,
         files=len(carried),
         size=sum(size_of(str(each.host)) for each in carried),
-        changed=tuple(found.changed),
+        changed=tuple(collected.changed),
     )
 
 
