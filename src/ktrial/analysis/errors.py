@@ -223,3 +223,10 @@ class NothingToRepeat(RepetitionError):
 
     hint = "ktrial show {study} tells how its trials ended"
     exit_code = 2
+
+
+class BadAmount(KtrialError):
+    """{option} is {value!r}: {problem}."""
+
+    hint = "an amount is a percentage: 1%, 0.5 %"
+    exit_code = 2

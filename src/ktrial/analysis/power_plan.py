@@ -5,9 +5,10 @@ from pathlib import Path
 
 from ktrial import machines
 from ktrial.analysis.aa_calibration import newest_calibration
+from ktrial.analysis.errors import BadAmount
 from ktrial.analysis.imported import measured_in_blocks
 from ktrial.importers import Choices, read_all, source_file
-from ktrial.importers.errors import BadAmount, NoMeasurements
+from ktrial.importers.errors import NoMeasurements
 from ktrial.model.calibration import Calibration
 from ktrial.stats.sequential import Power, SequentialDesign, blocks_needed, calibrate, ratio_spread
 from ktrial.store import open_store

@@ -61,10 +61,3 @@ class GroupUnknown(ImportFailed):
     """There is no group {group}{similar}; there are: {known}."""
 
     hint = "--baseline takes a group's label as the output shows it"
-
-
-class BadAmount(KtrialError):
-    """{option} is {value!r}: {problem}."""
-
-    hint = "an amount is a percentage: 1%, 0.5 %"
-    exit_code = 2

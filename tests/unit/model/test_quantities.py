@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.options.caches import shapes
-from ktrial.cli.options.quantities import duration
+from ktrial.cli.options.duration_size_share import duration
 from ktrial.machines.qemu.snapshot_cache import snapshots_limit
 from ktrial.model import quantities
 

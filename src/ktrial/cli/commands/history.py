@@ -50,7 +50,7 @@ def history(
     from ktrial.cli.console import output, print_json
     from ktrial.cli.damaged_studies import DAMAGED, tell_left_out
     from ktrial.cli.files import write_page
-    from ktrial.cli.options.quantities import margin_of
+    from ktrial.cli.options.duration_size_share import margin_of
     from ktrial.cli.options.stored_study import open_existing
     from ktrial.cli.render.history import print_history
     from ktrial.experiment.kernel_ranges import chosen

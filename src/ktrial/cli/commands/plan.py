@@ -39,7 +39,7 @@ def plan(
 
     from ktrial.analysis.power_plan import plan_from, spread_of
     from ktrial.cli.console import output, print_json
-    from ktrial.cli.options.quantities import duration, share
+    from ktrial.cli.options.duration_size_share import duration, share
     from ktrial.cli.render.power_plan import print_plan
     from ktrial.store import default_location
 

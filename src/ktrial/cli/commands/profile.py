@@ -79,8 +79,8 @@ def count(
 ) -> "tuple[Profile, ...]":
     """A profile of each kernel. Raises BadOption, and what `ktrial.experiment.profile.profile` raises."""
     from ktrial.cli.installed import registry
+    from ktrial.cli.options.duration_size_share import memory_of
     from ktrial.cli.options.own_command import memory_for, one_use
-    from ktrial.cli.options.quantities import memory_of
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.profile import profile
     from ktrial.model.study import MachineSettings

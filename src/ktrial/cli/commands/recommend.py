@@ -35,7 +35,7 @@ def recommend(
     from ktrial.analysis.recommend import recommend as recommend_from
     from ktrial.cli.commands.matrix import in_sets, workload_names_of
     from ktrial.cli.console import output, print_json
-    from ktrial.cli.options.quantities import margin_of
+    from ktrial.cli.options.duration_size_share import margin_of
     from ktrial.cli.options.stored_study import open_existing
     from ktrial.format.sanitize import one_line
 

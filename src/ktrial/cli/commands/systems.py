@@ -41,7 +41,7 @@ def systems(
     from ktrial.analysis.store_queries import labels_of
     from ktrial.cli.commands.matrix import workload_names_of
     from ktrial.cli.console import output, print_json
-    from ktrial.cli.options.quantities import margin_of
+    from ktrial.cli.options.duration_size_share import margin_of
     from ktrial.cli.options.stored_study import open_existing
     from ktrial.experiment.kernel_ranges import full_name
     from ktrial.kernels import canonical_name

@@ -46,8 +46,8 @@ def watch(
     """
     from ktrial.cli.commands.matrix import workload_names_of
     from ktrial.cli.git_bisect import Endings, code_of
+    from ktrial.cli.options.duration_size_share import duration
     from ktrial.cli.options.kernel_measurement import MeasurementOptions, limits, measurement
-    from ktrial.cli.options.quantities import duration
     from ktrial.experiment.watch import worst_of
 
     with Endings():

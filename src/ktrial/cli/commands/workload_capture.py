@@ -55,8 +55,8 @@ def capture(
     from ktrial.cli.console import print_json, say
     from ktrial.cli.files import write_text
     from ktrial.cli.installed import registry
+    from ktrial.cli.options.duration_size_share import duration
     from ktrial.cli.options.own_command import check_name, file_text
-    from ktrial.cli.options.quantities import duration
     from ktrial.workloads.capture.captured import CaptureOptions, capture, name_of
 
     taken = frozenset(registry().workloads)

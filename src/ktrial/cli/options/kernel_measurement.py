@@ -75,7 +75,7 @@ def measurement(given: MeasurementOptions) -> "Measurement":
 
 def _settings(given: MeasurementOptions) -> "MachineSettings":
     """The machine that was asked for. Raises BadOption."""
-    from ktrial.cli.options.quantities import memory_of
+    from ktrial.cli.options.duration_size_share import memory_of
     from ktrial.model.study import MachineSettings
 
     settings = MachineSettings(boot=given.boot)

@@ -8,8 +8,8 @@ from typing import Any
 
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.installed import registry
+from ktrial.cli.options.duration_size_share import duration
 from ktrial.cli.options.own_command import captured, memory_for, study_table
-from ktrial.cli.options.quantities import duration
 from ktrial.model.study import Study
 from ktrial.model.workload import MetricRule
 from ktrial.studyfile import StudySource, bundled_studies, load, study_from

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from ktrial.cli.console import messages, output, print_json, say
+from ktrial.cli.options.duration_size_share import margin_of
 from ktrial.cli.options.kernel_measurement import MeasurementOptions, measurement
-from ktrial.cli.options.quantities import margin_of
 from ktrial.errors import Interrupted
 from ktrial.experiment.observer import Silent
 from ktrial.model.boot import Boot

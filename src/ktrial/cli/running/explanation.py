@@ -9,8 +9,8 @@ from ktrial.analysis.result import record
 from ktrial.cli import installed
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import say
+from ktrial.cli.options.duration_size_share import duration, memory_of
 from ktrial.cli.options.own_command import memory_for, one_use
-from ktrial.cli.options.quantities import duration, memory_of
 from ktrial.cli.options.stored_study import NothingStored, find, open_existing
 from ktrial.cli.render.proof import estimate
 from ktrial.cli.running.progress import progress

@@ -6,7 +6,7 @@ from ktrial.model import quantities
 
 def share(option: str, value: str, *, least: float, most: float) -> float:
     """The fraction that `1%` or `1 %` means, between the two. Raises BadAmount."""
-    from ktrial.importers.errors import BadAmount
+    from ktrial.analysis.errors import BadAmount
 
     try:
         fraction = quantities.share(value)
