@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.exact_guests import boot_of
-from tests.support.kernel_versions import ALL, versions
+from tests.support.kernel_versions import ALL, newest_for_each_change
 from tests.support.making import a_study
 
 from ktrial import kernels
@@ -83,7 +83,7 @@ def test_functions_are_matched_by_the_tree_of_a_trial(stored: tuple[Store, Study
     assert rows["do_syscall_64"].subsystem == "entry and exit"
 
 
-@pytest.mark.parametrize("name", versions(*ALL))
+@pytest.mark.parametrize("name", newest_for_each_change(*ALL))
 def test_settings_are_the_same_when_they_are_read_again(name: str) -> None:
     walk = Walk(roots=ROOTS, skip=SKIPPED)
     with ExactMachine().start(boot_of(kernels.add(name))) as target:

@@ -149,7 +149,8 @@ def test_on_other_disks_too_numbers_repeat_to_the_last_digit(
     assert [trial.samples for trial in once] == [trial.samples for trial in again]
 
 
-@pytest.mark.parametrize("filesystem", ["xfs", pytest.param("btrfs", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("filesystem", ["xfs", "btrfs"])
 def test_other_file_systems_hold_what_is_written(tmp_path: Path, filesystem: str) -> None:
     disk = SLOW_DISK.model_copy(update={"filesystem": filesystem, "size_mib": 320})
     writing = a_use("stream-write")

@@ -61,7 +61,7 @@ def check_that_it_goes_on(study: Path, store: Path, cache: Path, before: tuple[T
     ("at", "least", "most"),
     [
         ("4 trials", 0, 0),
-        ("debian:6.1: booting", 0, 0),
+        pytest.param("debian:6.1: booting", 0, 0, marks=pytest.mark.nightly),
         ("debian:6.1: saving the snapshot", 0, TRIALS - 1),
         ("trials: 1/4", 1, TRIALS - 1),
     ],

@@ -27,8 +27,8 @@ PER_LOOP = 2
 AROUND_IT = 20
 """At most so many instructions of the handler are not in the loop."""
 
-EACH_CHANGE = {"debian:6.1": "psi=1-context-switch", "debian:6.12": "slub_debug=FZ-fork"}
-"""One of each kernel is booted for each change; of the others tests/recorded has profiles."""
+EACH_CHANGE = {"debian:6.1": "", "debian:6.12": "slub_debug=FZ-fork"}
+"""One is booted for each change; of the others tests/recorded has profiles."""
 CAUSES = [
     pytest.param(kernel, planted, marks=() if EACH_CHANGE[kernel] == str(planted) else pytest.mark.nightly)
     for kernel in EACH_CHANGE

@@ -161,9 +161,9 @@ EACH_CHANGE = (
     (VERSIONS, "test: in a program#9", r"between debian:6\.9\.0-.* and debian:6\.14\.0-.*\+8\.0"),
     (VERSIONS, "test: in a program#15", FOUND_VERSION),
     (KNOBS, "test: in a program#23", "Cause 1"),
-    (IN_TIME, "test: in a program#40", r"\+\d+\.\d+ % not explained .* it was interrupted"),
 )
 AT_NIGHT = (
+    (IN_TIME, "test: in a program#40", r"\+\d+\.\d+ % not explained .* it was interrupted"),
     (VERSIONS, "test: a kernel is fetched", NOTHING),
     (VERSIONS, "test: while a guest boots", NOTHING),
     (VERSIONS, "test: in a program#2", NOTHING),
