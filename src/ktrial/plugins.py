@@ -7,6 +7,7 @@
 | `Monitor` | `ktrial.monitors` | a `Monitor` |
 | `KernelProvider` | `ktrial.kernel_providers` | a `KernelProvider` |
 | `Importer` | `ktrial.importers` | an `Importer` |
+| `OutputFormat` | `ktrial.output_formats` | an `OutputFormat` |
 | `Knob` | `ktrial.knobs` | a tuple of `Knob`s |
 | `ProfileExport` | `ktrial.profile_exports` | a `ProfileExport` |
 
@@ -22,10 +23,20 @@ if TYPE_CHECKING:
     from ktrial.machines.protocol import Machine
     from ktrial.model.knob import Knob
     from ktrial.monitors import Monitor
+    from ktrial.program_outputs.protocol import OutputFormat
     from ktrial.report.exports import ProfileExport
     from ktrial.workloads.protocol import Workload
 
-__all__ = ["Importer", "KernelProvider", "Knob", "Machine", "Monitor", "ProfileExport", "Workload"]
+__all__ = [
+    "Importer",
+    "KernelProvider",
+    "Knob",
+    "Machine",
+    "Monitor",
+    "OutputFormat",
+    "ProfileExport",
+    "Workload",
+]
 
 _FROM = {
     "Importer": "ktrial.importers.protocol:Importer",
@@ -33,6 +44,7 @@ _FROM = {
     "Knob": "ktrial.model.knob:Knob",
     "Machine": "ktrial.machines.protocol:Machine",
     "Monitor": "ktrial.monitors:Monitor",
+    "OutputFormat": "ktrial.program_outputs.protocol:OutputFormat",
     "ProfileExport": "ktrial.report.exports:ProfileExport",
     "Workload": "ktrial.workloads.protocol:Workload",
 }

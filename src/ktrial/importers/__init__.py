@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from ktrial import plugin_discovery
+from ktrial import plugin_discovery, program_outputs
 from ktrial.importers.errors import FormatUnknown
+from ktrial.importers.program_output import ProgramOutput
 from ktrial.importers.protocol import Choices, Importer, SourceFile
-from ktrial.importers.reading import LARGEST_MIB, in_unit, same_time_unit, source_file
+from ktrial.importers.reading import LARGEST_MIB, source_file
 from ktrial.model.imported import Family, Imported
 from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.program_outputs.numbers import in_unit, same_time_unit
 
 _GROUP = "ktrial.importers"
 _LAST = "csv"
@@ -22,8 +24,14 @@ _LAST = "csv"
 
 @cache
 def installed() -> tuple[dict[str, Importer], tuple[DataWarning, ...]]:
-    """Every importer by its name, sorted, and a warning for each plugin that is broken."""
-    return plugin_discovery.installed(_GROUP, "importer", "IMPORTER", (__name__,), _check)
+    """Every importer by its name, sorted, and a warning for each plugin that is broken.
+
+    Each format of what programs print is one.
+    """
+    formats, told = program_outputs.installed()
+    own: dict[str, Importer] = {name: ProgramOutput(each) for name, each in formats.items()}
+    known, warnings = plugin_discovery.installed(_GROUP, "importer", "IMPORTER", (__name__,), _check, own)
+    return known, (*told, *warnings)
 
 
 def read(file: SourceFile) -> tuple[Importer, Imported]:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from ktrial.importers.errors import ColumnUnknown
 from ktrial.importers.protocol import SourceFile
-from ktrial.importers.reading import number
 from ktrial.model.suggestions import nearest
 from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.program_outputs.numbers import number
 
 _BLOCK = {"block"}
 _RUN = {"trial", "run", "repeat", "repetition", "replicate", "rep", "iteration", "pass", "sample"}

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from ktrial.importers.columns import Columns, understand, without_other_numbers
 from ktrial.importers.errors import MeasurementsDamaged, NoMeasurements
 from ktrial.importers.protocol import SourceFile, check_groups
-from ktrial.importers.reading import decimals, direction_of, number, rounded
+from ktrial.importers.reading import decimals, rounded
 from ktrial.model.imported import BASELINES, SCORE, Family, Group, Imported, IndexRow, Rounded, Score, Summary
 from ktrial.model.warnings import DataWarning, WarningKind
+from ktrial.program_outputs.numbers import direction_of, number
 
 _DELIMITERS = ",;\t"
 _MOST_COLUMNS = 200

@@ -12,6 +12,7 @@ from ktrial.cli.options.common import Json
 @examples(
     "ktrial analyze results.csv --group-by kernel --value seconds",
     "ktrial analyze hyperfine.json --margin 2%",
+    "ktrial analyze 6.1=fio-a.json 6.12=fio-b.json",
 )
 def analyze(
     files: Annotated[
@@ -38,8 +39,8 @@ def analyze(
 
     Prints groups, tests, verdicts, and what about the numbers cannot be, or cannot carry a conclusion.
 
-    Reads CSV (runs, or means with standard errors), Phoronix composite.xml, UnixBench reports and logs,
-    hyperfine, pyperf and Google Benchmark JSON.
+    Reads CSV (runs, or means with standard errors), Phoronix composite.xml, UnixBench reports and logs, and
+    what `ktrial workload formats` lists: what hyperfine, pyperf, fio, sysbench, perf stat and others write.
     """
     from json import loads
 

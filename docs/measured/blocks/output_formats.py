@@ -1,0 +1,33 @@
+"""docs/workloads.md: what is read of what other programs print, as the formats themselves say it."""
+
+from docs.measured.declaration import Block
+from docs.measured.measuring import Measuring
+from docs.measured.wording import table
+from ktrial import program_outputs
+from ktrial.program_outputs import Column
+
+
+def _formats(measuring: Measuring) -> str:
+    del measuring
+    formats, _ = program_outputs.installed()
+    rows = [
+        [f"`{name}`", each.summary, _metrics(each.columns), f"{each.remarks}."] for name, each in formats.items()
+    ]
+    return table(("format", "printed by", "metrics (unit; which is better)", "what is read, and what is not"), rows)
+
+
+def _metrics(columns: tuple[Column, ...]) -> str:
+    """`read/write rate (IOPS; higher)`: metrics that differ in their first words only are one."""
+    shown: dict[tuple[str, str, str], list[str]] = {}
+    for each in columns:
+        first, _, rest = each.metric.partition(" ")
+        alike = f" {rest}" if rest in {"rate", "throughput", "latency", "latency p99"} else ""
+        key = (alike or each.metric, each.unit, each.direction.value)
+        shown.setdefault(key, []).append(first if alike else "")
+    return ", ".join(
+        f"{'/'.join(first)}{name} ({'; '.join(filter(None, (unit, better)))})"
+        for (name, unit, better), first in shown.items()
+    )
+
+
+BLOCKS = (Block("output-formats", "docs/workloads.md", _formats, simulated=True),)

@@ -1,0 +1,69 @@
+"""cyclictest --json (rt-tests): how late threads wake up."""
+
+from typing import Any
+
+from ktrial.model.workload import Direction
+from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.json_reports import has_keys, json_report, object_of
+from ktrial.program_outputs.numbers import measured
+from ktrial.program_outputs.protocol import Column, Measured, Report
+
+_MEAN = Column("latency", "ns", Direction.LOWER)
+_WORST = Column("worst latency", "ns", Direction.LOWER)
+
+
+class Cyclictest:
+    """The mean over all wake-ups of all threads, and the worst of them."""
+
+    name = "cyclictest-json"
+    summary = "cyclictest --quiet --json=FILE"
+    columns = (_MEAN, _WORST)
+    remarks = (
+        "microseconds, or nanoseconds with `--nsecs`, as resolution_in_ns says. A run that returned an "
+        "error, or a thread that never woke up, is refused"
+    )
+    of_groups = False
+
+    def recognises(self, text: str) -> bool:
+        """Whether it has what only cyclictest writes."""
+        return has_keys(text, "resolution_in_ns", "thread")
+
+    def read(self, text: str) -> Report:
+        """Mean and worst. Raises OutputDamaged, OutputEmpty."""
+        report = json_report(text, self.name)
+        if code := report.get("return_code"):
+            raise OutputEmpty(format=self.name, problem=f"cyclictest ended with {code}")
+        threads = object_of(report.get("thread"), self.name, "thread")
+        if not threads or len(threads) != report.get("num_threads"):
+            problem = f"{len(threads)} of {report.get('num_threads')} threads are told of"
+            raise OutputDamaged(format=self.name, where="thread", problem=problem)
+        scale = self._scale(report.get("resolution_in_ns"))
+        read = [self._thread(name, each) for name, each in threads.items()]
+        wakeups = sum(cycles for cycles, _, _ in read)
+        mean = scale * sum(cycles * average for cycles, average, _ in read) / wakeups
+        worst = scale * max(each for _, _, each in read)
+        return Report(
+            tuple(
+                Measured(column.metric, (value,), column.unit, column.direction)
+                for column, value in ((_MEAN, mean), (_WORST, worst))
+            )
+        )
+
+    def _scale(self, resolution: Any) -> float:
+        if resolution not in (0, 1):
+            problem = "it is neither 0 (microseconds) nor 1 (nanoseconds)"
+            raise OutputDamaged(format=self.name, where="resolution_in_ns", problem=problem)
+        return 1.0 if resolution else 1000.0
+
+    def _thread(self, name: str, thread: Any) -> tuple[float, float, float]:
+        """Wake-ups, mean, worst."""
+        told = object_of(thread, self.name, f"thread {name}")
+        cycles, mean, worst = (
+            measured(told.get(key), self.name, f"thread {name}, {key}") for key in ("cycles", "avg", "max")
+        )
+        if not cycles:
+            raise OutputDamaged(format=self.name, where=f"thread {name}", problem="it never woke up")
+        return cycles, mean, worst
+
+
+FORMAT = Cyclictest()

@@ -1,0 +1,117 @@
+"""fio --output-format=json (fio's HOWTO: JSON output)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from ktrial.model.workload import Direction
+from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.json_reports import has_keys, json_report, object_of, objects_of, text_of
+from ktrial.program_outputs.numbers import measured
+from ktrial.program_outputs.protocol import Column, Measured, Report, Told, distinct
+
+_WAYS = ("read", "write", "trim", "mixed")
+"""`mixed` where unified_rw_reporting adds them up."""
+_P99 = "99.000000"
+_MICROSECOND_NS = 1000.0
+
+
+class Fio:
+    """Rates, throughput and latency of what each job did."""
+
+    name = "fio-json"
+    summary = "fio --output-format=json"
+    columns = tuple(
+        column
+        for way in _WAYS
+        for column in (
+            Column(f"{way} rate", "IOPS", Direction.HIGHER),
+            Column(f"{way} throughput", "KiB/s", Direction.HIGHER),
+            Column(f"{way} latency", "ns", Direction.LOWER),
+            Column(f"{way} latency p99", "ns", Direction.LOWER),
+        )
+    )
+    remarks = (
+        "for each job what it did, and nothing of what it did not; the percentile is that of the "
+        "completion latency. A job that reports an error is left out and told. Jobs of one name are told "
+        "one by one: `--group_reporting` adds them up. Several reports (`--status-interval`) are refused"
+    )
+    of_groups = False
+
+    def recognises(self, text: str) -> bool:
+        """Whether it has what only fio writes."""
+        return has_keys(text, "fio version", "jobs")
+
+    def read(self, text: str) -> Report:
+        """The metrics of each job. Raises OutputDamaged, OutputEmpty."""
+        jobs = objects_of(json_report(text, self.name).get("jobs"), self.name, "jobs")
+        names = [text_of(job.get("jobname")) or "job" for job in jobs]
+        read: list[Measured] = []
+        failures: list[Told] = []
+        for name, job in zip(distinct(names), jobs, strict=True):
+            if error := job.get("error"):
+                text = f"the job {name} reports error {error}: it is left out"
+                failures.append(Told(text, "look at what fio printed on standard error"))
+            else:
+                read += self._job(name, job)
+        if not read:
+            problem = failures[0].text if failures else "no job did an operation"
+            raise OutputEmpty(format=self.name, problem=problem)
+        return Report(tuple(read), tuple(failures), tuple(_notes(names, read)))
+
+    def _job(self, name: str, job: dict[str, Any]) -> Iterator[Measured]:
+        for way in _WAYS:
+            if way not in job:
+                continue
+            where = f"{name}, {way}"
+            did = object_of(job[way], self.name, where)
+            if measured(did.get("total_ios"), self.name, f"{where}, total_ios"):
+                if not measured(did.get("runtime"), self.name, f"{where}, runtime"):
+                    problem = "it took less than a millisecond, so that fio tells no rate: have it do more"
+                    raise OutputDamaged(format=self.name, where=where, problem=problem)
+                numbers = self._numbers(did, where)
+                for column in self.columns:
+                    if column.metric in (names := {f"{way} {what}": each for what, each in numbers.items()}):
+                        value = (names[column.metric],)
+                        yield Measured(column.metric, value, column.unit, column.direction, name)
+
+    def _numbers(self, did: dict[str, Any], where: str) -> dict[str, float]:
+        numbers = {
+            "rate": measured(did.get("iops"), self.name, f"{where}, iops"),
+            "throughput": self._throughput(did, where),
+            "latency": self._latency(did, where),
+        }
+        completion = did.get("clat_ns")
+        percentiles = completion.get("percentile") if isinstance(completion, dict) else None
+        if isinstance(percentiles, dict) and _P99 in percentiles:
+            numbers["latency p99"] = measured(percentiles[_P99], self.name, f"{where}, percentile {_P99}")
+        return numbers
+
+    def _throughput(self, did: dict[str, Any], where: str) -> float:
+        """In KiB a second: fio 2 told no bytes."""
+        if "bw_bytes" in did:
+            return measured(did["bw_bytes"], self.name, f"{where}, bw_bytes") / 1024
+        return measured(did.get("bw"), self.name, f"{where}, bw")
+
+    def _latency(self, did: dict[str, Any], where: str) -> float:
+        """The mean in nanoseconds: fio 2 told microseconds."""
+        if "lat_ns" in did:
+            return measured(
+                object_of(did["lat_ns"], self.name, where).get("mean"), self.name, f"{where}, lat_ns"
+            )
+        mean = object_of(did.get("lat"), self.name, f"{where}, lat_ns").get("mean")
+        return measured(mean, self.name, f"{where}, lat") * _MICROSECOND_NS
+
+
+def _notes(names: list[str], read: list[Measured]) -> Iterator[Told]:
+    for name, count in Counter(names).items():
+        if count > 1:
+            text = f"{count} jobs are called {name}: each has its own numbers here"
+            yield Told(text, "fio --group_reporting adds them up")
+    for way in _WAYS:
+        got = {each.metric for each in read}
+        if f"{way} rate" in got and f"{way} latency p99" not in got:
+            yield Told(f"fio tells no 99th percentile of the completion latency of {way}")
+
+
+FORMAT = Fio()

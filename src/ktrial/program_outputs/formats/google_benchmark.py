@@ -1,0 +1,97 @@
+"""Google Benchmark's JSON (--benchmark_format=json): one value a repetition."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from ktrial.model.workload import Direction
+from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.json_reports import has_keys, json_report, objects_of, text_of
+from ktrial.program_outputs.numbers import finite, in_unit, measured, same_time_unit
+from ktrial.program_outputs.protocol import Column, Measured, Report, Told
+
+_REAL = Column("real time", "ns", Direction.LOWER)
+_STATISTIC = re.compile(r"(.+)_(mean|median|stddev|cv|BigO|RMS)")
+"""Names of rows that are computed from others; before 1.5 nothing else tells them."""
+
+
+class GoogleBenchmark:
+    """Real time an iteration. Aggregates (mean, median, stddev) are left out: they are made from the rest."""
+
+    name = "google-benchmark"
+    summary = "Google Benchmark's JSON (--benchmark_out=FILE --benchmark_repetitions=N)"
+    columns = (_REAL,)
+    remarks = (
+        "every repetition of every benchmark, whatever its time_unit; neither aggregates (mean, median, "
+        "stddev, cv, complexity) nor counters of the benchmark's own. Benchmarks that report an error are"
+        " left out and told"
+    )
+    of_groups = False
+
+    def recognises(self, text: str) -> bool:
+        """Whether it has what only Google Benchmark writes."""
+        return has_keys(text, "benchmarks", "real_time")
+
+    def read(self, text: str) -> Report:
+        """A metric for each benchmark. Raises OutputDamaged, OutputEmpty."""
+        rows = objects_of(json_report(text, self.name).get("benchmarks"), self.name, "benchmarks")
+        names = {text_of(row.get("name")) for row in rows}
+        runs = [row for row in rows if not _is_aggregate(row, names)]
+        good = [row for row in runs if not _failed(row)]
+        if not good:
+            raise OutputEmpty(format=self.name, problem=_nothing(len(rows) > len(runs)))
+        values: dict[str, list[float]] = defaultdict(list)
+        for row in good:
+            values[_name(row)].append(self._time(row))
+        read = tuple(
+            Measured(_REAL.metric, tuple(times), _REAL.unit, _REAL.direction, name)
+            for name, times in values.items()
+        )
+        failures = Told(
+            f"{len(runs) - len(good)} benchmarks report an error; they are left out",
+            "look at their error_message",
+        )
+        return Report(read, (failures,) if len(good) < len(runs) else (), tuple(_notes(values, good)))
+
+    def _time(self, row: dict[str, Any]) -> float:
+        """In nanoseconds."""
+        unit = text_of(row.get("time_unit")) or "ns"
+        if not same_time_unit(unit, _REAL.unit):
+            raise OutputDamaged(format=self.name, where=_name(row), problem=f"its time_unit is {unit!r}")
+        return in_unit(measured(row.get("real_time"), self.name, _name(row)), unit, _REAL.unit)
+
+
+def _name(row: dict[str, Any]) -> str:
+    return text_of(row.get("run_name")) or text_of(row.get("name")) or "benchmark"
+
+
+def _failed(row: dict[str, Any]) -> bool:
+    skipped = bool(row.get("error_occurred")) or bool(row.get("skipped"))
+    return skipped or finite(row.get("real_time")) is None
+
+
+def _is_aggregate(row: dict[str, Any], names: set[str]) -> bool:
+    if "run_type" in row:
+        return bool(row["run_type"] == "aggregate")
+    match = _STATISTIC.fullmatch(text_of(row.get("name")))
+    return match is not None and bool({match[1], f"{match[1]}_stddev"} & names)
+
+
+def _nothing(aggregates: bool) -> str:
+    if aggregates:
+        return "there are aggregates only: run it without --benchmark_report_aggregates_only"
+    return "no benchmark has a real_time"
+
+
+def _notes(values: dict[str, list[float]], rows: list[dict[str, Any]]) -> Iterator[Told]:
+    """Rows that are missing, or too many: a file that was cut or joined, or two benchmarks of one name."""
+    wanted = {_name(row): row.get("repetitions") for row in rows}
+    for name, times in values.items():
+        repetitions = wanted[name]
+        if isinstance(repetitions, int) and repetitions and repetitions != len(times):
+            text = f"{name}: {len(times)} values, where it ran {repetitions} repetitions"
+            yield Told(text, "look whether runs failed, or two benchmarks have one name")
+
+
+FORMAT = GoogleBenchmark()

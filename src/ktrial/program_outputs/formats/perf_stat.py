@@ -1,0 +1,198 @@
+"""perf stat: its table for people, CSV (-x) and JSON (-j) (tools/perf/Documentation/perf-stat.txt)."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ktrial.model.workload import Direction
+from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.json_reports import json_objects, text_of
+from ktrial.program_outputs.numbers import finite, measured
+from ktrial.program_outputs.protocol import Column, Measured, Report, Told
+
+_HEAD = 4096
+_LARGEST = 1 << 18
+_LONGEST_LINE = 500
+_WHOLE = 99.0
+"""Per cent of the time: below that perf took turns, and scaled what it counted."""
+_PARTS = {"interval", "cpu", "core", "socket", "die", "node", "thread", "aggregate-number"}
+_NOT = ("<not supported>", "<not counted>")
+_UNITS = {"msec": "ms"}
+_HEADING = "Performance counter stats for"
+_ROW = re.compile(
+    r"^ {2,}(?P<value><not supported>|<not counted>|\S+)\s+"
+    r"(?:(?P<unit>msec|Joules|[KMG]iB|C|Watts) +)?(?P<event>\S+)"
+    r"\s*(?:#.*?)?(?:\( \+-\s*\S+ \))?\s*(?:\((?P<percent>[0-9.]+)%\))?\s*$"
+)
+_ELAPSED = re.compile(r"^ +(?P<value>\S+)(?: \+- \S+)? seconds (?P<what>time elapsed|user|sys)\b")
+_SEPARATORS = ",;:|\t"
+_PERCENT = re.compile(r"[0-9]+(\.[0-9]+)?")
+_MOST_PARTS = 2
+"""Fields before the value where it is one of a part of the run: a time, a CPU, a socket and its CPUs."""
+_NO_PART = "it tells parts of the run (-I, -A, --per-…): perf stat without these tells the whole"
+
+
+class _Count(NamedTuple):
+    value: str
+    unit: str
+    event: str
+    percent: str
+
+
+class PerfStat:
+    """Events that were counted, and times."""
+
+    name = "perf-stat"
+    summary = "perf stat, with -x, or -j or neither, on standard output or error"
+    columns = (
+        Column("the event's name", "", Direction.LOWER),
+        Column("task-clock", "ms", Direction.LOWER),
+        Column("time elapsed", "s", Direction.LOWER),
+        Column("user", "s", Direction.LOWER),
+        Column("sys", "s", Direction.LOWER),
+    )
+    remarks = (
+        "every event that was counted; fewer count as better. Events that were not, that took turns and "
+        "are scaled, and means of several runs (`-r`) are told. Parts (`-I`, `-A`, `--per-…`), an event "
+        "that is there twice, and decimal commas are refused"
+    )
+    of_groups = False
+
+    def recognises(self, text: str) -> bool:
+        """Whether it has what only perf stat prints."""
+        return (
+            _HEADING in text
+            or '"counter-value"' in text
+            or any(_csv_fields(line)[1] for line in _lines(text[:_HEAD]))
+        )
+
+    def read(self, text: str) -> Report:
+        """A metric for each event. Raises OutputDamaged, OutputEmpty."""
+        if len(text) > _LARGEST:
+            problem = "it is longer than any report of perf stat"
+            raise OutputDamaged(format=self.name, where="the whole", problem=problem)
+        counts = list(self._counts(text))
+        for name, times in Counter(count.event for count in counts).items():
+            if times > 1:
+                problem = f"it is there {times} times; {_NO_PART}"
+                raise OutputDamaged(format=self.name, where=name, problem=problem)
+        read = tuple(
+            Measured(
+                each.event,
+                (measured(each.value, self.name, each.event),),
+                _UNITS.get(each.unit, each.unit),
+                Direction.LOWER,
+            )
+            for each in counts
+            if each.value not in _NOT
+        )
+        if not read:
+            raise OutputEmpty(format=self.name, problem="no event was counted")
+        return Report(read, notes=tuple(_notes(counts, text)))
+
+    def _counts(self, text: str) -> Iterator[_Count]:
+        if '"counter-value"' in text:
+            yield from self._of_json(text)
+        elif _HEADING in text:
+            yield from self._of_table(text)
+        else:
+            yield from self._of_csv(text)
+
+    def _of_json(self, text: str) -> Iterator[_Count]:
+        for each in json_objects(text, self.name):
+            event = text_of(each.get("event"))
+            if not event:
+                continue  # a further metric of the event before
+            if {
+                "interval",
+                "cpu",
+                "core",
+                "socket",
+                "die",
+                "node",
+                "thread",
+                "aggregate-number",
+            } & each.keys():
+                raise OutputDamaged(format=self.name, where=event, problem=_NO_PART)
+            value = text_of(each.get("counter-value"))
+            yield _Count(value, text_of(each.get("unit")), event, str(finite(each.get("pcnt-running")) or 0))
+
+    def _of_table(self, text: str) -> Iterator[_Count]:
+        if text.count(_HEADING) > 1:
+            problem = f"there are {text.count(_HEADING)} reports: which of them counts, nobody can tell"
+            raise OutputDamaged(format=self.name, where="the whole", problem=problem)
+        for line in _lines(text[text.index(_HEADING) :])[1:]:
+            if match := _ELAPSED.match(line):
+                yield _Count(match["value"], "s", match["what"], "100")
+            elif match := _ROW.match(line):
+                unit = match["unit"] or ""
+                yield _Count(_plain(match["value"], unit), unit, match["event"], match["percent"] or "100")
+
+    def _of_csv(self, text: str) -> Iterator[_Count]:
+        for line in _lines(text):
+            parts, fields = _csv_fields(line)
+            if parts:
+                problem = f"{_NO_PART}. Or its numbers have decimal commas: run it with LC_ALL=C"
+                raise OutputDamaged(format=self.name, where=f"the line {line[:60]!r}", problem=problem)
+            if fields:
+                yield _Count(fields[0], fields[1], fields[2], fields[4])
+
+
+def _lines(text: str) -> list[str]:
+    """Those that perf may have printed."""
+    return [line for line in text.splitlines() if len(line) < _LONGEST_LINE]
+
+
+def _csv_fields(line: str) -> tuple[int, list[str]]:
+    """How many fields stand before the value; then value, unit, event, time, per cent, or nothing."""
+    for separator in filter(line.count, _SEPARATORS):
+        fields = line.strip(" \0").split(separator)
+        for parts in range(_MOST_PARTS + 1):
+            # -r has the spread of the runs before the time.
+            rest = [each for at, each in enumerate(fields[parts:]) if at != 3 or not each.endswith("%")]
+            if _is_count(rest):
+                return parts, rest
+    return 0, []
+
+
+def _is_count(fields: list[str]) -> bool:
+    if len(fields) < 5:
+        return False
+    value, unit, event, time, percent = fields[:5]
+    numbers = value in _NOT or re.fullmatch(r"[0-9]+([.,][0-9]+)?", value)
+    names = re.fullmatch(r"[A-Za-z]*", unit) and re.match(r"[A-Za-z]", event)
+    return bool(numbers and names and time.isdigit() and _PERCENT.fullmatch(percent))
+
+
+def _plain(value: str, unit: str) -> str:
+    """Without the commas that group the digits of whole numbers by threes (LC_NUMERIC=en_US.UTF-8).
+
+    perf prints counts without decimals and what has a unit with them: else it is another language's.
+    """
+    grouped = r"[0-9]{1,3}(,[0-9]{3})+" + (r"\.[0-9]+" if unit else "")
+    return value.replace(",", "") if re.fullmatch(grouped, value) else value
+
+
+def _notes(counts: list[_Count], text: str) -> Iterator[Told]:
+    if missing := [each.event for each in counts if each.value in _NOT]:
+        yield Told(f"perf did not count {', '.join(missing)}")
+    shared = [each.event for each in counts if each.value not in _NOT and (_percent(each) < _WHOLE)]
+    if shared:
+        yield Told(
+            f"there were not counters enough: these took turns, and are scaled up: {', '.join(shared)}"
+        )
+    if re.search(r"\(\d+ runs\):|^[^\s#]{1,99}[0-9]%[,;:|\t][0-9]+[,;:|\t]", text, re.MULTILINE):
+        yield Told(
+            "the means of several runs: how these scatter is lost", "ktrial repeats them itself: repeats = 5"
+        )
+
+
+def _percent(count: _Count) -> float:
+    try:
+        return float(count.percent)
+    except ValueError:
+        return 0.0
+
+
+FORMAT = PerfStat()

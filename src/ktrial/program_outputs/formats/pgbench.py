@@ -1,0 +1,65 @@
+"""pgbench's report (PostgreSQL's src/bin/pgbench)."""
+
+import re
+from collections.abc import Iterator
+
+from ktrial.model.workload import Direction
+from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.numbers import measured
+from ktrial.program_outputs.protocol import Column, Measured, Report, Told
+from ktrial.program_outputs.text_reports import only, the_only
+
+_RATE = Column("transactions", "1/s", Direction.HIGHER)
+_LATENCY = Column("latency", "ms", Direction.LOWER)
+_WITHOUT_CONNECTING = (
+    r"^tps = (\S+) \((?:without initial connection time|excluding connections establishing)\)"
+)
+_WITH_RECONNECTING = r"^tps = (\S+) \(including reconnection times\)"
+"""With --connect there is no other (from PostgreSQL 14 on)."""
+
+
+class Pgbench:
+    """Transactions a second without the time of connecting, and their mean latency."""
+
+    name = "pgbench"
+    summary = "pgbench, its report on standard output"
+    columns = (_RATE, _LATENCY)
+    remarks = (
+        "of the whole run, not of each script or statement; before PostgreSQL 14 the rate that excludes "
+        "connections establishing. An aborted run is refused; transactions that failed are told"
+    )
+    of_groups = False
+
+    def recognises(self, text: str) -> bool:
+        """Whether it has what only pgbench prints."""
+        return bool(re.search(r"^tps = ", text, re.MULTILINE)) and "transaction type: " in text
+
+    def read(self, text: str) -> Report:
+        """Rate and latency. Raises OutputDamaged, OutputEmpty."""
+        if "Run was aborted" in text:
+            problem = "the run was aborted: its results are incomplete"
+            raise OutputDamaged(format=self.name, where="the whole", problem=problem)
+        rate = only(_WITHOUT_CONNECTING, text, self.name) or the_only(_WITH_RECONNECTING, text, self.name)
+        values = {
+            _RATE: rate,
+            _LATENCY: the_only(r"^latency average(?: =|:) (\S+) ms", text, self.name),
+        }
+        read = {column: measured(value, self.name, column.metric) for column, value in values.items()}
+        if not read[_RATE]:
+            raise OutputEmpty(format=self.name, problem="no transaction was processed")
+        return Report(
+            tuple(Measured(each.metric, (value,), each.unit, each.direction) for each, value in read.items()),
+            notes=tuple(_notes(text, self.name)),
+        )
+
+
+def _notes(text: str, format: str) -> Iterator[Told]:
+    failed = only(r"^number of failed transactions: (\d+)", text, format)
+    if failed and int(failed):
+        yield Told(f"{failed} transactions failed: they are not among those that are counted")
+    late = only(r"^number of transactions skipped: (\d+)", text, format)
+    if late and int(late):
+        yield Told(f"{late} transactions were skipped, for they were late already")
+
+
+FORMAT = Pgbench()

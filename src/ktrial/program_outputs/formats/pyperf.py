@@ -1,0 +1,71 @@
+"""pyperf's JSON: one value a process (the mean of its runs)."""
+
+import statistics
+from typing import Any
+
+from ktrial.model.workload import Direction
+from ktrial.program_outputs.errors import OutputEmpty
+from ktrial.program_outputs.json_reports import has_keys, json_report, objects_of, text_of
+from ktrial.program_outputs.numbers import measured
+from ktrial.program_outputs.protocol import Column, Measured, Report, Told, distinct
+
+_UNITS = {"second": "s", "byte": "B", "integer": ""}
+"""pyperf's words (its metadata `unit`)."""
+
+
+class Pyperf:
+    """A process is pyperf's trial: values inside one share its layout, and are averaged."""
+
+    name = "pyperf"
+    summary = "pyperf's JSON (python -m pyperf … -o FILE)"
+    columns = (
+        Column("time", "s", Direction.LOWER),
+        Column("memory", "B", Direction.LOWER),
+        Column("count", "", Direction.LOWER),
+    )
+    remarks = (
+        "for each benchmark the mean of each process; neither warm-ups nor processes that only calibrated"
+    )
+    of_groups = False
+
+    def recognises(self, text: str) -> bool:
+        """Whether it has what only pyperf writes."""
+        return has_keys(text, "benchmarks", "runs")
+
+    def read(self, text: str) -> Report:
+        """A metric for each benchmark. Raises OutputDamaged, OutputEmpty."""
+        whole = json_report(text, self.name)
+        benchmarks = objects_of(whole.get("benchmarks"), self.name, "benchmarks")
+        facts = [{**_facts(whole), **_facts(each)} for each in benchmarks]
+        names = [each.get("name") or f"benchmark {at + 1}" for at, each in enumerate(facts)]
+        read = [
+            self._benchmark(at, name, facts[at], benchmarks[at]) for at, name in enumerate(distinct(names))
+        ]
+        present = tuple(each for each in read if each.values)
+        if not present:
+            raise OutputEmpty(format=self.name, problem="no run has values")
+        told = [Told(f"{each.of} has no values: it is left out") for each in read if not each.values]
+        return Report(present, tuple(told))
+
+    def _benchmark(self, at: int, name: str, facts: dict[str, str], benchmark: dict[str, Any]) -> Measured:
+        where = f"benchmarks[{at}].runs"
+        runs = objects_of(benchmark.get("runs"), self.name, where)
+        values = tuple(value for run in runs if (value := self._value(run, where)) is not None)
+        unit = _UNITS.get(facts.get("unit", "second"), facts.get("unit", ""))
+        metric = {"s": "time", "B": "memory"}.get(unit, "count")
+        return Measured(metric, values, unit, Direction.LOWER, name)
+
+    def _value(self, run: dict[str, Any], where: str) -> float | None:
+        """A process's mean; None for one that only calibrated."""
+        numbers = run.get("values")
+        if not isinstance(numbers, list) or not numbers:
+            return None
+        return statistics.fmean(measured(each, self.name, where) for each in numbers)
+
+
+def _facts(benchmark: dict[str, Any]) -> dict[str, str]:
+    metadata = benchmark.get("metadata")
+    return {key: text_of(value) for key, value in metadata.items()} if isinstance(metadata, dict) else {}
+
+
+FORMAT = Pyperf()

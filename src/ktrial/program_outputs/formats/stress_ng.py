@@ -1,0 +1,83 @@
+"""stress-ng --metrics --yaml (stress-ng's manual): bogo operations a second of each stressor."""
+
+import re
+from typing import Any
+
+import yaml
+
+from ktrial.model.workload import Direction
+from ktrial.program_outputs.errors import OutputDamaged, OutputEmpty
+from ktrial.program_outputs.json_reports import objects_of, text_of
+from ktrial.program_outputs.numbers import measured
+from ktrial.program_outputs.protocol import Column, Measured, Report, Told, distinct
+
+_RATE = Column("operations", "1/s", Direction.HIGHER)
+_BY_CPU = Column("operations by CPU time", "1/s", Direction.HIGHER)
+_KEYS = {_RATE: "bogo-ops-per-second-real-time", _BY_CPU: "bogo-ops-per-second-usr-sys-time"}
+_LARGEST = 1 << 20
+"""Characters: all stressors together have less, and a YAML reader is slow."""
+_DOCUMENT = re.compile(r"^---\s*$.*", re.MULTILINE | re.DOTALL)
+
+
+class StressNg:
+    """By real time, and by the CPU time that the stressor used."""
+
+    name = "stress-ng-yaml"
+    summary = "stress-ng --metrics --yaml /dev/stdout"
+    columns = (_RATE, _BY_CPU)
+    remarks = (
+        "bogo operations, which each stressor defines and another version may define otherwise; none of "
+        "the stressors' own numbers. A stressor that did none is left out and told"
+    )
+    of_groups = False
+
+    def recognises(self, text: str) -> bool:
+        """Whether it has what only stress-ng writes."""
+        return "stress-ng-version:" in text
+
+    def read(self, text: str) -> Report:
+        """The metrics of each stressor. Raises OutputDamaged, OutputEmpty."""
+        document = self._document(text)
+        if not isinstance(document, dict) or not document.get("metrics"):
+            raise OutputEmpty(format=self.name, problem="it has no metrics: --metrics asks for them")
+        rows = objects_of(document["metrics"], self.name, "metrics")
+        names = distinct([text_of(row.get("stressor")) or "stressor" for row in rows])
+        read: list[Measured] = []
+        failures: list[Told] = []
+        for name, row in zip(names, rows, strict=True):
+            if not measured(row.get("bogo-ops"), self.name, f"{name}, bogo-ops"):
+                failures.append(Told(f"{name} did no operation: it is left out"))
+                continue
+            for column, key in _KEYS.items():
+                value = measured(row.get(key), self.name, f"{name}, {key}")
+                if value or column is _RATE:
+                    read.append(Measured(column.metric, (value,), column.unit, column.direction, name))
+        if not read:
+            raise OutputEmpty(format=self.name, problem=failures[0].text)
+        return Report(tuple(read), tuple(failures))
+
+    def _document(self, text: str) -> Any:
+        """As texts: to YAML 1.1 `null` and `on` are no names. Aliases are refused: they grow without end."""
+        begins = _DOCUMENT.search(text)
+        if begins is None:
+            raise OutputDamaged(format=self.name, where="the whole", problem="no line `---` begins the YAML")
+        if len(begins[0]) > _LARGEST:
+            raise OutputDamaged(
+                format=self.name, where="the whole", problem="it is longer than any report of stress-ng"
+            )
+        try:
+            if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(begins[0], yaml.CBaseLoader)):
+                raise OutputDamaged(format=self.name, where="the whole", problem="it has YAML aliases")
+            return yaml.load(begins[0], yaml.CBaseLoader)
+        except yaml.MarkedYAMLError as error:
+            where = f"line {error.problem_mark.line + 1}" if error.problem_mark else "somewhere in it"
+            raise OutputDamaged(
+                format=self.name, where=where, problem=f"this is not YAML: {error.problem}"
+            ) from error
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
+            raise OutputDamaged(
+                format=self.name, where="somewhere in it", problem=f"this is not YAML: {error}"
+            ) from error
+
+
+FORMAT = StressNg()

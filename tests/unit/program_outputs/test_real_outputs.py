@@ -1,0 +1,433 @@
+"""What programs really printed, and every number that is read of it.
+
+The files in program_outputs are what the programs of Debian 12 (and pyperf 2 from PyPI) printed; the texts
+here are parts of what other versions print.
+"""
+
+import json
+
+import pytest
+from tests.support.places import FOREIGN, PROGRAM_OUTPUTS
+
+from ktrial import program_outputs
+from ktrial.model.workload import Direction
+from ktrial.program_outputs import FormatNotKnown, OutputDamaged, OutputEmpty, Report
+
+HIGHER, LOWER = Direction.HIGHER, Direction.LOWER
+
+
+def text_of(file: str) -> str:
+    path = PROGRAM_OUTPUTS / file
+    return (path if path.exists() else FOREIGN / file).read_text()
+
+
+def read(name: str, file: str) -> Report:
+    return program_outputs.find(name).read(text_of(file))
+
+
+def numbers(report: Report) -> dict[str, tuple[tuple[float, ...], str, Direction]]:
+    return {name: (each.values, each.unit, each.direction) for name, each in report.named().items()}
+
+
+def only(*values: float, unit: str, direction: Direction) -> tuple[tuple[float, ...], str, Direction]:
+    return values, unit, direction
+
+
+READ = [
+    (
+        "fio-json",
+        "fio-3.33.json",
+        {
+            "read rate": ((14844.155844,), "IOPS", HIGHER),
+            "read throughput": ((60801662 / 1024,), "KiB/s", HIGHER),
+            "read latency": ((66692.100478,), "ns", LOWER),
+            "read latency p99": ((112128,), "ns", LOWER),
+        },
+    ),
+    (
+        "fio-json",
+        "fio-3.33-jobs.json",
+        {
+            "a: read rate": ((9018.181818,), "IOPS", HIGHER),
+            "a: write latency p99": ((16768,), "ns", LOWER),
+            "b: write rate": ((204800,), "IOPS", HIGHER),
+            "b (2): write rate": ((170666.666667,), "IOPS", HIGHER),
+        },
+    ),
+    ("fio-json", "fio-3.33-json-and-text.txt", {"read rate": ((85333.333333,), "IOPS", HIGHER)}),
+    (
+        "cyclictest-json",
+        "cyclictest-2.40.json",
+        {
+            "latency": ((1000 * (799 * 386.57 + 627 * 216.80) / (799 + 627),), "ns", LOWER),
+            "worst latency": ((35_685_000,), "ns", LOWER),
+        },
+    ),
+    (
+        "google-benchmark",
+        "google-benchmark-1.7.1.json",
+        {
+            "BM_a: real time": ((271.7037200, 262.27408, 184.3960900), "ns", LOWER),
+            "BM_man/iterations:5/manual_time: real time": ((1e6, 1e6, 1e6), "ns", LOWER),
+        },
+    ),
+    ("google-benchmark", "google_benchmark.json", {"real time": ((812.5, 815.0, 811.0), "ns", LOWER)}),
+    (
+        "hyperfine",
+        "hyperfine-1.15.json",
+        {"sleep 0.01: time": ((0.0116863, 0.01558816, 0.016604533, 0.015776105, 0.01330652), "s", LOWER)},
+    ),
+    ("pyperf", "pyperf.json", {"time": ((0.0011, 0.0011, 0.0013), "s", LOWER)}),
+    (
+        "perf-stat",
+        "perf-stat-6.1.187-without-pmu.csv",
+        {"task-clock": ((0.9,), "ms", LOWER), "page-faults": ((49,), "", LOWER)},
+    ),
+    ("perf-stat", "perf-stat-6.1.187.json", {"task-clock": ((0.809249,), "ms", LOWER)}),
+    (
+        "perf-stat",
+        "perf-stat-6.1.187.txt",
+        {
+            "task-clock": ((0.79,), "ms", LOWER),
+            "page-faults": ((48,), "", LOWER),
+            "time elapsed": ((0.005094835,), "s", LOWER),
+            "user": ((0.001599,), "s", LOWER),
+        },
+    ),
+    ("perf-stat", "perf-stat-6.1.187-runs.txt", {"time elapsed": ((0.000751,), "s", LOWER)}),
+    ("perf-stat", "perf-stat-6.1.187-runs.csv", {"task-clock": ((0.76,), "ms", LOWER)}),
+    (
+        "pgbench",
+        "pgbench-15.txt",
+        {"transactions": ((168.841548,), "1/s", HIGHER), "latency": ((23.691,), "ms", LOWER)},
+    ),
+    (
+        "stress-ng-yaml",
+        "stress-ng-0.15.06-two.yaml",
+        {
+            "cpu: operations": ((176.311093,), "1/s", HIGHER),
+            "pipe: operations by CPU time": ((412643.911736,), "1/s", HIGHER),
+        },
+    ),
+    (
+        "sysbench",
+        "sysbench-cpu-1.0.20.txt",
+        {
+            "events": ((3372.79,), "1/s", HIGHER),
+            "latency": ((999.22 / 3377,), "ms", LOWER),
+            "latency p95": ((0.32,), "ms", LOWER),
+        },
+    ),
+    ("sysbench", "sysbench-memory-1.0.20.txt", {"throughput": ((8012.54,), "MiB/s", HIGHER)}),
+    (
+        "sysbench",
+        "sysbench-fileio-1.0.20.txt",
+        {"fsync rate": ((3761.5,), "1/s", HIGHER), "write throughput": ((587.42,), "MiB/s", HIGHER)},
+    ),
+    ("sysbench", "sysbench-oltp-1.0.20.txt", {"transactions": ((244.97,), "1/s", HIGHER)}),
+    ("sysbench", "sysbench-threads-1.0.20.txt", {"events": ((1893 / 1.0041,), "1/s", HIGHER)}),
+    (
+        "wrk",
+        "nginx-wrk-4.1.0.txt",
+        {
+            "requests": ((21726.72,), "1/s", HIGHER),
+            "throughput": ((89.86 * 1024,), "KiB/s", HIGHER),
+            "latency": ((3450,), "µs", LOWER),
+            "latency p99": ((14180,), "µs", LOWER),
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "wanted"), READ, ids=lambda each: each if isinstance(each, str) else ""
+)
+def test_what_a_program_printed_is_read(
+    name: str, file: str, wanted: dict[str, tuple[tuple[float, ...], str, Direction]]
+) -> None:
+    got = numbers(read(name, file))
+    for metric, (values, unit, direction) in wanted.items():
+        assert got[metric][0] == pytest.approx(values), metric
+        assert got[metric][1:] == (unit, direction), metric
+
+
+@pytest.mark.parametrize(
+    "file", [*PROGRAM_OUTPUTS.iterdir(), *FOREIGN.iterdir()], ids=lambda file: str(file.name)
+)
+def test_no_output_is_taken_for_another_program_s(file: object) -> None:
+    name = getattr(file, "name", "")
+    formats, _ = program_outputs.installed()
+    taken = [each for each, one in formats.items() if one.recognises(text_of(name))]
+    assert len(taken) <= 1
+    assert all(name.replace("_", "-").removeprefix("nginx-").startswith(each.split("-")[0]) for each in taken)
+
+
+def test_every_metric_that_is_read_stands_in_its_format_s_table() -> None:
+    formats, warnings = program_outputs.installed()
+    assert not warnings
+    for name, file, _ in READ:
+        if name == "perf-stat":
+            continue
+        known = {(each.metric, each.unit, each.direction) for each in formats[name].columns}
+        assert {(each.metric, each.unit, each.direction) for each in read(name, file).measured} <= known, file
+
+
+def test_an_unknown_format_is_told_with_the_one_that_was_meant() -> None:
+    with pytest.raises(FormatNotKnown, match=r"no format of metrics fio-josn \(did you mean fio-json"):
+        program_outputs.find("fio-josn")
+
+
+TOLD = [
+    ("fio-json", "fio-3.33-jobs.json", "2 jobs are called b"),
+    ("google-benchmark", "google-benchmark-1.7.1.json", "3 benchmarks report an error"),
+    ("hyperfine", "hyperfine-1.15-stdout.txt", "true: 2 of its 2 times are 0"),
+    ("hyperfine", "hyperfine.json", "1 runs ended with an error"),
+    ("perf-stat", "perf-stat-6.1.187.txt", "did not count cycles, instructions, branches, branch-misses"),
+    ("perf-stat", "perf-stat-6.1.187-runs.txt", "the means of several runs"),
+    ("perf-stat", "perf-stat-6.1.187-runs.csv", "the means of several runs"),
+    ("sysbench", "sysbench-fileio-1.0.20.txt", "the 95th percentile is printed as 0.00 ms"),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "text"), TOLD)
+def test_what_is_left_out_is_told(name: str, file: str, text: str) -> None:
+    report = read(name, file)
+    assert text in " ".join(each.text for each in (*report.failures, *report.notes))
+
+
+REFUSED = [
+    ("google-benchmark", "google-benchmark-1.7.1-aggregates.json", "there are aggregates only"),
+    ("hyperfine", "hyperfine-1.15-failed.json", "all 3 runs of false ended with an error"),
+    ("perf-stat", "perf-stat-6.1.187-intervals.csv", "it tells parts of the run"),
+    ("perf-stat", "perf-stat-6.1.187-each-cpu.csv", "it tells parts of the run"),
+    ("cyclictest-json", "cyclictest-2.40-overwritten.json", "there is no JSON object in it"),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "text"), REFUSED)
+def test_what_cannot_be_one_right_number_is_refused(name: str, file: str, text: str) -> None:
+    with pytest.raises((OutputDamaged, OutputEmpty), match=text):
+        read(name, file)
+
+
+def changed(file: str, *changes: tuple[str, str]) -> str:
+    text = text_of(file)
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    return text
+
+
+OTHERWISE = [
+    ("fio-json", "fio-3.33.json", (('"error": 0', '"error": 5'),), "the job t reports error 5"),
+    ("fio-json", "fio-3.33.json", (("14844.155844", "-1"),), "t, read, iops: -1 where a number from 0"),
+    ("fio-json", "fio-3.33.json", (("14844.155844", "NaN"),), "NaN is no number"),
+    ("fio-json", "fio-3.33.json", (('"iops": 14844.155844,', ""),), "t, read, iops: None where a number"),
+    ("fio-json", "fio-3.33.json", (('"runtime": 1001', '"runtime": 0'),), "less than a millisecond"),
+    ("fio-json", "fio-3.33.json", (('"total_ios": 14859', '"total_ios": 0'),), "no job did an operation"),
+    (
+        "fio-json",
+        "fio-3.33.json",
+        (('"bw": 59376,', '"bw": 59376, "iops": 1,'),),
+        "the key 'iops' is there twice, with different values",
+    ),
+    ("fio-json", "fio-3.33.json", (('"jobs": [', '"client_stats": ['),), "jobs: a list of objects"),
+    (
+        "cyclictest-json",
+        "cyclictest-2.40.json",
+        (('"num_threads": 2', '"num_threads": 3'),),
+        "2 of 3 threads",
+    ),
+    ("cyclictest-json", "cyclictest-2.40.json", (('"cycles": 799', '"cycles": 0'),), "it never woke up"),
+    ("cyclictest-json", "cyclictest-2.40.json", (('"return_code": 0', '"return_code": 1'),), "ended with 1"),
+    (
+        "cyclictest-json",
+        "cyclictest-2.40.json",
+        (('"resolution_in_ns": 0', '"resolution_in_ns": 2'),),
+        "resolution_in_ns",
+    ),
+    ("google-benchmark", "google_benchmark.json", (('"ns"', '"ticks"'),), "its time_unit is 'ticks'"),
+    ("hyperfine", "hyperfine-1.15.json", (("0.0116863", "-0.01"),), "a time is below 0"),
+    ("pyperf", "pyperf.json", (("0.0010", "-0.0010"),), "-0.001 where a number from 0"),
+    ("perf-stat", "perf-stat-6.1.187-without-pmu.csv", (("0.90", "0,90"),), "decimal commas"),
+    ("perf-stat", "perf-stat-6.1.187.txt", (("0.79 msec", "0,79 msec"),), "LC_ALL=C"),
+    ("perf-stat", "perf-stat-6.1.187.txt", (("  48      page", "  48.123  page"), ("0.79", "1.2.3")), "task"),
+    (
+        "perf-stat",
+        "perf-stat-6.1.187-without-pmu.csv",
+        (("minor-faults", "page-faults"),),
+        "page-faults: it is there 2 times",
+    ),
+    ("pgbench", "pgbench-15.txt", (("latency average = 23.691 ms", ""),), "latency average"),
+    ("pgbench", "pgbench-15.txt", (("168.841548", "nan"),), "'nan' where a number from 0"),
+    ("pgbench", "pgbench-15.txt", (("168.841548", "0.000000"),), "no transaction was processed"),
+    ("pgbench", "pgbench-15.txt", (("tps = ", "Run was aborted\ntps = "),), "the run was aborted"),
+    ("stress-ng-yaml", "stress-ng-0.15.06.yaml", (("metrics:", "other:"),), "--metrics asks for them"),
+    ("stress-ng-yaml", "stress-ng-0.15.06.yaml", (("bogo-ops: 2382", "bogo-ops: 0"),), "did no operation"),
+    ("stress-ng-yaml", "stress-ng-0.15.06.yaml", (("2369.809980", ".nan"),), "'.nan' where a number"),
+    ("sysbench", "sysbench-cpu-1.0.20.txt", (("3372.79", "3,372.79"),), "LC_ALL=C"),
+    (
+        "sysbench",
+        "sysbench-cpu-1.0.20.txt",
+        (("events:              3377", "events: 0"),),
+        "there was no event",
+    ),
+    ("sysbench", "sysbench-cpu-1.0.20.txt", (("Latency (ms):", "Latency:"),), "Latency"),
+    ("wrk", "nginx-wrk-4.1.0.txt", (("89.86MB", "89.86XB"),), "'89.86X' where a number"),
+    ("wrk", "nginx-wrk-4.1.0.txt", (("3.45ms    3.45ms", "3.45xs    3.45ms"),), "'3.45x' where a number"),
+    ("wrk", "nginx-wrk-4.1.0.txt", (("21726.72", "0.00"),), "no request was answered"),
+    (
+        "wrk",
+        "nginx-wrk-4.1.0.txt",
+        (("Requests/sec", "  Socket errors: connect 0, read 3, write 0, timeout 0\nRequests/sec"),),
+        "not all requests were answered: Socket errors: connect 0, read 3",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "changes", "text"), OTHERWISE)
+def test_what_is_no_right_number_is_an_error_that_says_where(
+    name: str, file: str, changes: tuple[tuple[str, str], ...], text: str
+) -> None:
+    with pytest.raises((OutputDamaged, OutputEmpty)) as told:
+        program_outputs.find(name).read(changed(file, *changes))
+    assert text in told.value.message
+
+
+@pytest.mark.parametrize(("name", "file"), sorted({name: file for name, file, _ in READ}.items()))
+def test_two_reports_in_one_output_are_no_report(name: str, file: str) -> None:
+    twice = text_of(file).rstrip() + "\n" + text_of(file)
+    with pytest.raises(OutputDamaged):
+        program_outputs.find(name).read(twice)
+
+
+@pytest.mark.parametrize(
+    ("printed", "microseconds"),
+    [("850.00us", 850), ("1.20ms", 1200), ("1.35s", 1.35e6), ("1.50m", 9e7)],
+)
+def test_wrk_s_times_become_microseconds(printed: str, microseconds: float) -> None:
+    report = program_outputs.find("wrk").read(changed("nginx-wrk-4.1.0.txt", ("   2.39ms", f"   {printed}")))
+    assert report.named()["latency p50"].values == (microseconds,)
+
+
+@pytest.mark.parametrize(("printed", "kib"), [("512.00B", 0.5), ("3.00KB", 3), ("2.00GB", 2 * 1024**2)])
+def test_wrk_s_sizes_are_powers_of_1024(printed: str, kib: float) -> None:
+    report = program_outputs.find("wrk").read(changed("nginx-wrk-4.1.0.txt", ("89.86MB", printed)))
+    assert report.named()["throughput"].values == (kib,)
+
+
+def test_wrk2_s_percentiles_are_read_too() -> None:
+    text = changed("nginx-wrk-4.1.0.txt", ("     50%    2.39ms", " 50.000%    2.39ms"))
+    assert program_outputs.find("wrk").read(text).named()["latency p50"].values == (2390,)
+
+
+def test_sysbench_1_1_tells_rates_of_files_in_another_way() -> None:
+    text = changed(
+        "sysbench-fileio-1.0.20.txt",
+        (
+            "    reads/s:                      56392.63",
+            "         read:  IOPS=1857.00 29.02 MiB/s (30.43 MB/s)",
+        ),
+        (
+            "    writes/s:                     37595.08",
+            "         write: IOPS=1238.00 19.34 MiB/s (20.28 MB/s)",
+        ),
+        ("    fsyncs/s:                     3761.50", "         fsync: IOPS=3968.59"),
+        ("    read, MiB/s:                  881.13\n    written, MiB/s:               587.42\n", ""),
+    )
+    rates = {
+        name: each.values[0] for name, each in program_outputs.find("sysbench").read(text).named().items()
+    }
+    assert (rates["read rate"], rates["write rate"], rates["fsync rate"]) == (1857, 1238, 3968.59)
+    assert (rates["read throughput"], rates["write throughput"]) == (29.02, 19.34)
+
+
+def test_aggregates_of_a_google_benchmark_before_1_5_are_no_repetitions() -> None:
+    rows = [
+        {"name": name, "real_time": 100.0 + at, "time_unit": "us"}
+        for at, name in enumerate(["BM_x", "BM_x", "BM_x_mean", "BM_x_median", "BM_x_stddev", "BM_of_mean"])
+    ]
+    text = json.dumps({"benchmarks": rows})
+    read = program_outputs.find("google-benchmark").read(text).named()
+    assert {name: each.values for name, each in read.items()} == {
+        "BM_x: real time": (100_000, 101_000),
+        "BM_of_mean: real time": (105_000,),
+    }
+
+
+def test_repetitions_that_are_missing_are_told() -> None:
+    rows = [
+        {"name": "BM_x", "run_type": "iteration", "repetitions": 3, "real_time": 1, "time_unit": "ns"}
+    ] * 2
+    report = program_outputs.find("google-benchmark").read(json.dumps({"benchmarks": rows}))
+    assert report.notes[0].text == "BM_x: 2 values, where it ran 3 repetitions"
+
+
+def test_perf_s_groups_of_digits_are_read_and_another_language_s_refused() -> None:
+    grouped = changed(
+        "perf-stat-6.1.187.txt", ("         48      page-faults", "  1,234,048      page-faults")
+    )
+    assert program_outputs.find("perf-stat").read(grouped).named()["page-faults"].values == (1_234_048,)
+    for foreign in ("  1.234.048", "  1,23     ", "  12,3456  "):
+        text = changed("perf-stat-6.1.187.txt", ("         48 ", f"{foreign:>11} "))
+        with pytest.raises(OutputDamaged):
+            program_outputs.find("perf-stat").read(text)
+
+
+def test_events_that_took_turns_are_told() -> None:
+    text = changed(
+        "perf-stat-6.1.187-without-pmu.csv", ("49,,page-faults,904680,100.00", "49,,page-faults,904680,42.00")
+    )
+    notes = program_outputs.find("perf-stat").read(text).notes
+    assert "took turns, and are scaled up: page-faults" in notes[-1].text
+
+
+def test_pgbench_before_14_and_with_reconnecting() -> None:
+    old = changed(
+        "pgbench-15.txt",
+        (
+            "tps = 168.841548 (without initial connection time)",
+            "tps = 90.1 (including connections establishing)\n"
+            "tps = 99.5 (excluding connections establishing)",
+        ),
+    )
+    assert program_outputs.find("pgbench").read(old).named()["transactions"].values == (99.5,)
+    reconnecting = changed(
+        "pgbench-15.txt", ("without initial connection time", "including reconnection times")
+    )
+    assert program_outputs.find("pgbench").read(reconnecting).named()["transactions"].values == (168.841548,)
+
+
+def test_failed_transactions_are_told() -> None:
+    text = changed("pgbench-15.txt", ("failed transactions: 0", "failed transactions: 7"))
+    (note,) = program_outputs.find("pgbench").read(text).notes
+    assert note.text.startswith("7 transactions failed")
+
+
+def test_fio_2_told_microseconds_and_no_bytes() -> None:
+    text = changed(
+        "fio-3.33.json",
+        (
+            '"lat_ns": {\n     "min": 31419,\n     "max": 2776241,\n     "mean": 66692.100478',
+            '"lat": {\n "mean": 66.5',
+        ),
+        ('"bw_bytes": 60801662,', ""),
+    )
+    read = program_outputs.find("fio-json").read(text).named()
+    assert read["read latency"].values == (66500,)
+    assert read["read throughput"].values == (59376,)
+
+
+def test_pyperf_s_memory_is_in_bytes_and_two_benchmarks_keep_their_names() -> None:
+    memory = read("pyperf", "pyperf-2-memory.json").named()
+    assert (memory["memory"].unit, memory["memory"].values[0]) == ("B", 12730368)
+    assert list(read("pyperf", "pyperf-2.json").named()) == ["timeit: time", "command: time"]
+
+
+def test_what_a_clock_told_is_known_from_what_was_counted() -> None:
+    by_clock = {
+        name: each.by_clock for name, each in read("perf-stat", "perf-stat-6.1.187.txt").named().items()
+    }
+    assert by_clock["task-clock"]
+    assert not by_clock["page-faults"]
+    assert all(each.by_clock for each in read("fio-json", "fio-3.33.json").measured)
