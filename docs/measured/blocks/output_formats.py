@@ -3,6 +3,7 @@
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
 from docs.measured.wording import table
+
 from ktrial import program_outputs
 from ktrial.program_outputs import Column
 
@@ -11,9 +12,11 @@ def _formats(measuring: Measuring) -> str:
     del measuring
     formats, _ = program_outputs.installed()
     rows = [
-        [f"`{name}`", each.summary, _metrics(each.columns), f"{each.remarks}."] for name, each in formats.items()
+        [f"`{name}`", each.summary, _metrics(each.columns), f"{each.remarks}."]
+        for name, each in formats.items()
     ]
-    return table(("format", "printed by", "metrics (unit; which is better)", "what is read, and what is not"), rows)
+    heads = ("format", "printed by", "metrics (unit; which is better)", "what is read, and what is not")
+    return table(heads, rows)
 
 
 def _metrics(columns: tuple[Column, ...]) -> str:

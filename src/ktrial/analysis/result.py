@@ -86,7 +86,9 @@ def metrics_in_catalogue(use: WorkloadUse) -> tuple[Metric, ...]:
     """The metrics that the workload promises; none where the catalogue does not know it any more."""
     if use.command and use.command.metrics:
         return tuple(
-            Metric(name=rule.name, unit=rule.unit or _clock_unit(rule), direction=rule.direction)
+            Metric(
+                name=rule.name or rule.format, unit=rule.unit or _clock_unit(rule), direction=rule.direction
+            )
             for rule in use.command.metrics
         )
     try:
@@ -97,7 +99,7 @@ def metrics_in_catalogue(use: WorkloadUse) -> tuple[Metric, ...]:
 
 def _clock_unit(rule: MetricRule) -> str:
     """Of a rule that reads nothing in the output, and so means the clock."""
-    return "" if rule.regex or rule.json_path else _TIME
+    return "" if rule.regex or rule.json_path or rule.format else _TIME
 
 
 def result(study: Study, trials: Iterable[Trial], described: Described = metrics_in_catalogue) -> Result:

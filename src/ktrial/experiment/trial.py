@@ -29,6 +29,7 @@ from ktrial.target import Run, Sampling, Step, StepResult
 from ktrial.target.errors import GuestEnded, GuestError, NoSymbolsInGuest
 from ktrial.workloads import CountsOperations, RunsPrograms, WarnsOfRuns
 from ktrial.workloads.errors import NoMarkedRegion, WorkloadError
+from ktrial.workloads.printed_metrics import guest_time_warnings
 
 _FAILURES = (GuestError, MachineError, WorkloadError)
 
@@ -134,6 +135,7 @@ def _do(target: BootedTarget, machine: Machine, job: Job, notes: Notes) -> None:
     own = own_results(results[:after], first + len(writes))
     samples = job.workload.samples(job.use, machine.mode, own)
     notes.samples += [_checked(sample, job) for sample in samples]
+    notes.warnings += guest_time_warnings(job.use.command, samples, machine.mode)
     sampled = sampled_of(job.label, own)
     notes.sampled += [sampled] if sampled else []
     notes.counters += _counters(job, own, sampled)

@@ -14,6 +14,8 @@ class WarningKind(StrEnum):
     """The QEMU plugin does not load here: instructions are read from the guest's clock."""
     NO_PROFILE = "no-profile"
     """The totals hold, but what each function had of them is not known."""
+    GUEST_TIME = "guest-time"
+    """In exact mode, what a program tells as time: it read the guest's clock, which counts instructions."""
     MARKS = "marks"
     """A program of the user's marks regions and operations, and something else than these stands in them."""
     FILES = "files"

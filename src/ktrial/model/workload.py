@@ -115,15 +115,21 @@ def short_labels(labels: Iterable[str]) -> dict[str, str]:
 
 
 class MetricRule(Model):
-    """How a metric is found in what a command printed: by regular expression, by JSON, or by the clock."""
+    """How a metric is found in what a command printed: by a format, by regular expression, by JSON, or by the
+    clock."""
 
-    name: str
+    name: str = ""
+    """Empty: all metrics of the format, each by the name that it has there."""
     unit: str = ""
     direction: Direction = Direction.LOWER
     regex: str = ""
     """One group, a number; every match is a sample, their median is the value."""
     json_path: str = Field(default="", alias="json")
     """Keys joined by dots (`results.0.rps`) in the JSON that the command printed."""
+    format: str = Field(default="", exclude_if=lambda value: not value)
+    """What the command prints, as `ktrial.program_outputs` names it: `fio-json`. It tells the unit, too."""
+    metric: str = Field(default="", exclude_if=lambda value: not value)
+    """The metric of the format that this is; empty: all."""
 
 
 class Command(Model):

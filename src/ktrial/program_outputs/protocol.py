@@ -42,7 +42,7 @@ class Measured:
     @property
     def by_clock(self) -> bool:
         """Whether it is a time, or so much a time: what the program's own clock told."""
-        return self.unit in TIMES or self.unit.endswith("/s") or self.unit == "IOPS"
+        return is_by_clock(self.unit)
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,11 @@ class OutputFormat(Protocol):
     def read(self, text: str) -> Report:
         """Its numbers. Raises OutputDamaged, OutputEmpty."""
         ...
+
+
+def is_by_clock(unit: str) -> bool:
+    """Whether it is a unit of time, or of so much a time."""
+    return unit in TIMES or unit.endswith("/s") or unit == "IOPS"
 
 
 def distinct(names: list[str]) -> list[str]:

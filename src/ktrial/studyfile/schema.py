@@ -141,6 +141,10 @@ def _by_kind(value: object) -> object:
     return {"kind": value} if isinstance(value, str) else value
 
 
+def _by_format(value: object) -> object:
+    return [{"format": value}] if isinstance(value, str) else value
+
+
 Text = Annotated[str, AfterValidator(plain_text)]
 Prose = Annotated[str, AfterValidator(lambda text: plain_text(" ".join(text.split())) if text else text)]
 Bandwidth = Annotated[str, AfterValidator(_bandwidth)]
@@ -317,7 +321,9 @@ class FactorTable(KeyTable):
 class MetricTable(KeyTable):
     """One of a command's `metrics`."""
 
-    name: Name = Field(description='a name of letters, digits, ".", "_" and "-"')
+    name: Name | None = Field(None, description='a name of letters, digits, ".", "_" and "-"')
+    format: Text | None = Field(None, description='what the command prints: "fio-json"')
+    metric: Text | None = Field(None, description='a metric of the format: "read rate"; else all')
     unit: Prose = Field("", description='text: "requests/s"')
     direction: Literal["higher", "lower"] = Field("lower", description="higher or lower: which is better")
     regex: Regex | None = Field(None, description="a regular expression with one group, around the number")
@@ -340,7 +346,9 @@ class WorkloadTable(KeyTable):
     keep_links: bool = Field(False, description="true or false: whether links among the files stay links")
     directory: GuestPath | None = Field(None, description='where a command runs: "/srv/mine"; else /tmp')
     environment: Environment = Field({}, description='a table of texts: { LANG = "C.UTF-8" }')
-    metrics: list[MetricTable] = Field([], description="a list of tables; wall clock where it is not given")
+    metrics: Annotated[list[MetricTable], BeforeValidator(_by_format)] = Field(
+        [], description='a list of tables, or a format: "fio-json"; wall clock where it is not given'
+    )
     repeats: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
     discarded: int = Field(1, ge=0, le=1000, description="a whole number from 0 to 1000")
     notes: list[Text] = Field([], description="a list of texts that are told with each result")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import cast
 
-from ktrial import workloads
+from ktrial import program_outputs, workloads
 from ktrial.model import quantities
 from ktrial.model.study import MachineSettings, Search
 from ktrial.model.tuning import Budget, Goal, Guard, Objective, Relation
@@ -83,14 +83,20 @@ def _metrics(use: WorkloadUse, machine: MachineSettings) -> tuple[Metric, ...]:
     rules = use.command.metrics
     if not rules:
         return workloads.find(use).description.metrics
-    return tuple(
-        Metric(
-            name=rule.name,
-            unit=rule.unit or ("" if rule.regex or rule.json_path else clock),
-            direction=rule.direction,
+    return tuple(metric for rule in rules for metric in _of_rule(rule, clock))
+
+
+def _of_rule(rule: MetricRule, clock: str) -> tuple[Metric, ...]:
+    """A format's metrics as it promises them; an output may have more, or not all."""
+    if rule.format:
+        columns = program_outputs.find(rule.format).columns
+        return tuple(
+            Metric(name=rule.name or each.metric, unit=each.unit, direction=each.direction)
+            for each in columns
+            if rule.metric in ("", each.metric)
         )
-        for rule in rules
-    )
+    unit = rule.unit or ("" if rule.regex or rule.json_path else clock)
+    return (Metric(name=rule.name, unit=unit, direction=rule.direction),)
 
 
 def _check_kernels(table: SearchTable, kernels: KernelReader, mistakes: Mistakes) -> None:
@@ -109,7 +115,7 @@ CLOCK = "elapsed"
 
 
 _GUARD = re.compile(
-    r"(?P<metric>[^\s<>=]+)\s*(?P<relation><=|>=|==|<|>)\s*(?P<bound>[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)"
+    r"(?P<metric>[^\s<>=](?:[^<>=]*[^\s<>=])?)\s*(?P<relation><=|>=|==|<|>)\s*(?P<bound>[-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)"
     r"\s*(?P<unit>[^\s0-9]\S*)?"
 )
 

@@ -5,6 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
+from ktrial import program_outputs
 from ktrial.model.workload import Command, Direction, MetricRule, WorkloadUse
 from ktrial.studyfile.diagnostics import KeyPath, Mistakes, StudySource, shown, unknown
 from ktrial.studyfile.registry import Registry, parameter_problem
@@ -217,19 +218,49 @@ def _carried(word: str, files: tuple[str, ...], directory: Path) -> str:
 
 
 def _rules(metrics: list[MetricTable], path: KeyPath, mistakes: Mistakes) -> list[MetricRule]:
-    names = [metric.name for metric in metrics]
+    names = [metric.name or metric.metric or metric.format for metric in metrics]
     for index, metric in enumerate(metrics):
-        if metric.name in names[:index]:
-            mistakes.add((*path, index), f'the metric "{metric.name}" is here twice')
-        if metric.regex is not None and metric.json_path is not None:
-            mistakes.add((*path, index), 'it has "regex" and "json"; a metric is found by one of them')
-    return [
-        MetricRule(
-            name=metric.name,
-            unit=metric.unit,
-            direction=Direction(metric.direction),
-            regex=metric.regex or "",
-            json=metric.json_path or "",
-        )
-        for metric in metrics
-    ]
+        if names[index] in names[:index]:
+            mistakes.add((*path, index), f'the metric "{names[index]}" is here twice')
+        if metric.format is None:
+            _check_rule(metric, (*path, index), mistakes)
+        else:
+            _check_format(metric, metric.format, path, index, mistakes)
+    return [_rule(metric) for metric in metrics]
+
+
+def _check_rule(metric: MetricTable, path: KeyPath, mistakes: Mistakes) -> None:
+    if metric.name is None:
+        allowed = MetricTable.model_fields["name"].description
+        mistakes.add(path, f'the key "name" is missing: {allowed}')
+    if metric.metric is not None:
+        mistakes.add((*path, "metric"), 'it is for a metric of a "format"')
+    if metric.regex is not None and metric.json_path is not None:
+        mistakes.add(path, 'it has "regex" and "json"; a metric is found by one of them')
+
+
+_TOLD_BY_FORMAT = {"unit", "direction", "regex", "json_path"}
+
+
+def _check_format(metric: MetricTable, format: str, path: KeyPath, index: int, mistakes: Mistakes) -> None:
+    """`metrics = "fio-json"` has no keys to point to."""
+    at = path if metric.model_fields_set == {"format"} else (*path, index)
+    known, _ = program_outputs.installed()
+    if format not in known:
+        mistakes.unknown(at, "format of metrics", format, known)
+    for key in sorted(metric.model_fields_set & _TOLD_BY_FORMAT):
+        mistakes.add(at, f'"{key.removesuffix("_path")}" is told by the format: leave it out')
+    if metric.name and not metric.metric:
+        mistakes.add(at, f'which metric of {format} is "{metric.name}"? metric = "…" says it')
+
+
+def _rule(metric: MetricTable) -> MetricRule:
+    return MetricRule(
+        name=metric.name or metric.metric or "",
+        unit=metric.unit,
+        direction=Direction(metric.direction),
+        regex=metric.regex or "",
+        json=metric.json_path or "",
+        format=metric.format or "",
+        metric=metric.metric or "",
+    )

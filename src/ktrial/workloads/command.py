@@ -32,6 +32,7 @@ from ktrial.workloads.own_marks import (
     median_run,
     warnings_of,
 )
+from ktrial.workloads.printed_metrics import check_format, printed_samples, printed_warnings
 from ktrial.workloads.program_runs import ended_well, last_words, run_step
 
 NAME = "command"
@@ -57,9 +58,9 @@ _DESCRIPTION = WorkloadDescription(
     summary="a command of your own",
     does="One operation runs the command once, in /tmp, with the program, its shared libraries and the files "
     "that you name. It runs once unmeasured, then as often as `repeats` says. The exit status must be 0 each "
-    "time. The value is the median: of the wall clock, or of the numbers that a regular expression or a path "
-    "into the JSON finds in what the command prints. In exact mode a program that marks operations of its "
-    "own has the median of one of them instead.",
+    "time. The value is the median: of the wall clock, or of the numbers that a format (ktrial workload "
+    "formats), a regular expression or a path into the JSON finds in what the command prints. In exact mode "
+    "a program that marks operations of its own has the median of one of them instead.",
     metrics=(Metric(name=WALL_TIME.name, unit="ns", direction=Direction.LOWER),),
     source="you",
     group="command",
@@ -100,10 +101,18 @@ class CommandWorkload:
         command = _command(use)
         wanted = command.discarded + command.repeats
         counted = list(ended_well(use.label, results, wanted=wanted)[command.discarded :])
-        if mode is not Mode.EXACT_PLUGIN:
-            rules = command.metrics or (WALL_TIME,)
-            return tuple(_sample(use.label, rule, mode, _found(use.label, rule, counted)) for rule in rules)
-        return _counted_samples(use.label, command.metrics, counted)
+        if mode is Mode.EXACT_PLUGIN:
+            return _counted_samples(use.label, command.metrics, counted)
+        rules = command.metrics or (WALL_TIME,)
+        return tuple(
+            sample
+            for rule in rules
+            for sample in (
+                printed_samples(use.label, rule, mode, counted)
+                if rule.format
+                else (_sample(use.label, rule, mode, _found(use.label, rule, counted)),)
+            )
+        )
 
     def region(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> MarkedRegion:
         """Of the run that is the median: from its start to its end, as one operation.
@@ -119,7 +128,8 @@ class CommandWorkload:
         told = tuple(
             DataWarning(kind=WarningKind.CAPTURED, text=f"{use.label}: {note}") for note in command.notes
         )
-        return (*marks, *told, *_left_out(use.label, command))
+        printed = printed_warnings(use.label, command.metrics, results[command.discarded :])
+        return (*marks, *told, *printed, *_left_out(use.label, command))
 
     def operations(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> int:
         """A run is an operation."""
@@ -135,6 +145,7 @@ def check_command(use: WorkloadUse) -> None:
     if not command.argv or not command.argv[0]:
         raise BadCommand(workload=use.name, problem="the command is empty")
     for rule in command.metrics:
+        check_format(use.name, rule)
         if rule.regex and rule.json_path:
             problem = f"the metric {rule.name} has a regular expression and a JSON path; give one of them"
             raise BadCommand(workload=use.name, problem=problem)
@@ -177,13 +188,14 @@ def _counted_samples(
     runs = counted_runs(label, counted)
     instructions = [count for run in runs for count in each_operation(label, run)]
     whole = OPERATION if marks_operations(runs[0]) else WALL_TIME
-    samples = tuple(
-        _sample(
-            label, rule, Mode.EXACT_PLUGIN, instructions if _is_clock(rule) else values(label, rule, counted)
-        )
-        for rule in metrics or (whole,)
-    )
-    return samples if metrics else (*samples, string_bytes(label, median_run(runs)))
+    samples: list[Sample] = []
+    for rule in metrics or (whole,):
+        if rule.format:
+            samples += printed_samples(label, rule, Mode.EXACT_PLUGIN, counted)
+        else:
+            measured = instructions if _is_clock(rule) else values(label, rule, counted)
+            samples.append(_sample(label, rule, Mode.EXACT_PLUGIN, measured))
+    return tuple(samples) if metrics else (*samples, string_bytes(label, median_run(runs)))
 
 
 def _found(label: str, rule: MetricRule, results: list[StepResult]) -> list[float]:
@@ -193,7 +205,7 @@ def _found(label: str, rule: MetricRule, results: list[StepResult]) -> list[floa
 
 
 def _is_clock(rule: MetricRule) -> bool:
-    return not rule.regex and not rule.json_path
+    return not rule.regex and not rule.json_path and not rule.format
 
 
 def _sample(label: str, rule: MetricRule, mode: Mode, measured: list[float]) -> Sample:

@@ -55,6 +55,27 @@ def _print_group(group: str, known: "list[WorkloadDescription]") -> None:
     output().print()
 
 
+@app.command("formats", cls=KtrialCommand)
+@examples("ktrial workload formats")
+def formats(json: Json = False) -> None:
+    """List what a command's metrics can be read from.
+
+    `metrics = "fio-json"` in a workload's file or a study takes what fio prints with --output-format=json.
+    `ktrial analyze` reads files of the same formats.
+    """
+    from ktrial import program_outputs
+    from ktrial.cli.error_handling import tell
+    from ktrial.cli.render.output_formats import as_json, print_formats
+
+    known, warnings = program_outputs.installed()
+    for warning in warnings:
+        tell(warning.text, warning.advice, kind="warning")
+    if json:
+        print_json([as_json(each) for each in known.values()])
+        return
+    print_formats(list(known.values()), output())
+
+
 @app.command("show", cls=KtrialCommand)
 @examples("ktrial workload show fork")
 def show(

@@ -7,6 +7,7 @@ import typer
 
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json
+from ktrial.cli.options.completion import format_names
 
 if TYPE_CHECKING:
     from ktrial.workloads.capture.captured import Captured
@@ -20,6 +21,7 @@ Command = Annotated[
 @examples(
     "ktrial workload capture -- sqlite3 my.db 'select count(*) from t'",
     "ktrial workload capture --output mine.toml --include data -- ./bench.sh",
+    "ktrial workload capture --metrics sysbench -- sysbench cpu --events=100 run",
 )
 def capture(
     command: Command,
@@ -37,6 +39,14 @@ def capture(
     include: Annotated[
         list[Path] | None,
         typer.Option(metavar="PATH", help="A file or directory to take along, keys too; repeated."),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FORMAT",
+            help="What it prints: fio-json… (ktrial workload formats).",
+            autocompletion=format_names,
+        ),
     ] = None,
     limit: Annotated[
         str, typer.Option(metavar="10min", help="End the command after so long, with an error.")
@@ -57,8 +67,11 @@ def capture(
     from ktrial.cli.installed import registry
     from ktrial.cli.options.duration_size_share import duration
     from ktrial.cli.options.own_command import check_name, file_text
-    from ktrial.workloads.capture.captured import CaptureOptions, capture, name_of
+    from ktrial.program_outputs import find
+    from ktrial.workloads.capture.captured import CaptureOptions, capture, name_of, with_format
 
+    if metrics:
+        find(metrics)
     taken = frozenset(registry().workloads)
     called = check_name(name, taken) if name else name_of(command[0], taken)
     place = output or Path(f"{called}.toml")
@@ -69,7 +82,7 @@ def capture(
     options = CaptureOptions(
         called, tuple(env or ()), tuple(str(path) for path in include or ()), duration("--limit", limit)
     )
-    captured = capture(tuple(command), Path.cwd(), options)
+    captured = with_format(capture(tuple(command), Path.cwd(), options), metrics)
     write_text(place, file_text(captured))
     if json:
         print_json(_as_json(captured, place))

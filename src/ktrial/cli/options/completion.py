@@ -36,6 +36,20 @@ def _workloads() -> list[tuple[str, str]]:
     return [(name, description.summary) for name, description in descriptions().items()]
 
 
+def format_names(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the formats of what programs print."""
+    with _in_silence():
+        every = _kept("formats", _formats)
+        return [(name, summary) for name, summary in every if name.startswith(incomplete)]
+    return []
+
+
+def _formats() -> list[tuple[str, str]]:
+    from ktrial import program_outputs
+
+    return [(name, each.summary) for name, each in program_outputs.installed()[0].items()]
+
+
 def topic_names(incomplete: str) -> list[str]:
     """Complete the pages of the documentation."""
     from ktrial.cli.documentation import pages

@@ -8,7 +8,7 @@ from typing import Any
 
 from ktrial.format import number_format
 from ktrial.model.base import Model
-from ktrial.model.workload import Command, WorkloadUse
+from ktrial.model.workload import Command, MetricRule, WorkloadUse
 from ktrial.workloads.capture.collect import Collector
 from ktrial.workloads.capture.notes import Note, notes
 from ktrial.workloads.capture.places import below
@@ -96,6 +96,15 @@ def capture(words: tuple[str, ...], directory: Path, options: CaptureOptions) ->
     )
 
 
+def with_format(captured: Captured, format: str | None) -> Captured:
+    """Its metrics are those of the format that it prints; None: it stays as it is."""
+    if not format or captured.use.command is None:
+        return captured
+    command = captured.use.command.model_copy(update={"metrics": (MetricRule(format=format),)})
+    use = captured.use.model_copy(update={"command": command})
+    return captured.model_copy(update={"use": use})
+
+
 def environment_of(variables: tuple[str, ...] = ()) -> dict[str, str]:
     """What a command has in its environment while it is watched: a guest's, with PATH and HOME from here."""
     own = {name: os.environ[name] for name in ("PATH", "HOME", *variables) if name in os.environ}
@@ -130,6 +139,7 @@ def table(use: WorkloadUse) -> dict[str, Any]:
         **({"environment": command.environment} if command.environment else {}),
         "keep_links": command.keep_links,
         **{key: list(paths) for key, paths in lists.items() if paths},
+        **({"metrics": command.metrics[0].format} if command.metrics else {}),
         **({"notes": list(command.notes)} if command.notes else {}),
     }
 
