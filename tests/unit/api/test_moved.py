@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import pytest
 
 import ktrial
-from ktrial import importers, machines, monitors, workloads
+from ktrial import importers, machines, monitors, program_outputs, workloads
 from ktrial.kernels.providers import protocol as kernel_providers
 from ktrial.knobs import catalogue
 from ktrial.moved import MOVED
@@ -75,6 +75,7 @@ def test_the_protocols_of_extensions_are_in_one_place() -> None:
         "Knob": import_module("ktrial.model.knob").Knob,
         "Machine": machines.Machine,
         "Monitor": monitors.Monitor,
+        "OutputFormat": program_outputs.OutputFormat,
         "ProfileExport": exports.ProfileExport,
         "Workload": workloads.Workload,
     }

@@ -33,7 +33,16 @@ METHODS = {
     "Factor": {"of"},
     "KtrialError": {"message", "advice", "hint", "exit_code"},
 }
-PLUGINS = {"Workload", "Machine", "Monitor", "KernelProvider", "Importer", "Knob", "ProfileExport"}
+PLUGINS = {
+    "Workload",
+    "Machine",
+    "Monitor",
+    "OutputFormat",
+    "KernelProvider",
+    "Importer",
+    "Knob",
+    "ProfileExport",
+}
 
 
 def test_the_public_names_are_these() -> None:
