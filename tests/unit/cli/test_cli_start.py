@@ -145,6 +145,12 @@ def test_kernels_are_completed_without_any_heavy_package(tmp_path: Path) -> None
         ("ktrial compare --workload fork,fi", "fork,file-server\nfork,fileio\nfork,fio\n"),
         ("ktrial knob show vm.swap", "vm.swappiness\n"),
         ("ktrial knob list --subsystem th", "thp\n"),
+        ("ktrial bisect knobs --machine kv", "kvm\n"),
+        ("ktrial bisect knobs --knob vm.swap", "vm.swappiness=\n"),
+        ("ktrial bisect versions --metric wake-up", "wake-up latency p50\nwake-up latency p99\n"),
+        ("ktrial sanity --workloads qui", "quick\n"),
+        ("ktrial systems a b --workloads fork,pip", "fork,pipe\n"),
+        ("ktrial workload capture --metrics fi", "fio-json\n"),
     ],
 )
 def test_what_catalogues_have_is_completed_without_any_heavy_package_the_second_time(

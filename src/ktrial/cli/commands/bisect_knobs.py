@@ -19,7 +19,7 @@ from ktrial.cli.options.bisect import (
     TopFunctions,
 )
 from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
-from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.completion import kernel_names, knob_settings
 from ktrial.cli.options.kernel_measurement import Cpus, MeasurementOptions, Workloads
 
 if TYPE_CHECKING:
@@ -39,7 +39,12 @@ def knobs(
     ] = None,
     knob: Annotated[
         list[str] | None,
-        typer.Option("--knob", metavar="NAME=a..b", help="A knob and its values in A and B; repeated."),
+        typer.Option(
+            "--knob",
+            metavar="NAME=a..b",
+            help="A knob and its values in A and B; repeated.",
+            autocompletion=knob_settings,
+        ),
     ] = None,
     before: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="A: NAME = VALUE lines, like sysctl.conf.")

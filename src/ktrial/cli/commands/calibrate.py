@@ -7,7 +7,7 @@ import typer
 
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoreOption
-from ktrial.cli.options.completion import kernel_names, workload_names
+from ktrial.cli.options.completion import kernel_names, machine_names, workload_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +32,10 @@ def calibrate(
     workload: Annotated[
         list[str], typer.Option(metavar="W1,W2…", help="Workloads.", autocompletion=workload_names)
     ],
-    machine: Annotated[str, typer.Option(metavar="NAME", help="A machine in real time: host, kvm.")] = "host",
+    machine: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="A machine in real time: host, kvm.", autocompletion=machine_names),
+    ] = "host",
     kernel: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The kernel, where one is booted.", autocompletion=kernel_names),

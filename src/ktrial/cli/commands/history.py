@@ -7,7 +7,7 @@ import typer
 
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoreOption
-from ktrial.cli.options.completion import workload_names
+from ktrial.cli.options.completion import kernel_lists, metric_names, workload_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 Kernels = Annotated[
     list[str] | None,
-    typer.Option(metavar="A..B", help="Versions: 5.10..7.2, or names with commas between them."),
+    typer.Option(
+        metavar="A..B",
+        help="Versions: 5.10..7.2, or names with commas between them.",
+        autocompletion=kernel_lists,
+    ),
 ]
 PageFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page here too.")]
 
@@ -26,7 +30,10 @@ PageFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="W
 def history(
     workload: Annotated[str, typer.Argument(metavar="W", autocompletion=workload_names, help="A workload.")],
     kernels: Kernels = None,
-    metric: Annotated[str | None, typer.Option(metavar="M", help="A metric; else the first one.")] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(metavar="M", help="A metric; else the first one.", autocompletion=metric_names),
+    ] = None,
     by_time: Annotated[
         bool, typer.Option("--by-time", help="In the order of measuring, not of versions.")
     ] = False,

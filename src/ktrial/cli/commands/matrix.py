@@ -9,7 +9,7 @@ import typer
 from ktrial.cli.command_line import examples
 from ktrial.cli.commands.history import PageFile
 from ktrial.cli.options.common import Count, Jobs, Json, Perturbations, StoreOption
-from ktrial.cli.options.completion import kernel_names, study_names
+from ktrial.cli.options.completion import kernel_lists, kernel_names, study_names, workload_sets
 
 if TYPE_CHECKING:
     from ktrial.model.matrix import Matrix
@@ -29,10 +29,12 @@ _OPTIONS = {"factors": "--kernels", "workloads": "--workloads", "machine": "the 
 )
 def matrix(
     kernels: Annotated[
-        list[str] | None, typer.Option(metavar="A..B", help="5.10..7.2 of the cache, or names.")
+        list[str] | None,
+        typer.Option(metavar="A..B", help="5.10..7.2 of the cache, or names.", autocompletion=kernel_lists),
     ] = None,
     workloads: Annotated[
-        list[str] | None, typer.Option(metavar="W1,W2…", help="default, quick, or workloads.")
+        list[str] | None,
+        typer.Option(metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets),
     ] = None,
     study: Annotated[
         str | None,

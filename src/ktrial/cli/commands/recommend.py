@@ -7,7 +7,7 @@ import typer
 
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoreOption
-from ktrial.cli.options.completion import workload_names
+from ktrial.cli.options.completion import workload_sets
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def recommend(
     workloads: Annotated[
         list[str],
-        typer.Option(metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_names),
+        typer.Option(metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets),
     ],
     margin: Annotated[
         str | None, typer.Option(metavar="1%", help="The smallest change that matters.")

@@ -7,7 +7,7 @@ import typer
 from ktrial.analysis.errors import HistoryError
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Json, StoreOption
-from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.completion import kernel_names, workload_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,8 @@ def systems(
     old: Annotated[str, typer.Argument(metavar="OLD", help="A kernel.", autocompletion=kernel_names)],
     new: Annotated[str, typer.Argument(metavar="NEW", help="Another.", autocompletion=kernel_names)],
     workloads: Annotated[
-        list[str] | None, typer.Option(metavar="W1,W2…", help="Else all that the store has.")
+        list[str] | None,
+        typer.Option(metavar="W1,W2…", help="Else all that the store has.", autocompletion=workload_names),
     ] = None,
     margin: Annotated[str, typer.Option(metavar="1%", help="The smallest difference that matters.")] = "1%",
     json: Json = False,

@@ -16,7 +16,7 @@ from ktrial.cli.options.common import (
     NoHtml,
     StoreOption,
 )
-from ktrial.cli.options.completion import kernel_names, tunable_names, workload_names
+from ktrial.cli.options.completion import kernel_names, machine_names, tunable_names, workload_names
 from ktrial.cli.options.user import User, with_user
 
 Command = Annotated[
@@ -57,7 +57,12 @@ def tune(
     ] = None,
     metric: Annotated[list[str] | None, typer.Option(metavar="NAME=HOW", help=_METRIC)] = None,
     machine: Annotated[
-        str | None, typer.Option(metavar="NAME", help="host, kvm, exact; host where no kernel is named.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="host, kvm, exact; host where no kernel is named.",
+            autocompletion=machine_names,
+        ),
     ] = None,
     kernel: Annotated[
         str | None,

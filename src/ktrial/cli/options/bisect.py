@@ -5,17 +5,30 @@ from typing import Annotated
 
 import typer
 
+from ktrial.cli.options.completion import machine_names, metric_names, study_files
+
 Margin = Annotated[
     str | None, typer.Option(metavar="1%", help="The smallest change that matters (else 1 %).")
 ]
 MetricNames = Annotated[
     list[str] | None,
-    typer.Option("--metric", metavar="NAME", help="Explain this metric; else each workload's first."),
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help="Explain this metric; else each workload's first.",
+        autocompletion=metric_names,
+    ),
 ]
 Limit = Annotated[int | None, typer.Option(min=3, metavar="N", help="Measure at most so many candidates.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the plan, and measure nothing.")]
 MachineName = Annotated[
-    str | None, typer.Option("--machine", metavar="NAME", help="exact; in real time: kvm, or host for knobs.")
+    str | None,
+    typer.Option(
+        "--machine",
+        metavar="NAME",
+        help="exact; in real time: kvm, or host for knobs.",
+        autocompletion=machine_names,
+    ),
 ]
 Alpha = Annotated[
     float,
@@ -29,7 +42,7 @@ AllowHostChanges = Annotated[
 ]
 StudyFile = Annotated[
     Path | None,
-    typer.Option("--study", metavar="FILE", help="Measure as this study does."),
+    typer.Option("--study", metavar="FILE", help="Measure as this study does.", autocompletion=study_files),
 ]
 TopFunctions = Annotated[
     int, typer.Option("--top", min=0, metavar="N", help="Functions to show for each metric.")

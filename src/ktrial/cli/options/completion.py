@@ -30,6 +30,46 @@ def workload_names(incomplete: str) -> list[tuple[str, str]]:
     return []
 
 
+def workload_sets(incomplete: str) -> list[tuple[str, str]]:
+    """Complete the last of `w1,w2,…`, or one of the sets of workloads."""
+    sets = [("default", "the usual workloads"), ("quick", "a few of them")]
+    return [each for each in sets if each[0].startswith(incomplete)] + workload_names(incomplete)
+
+
+def metric_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the metrics of the workload that is named, or of all."""
+    named = ctx.params.get("workload") or []
+    wanted = {name for text in ([named] if isinstance(named, str) else named) for name in text.split(",")}
+    with _in_silence():
+        metrics = [
+            metric
+            for workload, each in _kept("metrics", _metrics)
+            if workload in wanted or not wanted
+            for metric in each
+        ]
+        return [metric for metric in dict.fromkeys(metrics) if metric.startswith(incomplete)]
+    return []
+
+
+def _metrics() -> list[tuple[str, list[str]]]:
+    from ktrial.workloads import descriptions
+
+    return [(name, [metric.name for metric in each.metrics]) for name, each in descriptions().items()]
+
+
+def machine_names(incomplete: str) -> list[str]:
+    """Complete the machines."""
+    with _in_silence():
+        return [name for name in _kept("machines", _machines) if name.startswith(incomplete)]
+    return []
+
+
+def _machines() -> list[str]:
+    from ktrial.experiment.resources import installed
+
+    return sorted(installed().registry.machines)
+
+
 def _workloads() -> list[tuple[str, str]]:
     from ktrial.workloads import descriptions
 
@@ -64,6 +104,12 @@ def kernel_names(incomplete: str) -> list[str]:
     from ktrial.kernels.cache.location import stored_names
 
     return [name for name in stored_names() if name.startswith(incomplete)]
+
+
+def kernel_lists(incomplete: str) -> list[str]:
+    """Complete the last of `k1,k2,…` with the kernels in the cache."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in kernel_names(last)]
 
 
 def knob_names(incomplete: str) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.analysis.errors import BadLimit
-from ktrial.cli.options.completion import workload_names
+from ktrial.cli.options.completion import workload_names, workload_sets
 
 if TYPE_CHECKING:
     from ktrial.experiment.baseline import Baseline
@@ -23,7 +23,12 @@ Workloads = Annotated[
 ]
 WorkloadSets = Annotated[
     list[str] | None,
-    typer.Option("--workloads", metavar="W1,W2…", help="Names, or a set: quick (else this), default."),
+    typer.Option(
+        "--workloads",
+        metavar="W1,W2…",
+        help="Names, or a set: quick (else this), default.",
+        autocompletion=workload_sets,
+    ),
 ]
 Limits = Annotated[
     list[str] | None,
