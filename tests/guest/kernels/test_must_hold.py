@@ -1,5 +1,6 @@
 """What must hold of whole studies: the same numbers anywhere, on five years of kernels, four at once."""
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from tests.support.differing import differing
 from tests.support.exact_guests import busy_cores, perform, work
 from tests.support.kernel_versions import ALL
-from tests.support.places import STUDIES
+from tests.support.places import ROOT, STUDIES
 from tests.support.real_runs import cache_without_snapshots, measured, result
 
 from ktrial import kernels, workloads
@@ -17,15 +18,20 @@ from ktrial.model.boot import Boot
 
 pytestmark = pytest.mark.guest
 
+PICTURED = ROOT / "docs" / "pictures" / "quick.json"
+AS_IN_THE_FILE = 3
+"""Perturbations of studies/quick.toml."""
+
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("perturbations", [1, 3])
+@pytest.mark.parametrize("perturbations", [1, AS_IN_THE_FILE])
 def test_the_quick_study_repeats_itself_to_the_last_digit_on_a_busy_machine(
     perturbations: int, tmp_path: Path
 ) -> None:
     """The store is new each time, and the second time the snapshots are.
 
-    For each change README.md's commands run this study, and its digits are there.
+    For each change tests/guest/workloads repeats every workload on both kernels, and tests/guest/machines a
+    snapshot with all cores busy.
     """
     study = ("run", STUDIES / "quick.toml", "--perturbations", str(perturbations), "--no-html", "--store")
     first = result(*study, tmp_path / "idle.db")
@@ -41,6 +47,8 @@ def test_the_quick_study_repeats_itself_to_the_last_digit_on_a_busy_machine(
     assert len(first["trials"]) == first["planned"] == 2 * perturbations
     assert all(trial["samples"] and trial["counters"] for trial in first["trials"])
     assert list(differing(first["comparisons"], second["comparisons"])) == []
+    if perturbations == AS_IN_THE_FILE:
+        assert list(differing(json.loads(PICTURED.read_text())["comparisons"], main)) == [], PICTURED
     assert list(differing(measured(first["trials"]), measured(second["trials"]))) == []
 
 
