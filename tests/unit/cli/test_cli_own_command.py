@@ -38,6 +38,15 @@ def test_a_capture_is_a_file_that_is_read_as_it_was_captured(place: Path, cli: C
     assert str(place / "data") in use.command.files
 
 
+def test_a_capture_may_say_what_its_program_prints(place: Path, cli: CommandLine) -> None:
+    done = cli("workload", "capture", "--name", "mine", "--metrics", "fio-json", "--", "cat", "data")
+    assert done.status == 0
+    assert tomllib.loads((place / "mine.toml").read_text())["workload"]["metrics"] == "fio-json"
+    use = workload_from_file(place / "mine.toml", registry())
+    assert use.command is not None
+    assert [rule.format for rule in use.command.metrics] == ["fio-json"]
+
+
 def test_its_json_has_the_workload_and_what_is_otherwise_in_a_guest(place: Path, cli: CommandLine) -> None:
     done = cli("workload", "capture", "--json", "-o", "mine.toml", "--", "sh", "-c", "echo x >made")
     told = json.loads(done.output)
@@ -54,6 +63,7 @@ def test_its_json_has_the_workload_and_what_is_otherwise_in_a_guest(place: Path,
         (("--name", "a b", "--", "true"), "--name: 'a b': letters, digits"),
         (("-o", "data", "--", "true"), "--output: data is there already"),
         (("--limit", "soon", "--", "true"), "--limit: soon is no time"),
+        (("--metrics", "fio-josn", "--", "true"), "no format of metrics fio-josn (did you mean fio-json?)"),
         (("--", "no-such-program"), "there is no program no-such-program on this host"),
         (("--", "false"), "the command exited with status 1 when it was run here"),
         ((), "COMMAND"),
@@ -91,6 +101,8 @@ def test_a_command_is_to_follow_the_dashes(place: Path, cli: CommandLine, words:
         (("counters", "study", "--", "true"), "--: a command goes with --kernel"),
         (("compare", *KERNELS, "--workload", "gone.toml"), "gone.toml"),
         (("profile", *KERNELS[:2], "--workload", "gone.toml"), "gone.toml"),
+        (("compare", *KERNELS, "--metrics", "wrk", "--workload", "fork"), "--metrics: it is for a command"),
+        (("compare", *KERNELS, "--metrics", "wrkk", "--", "true"), "did you mean wrk?"),
         (("compare", *KERNELS, "--", "false"), "exited with status 1 when it was run here"),
     ],
 )

@@ -14,6 +14,7 @@ from ktrial.cli.options.common import (
     Json,
     Margin,
     NoHtml,
+    OwnMetrics,
     Perturbations,
     StoreOption,
 )
@@ -54,6 +55,7 @@ def compare(
             autocompletion=workload_names,
         ),
     ] = None,
+    metrics: OwnMetrics = None,
     perturbations: Perturbations = None,
     count: Count = None,
     margin: Margin = None,
@@ -80,7 +82,7 @@ def compare(
     from ktrial.studyfile import StudySource, study_from
 
     words = own_words(context)
-    wanted = asked(workload, words)
+    wanted = asked(workload, words).printing(metrics)
     kernel = [pinned(name) for name in kernel]
     tables = wanted.tables()
     memory = memory_for(words, memory)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.cli.command_line import examples
-from ktrial.cli.options.common import Json
-from ktrial.cli.options.completion import format_names
+from ktrial.cli.options.common import Json, OwnMetrics
 
 if TYPE_CHECKING:
     from ktrial.workloads.capture.captured import Captured
@@ -40,14 +39,7 @@ def capture(
         list[Path] | None,
         typer.Option(metavar="PATH", help="A file or directory to take along, keys too; repeated."),
     ] = None,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FORMAT",
-            help="What it prints: fio-json… (ktrial workload formats).",
-            autocompletion=format_names,
-        ),
-    ] = None,
+    metrics: OwnMetrics = None,
     limit: Annotated[
         str, typer.Option(metavar="10min", help="End the command after so long, with an error.")
     ] = "10min",

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ktrial.cli.options.completion import study_names, workload_names
+from ktrial.cli.options.completion import format_names, study_names, workload_names
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 StoreOption = Annotated[
@@ -57,6 +57,15 @@ OwnWorkloadName = Annotated[
         metavar="W",
         help="A workload (ktrial workload list), or the file of one; else -- COMMAND.",
         autocompletion=workload_names,
+    ),
+]
+OwnMetrics = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics",
+        metavar="FORMAT",
+        help="What the command prints: fio-json… (ktrial workload formats).",
+        autocompletion=format_names,
     ),
 ]
 Top = Annotated[int, typer.Option(min=1, metavar="N", help="How many functions to show.")]

@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,10 +50,23 @@ class Asked:
     """Built-in ones, and files of workloads (`./mine.toml`)."""
     words: tuple[str, ...] = ()
     """A command of one's own; empty: none."""
+    format: str = ""
+    """What the command prints; empty: nothing that is read."""
+
+    def printing(self, format: str | None) -> "Asked":
+        """With metrics of a format. Raises FormatNotKnown; BadOption where there is no command."""
+        from ktrial.program_outputs import find
+
+        if format and not self.words:
+            raise BadOption(option="--metrics", problem="it is for a command at the end: -- fio …")
+        return replace(self, format=find(format).name) if format else self
 
     def tables(self) -> list[Any]:
         """As a study file has them."""
-        return [*self.names, *([study_table(captured(self.words))] if self.words else [])]
+        if not self.words:
+            return list(self.names)
+        metrics = {"metrics": self.format} if self.format else {}
+        return [*self.names, {**study_table(captured(self.words)), **metrics}]
 
     def uses(self) -> "tuple[WorkloadUse, ...]":
         """As they are run. Raises WorkloadError, StudyError."""
