@@ -17,6 +17,7 @@ from ktrial.workloads.program_runs import last_words
 MOST_METRICS = 200
 _LONGEST_NAME = 200
 _MOST_NOTES = 5
+_LONGEST_QUOTE = 80
 
 
 def check_format(workload: str, rule: MetricRule) -> None:
@@ -66,7 +67,10 @@ def _report(label: str, rule: MetricRule, result: StepResult) -> Report:
     format = program_outputs.find(rule.format)
     text = next((each for each in (result.stdout, result.stderr) if format.recognises(each)), None)
     if text is None:
-        problem = f"nothing in it looks like what is printed by: {format.summary}"
+        problem = (
+            f"nothing in it looks like what is printed by: {format.summary}; it ends with "
+            f"{last_words(result)[-_LONGEST_QUOTE:]!r}"
+        )
         raise _missing(label, rule, result, problem)
     try:
         report = format.read(text)

@@ -99,6 +99,7 @@ def test_a_metric_that_one_run_lacks_is_left_out_and_told() -> None:
 
 ERRORS = [
     ("fio-json", "", "hello", MetricNotFound, "nothing in it looks like what is printed by: fio --output"),
+    ("fio-json", "", "hello", MetricNotFound, "it ends with 'hello'"),
     ("fio-json", "", FIO[:3000], BadOutput, "this is not JSON"),
     ("fio-json", "", JOBS.replace('"error" : 0', '"error" : 5', 1), BadOutput, "job a reports error 5"),
     ("fio-json", "read rates", FIO, MetricNotFound, "no read rates (did you mean read rate"),

@@ -216,3 +216,12 @@ def test_nginx_brings_into_a_guest_what_its_script_calls() -> None:
     words = set(re.findall(r"(?<![\w/$.-])[a-z]+(?![\w/.:=-])", nginx_wrk._SCRIPT)) - builtins
     called = {word for word in words if shutil.which(word, path="/usr/bin:/bin")} - {"nginx", "wrk"}
     assert {"mktemp", "rm", "cat"} <= called <= set(nginx_wrk.WORKLOAD.tools)
+
+
+def test_no_program_is_told_to_write_to_what_guests_do_not_have() -> None:
+    """A guest's /dev is devtmpfs alone: without /dev/stdout and /dev/fd, which udev makes."""
+    for name, each in workloads.descriptions().items():
+        if each.group == GROUP:
+            workload = installed(name)
+            words = workload.arguments(workload.settings(WorkloadUse(name=name)))
+            assert not any("/dev/std" in word or "/dev/fd" in word for word in words), name

@@ -23,7 +23,7 @@ class StressNg:
     """By real time, and by the CPU time that the stressor used."""
 
     name = "stress-ng-yaml"
-    summary = "stress-ng --metrics --yaml /dev/stdout"
+    summary = "stress-ng --metrics --yaml /proc/self/fd/1"
     columns = (_RATE, _BY_CPU)
     remarks = (
         "bogo operations, which each stressor defines and another version may define otherwise; none of "

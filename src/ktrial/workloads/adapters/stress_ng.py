@@ -11,7 +11,8 @@ def _arguments(settings: Settings) -> tuple[str, ...]:
     options = str(settings["options"]).split()
     return (
         *(f"--{settings['stressor']}", str(settings["instances"]), *options),
-        *("--timeout", f"{settings['time']}s", "--metrics", "--yaml", "/dev/stdout"),
+        # Guests have no /dev/stdout: a file of that name would be made.
+        *("--timeout", f"{settings['time']}s", "--metrics", "--yaml", "/proc/self/fd/1"),
     )
 
 
