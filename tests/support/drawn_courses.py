@@ -15,6 +15,8 @@ from ktrial.model.tuning import Tuned
 from ktrial.report.charts import sparkline
 
 _NEAR = 0.75
+_TOP, _FOOT = 30.0, 182.0
+"""Where the axis of a history ends, in pixels."""
 _XHTML = "{http://www.w3.org/1999/xhtml}"
 
 
@@ -39,6 +41,8 @@ def _assert_line(found: Drawing, line: Line) -> None:
         assert abs(x - dot.x) < _NEAR
         assert abs(value(top) - max(point.values)) <= near, point.version
         assert abs(value(bottom) - min(point.values)) <= near, point.version
+    cut_off = any(name == "break" for name, _ in found.paths)
+    assert cut_off == (value(_FOOT) > 0 or value(_TOP) < 0), "an axis without zero is marked"
     through = [points for name, points in found.paths if name == "through"]
     assert through == ([[(dot.x, dot.y) for dot in dots]] if dots else [])
     _assert_changes(found, line, {place: dot.x for (place, _), dot in zip(points, dots, strict=True)})

@@ -24,14 +24,16 @@ __all__ = [
 ]
 
 
-def study_html(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:
+def study_html(record: StudyRecord, whys: "Sequence[Why]" = (), *, whole: bool = False) -> str:
     """One self-contained HTML page, readable without ktrial and without a network.
 
-    `whys`: what the differences are made of (`whys`). The same record yields the same text, to the last byte.
+    `whys`: what the differences are made of (`whys`). `whole`: with every section open and every picture
+    drawn, to be printed; else what is closed is made when it is opened. The same record yields the same text,
+    to the last byte.
     """
     from ktrial.report.html.study import page
 
-    return page(record, whys)
+    return page(record, whys, whole=whole)
 
 
 def study_markdown(record: StudyRecord, whys: "Sequence[Why]" = ()) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.support.drawn_courses import assert_corners_are_true, assert_searches_are_true
+from tests.support.page_scripts import assert_only_its_own_script_runs, without_its_script
 from tests.support.report_records import HOSTILE
 from tests.support.tunable import a_search
 from tests.unit.report.test_report_text import rendered
@@ -197,4 +198,6 @@ def test_hostile_text_is_no_markup() -> None:
     html = rendered(tuning_markdown.text(study, tuned))
     assert "<script" not in html
     assert "<a " not in html
-    assert "<script" not in tuning.page(study, tuned).replace("<style", "")
+    page = tuning.page(study, tuned)
+    assert_only_its_own_script_runs(page)
+    assert "<script" not in without_its_script(page)

@@ -18,6 +18,10 @@ def report(
             "--html", metavar="FILE", help="Write the page here; else to reports/ beside the store."
         ),
     ] = None,
+    whole: Annotated[
+        bool,
+        typer.Option("--whole", help="A page with every section open and every picture drawn, for printing."),
+    ] = False,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown, for a pull request, instead.")
     ] = False,
@@ -36,7 +40,7 @@ def report(
     from ktrial.cli.running.study import default_report, write_report
     from ktrial.store import default_location
 
-    _check(html, markdown=markdown, csv=csv, samples=samples, series=series)
+    _check(html, whole=whole, markdown=markdown, csv=csv, samples=samples, series=series)
     location = store or default_location()
     with open_existing(store) as opened:
         stored = find(opened, study)
@@ -44,7 +48,7 @@ def report(
             if markdown:
                 typer.echo(markdown_of_search(stored, opened), nl=False)
             else:
-                print(f"report: {report_search(stored, opened, html)}")
+                print(f"report: {report_search(stored, opened, html, whole=whole)}")
             return
         record = record_of(opened, stored.id)
         if stored.study.search and not (samples or series):
@@ -58,10 +62,11 @@ def report(
         table = made(record)
         typer.echo(table.encode(), nl=False)
     else:
-        print(f"report: {write_report(record, html or default_report(record, location), reasons)}")
+        path = html or default_report(record, location)
+        print(f"report: {write_report(record, path, reasons, whole=whole)}")
 
 
-def _check(html: Path | None, *, markdown: bool, csv: bool, samples: bool, series: bool) -> None:
+def _check(html: Path | None, *, whole: bool, markdown: bool, csv: bool, samples: bool, series: bool) -> None:
     """Raise BadParameter where the options contradict each other."""
     chosen = [
         name
@@ -70,6 +75,8 @@ def _check(html: Path | None, *, markdown: bool, csv: bool, samples: bool, serie
     ]
     if len(chosen) > 1:
         raise typer.BadParameter(f"{' and '.join(chosen)}: one report at a time")
+    if whole and (markdown or csv):
+        raise typer.BadParameter("--whole goes with the page")
     if samples and series:
         raise typer.BadParameter("--samples and --series: one table at a time")
     for option, given in (("--samples", samples), ("--series", series)):

@@ -65,10 +65,10 @@ def show_search(stored: StoredStudy, store: Store, *, json: bool) -> None:
         print_tuned(stored.study, tuned, answer, output())
 
 
-def report_search(stored: StoredStudy, store: Store, html: Path | None) -> Path:
+def report_search(stored: StoredStudy, store: Store, html: Path | None, *, whole: bool = False) -> Path:
     """Write the page of a search anew. Raises Interrupted where it has not ended, ReportNotWritten."""
     tuned, answer = _ended(stored, store)
-    return _written(stored.study, tuned, answer, stored.id, store.name, html)
+    return _written(stored.study, tuned, answer, stored.id, store.name, html, whole=whole)
 
 
 def markdown_of_search(stored: StoredStudy, store: Store) -> str:
@@ -118,12 +118,19 @@ def put_in_force(study: Study, answer: Answer) -> tuple[str, ...]:
 
 
 def _written(
-    study: Study, tuned: Tuned, answer: Answer | None, number: int, store: str, html: Path | None
+    study: Study,
+    tuned: Tuned,
+    answer: Answer | None,
+    number: int,
+    store: str,
+    html: Path | None,
+    *,
+    whole: bool = False,
 ) -> Path:
     from ktrial.report.html.tuning import page
 
     path = html or reports_beside(store) / f"{study.name}-{number}.html"
-    return write_page(path, page(study, tuned, answer), f"ktrial report {number}")
+    return write_page(path, page(study, tuned, answer, whole=whole), f"ktrial report {number}")
 
 
 def _as_json(study: Study, tuned: Tuned, answer: Answer | None, store: str, number: int) -> dict[str, Any]:

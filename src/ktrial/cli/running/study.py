@@ -117,6 +117,9 @@ def reports_beside(location: str) -> Path:
     return Path(directory) / "reports"
 
 
-def write_report(record: StudyRecord, path: Path, reasons: Sequence[Why] = ()) -> Path:
-    """Write the report; a half-written one is never left where a whole one was."""
-    return write_page(path, study_html(record, reasons), f"ktrial report {record.study.name} --html FILE")
+def write_report(
+    record: StudyRecord, path: Path, reasons: Sequence[Why] = (), *, whole: bool = False
+) -> Path:
+    """Write the report; a half-written one is never left where a whole one was. `whole`: all is open."""
+    text = study_html(record, reasons, whole=whole)
+    return write_page(path, text, f"ktrial report {record.study.name} --html FILE")

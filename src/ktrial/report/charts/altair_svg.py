@@ -14,7 +14,9 @@ Drawing: TypeAlias = "altair.LayerChart | altair.FacetChart"
 _TAG = re.compile(r"<[^<>]+>")
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _NOISE = re.compile(
-    r' (?:role|aria-[a-z]+|class|pointer-events|stroke-miterlimit|version|xmlns:xlink)="[^"]*"'
+    r' (?:role|aria-[a-z]+|class|pointer-events|stroke-miterlimit|version|xmlns:xlink)="[^"]*"|'
+    # What a page's style sheet says, or is so without being said.
+    r' font-family="sans-serif"| opacity="1"| text-anchor="start"'
 )
 _EMPTY = re.compile(r'<path d=""[^>]*/>|<path d="M0,0h0v0h0Z"[^>]*/>|<g></g>')
 _ID = re.compile(r'(\bid="|url\(#|href="#)')

@@ -24,7 +24,10 @@ from ktrial.report.html.templating import environment, text_of
 SMALLEST = 0.0001
 """In a file of its own, a frame below this share is left out: a ninth of a pixel on a usual screen."""
 
+_WIDTHS = ("width: first", "width: second")
 _ROW = 17
+_IN_PAGE = 4
+"""Where the legend of a drawing in a page begins."""
 _LEGEND_HEIGHT = 58
 _LINE = 18
 _STATIC_WIDTH = 1200
@@ -93,6 +96,17 @@ def in_page(drawn: Frames, title: str) -> str:
     return _draw(drawn, title, (), Width.AFTER, difference=True, alone=False)
 
 
+def outline() -> str:
+    """What the graphs of a page have in common, without bars, for the script that draws them."""
+    template = environment().get_template("flame_graph.svg.j2")
+    drawn = template.render(
+        title="", heading=(), kind="difference", side=Width.AFTER.value, widths=_WIDTHS, around=None,
+        legend=_DIFFERENCE, legend_top=_IN_PAGE, top=_IN_PAGE + _LEGEND_HEIGHT, bars=(), resting=(),
+        remarks=(), said_top=0, height=0,
+    )  # fmt: skip
+    return f'<template id="flame">{drawn.strip()}</template>'
+
+
 def style() -> str:
     """The style sheet of a page with flame graphs."""
     return text_of("flame_graph.css")
@@ -119,13 +133,13 @@ def _sides(explanation: Explanation) -> tuple[str, ...]:
 def _draw(
     drawn: Frames, title: str, heading: Sequence[str], width: Width, *, difference: bool, alone: bool
 ) -> str:
-    legend_top = (34 + _LINE * len(heading)) if alone else 4
+    legend_top = (34 + _LINE * len(heading)) if alone else _IN_PAGE
     top = legend_top + _LEGEND_HEIGHT
     depth = max(frame.depth for frame in drawn.frames)
     bottom = top + _ROW * depth
     colours = _differences(drawn.frames) if difference else _kinds(drawn.frames)
     resting = _said(drawn.frames[0], drawn.frames[0], difference=difference)
-    remarks = _remarks(drawn, alone=alone)
+    remarks = remarks_of(drawn, alone=alone)
     said_top = bottom + _ROW + _LINE
     template = environment().get_template("flame_graph.svg.j2")
     return template.render(
@@ -133,10 +147,11 @@ def _draw(
         heading=heading,
         kind="difference" if difference else "one",
         side=width.value,
-        widths=("width: first", "width: second"),
+        widths=_WIDTHS,
         around=_Around(Markup(style()), Markup(script())) if alone else None,
         legend=_DIFFERENCE if difference else _ONE,
         legend_top=legend_top,
+        top=top,
         bars=_bars(drawn.frames, bottom, colours, width, difference=difference),
         resting=resting,
         remarks=remarks,
@@ -145,7 +160,8 @@ def _draw(
     )
 
 
-def _remarks(drawn: Frames, *, alone: bool) -> tuple[str, ...]:
+def remarks_of(drawn: Frames, *, alone: bool = False) -> tuple[str, ...]:
+    """What is said below a drawing: how much was left out; in a file also what its numbers are."""
     left_out = f"{number_format.counted(drawn.left_out, 'smaller frame')} not drawn"
     limit = f"(below {number_format.percentage(drawn.limit)})"
     return (*(_REMARKS if alone else ()), *((f"{left_out} {limit}",) if drawn.left_out else ()))

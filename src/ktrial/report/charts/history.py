@@ -19,6 +19,8 @@ _LEAST_WIDTH, _PER_POINT, _MOST_WIDTH = 340.0, 92.0, 960.0
 _MOST_LABELS = 14
 _MOST_TICKS = 5
 _NAME = 16
+_BREAK = "v-3l-6,-3l12,-4l-12,-4l6,-3v-3"
+"""The zigzag that marks an axis which is cut off."""
 _Scale = Callable[[float], float]
 
 
@@ -63,6 +65,8 @@ class Picture(NamedTuple):
     """Through the versions that have a number."""
     marks: tuple[Mark, ...]
     ticks: tuple[Tick, ...]
+    break_mark: str
+    """A path across the axis where it does not reach zero; empty where it does."""
     description: str
 
 
@@ -99,6 +103,7 @@ def picture(line: Line) -> Picture:
             for one in line.changes
         ),
         ticks=tuple(Tick(y(value), text) for value, text in texts.items()),
+        break_mark="" if low <= 0 <= high else f"M{left},{HEIGHT - BOTTOM}{_BREAK}",
         description=_described(line),
     )
 

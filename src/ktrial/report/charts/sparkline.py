@@ -43,6 +43,8 @@ class SeriesPicture(NamedTuple):
     top: str
     """The largest value; the smallest on the axis is `bottom`."""
     bottom: str
+    cut_off: bool
+    """Whether the axis does not reach zero."""
     seconds: str
     """The time at the right end."""
     courses: tuple[Course, ...]
@@ -154,6 +156,7 @@ def _picture(name: str, lines: Sequence[tuple[str, list[tuple[float, float]], Se
         unit=f"{unit}/s" if counted and unit else "a second" if counted else unit,
         top=number_format.number(high),
         bottom=number_format.number(low),
+        cut_off=not low <= 0 <= high,
         seconds=number_format.duration(end),
         courses=courses,
         description="; ".join(

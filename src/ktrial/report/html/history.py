@@ -9,7 +9,8 @@ from markupsafe import Markup
 from ktrial.format import number_format
 from ktrial.model.history import ChangePoint, History, Line
 from ktrial.report.charts.history import picture
-from ktrial.report.html.templating import environment, text_of
+from ktrial.report.html.scripts import page_script
+from ktrial.report.html.templating import environment, style_of
 from ktrial.report.tables.history import versions
 
 Links = Mapping[int, str]
@@ -21,13 +22,14 @@ Crumbs = tuple[tuple[str, str], ...]
 def site_environment() -> Environment:
     """Templates of pages that link to each other."""
     made = environment()
+    made.globals.update(script=page_script(), whole=False)
     made.filters["why_link"] = _why_link
     return made
 
 
 def style() -> Markup:
     """The style sheet of all such pages."""
-    return Markup(text_of("page.css") + text_of("site.css"))
+    return style_of("site.css")
 
 
 def history_page(

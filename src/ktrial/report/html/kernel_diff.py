@@ -1,9 +1,7 @@
 """What differs between two kernels as one HTML page, which needs no network and has no script."""
 
-from markupsafe import Markup
-
 from ktrial.model.kernel_diff import KernelDifference
-from ktrial.report.html.templating import environment, text_of
+from ktrial.report.html.templating import environment, style_of
 from ktrial.report.text.kernel_diff import shown
 
 
@@ -11,4 +9,4 @@ def page(difference: KernelDifference) -> str:
     """The page as text."""
     made = environment()
     template = made.get_template("kernel_difference_page.html.j2")
-    return template.render(change=shown(difference), style=Markup(text_of("page.css")))
+    return template.render(change=shown(difference), style=style_of())

@@ -8,7 +8,7 @@ from jinja2 import Environment
 from ktrial.model.matrix import Matrix
 from ktrial.report.html.history import Crumbs, site_environment, style
 from ktrial.report.tables import attribution
-from ktrial.report.tables.matrix import Places, answer_of, heat_map
+from ktrial.report.tables.matrix import Places, answer_of, heat_map, usual_unit
 from ktrial.report.text.attribution import Why
 
 
@@ -33,6 +33,7 @@ def matrix_page(
         "question": "",
         "matrix": whole,
         "answer": answer_of(whole),
+        "unit": usual_unit(whole),
         "table": heat_map(whole, why_places if why_places is not None else own, histories or {}),
         "whys": [(why, attribution.of_page(why)) for why in reasons],
         "graphs": [None] * len(reasons),

@@ -1,11 +1,9 @@
 """The HTML page: one file, readable without ktrial and without a network.
 
-Where it has flame graphs, it has the one script that zooms and searches them, let run by its hash alone;
-without it they are pictures with tooltips. Otherwise the page has no script.
+Of a large study what is closed at first is made by the page's script when it is opened; without scripts it
+stands in its place, flame graphs excepted. A page that is `whole` has all of it open, with every picture.
 """
 
-import base64
-import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -17,8 +15,10 @@ from ktrial.format.sanitize import printable
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
-from ktrial.report.charts import flame_graph, levels, palette, ratios, sparkline
-from ktrial.report.html.templating import environment, text_of
+from ktrial.report.charts import flame_graph, flame_graph_data, levels, palette, ratios, sparkline
+from ktrial.report.html.packing import packed
+from ktrial.report.html.scripts import page_script
+from ktrial.report.html.templating import environment, style_of
 from ktrial.report.tables import attribution, counters, interactions, matrix
 from ktrial.report.tables.comparisons import of_group
 from ktrial.report.text import kernel_diff, reproduction, study_summary
@@ -29,6 +29,9 @@ from ktrial.studyfile.writer import study_toml
 
 _CONSOLE_CHARACTERS = 6000
 """The console's last characters that a failed trial shows."""
+_MOST_COMPARISONS = 60
+_MOST_CHARTS = 30
+"""What a page shows of several treatments, or of its workloads, before it folds them."""
 
 
 class Overview(NamedTuple):
@@ -48,6 +51,13 @@ class Panel(NamedTuple):
     drawing: Markup
 
 
+class Folded(NamedTuple):
+    """Which parts of a page are closed at first, each treatment or workload by itself."""
+
+    comparisons: bool
+    charts: bool
+
+
 class WorkloadChart(NamedTuple):
     """One metric's levels."""
 
@@ -57,10 +67,12 @@ class WorkloadChart(NamedTuple):
     drawing: Markup
 
 
-def page(record: StudyRecord, whys: Sequence[Why] = ()) -> str:
-    """The page as text."""
+def page(record: StudyRecord, whys: Sequence[Why] = (), *, whole: bool = False) -> str:
+    """The page as text. `whole`: with everything open and drawn, to be printed or searched."""
     template = _environment().get_template("page.html.j2")
-    return template.render(**facts(record, whys), **_pictures(record), **_graphs(whys))
+    return packed(
+        template.render(**facts(record, whys), **_pictures(record), **_graphs(whys, whole=whole), whole=whole)
+    )
 
 
 def _links(whys: Sequence[Why]) -> dict[tuple[str, str, str], str]:
@@ -72,14 +84,15 @@ def _links(whys: Sequence[Why]) -> dict[tuple[str, str, str], str]:
     }
 
 
-def _graphs(whys: Sequence[Why]) -> dict[str, Any]:
-    graphs = [Markup(flame_graph.in_page(why.frames, _title(why))) if why.frames else None for why in whys]
-    script = flame_graph.script() if any(graphs) else ""
+def _graphs(whys: Sequence[Why], *, whole: bool) -> dict[str, Any]:
+    made = flame_graph.in_page if whole else flame_graph_data.in_page
+    graphs = [Markup(made(why.frames, _title(why))) if why.frames else None for why in whys]
+    drawn = any(graphs)
     return {
         "graphs": graphs,
-        "flame_style": Markup(flame_graph.style()) if script else "",
-        "script": Markup(script),
-        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "flame_style": Markup(flame_graph.style()) if drawn else "",
+        "flame_outline": Markup(flame_graph.outline()) if drawn and not whole else "",
+        "script": page_script(flame_graphs=drawn),
     }
 
 
@@ -96,13 +109,16 @@ def _environment() -> Environment:
 def facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]:
     """What the templates say about a record, without pictures."""
     groups, links = study_summary.groups(record), _links(whys)
+    every = matrix.matrix(record, all_metrics=True) if len(groups) > 1 else None
     return {
+        "folded": _folded(record),
         "whys": [(why, attribution.of_page(why)) for why in whys],
         "record": record,
         "result": record.result,
         "study": record.study,
         "groups": groups,
-        "matrix": matrix.flat(matrix.matrix(record, all_metrics=True)) if len(groups) > 1 else None,
+        "matrix": matrix.flat(every) if every else None,
+        "matrix_unit": matrix.usual_unit(every) if every else "",
         "tables": [(group, of_group(record, group, links)) for group in groups],
         "verdicts": study_summary.verdict_counts(record),
         "failed": study_summary.failed_trials(record),
@@ -127,9 +143,15 @@ def facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]:
     }
 
 
+def _folded(record: StudyRecord) -> Folded:
+    groups, metrics = study_summary.groups(record), study_summary.metric_levels(record)
+    comparisons = len(record.result.comparisons)
+    return Folded(len(groups) > 1 and comparisons > _MOST_COMPARISONS, len(metrics) > _MOST_CHARTS)
+
+
 def _pictures(record: StudyRecord) -> dict[str, Any]:
     return {
-        "style": Markup(text_of("page.css") + "\n".join(_chart_colours())),
+        "style": style_of() + Markup("\n".join(_chart_colours())),
         "overview": _overview(record),
         "workloads": tuple(_workloads(record)),
     }

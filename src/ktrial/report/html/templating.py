@@ -12,6 +12,7 @@ from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKi
 from ktrial.report.tables.kernel_diff import facts
 
 _USUAL_WIDTH = 10.0
+_FEWEST_TO_SORT = 3
 _KIND_CLASSES = {Kind.CHANGE: "cell", Kind.BAR: "wide-bar", Kind.PROSE: "words"}
 _ROW_CLASSES = {RowKind.PART: "part", RowKind.SUM: "whole"}
 
@@ -26,7 +27,10 @@ def environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalized,
     )
-    made.globals.update(number_format=number_format, labels=labels, shortened=shortened)
+    # A page without a script of its own has all that it says in its place.
+    made.globals.update(
+        number_format=number_format, labels=labels, shortened=shortened, script=None, whole=True
+    )
     made.filters.update(
         breakable=_breakable,
         capital=_capital,
@@ -36,6 +40,7 @@ def environment() -> Environment:
         facts=facts,
         for_page=_for_page,
         percent_of=_percent_of,
+        sorts=_sorts,
     )
     return made
 
@@ -43,6 +48,11 @@ def environment() -> Environment:
 def text_of(name: str) -> str:
     """A style sheet or a script, as it stands beside the templates."""
     return files("ktrial.report.html").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def style_of(*names: str) -> Markup:
+    """The style sheet of a page: what all pages share, and the sheets of these names."""
+    return Markup("\n".join(map(text_of, ("page.css", "tables.css", *names))))
 
 
 def _finalized(value: Any) -> Any:
@@ -61,6 +71,13 @@ def _capital(text: str) -> str:
 
 def _for_page(table: Table) -> Table:
     return table.shown(Output.HTML)
+
+
+def _sorts(table: Table) -> bool:
+    """Whether rows may stand in another order: there are some, with headings, and none sums up others."""
+    rows = [row for row in table.rows if row.kind is not RowKind.HEADING]
+    titled = all(column.heading for column in table.columns)
+    return len(rows) >= _FEWEST_TO_SORT and titled and not any(row.kind is RowKind.SUM for row in rows)
 
 
 def _percent_of(column: Column, table: Table) -> str:

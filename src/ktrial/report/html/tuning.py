@@ -1,13 +1,12 @@
-"""A search as one HTML page: its path, the confirmation, what was kept, what was taken back. No script."""
-
-from markupsafe import Markup
+"""A search as one HTML page: its path, the confirmation, what was kept, what was taken back."""
 
 from ktrial.model.study import Study
 from ktrial.model.tuning import Purpose, Tuned, TunedInteraction
 from ktrial.optimize.deployment_files import Answer
 from ktrial.optimize.search_space import search_of
 from ktrial.report.charts.tuning import NARROW, picture
-from ktrial.report.html.templating import environment, text_of
+from ktrial.report.html.scripts import page_script
+from ktrial.report.html.templating import environment, style_of
 from ktrial.report.tables import tuning as tables
 from ktrial.report.text.tuning import wanted
 
@@ -20,8 +19,8 @@ PURPOSES = {
 }
 
 
-def page(study: Study, tuned: Tuned, answer: Answer | None = None) -> str:
-    """The page as text. `answer`: with the settings as they were read back."""
+def page(study: Study, tuned: Tuned, answer: Answer | None = None, *, whole: bool = False) -> str:
+    """The page as text. `answer`: with the settings as they were read back; `whole`: all sections open."""
     made = environment()
     search, _ = search_of(study)
     return made.get_template("tuning.html.j2").render(
@@ -44,7 +43,9 @@ def page(study: Study, tuned: Tuned, answer: Answer | None = None) -> str:
         },
         wanted=wanted,
         failed=[one for one in tuned.observations if one.failure],
-        style=Markup(text_of("page.css") + text_of("tuning.css")),
+        style=style_of("tuning.css"),
+        script=page_script(),
+        opened=whole,
     )
 
 

@@ -117,6 +117,11 @@ def answer_of(whole: Matrix) -> list[str]:
     ]
 
 
+def usual_unit(whole: Matrix) -> str:
+    """The unit of the first row: rows with another one say theirs."""
+    return whole.rows[0].unit if whole.rows else ""
+
+
 def _tally(comparisons: Iterable[Comparison | None]) -> str:
     count = Counter(one.verdict for one in comparisons if one is not None)
     return ", ".join(f"{count[verdict]} {word.word}" for verdict, word in VERDICTS.items() if count[verdict])
@@ -170,17 +175,24 @@ def _of_workload(
         title = workload if short != workload else ""
         yield Row((name(short, link=history, title=title),), RowKind.HEADING)
     for each in its_rows:
-        first = name(each.metric) if several else name(each.name.replace(workload, short, 1), link=history)
-        cells = (first, *(field.cell(each) for field in fields[1:]))
+        own, *others = (field.cell(each) for field in fields)
+        title = each.metric if several else each.name.replace(workload, short, 1)
+        first = name(title, link="" if several else history, notes=own.notes)
+        cells = (first, *others)
         yield Row(cells, RowKind.PART if several else RowKind.PLAIN)
+
+
+def _unit(row: MatrixRow, usual: str) -> tuple[str, ...]:
+    return (row.unit,) if row.unit and row.unit != usual else ()
 
 
 def _fields(whole: Matrix, reasons: Places | None = None) -> tuple[Field[MatrixRow], ...]:
     """`reasons`: with colours and links, as on a heat map."""
+    usual = usual_unit(whole)
     return (
         Field(
             Column("workload", "workload", wraps=True, columns=_NAME_COLUMNS),
-            lambda row: name(row.name),
+            lambda row: name(row.name, notes=_unit(row, usual)),
         ),
         Field(
             Column(

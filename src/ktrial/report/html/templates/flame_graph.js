@@ -154,4 +154,6 @@
   }
 
   document.querySelectorAll('svg.flame').forEach(live);
+  // Those that a page draws later.
+  addEventListener('made', event => event.target.querySelectorAll('svg.flame:not(.live)').forEach(live));
 })();

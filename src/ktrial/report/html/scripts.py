@@ -1,0 +1,28 @@
+"""The scripts of pages: each page has one, inside it, and its content policy lets no other run."""
+
+import base64
+import hashlib
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from ktrial.report.html.templating import text_of
+
+_SECTIONS = ("sections.js", "tables.js")
+_FLAME_GRAPHS = ("flame_frames.js", "flame_graph.js")
+
+
+class Script(NamedTuple):
+    """A page's script."""
+
+    text: Markup
+    digest: str
+    """As a content policy names it: `sha256-…`."""
+
+
+def page_script(*, flame_graphs: bool = False) -> Script:
+    """What opens sections, sorts and filters tables; with `flame_graphs` what draws and zooms those."""
+    # Frames are drawn before they come to life, so their listener is the first.
+    names = (*_SECTIONS, *(_FLAME_GRAPHS if flame_graphs else ()))
+    text = "\n".join(text_of(name) for name in names)
+    return Script(Markup(text), f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}")

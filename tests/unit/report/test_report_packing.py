@@ -1,0 +1,51 @@
+"""Large pages: what is closed is packed, nothing is lost by it, and small pages stay as they are."""
+
+import base64
+import re
+import zlib
+
+import pytest
+from tests.support.report_records import a_record
+from tests.support.report_whys import a_counted_matrix, whys_for
+
+from ktrial import report
+from ktrial.report.html import packing
+
+_LATER = re.compile(r'<noscript class="later">(.*?)</noscript>', re.DOTALL)
+_PLACE = re.compile(r'<span class="later" data-part="(\d+)"></span>')
+
+
+def unpacked(page: str) -> list[str]:
+    """The parts that the page's script makes, by their numbers."""
+    (data,) = re.findall(r'<script type="application/zlib" id="parts">([^<]*)</script>', page)
+    return zlib.decompress(base64.b64decode(data)).decode().split("\0")
+
+
+@pytest.fixture(scope="module")
+def plain() -> str:
+    record = a_counted_matrix()
+    return report.study_html(record, whys_for(record))
+
+
+def test_a_packed_page_holds_each_closed_part_once_and_in_its_place(
+    plain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "LARGE", 1000)
+    page = packing.packed(plain.replace("</nav>", "</nav><!-- parts -->", 1))
+    assert unpacked(page) == _LATER.findall(plain)
+    assert [int(number) for number in _PLACE.findall(page)] == list(range(len(unpacked(page))))
+    assert len(page) < len(plain) / 2
+    assert "ktrial report --whole" in page
+
+
+def test_a_small_page_shows_what_is_closed_without_its_script() -> None:
+    page = report.study_html(a_record())
+    assert 'id="parts"' not in page
+    assert "<!-- parts -->" not in page
+
+
+def test_a_large_page_has_few_elements_before_anything_is_opened(plain: str) -> None:
+    opened = _LATER.sub("", plain)
+    assert len(_LATER.findall(plain)) > 80
+    assert len(re.findall(r"<[a-z]", opened)) < 10_000
+    assert "<table" in opened, "all treatments at once stay in sight"
