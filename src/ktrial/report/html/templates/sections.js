@@ -30,6 +30,12 @@
       kept.replaceWith(parsed.content);
     }
     section.dispatchEvent(new CustomEvent('made', {bubbles: true}));
+    makeOpen(section);
+  }
+
+  function makeOpen(part) {
+    for (const one of part.querySelectorAll('details[open]'))
+      if (one.querySelector(':scope > .later, :scope > .without')) make(one);
   }
 
   function open(section) {
@@ -91,5 +97,5 @@
     button.hidden = false;
     button.addEventListener('click', () => ready.then(openAll));
   }
-  ready.then(reach);
+  ready.then(() => { makeOpen(document); reach(); });
 })();
