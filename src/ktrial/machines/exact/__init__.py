@@ -11,12 +11,13 @@ from functools import partial
 from pathlib import Path
 
 from ktrial.machines import guest_programs
-from ktrial.machines.errors import BootChanged, CannotSaveState, MachineToolMissing, NoPluginHere
+from ktrial.machines.errors import CannotSaveState, MachineToolMissing, NoPluginHere
 from ktrial.machines.exact.plugin import PluginBuild
 from ktrial.machines.exact.setup import Setup, prepare
 from ktrial.machines.exact.target import InstrumentedTarget, usable_plugin
 from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import program as qemu
+from ktrial.machines.qemu.boots_in_use import BootsInUse
 from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.snapshot_boot import snapshot_contents
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
@@ -45,7 +46,7 @@ class ExactMachine:
         self._children = Children(NAME)
         self._snapshots = SnapshotCache(cache or snapshots_directory(), snapshots_limit(), NAME)
         self._plain_boot_reasons: dict[str, str] = {}
-        self._facts: dict[tuple[Boot, Mode], dict[str, str]] = {}
+        self._in_use = BootsInUse(NAME)
         self._wanted = count
         self._counting: _Counting | None = None
 
@@ -99,7 +100,7 @@ class ExactMachine:
         installed = qemu.find(NAME)
         build = usable_plugin(installed, self._guest, NAME)
         setup = prepare(boot, installed, self._guest, NAME, Mode.EXACT_PLUGIN)
-        self._check_unchanged(setup)
+        self._in_use.check(setup, setup.identity.mode)
         self._prepare(setup, _silent)
         reason = self._plain_boot_reasons.get(setup.key, "")
         yield InstrumentedTarget(setup, self._children, self._snapshots, reason, build)
@@ -111,16 +112,9 @@ class ExactMachine:
     def _setup(self, boot: Boot) -> Setup:
         self._children.check()
         setup = prepare(boot, qemu.find(NAME), self._guest, NAME, self.mode)
-        self._check_unchanged(setup)
+        self._in_use.check(setup, setup.identity.mode)
         told = setup.identity.model_copy(update={"clock_reason": self._chosen().reason})
         return replace(setup, identity=told)
-
-    def _check_unchanged(self, setup: Setup) -> None:
-        """A boot is made of the same files for as long as this machine is in use. Raises BootChanged."""
-        first = self._facts.setdefault((setup.boot, setup.identity.mode), setup.facts)
-        changed = [name for name, fact in first.items() if setup.facts[name] != fact]
-        if changed:
-            raise BootChanged(machine=NAME, what=", ".join(changed))
 
     def _chosen(self) -> "_Counting":
         if self._counting is None:

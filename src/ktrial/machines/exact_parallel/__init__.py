@@ -10,11 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from ktrial.machines import guest_programs
-from ktrial.machines.errors import BootChanged, CannotSaveState, MachineToolMissing
+from ktrial.machines.errors import CannotSaveState, MachineToolMissing
 from ktrial.machines.exact_parallel.setup import ParallelSetup, check_qemu, prepare
 from ktrial.machines.exact_parallel.target import ParallelTarget
 from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import program as qemu
+from ktrial.machines.qemu.boots_in_use import BootsInUse
 from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.snapshot_boot import snapshot_contents
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
@@ -38,7 +39,7 @@ class ParallelMachine:
         self._children = Children(NAME)
         self._snapshots = SnapshotCache(cache or snapshots_directory(), snapshots_limit(), NAME)
         self._plain_boot_reasons: dict[str, str] = {}
-        self._facts: dict[Boot, dict[str, str]] = {}
+        self._in_use = BootsInUse(NAME)
 
     def check(self) -> None:
         """Raise MachineError or GuestProgramsMissing where something is missing here."""
@@ -68,9 +69,7 @@ class ParallelMachine:
     def _setup(self, boot: Boot) -> ParallelSetup:
         self._children.check()
         setup = prepare(boot, qemu.find(NAME), self._guest, NAME)
-        first = self._facts.setdefault(boot, setup.facts)
-        if changed := [name for name, fact in first.items() if setup.facts[name] != fact]:
-            raise BootChanged(machine=NAME, what=", ".join(changed))
+        self._in_use.check(setup)
         return setup
 
     def _prepare(self, setup: ParallelSetup, progress: Progress) -> None:
