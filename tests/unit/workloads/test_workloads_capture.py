@@ -153,6 +153,15 @@ def test_keys_are_refused_unless_they_are_asked_for(place: Path) -> None:
     assert "secrets" not in told(asked)
 
 
+def test_a_log_that_is_being_written_is_left_out_and_told(place: Path) -> None:
+    (place / "kept").write_text("x")
+    with (place / "output.log").open("w"):
+        captured_now = captured("ls", ".")
+    assert f"{place}/output.log" not in in_the_guest(captured_now)
+    assert f"{place}/kept" in in_the_guest(captured_now)
+    assert f"what ktrial itself is writing is left out: {place}/output.log" in told(captured_now)
+
+
 def test_fifos_sockets_and_devices_are_not_carried(place: Path) -> None:
     os.mkfifo("pipe")
     with socket.socket(socket.AF_UNIX) as server:

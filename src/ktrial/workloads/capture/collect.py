@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ktrial.workloads.capture.accesses import Accesses
-from ktrial.workloads.capture.places import KERNELS, below, is_secret, is_systems
+from ktrial.workloads.capture.places import KERNELS, below, is_secret, is_systems, written_by_this_process
 from ktrial.workloads.file_trees import size_of
 
 _MOST_UNREAD = 32 << 20
@@ -29,6 +29,8 @@ class Collected:
     """Those that must be there, whatever is in them here."""
     secrets: list[str] = field(default_factory=list)
     """Found by the command, and refused."""
+    own: list[str] = field(default_factory=list)
+    """What this process is writing: they would change between trials."""
     unreadable: list[str] = field(default_factory=list)
     unnamed: list[str] = field(default_factory=list)
     """Names that are not UTF-8."""
@@ -53,6 +55,7 @@ class Collector:
         self._include = include
         self._files: dict[str, None] = {}
         self._directories: dict[str, None] = {}
+        self._own = written_by_this_process()
         self._result = Collected()
 
     def collected(self) -> Collected:
@@ -81,6 +84,9 @@ class Collector:
 
     def _add(self, path: str, *, only_directory: bool = False) -> None:
         if below(path, *KERNELS) or path in self._files or path in self._young:
+            return
+        if path in self._own:
+            _once(self._result.own, path)
             return
         if is_secret(path, self._home) and not below(path, *self._include):
             _once(self._result.secrets, path)

@@ -25,15 +25,15 @@ class Note(Model):
     advice: str = ""
 
 
-def notes(accesses: Accesses, found: Collected, seconds: float) -> tuple[Note, ...]:
+def notes(accesses: Accesses, collected: Collected, seconds: float) -> tuple[Note, ...]:
     """All of them."""
     return (
         *_sockets(accesses),
         *_addresses(accesses),
         *_devices(accesses),
         *_rights(accesses),
-        *_files(found),
-        *_writes(found),
+        *_files(collected),
+        *_writes(collected),
         *_time(seconds),
     )
 
@@ -97,34 +97,36 @@ def _is_setuid(path: str) -> bool:
         return False
 
 
-def _files(found: Collected) -> Iterator[Note]:
-    if found.secrets:
+def _files(collected: Collected) -> Iterator[Note]:
+    if collected.secrets:
         yield Note(
-            text=f"it reads what usually are secrets, which are left out: {_some(found.secrets)}",
+            text=f"it reads what usually are secrets, which are left out: {_some(collected.secrets)}",
             advice="--include PATH takes one along, into the caches of ktrial and the guest's memory",
         )
-    if found.unreadable:
-        yield Note(text=f"it looks at files that cannot be read here: {_some(found.unreadable)}")
-    if found.unnamed:
-        yield Note(text=f"names that are not UTF-8 are left out: {_some(found.unnamed)}")
-    if found.partial:
+    if collected.own:
+        yield Note(text=f"what ktrial itself is writing is left out: {_some(collected.own)}")
+    if collected.unreadable:
+        yield Note(text=f"it looks at files that cannot be read here: {_some(collected.unreadable)}")
+    if collected.unnamed:
+        yield Note(text=f"names that are not UTF-8 are left out: {_some(collected.unnamed)}")
+    if collected.partial:
         yield Note(
-            text=f"it reads the names in {_some(found.partial)}: a guest has those that it opened",
+            text=f"it reads the names in {_some(collected.partial)}: a guest has those that it opened",
             advice="add the directory to files where the others matter",
         )
 
 
-def _writes(found: Collected) -> Iterator[Note]:
-    if found.changed:
+def _writes(collected: Collected) -> Iterator[Note]:
+    if collected.changed:
         yield Note(
-            text=f"it changed files that were there: {_some(found.changed)}; a guest gets them as they "
+            text=f"it changed files that were there: {_some(collected.changed)}; a guest gets them as they "
             "are now, after the run",
             advice="a command is run several times in a row: let it begin with what it needs",
         )
-    if found.made:
+    if collected.made:
         yield Note(
-            text=f"it made {number_format.counted(len(found.made), 'file')} here ({_some(found.made)}); in a "
-            "guest each run finds what the run before it left",
+            text=f"it made {number_format.counted(len(collected.made), 'file')} here "
+            f"({_some(collected.made)}); in a guest each run finds what the run before it left",
             advice="where it is to do all its work each time, let it remove them first",
         )
 

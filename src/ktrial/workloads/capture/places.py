@@ -1,5 +1,7 @@
 """What places of a Linux system mean for a guest: the kernel's own, the system's, those with secrets."""
 
+import contextlib
+import os
 from pathlib import Path
 
 KERNELS = ("/dev", "/proc", "/sys")
@@ -32,6 +34,17 @@ def is_secret(path: str, home: str) -> bool:
     """Whether what usually lies there are keys and passwords."""
     own = tuple(f"{home.rstrip('/')}/{name}" for name in _SECRET_BELOW_HOME)
     return below(path, *own, *_SECRET) or Path(path).name in _SECRET_NAMES
+
+
+def written_by_this_process() -> frozenset[str]:
+    """Files that are open here for writing: a log, a store. They change while trials run."""
+    places = set()
+    for handle in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError, ValueError):
+            flags = int(Path(f"/proc/self/fdinfo/{handle.name}").read_text().split("flags:")[1].split()[0], 8)
+            if flags & (os.O_WRONLY | os.O_RDWR):
+                places.add(str(handle.readlink()))
+    return frozenset(places)
 
 
 def is_special_device(path: str) -> bool:
