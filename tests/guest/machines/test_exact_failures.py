@@ -54,6 +54,7 @@ def machine(snapshots: Path) -> ExactMachine:
 def soon_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a guest hangs is told by its own time, however much of the host's CPU it gets."""
     monkeypatch.setattr(watchdog, "FIRST_LOOK_SECONDS", 1.0)
+    monkeypatch.setattr(watchdog, "QUESTION_SECONDS", 1.0)
 
 
 def check(ended: GuestEnded, outcome: Outcome, reason: str, results: int) -> str:

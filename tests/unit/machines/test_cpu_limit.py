@@ -59,7 +59,7 @@ def test_what_this_host_holds_up_is_no_end_of_the_guest(states: str) -> None:
 
 @pytest.mark.parametrize(
     ("used", "held_up", "left"),
-    [(3.0, "R", 9.0), (11.9, "DR", 0.1), (12.0, "R", 0.0), (30.0, "R", 0.0), (3.0, "", 0.0)],
+    [(3.0, "R", 59.0), (61.9, "DR", 0.1), (62.0, "R", 0.0), (90.0, "R", 0.0), (3.0, "", 0.0)],
     ids=["it hardly ran", "a little more", "it ran", "it ran for long", "it waits, and could run"],
 )
 def test_a_guest_is_asked_for_its_time_only_after_it_has_run(used: float, held_up: str, left: float) -> None:

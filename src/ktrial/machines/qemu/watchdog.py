@@ -24,7 +24,13 @@ from ktrial.machines.qemu.cpu_use import CpuUse, cpu_use
 from ktrial.machines.qemu.process import QemuProcess
 
 FIRST_LOOK_SECONDS = 10.0
-"""Seconds of CPU that a guest runs before it is asked for its time, and between two such questions."""
+"""Seconds of the host's clock before the first look at a guest, and between two."""
+QUESTION_SECONDS = 60.0
+"""Seconds of CPU that a guest which computes has before it is asked for its time, and between two questions.
+
+QEMU's main loop answers, and where the guest's CPU does not idle meanwhile it may halt in that instant: its
+clock then jumps, and the last digits are others.
+"""
 
 OUTPUT_LIMIT = 512 << 20
 """Bytes of console and frames, kept in memory, after which a guest is ended."""
@@ -127,9 +133,9 @@ class CpuLimit:
 def until_look(used: CpuUse, at_last_look: float) -> float:
     """Seconds of CPU that a guest has before it is asked for its time; 0: now.
 
-    On a busy host ten seconds pass in which a short trial has hardly run: to ask would change its numbers.
+    To ask one that computes may change its numbers; one that waits answers between two instructions.
     """
-    return max(FIRST_LOOK_SECONDS - (used.seconds - at_last_look), 0.0) if used.held_up else 0.0
+    return max(QUESTION_SECONDS - (used.seconds - at_last_look), 0.0) if used.held_up else 0.0
 
 
 class Watcher:
