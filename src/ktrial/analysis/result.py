@@ -58,6 +58,7 @@ def record_of(store: Store, stored: StoredStudy, trials: tuple[Trial, ...]) -> S
         result=with_kernels(stored.study, trials, result(stored.study, trials), differences),
         kernels=differences,
         sampled=tuple(_sampled(store, stored, trials)),
+        proofs=store.proofs(stored.id),
     )
 
 

@@ -25,6 +25,7 @@ from ktrial.experiment.resources import Resources, default_resources
 from ktrial.experiment.session import TRIED_AGAIN, run
 from ktrial.experiment.stored_trials import take_over
 from ktrial.machines import CountingMachine, Machine
+from ktrial.model.base import digest
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.design import Treatment
 from ktrial.model.proof import Candidate, CauseKind, Cost, LeftOut, Proof, Side, Status, Together, Tried
@@ -180,7 +181,22 @@ class _Proving:
             "used": self._runs.used,
             "studies": tuple(dict.fromkeys(self._runs.studies)),
         }
-        return Proven(why, proof.model_copy(update=update))
+        proof = proof.model_copy(update=update)
+        self._keep(proof, base.record.id)
+        return Proven(why, proof)
+
+    def _keep(self, proof: Proof, ends: int) -> None:
+        """With the study whose difference it is; where that is not in the store, with that of the two ends.
+
+        A proof of some of the candidates does not take the place of one of more.
+        """
+        store = self._how.store
+        stored = store.newest(digest=digest(resolved(self._asked.study)))
+        names = {one.candidate.name for one in proof.tested}
+        for number in {stored.id if stored else ends, ends}:
+            same = (one for one in store.proofs(number) if one.difference_key == proof.difference_key)
+            if not any({one.candidate.name for one in old.tested} > names for old in same):
+                store.add_proof(number, proof)
 
     def _why(self, base: _Counted) -> Attribution:
         before, after = (base.treatment(Reverting(side)).label for side in (Side.FROM, Side.TO))

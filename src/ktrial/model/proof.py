@@ -147,6 +147,11 @@ class Proof(Model):
     """The studies in the store that hold the trials."""
 
     @property
+    def difference_key(self) -> tuple[str, str, str]:
+        """What it is a proof about: workload and the two treatments."""
+        return self.workload, self.before, self.after
+
+    @property
     def differences(self) -> tuple[float, ...]:
         """The whole difference under each perturbation."""
         return tuple(new - old for old, new in zip(self.values_before, self.values_after, strict=True))

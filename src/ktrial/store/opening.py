@@ -17,10 +17,11 @@ from ktrial.store.errors import (
     StoreDamaged,
     StoreForbidden,
 )
+from ktrial.store.failures import failure
 from ktrial.store.location import default_location, file_of, shown, url_of
 from ktrial.store.schema import metadata, schema
 from ktrial.store.schema_version import SCHEMA_VERSION
-from ktrial.store.store import Store, failure
+from ktrial.store.store import Store
 
 
 def open_store(
@@ -111,7 +112,7 @@ def _check_version(version: int | None, name: str) -> None:
 def _bring_up_to_date(engine: Engine) -> None:
     """Make the tables that are not there, once: another process may be at it too.
 
-    Schemas 2, 3, 4, 6, 7 and 8 have one table more than the one before; 5, 7 and 8 new fields in JSON.
+    Schemas 2, 3, 4, 6, 7, 8 and 9 have one table more than the one before; 5, 7 and 8 new fields in JSON.
     """
     with engine.execution_options(ktrial_writes=True).begin() as connection:
         metadata.create_all(connection)

@@ -34,7 +34,7 @@ _OF_STUDY = (
     "SELECT * FROM studies WHERE id = ?",
     *(
         f"SELECT * FROM {table} WHERE study_id = ? ORDER BY id"
-        for table in ("trials", "kernel_differences", "answers", "study_digests")
+        for table in ("trials", "kernel_differences", "answers", "proofs", "study_digests")
     ),
     *(
         f"SELECT * FROM {table} WHERE trial_id IN ({_TRIALS}) ORDER BY id"

@@ -7,8 +7,10 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
+from ktrial.model.base import digest
 from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.profile import Profile
+from ktrial.model.proof import Proof
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import CounterDelta, Trial
 from ktrial.model.tuning import Tuned
@@ -99,6 +101,18 @@ def answer_row(study_id: int, tuned: Tuned) -> Row:
 def answer_of(content: bytes) -> Tuned:
     """The answer in a row of `answers`. Raises zlib.error, pydantic.ValidationError."""
     return Tuned.model_validate_json(zlib.decompress(content))
+
+
+def proof_row(study_id: int, proof: Proof) -> Row:
+    """The row in `proofs`."""
+    difference = digest(proof.difference_key)
+    content = zlib.compress(proof.model_dump_json(exclude_defaults=True).encode())
+    return {"study_id": study_id, "difference": difference, "content": content}
+
+
+def proof_of(content: bytes) -> Proof:
+    """The proof in a row of `proofs`. Raises zlib.error, pydantic.ValidationError."""
+    return Proof.model_validate_json(zlib.decompress(content))
 
 
 def trial_of(row: RowMapping, samples: Iterable[RowMapping], counters: Iterable[RowMapping]) -> Trial:

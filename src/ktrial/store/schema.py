@@ -131,6 +131,18 @@ answers = Table(
 )
 """What a search came to; `content` is model.tuning.Tuned as JSON, compressed by zlib: some 10 KB."""
 
+proofs = Table(
+    "proofs",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
+    Column("difference", String(64), nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    UniqueConstraint("study_id", "difference"),
+)
+"""Which causes were proved. `difference`: SHA-256 of the workload and the two treatments; `content` is
+model.proof.Proof as JSON, compressed by zlib: some 2 KB."""
+
 digests = Table(
     "digests",
     metadata,

@@ -2,7 +2,6 @@
 
 import contextlib
 import difflib
-import sqlite3
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -24,26 +23,27 @@ from sqlalchemy import (
     inspect,
     select,
 )
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from sqlalchemy.schema import CreateIndex
 
 from ktrial.fault_points import fault_point
 from ktrial.model.base import digest
 from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.profile import Profile
+from ktrial.model.proof import Proof
 from ktrial.model.study import Study
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Tuned
-from ktrial.store import row_conversion, sqlite, study_digests, study_rows, trial_digests, trial_rows
+from ktrial.store import row_conversion, study_digests, study_rows, trial_digests, trial_rows
 from ktrial.store.errors import (
     StoreDamaged,
-    StoreError,
     StoreGone,
     StudyDamaged,
     StudyNotStored,
     TrialsDamaged,
 )
+from ktrial.store.failures import Conflict, failure
 from ktrial.store.schema import (
     profiles,
     series,
@@ -113,7 +113,7 @@ class Store:
                 # A store that an older ktrial made does not have it.
                 connection.execute(CreateIndex(trials_by_outcome, if_not_exists=True))
                 return study_rows.store(connection, values)
-        except _Conflict:
+        except Conflict:
             # On a server another process can come in between; then the study is there.
             with self._reading() as connection:
                 return int(
@@ -145,7 +145,7 @@ class Store:
                 if connection.scalar(select(trials.c.id).where(*same)) is not None:
                     return False
                 trial_rows.store(connection, study_id, trial)
-        except _Conflict:
+        except Conflict:
             return False
         return True
 
@@ -271,7 +271,7 @@ class Store:
 
     def add_kernel_difference(self, study_id: int, difference: KernelDifference) -> None:
         """Store what differs between two kernels of the study, by their digests; an older one is replaced."""
-        with contextlib.suppress(_Conflict), self._writing() as connection:
+        with contextlib.suppress(Conflict), self._writing() as connection:
             study_rows.store_difference(connection, study_id, difference)
 
     def kernel_differences(self, study_id: int) -> tuple[KernelDifference, ...]:
@@ -281,13 +281,23 @@ class Store:
 
     def add_answer(self, study_id: int, tuned: Tuned) -> None:
         """Store what a search came to; an older answer is replaced."""
-        with contextlib.suppress(_Conflict), self._writing() as connection:
+        with contextlib.suppress(Conflict), self._writing() as connection:
             study_rows.store_answer(connection, study_id, tuned)
 
     def answer(self, study_id: int) -> Tuned | None:
         """What the search came to; None where it has not ended, or no search was, or ktrial was older."""
         with self._reading() as connection:
             return study_rows.answer(connection, study_id)
+
+    def add_proof(self, study_id: int, proof: Proof) -> None:
+        """Store which causes were proved of one difference of the study; an older proof of it is replaced."""
+        with contextlib.suppress(Conflict), self._writing() as connection:
+            study_rows.store_proof(connection, study_id, proof)
+
+    def proofs(self, study_id: int) -> tuple[Proof, ...]:
+        """What was proved about the study's differences, in the order of storing."""
+        with self._reading() as connection:
+            return study_rows.proofs_of(connection, study_id)
 
     def delete(self, study_id: int) -> None:
         """Remove the study and its trials. Raises StudyNotStored."""
@@ -351,7 +361,7 @@ class Store:
             facts = {"what": error.what, "study": error.study_id}
             raise StudyDamaged(store=self.name, **facts) from None
         except IntegrityError as error:
-            raise _Conflict(store=self.name, problem=str(error.orig)) from error
+            raise Conflict(store=self.name, problem=str(error.orig)) from error
         except ValidationError as error:
             raise StoreDamaged(store=self.name, problem=f"a row cannot be read ({error.title})") from error
         except ValueError as error:  # what SQLAlchemy's types for JSON and for dates raise
@@ -379,18 +389,6 @@ def _file_number(file: Path | None) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-class _Conflict(StoreError):
-    """Store {store}: {problem}"""
-
-
-def failure(error: SQLAlchemyError | sqlite3.Error, name: str, file: Path | None) -> StoreError:
-    """The StoreError for an error of SQLAlchemy's, or of SQLite's driver."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    if file and isinstance(cause, sqlite3.Error):
-        return sqlite.failure(cause, name, file)
-    return StoreError(store=name, problem=str(cause))
 
 
 def _has(connection: Connection, table: Table) -> bool:

@@ -1,5 +1,5 @@
-"""The digests of what is stored of a study beside its trials: what it asks for, a search's answer, and what
-differs between its kernels. Noted when they are written, compared when they are read."""
+"""The digests of what is stored of a study beside its trials: what it asks for, a search's answer, what
+differs between its kernels, and what was proved. Noted when they are written, compared when they are read."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, delete, insert, inspect, select
 
 from ktrial.fault_points import fault_point
-from ktrial.store.schema import answers, kernel_differences, studies, study_digests
+from ktrial.store.schema import answers, kernel_differences, proofs, studies, study_digests
 from ktrial.store.study_summary import study_digest
 
-STUDY, ANSWER = "study", "answer"
+STUDY, ANSWER, PROOF = "study", "answer", "proof"
 UNREADABLE = (ValueError, TypeError, LookupError)
 """What reading a damaged row of a study raises."""
 
@@ -38,12 +38,17 @@ class StudyCheck(NamedTuple):
     name: str
     has_digest: bool
     damaged: tuple[str, ...]
-    """`study`, `answer`, `kernel difference`: what is not as it was stored."""
+    """`study`, `answer`, `kernel difference`, `proof`: what is not as it was stored."""
 
 
 def difference(before: str, after: str) -> str:
     """What a difference between two kernels (their digests) is noted as."""
     return f"kernel difference {before} {after}"
+
+
+def proof(of_difference: str) -> str:
+    """What a proof is noted as."""
+    return f"{PROOF} {of_difference}"
 
 
 def of_study(row: Mapping[Any, Any]) -> str:
@@ -106,11 +111,14 @@ def _damaged(connection: Connection, there: dict[tuple[int, str], str], number: 
         what = difference(row["before"], row["after"])
         if (number, STUDY) in there and there.get((number, what)) != of_content(row["content"]):
             yield "kernel difference"
+    for row in connection.execute(select(proofs).where(proofs.c.study_id == number)).mappings():
+        if there.get((number, proof(row["difference"]))) != of_content(row["content"]):
+            yield PROOF
 
 
 def remove(connection: Connection, check: StudyCheck) -> None:
     """Take away what is damaged; with what a study asks for its trials go too: they answer nothing then."""
-    owned = {ANSWER: answers, "kernel difference": kernel_differences}
+    owned = {ANSWER: answers, "kernel difference": kernel_differences, PROOF: proofs}
     if STUDY in check.damaged:
         connection.execute(delete(studies).where(studies.c.id == check.id))
         return

@@ -4,10 +4,11 @@ from sqlalchemy import Connection, RowMapping, delete, insert, inspect, select, 
 
 from ktrial.fault_points import fault_point
 from ktrial.model.kernel_diff import KernelDifference
+from ktrial.model.proof import Proof
 from ktrial.model.tuning import Tuned
 from ktrial.store import row_conversion, study_digests
-from ktrial.store.schema import answers, kernel_differences, studies
-from ktrial.store.study_digests import ANSWER, STUDY, NotAsStored
+from ktrial.store.schema import answers, kernel_differences, proofs, studies
+from ktrial.store.study_digests import ANSWER, PROOF, STUDY, NotAsStored
 
 
 def store(connection: Connection, values: row_conversion.Row) -> int:
@@ -56,6 +57,31 @@ def answer(connection: Connection, study_id: int) -> Tuned | None:
     if not study_digests.fits(study_digests.noted(connection), study_id, ANSWER, made):
         raise NotAsStored(ANSWER, study_id)
     return row_conversion.answer_of(content)
+
+
+def store_proof(connection: Connection, study_id: int, proof: Proof) -> None:
+    """In place of an older one of the same difference."""
+    row = row_conversion.proof_row(study_id, proof)
+    same = [proofs.c[name] == row[name] for name in ("study_id", "difference")]
+    connection.execute(delete(proofs).where(*same))
+    fault_point("store: older proof removed")
+    connection.execute(insert(proofs).values(**row))
+    what = study_digests.proof(row["difference"])
+    study_digests.note(connection, study_id, what, study_digests.of_content(row["content"]))
+
+
+def proofs_of(connection: Connection, study_id: int) -> tuple[Proof, ...]:
+    """In the order of storing. Raises NotAsStored, zlib.error, pydantic.ValidationError."""
+    if not inspect(connection).has_table(proofs.name):
+        return ()
+    query = select(proofs).where(proofs.c.study_id == study_id).order_by(proofs.c.id)
+    records = connection.execute(query).mappings().all()
+    noted = study_digests.noted(connection) if records else {}
+    for row in records:
+        what = study_digests.proof(row["difference"])
+        if not study_digests.fits(noted, study_id, what, study_digests.of_content(row["content"])):
+            raise NotAsStored(PROOF, study_id)
+    return tuple(row_conversion.proof_of(row["content"]) for row in records)
 
 
 def store_difference(connection: Connection, study_id: int, difference: KernelDifference) -> None:

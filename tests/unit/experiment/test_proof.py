@@ -52,6 +52,21 @@ def test_what_is_taken_back_has_its_share_and_the_rest_is_unexplained(world: Wor
     assert proof.unexplained == 1000.5 - 348
 
 
+def test_the_proof_is_kept_with_the_study_that_was_asked_about(world: World, store: Store) -> None:
+    record = run(ASKED.study, store=store, machine=world.machine, sources=world.sources(), jobs=1)
+    whole = proven(world, store).proof
+    assert store.proofs(record.id) == (whole,)
+    proven(world, store, wanted=("HRTICK",))
+    assert store.proofs(record.id) == (whole,), "one of fewer candidates does not take its place"
+
+
+def test_without_such_a_study_it_is_kept_with_that_of_the_two_ends(world: World, store: Store) -> None:
+    proof = proven(world, store, wanted=("HRTICK",)).proof
+    assert [store.proofs(one.id) for one in store.studies()] == [(proof,), ()]
+    whole = proven(world, store).proof
+    assert next(store.proofs(one.id) for one in store.studies()) == (whole,)
+
+
 def test_a_setting_that_nothing_uses_is_told_from_one_that_counts(world: World, store: Store) -> None:
     told = by_name(proven(world, store, wanted=("vm.*",)))["vm.dirty_ratio"]
     assert told.status is Status.NOTHING

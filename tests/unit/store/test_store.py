@@ -226,8 +226,8 @@ def test_the_tables_are_ones_that_postgresql_can_make() -> None:
 
     engine = create_mock_engine("postgresql+psycopg://", execute)
     metadata.create_all(engine, checkfirst=False)
-    assert sum("CREATE TABLE" in statement for statement in made) == len(metadata.tables) == 11
-    assert sum("SERIAL" in statement for statement in made) == 10
+    assert sum("CREATE TABLE" in statement for statement in made) == len(metadata.tables) == 12
+    assert sum("SERIAL" in statement for statement in made) == 11
 
 
 # Files that are not ours
@@ -612,6 +612,7 @@ def test_a_store_of_schema_1_that_is_only_read_stays_as_it_is(older: Path) -> No
         assert store.profile(study.id, planned().key, "fork") is None
         assert store.sampled(study.id, planned().key) == ()
         assert store.answer(study.id) is None
+        assert store.proofs(study.id) == ()
     assert schema_of(older) == 1
 
 

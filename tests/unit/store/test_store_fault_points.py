@@ -14,6 +14,7 @@ from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
 
 from ktrial.model.kernel_diff import KernelDifference, Side
+from ktrial.model.proof import Proof
 from ktrial.model.time_series import Sampled, Series, SeriesKind
 from ktrial.model.trial import Outcome
 from ktrial.model.tuning import Budget, Goal, Objective, Space, Tuned
@@ -47,6 +48,9 @@ ANSWER = Tuned(
 )
 
 
+PROOF = Proof(workload="fork", before="a", after="b", values_before=(0.02,), values_after=(1.0,))
+
+
 def first(store: Store) -> int:
     return store.study(a_study("first"))
 
@@ -64,6 +68,8 @@ WRITES: tuple[Callable[[Store], object], ...] = (
     lambda store: store.add_kernel_difference(first(store), DIFFERENCE),
     lambda store: store.add_answer(first(store), ANSWER),
     lambda store: store.add_answer(first(store), ANSWER.model_copy(update={"answer": "another"})),
+    lambda store: store.add_proof(first(store), PROOF),
+    lambda store: store.add_proof(first(store), PROOF.model_copy(update={"control": 2.0})),
     lambda store: store.study(a_study("second")),
     remove_the_second,
 )

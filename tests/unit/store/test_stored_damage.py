@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.making import a_study, a_trial, planned
 from tests.support.profiles import a_profile
-from tests.unit.store.test_store_fault_points import ANSWER, DIFFERENCE
+from tests.unit.store.test_store_fault_points import ANSWER, DIFFERENCE, PROOF
 from typer.testing import CliRunner, Result
 
 from ktrial.cli.app import app
@@ -128,6 +128,7 @@ OF_THE_STUDY = {
     "no JSON": ("study", "UPDATE studies SET spec = replace(spec, '{', 'z')"),
     "the answer": ("answer", "UPDATE answers SET content = CHANGED"),
     "a difference between kernels": ("kernel difference", "UPDATE kernel_differences SET content = CHANGED"),
+    "what was proved": ("proof", "UPDATE proofs SET content = CHANGED"),
 }
 
 
@@ -136,6 +137,7 @@ def with_answer(path: Path) -> Path:
     with open_store(path) as store:
         store.add_answer(1, ANSWER)
         store.add_kernel_difference(1, DIFFERENCE)
+        store.add_proof(1, PROOF)
     return path
 
 
@@ -160,6 +162,7 @@ def read_study(store: Store) -> None:
     store.find(study.study.name)
     store.answer(study.id)
     store.kernel_differences(study.id)
+    store.proofs(study.id)
 
 
 @pytest.mark.parametrize("what", OF_THE_STUDY)

@@ -7,10 +7,12 @@ from rich.console import Console
 from rich.text import Text
 
 from ktrial.cli.console import breakable
+from ktrial.cli.render.proof import proof_as_json
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 from ktrial.model.workload import short_labels
 from ktrial.report.text.attribution import Part, Why
+from ktrial.report.text.proof import shares
 
 MOST_WORKLOADS = 12
 """Lines that are printed."""
@@ -34,6 +36,9 @@ def print_whys(whys: Sequence[Why], console: Console) -> None:
         text = f"{where}: {number_format.signed(why.whole.difference)}: {parts}"
         left = len(why.parts) > _MOST_FUNCTIONS
         console.print(f"  {one_line(breakable(text))}{', …' if left else ''}")
+        if why.proof:
+            measured = "; ".join(shares(why.proof))
+            console.print(f"    measured by taking it back: {one_line(breakable(measured))}")
         for cause in why.causes:
             console.print(f"    suspected, not measured: setting {one_line(breakable(cause))}")
     if len(whys) > MOST_WORKLOADS:
@@ -55,6 +60,7 @@ def whys_as_json(whys: Sequence[Why]) -> list[dict[str, Any]]:
             "functions": [_part(part) for part in why.parts],
             "others": _part(why.others),
             "causes": why.causes,
+            "proof": proof_as_json(why.proof) if why.proof else None,
             "subsystems": {part.name: part.difference for part in why.subsystems},
         }
         for why in whys

@@ -24,6 +24,7 @@ from ktrial.report.tables.comparisons import of_group
 from ktrial.report.text import kernel_diff, reproduction, study_summary
 from ktrial.report.text import provenance as surroundings
 from ktrial.report.text.attribution import Why
+from ktrial.report.text.proof import proofs_apart
 from ktrial.report.text.provenance import built_kernels
 from ktrial.studyfile.writer import study_toml
 
@@ -113,6 +114,7 @@ def facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]:
     return {
         "folded": _folded(record),
         "whys": [(why, attribution.of_page(why)) for why in whys],
+        "other_proofs": proofs_apart(record.proofs, {why.proof.difference_key for why in whys if why.proof}),
         "record": record,
         "result": record.result,
         "study": record.study,

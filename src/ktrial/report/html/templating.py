@@ -10,6 +10,8 @@ from ktrial.format import labels, number_format
 from ktrial.format.sanitize import printable, shortened
 from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKind, Table
 from ktrial.report.tables.kernel_diff import facts
+from ktrial.report.tables.proof import of_proof
+from ktrial.report.text.proof import closing, headline
 
 _USUAL_WIDTH = 10.0
 _FEWEST_TO_SORT = 3
@@ -40,6 +42,9 @@ def environment() -> Environment:
         facts=facts,
         for_page=_for_page,
         percent_of=_percent_of,
+        proof_closing=closing,
+        proof_headline=headline,
+        proof_table=of_proof,
         sorts=_sorts,
     )
     return made

@@ -4,16 +4,19 @@ from collections.abc import Iterator, Sequence
 
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import one_line, printable
+from ktrial.model.proof import Proof
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.report.markdown.markup import bare, block, code, folded, grid, prose
 from ktrial.report.tables import attribution, interactions, matrix
 from ktrial.report.tables import kernel_diff as kernel_tables
+from ktrial.report.tables import proof as proof_table
 from ktrial.report.tables.comparisons import of_group
 from ktrial.report.text import dispersion, provenance, reproduction, study_summary
 from ktrial.report.text.attribution import Why
 from ktrial.report.text.kernel_diff import OptionLine, shown
+from ktrial.report.text.proof import closing, headline
 from ktrial.report.text.provenance import built_kernels
 from ktrial.studyfile.writer import study_toml
 
@@ -79,7 +82,17 @@ def _reasons(whys: Sequence[Why]) -> Iterator[str]:
     for why in whys:
         difference = f"{number_format.signed(why.whole.difference)} instructions an operation"
         title = f"Why: {bare(why.workload)}, {bare(why.treatment)}: {difference}"
-        yield folded(title, grid(attribution.of_document(why)))
+        proved = list(_proved(why.proof)) if why.proof else []
+        yield folded(title, "\n\n".join([grid(attribution.of_document(why)), *proved]))
+
+
+def _proved(proof: Proof) -> Iterator[str]:
+    """What was measured by taking causes back."""
+    table = proof_table.of_proof(proof)
+    yield prose(headline(proof))
+    if table.rows:
+        yield grid(table)
+    yield "\n".join(f"- {prose(line)}" for line in closing(proof))
 
 
 def _keep_in_mind(record: StudyRecord) -> Iterator[str]:

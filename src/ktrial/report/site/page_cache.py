@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from ktrial.installation import VERSION, cache_directory
 from ktrial.model.base import Model, digest
+from ktrial.model.proof import Proof
 from ktrial.model.trial import Trial
 from ktrial.store import StoredStudy
 
@@ -41,10 +42,14 @@ class PageCache:
         self._directory = directory or cache_directory() / "pages"
         self._program = _program()
 
-    def key(self, stored: StoredStudy, trials: tuple[Trial, ...], *, reasons: bool) -> str:
-        """The same for the same trials of the same study, shown by the same ktrial."""
+    def key(
+        self, stored: StoredStudy, trials: tuple[Trial, ...], proofs: tuple[Proof, ...] = (), *, reasons: bool
+    ) -> str:
+        """The same for the same trials and proofs of the same study, shown by the same ktrial."""
         ended = [(one.planned.key, one.outcome.value, one.started.isoformat()) for one in trials]
-        return digest([self._program, stored.id, stored.digest, ended, reasons])
+        return digest(
+            [self._program, stored.id, stored.digest, ended, [digest(one) for one in proofs], reasons]
+        )
 
     def get(self, key: str) -> ResultPage | None:
         """The page; None where it was never made, or cannot be read."""

@@ -118,7 +118,8 @@ class _Building:
         pages: dict[int, ResultPage] = {}
         fresh = 0
         for number, one in enumerate(studies, start=1):
-            key = self.cache.key(one.stored, one.trials, reasons=self.reasons)
+            proofs = self.store.proofs(one.stored.id)
+            key = self.cache.key(one.stored, one.trials, proofs, reasons=self.reasons)
             page = self.cache.get(key)
             if page is None:
                 self.tell(f"result {number} of {len(studies)}: {one.stored.study.name}")

@@ -14,6 +14,7 @@ from ktrial.model.attribution import Count, Explanation, FunctionDifference, Mat
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.profile import Profile
+from ktrial.model.proof import Proof
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Mode
 from ktrial.report.charts.call_stacks import aligned, stacks_of_both
@@ -68,7 +69,10 @@ class Why(NamedTuple):
     around: tuple[Section, ...] = ()
     """What else differs, and may be the cause."""
     causes: tuple[str, ...] = ()
-    """Settings that differ, each with the metrics that it governs and that moved as it says."""
+    """Settings that differ, each with the metrics that it governs and that moved as it says; none that was
+    measured."""
+    proof: Proof | None = None
+    """What of the difference was measured, by taking causes back."""
 
     @property
     def rows(self) -> tuple[Part, ...]:
@@ -99,14 +103,20 @@ def whys(
 
 
 def explained(
-    comparisons: Sequence[Comparison], attribution: Attribution, most_frames: int = _FRAMES[1]
+    comparisons: Sequence[Comparison],
+    attribution: Attribution,
+    most_frames: int = _FRAMES[1],
+    proofs: Sequence[Proof] = (),
 ) -> Why:
-    """What the comparisons of one workload are made of."""
+    """What the comparisons of one workload are made of. `proofs`: those that the study has."""
     explanation = attribution.explanation
     shown = [row for row in explanation.rows if explanation.weight(row)][:TOP]
     names = {(row.function, row.module, row.match) for row in shown}
     rest = [row for row in explanation.rows if (row.function, row.module, row.match) not in names]
     first = comparisons[0]
+    key = (first.workload, first.baseline, first.treatment)
+    proof = next((one for one in proofs if one.difference_key == key), None)
+    taken_back = {one.candidate.target for one in proof.tested} if proof else set()
     return Why(
         workload=first.workload,
         baseline=first.baseline,
@@ -118,8 +128,9 @@ def explained(
         subsystems=tuple(_subsystems(explanation)),
         unexplained=float(explanation.unexplained),
         frames=_frames(attribution.before, attribution.after, explanation, most_frames),
-        around=sections(attribution.differences),
-        causes=tuple(causes(attribution.differences)),
+        around=sections(attribution.differences, taken_back),
+        causes=tuple(causes(attribution.differences, taken_back)),
+        proof=proof,
     )
 
 
@@ -149,7 +160,7 @@ def _why(
         # A report is about its verdicts, and never refused for a reason that cannot be told (a kernel in the
         # cache that is damaged by now): `ktrial explain` says what is missing.
         return None
-    return explained(comparisons, attribution, most_frames)
+    return explained(comparisons, attribution, most_frames, record.proofs)
 
 
 def part_of(explanation: Explanation, row: FunctionDifference) -> Part:

@@ -1,6 +1,6 @@
 """What differs around two profiles, as lines of a report: levels, options, settings, counters."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple
 
 from ktrial.format import number_format
@@ -24,12 +24,15 @@ class Section(NamedTuple):
     """How many more there are."""
 
 
-def sections(differences: Differences) -> tuple[Section, ...]:
-    """The kinds in which something differs, and what could not be compared."""
-    owned = [_option(one) for one in differences.options if one.owners]
+def sections(differences: Differences, measured: Container[str] = ()) -> tuple[Section, ...]:
+    """The kinds in which something differs, and what could not be compared.
+
+    `measured`: files of settings, options and boot parameters that were taken back: nothing suspects them.
+    """
+    owned = [_option(one) for one in differences.options if one.owners and one.option not in measured]
     changed = [one for one in differences.values if None not in (one.before, one.after)]
     kinds = (
-        _section(CAUSES, causes(differences)),
+        _section(CAUSES, causes(differences, measured)),
         _section("Levels", [f"{one.factor}: {one.before} → {one.after}" for one in differences.levels]),
         _section("Boot parameters", list(_boot(differences))),
         _section(
@@ -49,9 +52,13 @@ def sections(differences: Differences) -> tuple[Section, ...]:
     return tuple(kind for kind in kinds if kind.lines)
 
 
-def causes(differences: Differences) -> list[str]:
+def causes(differences: Differences, measured: Container[str] = ()) -> list[str]:
     """`block/nullb1/queue/read_ahead_kb: 128 → 8192: average read size 128 → 2,340.6`: one line a setting."""
-    return [f"{_value(one)}: {_governed(one)}" for one in differences.values if one.governs]
+    return [
+        f"{_value(one)}: {_governed(one)}"
+        for one in differences.values
+        if one.governs and one.path not in measured
+    ]
 
 
 def _governed(one: ValueDifference) -> str:

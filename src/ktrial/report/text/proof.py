@@ -1,6 +1,6 @@
 """What a proof says, in sentences for every output."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from ktrial.format import number_format
 from ktrial.model.proof import Proof, Status, Together, Tried
@@ -30,6 +30,23 @@ def closing(proof: Proof) -> Iterator[str]:
         yield f"A write or a boot parameter that changes nothing moved the count by {moved} at most."
     yield from _without_part(proof)
     yield _used(proof)
+
+
+def shares(proof: Proof) -> Iterator[str]:
+    """`HRTICK +322.4 (25.8 %)`: what was measured to have a part; then what remains."""
+    measured = [one for one in proof.tested if one.status is Status.MEASURED]
+    for one in measured:
+        yield _part(proof, one.candidate.name, one.effect)
+    yield _part(proof, "not explained", proof.unexplained)
+
+
+def _part(proof: Proof, name: str, effect: float) -> str:
+    return f"{name} {number_format.signed(effect)} ({number_format.share(proof.share(effect))} %)"
+
+
+def proofs_apart(proofs: Iterable[Proof], shown: Container[tuple[str, str, str]]) -> list[Proof]:
+    """Those of other differences than the ones that are shown (`Proof.difference_key`)."""
+    return [one for one in proofs if one.difference_key not in shown]
 
 
 def _without_part(proof: Proof) -> Iterator[str]:

@@ -1,0 +1,129 @@
+"""What was measured by taking causes back, in every kind of report; what was not is suspected."""
+
+import io
+from pathlib import Path
+
+import html5lib
+import pytest
+from rich.console import Console
+from tests.support.profiles import with_calls
+from tests.support.report_whys import a_counted_record, explained_by
+from tests.unit.report.test_flame_graph import AFTER, BEFORE
+
+from ktrial import report
+from ktrial.analysis.result import record as record_in
+from ktrial.cli.render.attribution import print_whys, whys_as_json
+from ktrial.model.conditions_diff import Governed, ValueDifference
+from ktrial.model.proof import Candidate, CauseKind, Proof, Side, Status, Together, Tried
+from ktrial.model.study_record import StudyRecord
+from ktrial.report.text.attribution import Why, explained
+from ktrial.store import open_store
+
+READ_AHEAD = "/sys/block/ram0/queue/read_ahead_kb"
+RATIO = "/proc/sys/vm/dirty_ratio"
+
+
+def a_candidate(target: str) -> Candidate:
+    name = target.rpartition("/")[2]
+    return Candidate(
+        name=name, kind=CauseKind.SETTING, target=target, before="128", after="8192", on_to="128", on_from="9"
+    )
+
+
+def a_proof(workload: str, before: str, after: str) -> Proof:
+    """A quarter of 1,000 instructions is read-ahead's; dirty_ratio reaches nothing."""
+    effects = (250.0, 240.0, 260.0)
+    return Proof(
+        workload=workload,
+        before=before,
+        after=after,
+        values_before=(5000, 5000, 5000),
+        values_after=(6000, 6000, 6000),
+        tested=(
+            Tried(candidate=a_candidate(READ_AHEAD), side=Side.TO, status=Status.MEASURED, effects=effects),
+            Tried(candidate=a_candidate(RATIO), side=Side.TO, status=Status.NOTHING, effects=(0.0, 0.0, 0.0)),
+        ),
+        together=Together(names=("read_ahead_kb",), effects=effects),
+        studies=("explain-fork (number 2)",),
+    )
+
+
+@pytest.fixture(scope="module")
+def record() -> StudyRecord:
+    """With a proof of its first comparison, and one between two treatments that it does not compare."""
+    counted = a_counted_record()
+    one = counted.result.comparisons[0]
+    proofs = (
+        a_proof(one.workload, one.baseline, one.treatment),
+        a_proof(one.workload, one.treatment, "debian:7.2"),
+    )
+    return counted.model_copy(update={"proofs": proofs})
+
+
+@pytest.fixture(scope="module")
+def whys(record: StudyRecord) -> tuple[Why, ...]:
+    before, after = with_calls(BEFORE, kernel="debian:6.1"), with_calls(AFTER, kernel="debian:6.12")
+    found = explained_by(before, after)
+    governs = (Governed(metric="average read size", before=128, after=2340),)
+    values = (
+        ValueDifference(path=READ_AHEAD, before="128", after="8192", governs=governs),
+        ValueDifference(path="/proc/sys/vm/swappiness", before="60", after="10", governs=governs),
+    )
+    around = found.differences.model_copy(update={"values": values})
+    found = found.model_copy(update={"differences": around})
+    return tuple(explained([one], found, proofs=record.proofs) for one in record.result.comparisons)
+
+
+def test_the_page_says_measured_with_the_share_and_suspected_of_the_rest(
+    record: StudyRecord, whys: tuple[Why, ...]
+) -> None:
+    page = report.study_html(record, whys, whole=True)
+    html5lib.HTMLParser(strict=True).parse(page)
+    first = page[page.index('id="why-1"') : page.index('id="why-2"')]
+    assert "causes measured" in first
+    measured, suspected = first.index("Causes, measured"), first.index("Suspected causes, not measured")
+    assert "25.0" in first[measured:suspected]
+    assert "24.0 to 26.0" in first
+    assert "Not explained by anything that was taken back: +750" in first
+    end = first.index("</dd>", suspected)
+    assert "read_ahead_kb" not in first[suspected:end], "it is measured"
+    assert "swappiness" in first[suspected:end], "it is not"
+    second = page[page.index('id="why-2"') : page.index("Measured causes of other differences")]
+    assert "causes measured" not in second
+    assert "read_ahead_kb" in second[second.index("Suspected causes") :]
+
+
+def test_a_proof_of_treatments_that_are_not_compared_has_its_place(
+    record: StudyRecord, whys: tuple[Why, ...]
+) -> None:
+    page = report.study_html(record, whys, whole=True)
+    others = page[page.index("Measured causes of other differences") :]
+    assert "debian:7.2" in others
+    assert others.count('class="proof"') == 1
+    html5lib.HTMLParser(strict=True).parse(report.study_html(record, whys))
+
+
+def test_the_terminal_json_and_markdown_say_the_same(record: StudyRecord, whys: tuple[Why, ...]) -> None:
+    console = Console(width=200, record=True, file=io.StringIO())
+    print_whys(whys, console)
+    text = console.export_text().replace("\u00a0", " ")
+    assert "measured by taking it back: read_ahead_kb +250 (25.0 %); not explained +750 (75.0 %)" in text
+    proof = whys_as_json(whys)[0]["proof"]
+    assert [(one["name"], one["share"]) for one in proof["causes"]] == [
+        ("read_ahead_kb", 0.25),
+        ("dirty_ratio", 0.0),
+    ]
+    assert whys_as_json(whys)[1]["proof"] is None
+    document = report.study_markdown(record, whys)
+    assert "causes, measured: shares of +1,000 instructions" in document
+
+
+def test_a_stored_proof_is_part_of_the_study_s_record(record: StudyRecord, tmp_path: Path) -> None:
+    with open_store(tmp_path / "store.db") as store:
+        number = store.study(record.study)
+        for one in record.proofs:
+            store.add_proof(number, one)
+        assert record_in(store, number).proofs == record.proofs
+        newer = record.proofs[0].model_copy(update={"control": 3.0})
+        store.add_proof(number, newer)
+        assert set(record_in(store, number).proofs) == {newer, record.proofs[1]}
