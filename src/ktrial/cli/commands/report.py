@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from ktrial.cli.command_line import examples
-from ktrial.cli.options.common import StoredStudyName, StoreOption
+from ktrial.cli.options.bundled_study import Signers, StudyOrBundle, is_bundle, open_named
+from ktrial.cli.options.common import StoreOption
 
 
 @examples("ktrial report quick --html quick.html", "ktrial report quick --markdown")
 def report(
-    study: StoredStudyName = None,
+    study: StudyOrBundle = None,
     html: Annotated[
         Path | None,
         typer.Option(
@@ -30,20 +31,21 @@ def report(
     series: Annotated[
         bool, typer.Option("--series", help="With --csv: one row a moment of what was read over time.")
     ] = False,
+    signers: Signers = None,
     store: StoreOption = None,
 ) -> None:
     """Write a study's report: one HTML page, Markdown or CSV. Nothing is run."""
     from ktrial import report as reports
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.options.stored_study import find, open_existing
     from ktrial.cli.running.search_answer import markdown_of_search, report_search, with_confirmation
     from ktrial.cli.running.study import default_report, write_report
     from ktrial.store import default_location
 
     _check(html, whole=whole, markdown=markdown, csv=csv, samples=samples, series=series)
     location = store or default_location()
-    with open_existing(store) as opened:
-        stored = find(opened, study)
+    if study is not None and is_bundle(study) and not html:
+        html = Path(study).with_suffix(".html").absolute()
+    with open_named(store, study, signers) as (opened, stored):
         if stored.study.search and not csv:
             if markdown:
                 typer.echo(markdown_of_search(stored, opened), nl=False)

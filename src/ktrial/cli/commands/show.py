@@ -1,5 +1,6 @@
 """`ktrial show`: what a study in the store has measured."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -7,18 +8,20 @@ import typer
 from ktrial.cli import output_cache, show_cache
 from ktrial.cli.command_line import examples
 from ktrial.cli.console import json_text, output
-from ktrial.cli.options.common import Json, StoredStudyName, StoreOption
+from ktrial.cli.options.bundled_study import Signers, StudyOrBundle, is_bundle, open_named
+from ktrial.cli.options.common import Json, StoreOption
 
 if TYPE_CHECKING:
     from ktrial.model.study_record import StudyRecord
 
 
-@examples("ktrial show", "ktrial show quick --json", "ktrial show quick --console")
+@examples("ktrial show", "ktrial show quick --json", "ktrial show quick.zip")
 def show(
-    study: StoredStudyName = None,
+    study: StudyOrBundle = None,
     console: Annotated[
         bool, typer.Option("--console", help="Show the consoles of trials that failed, instead.")
     ] = False,
+    signers: Signers = None,
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
@@ -27,11 +30,11 @@ def show(
 
     location = store or default_location()
     form = "consoles" if console else "json" if json else "text"
-    key = None if console else show_cache.key_of(location, study, form)
+    key = None if console or is_bundle(study) else show_cache.key_of(location, study, form)
     printed = key and output_cache.get(key)
     if not printed:
         with output_cache.warnings_heard() as warned:
-            printed = _worked_out(store, study, form)
+            printed = _worked_out(store, study, form, signers)
         # While it was worked out, a trial may have ended.
         if printed and key and not warned and key == show_cache.key_of(location, study, form):
             output_cache.put(key, printed)
@@ -43,17 +46,15 @@ def show(
         replay(printed, output())
 
 
-def _worked_out(store: str | None, study: str | None, form: str) -> str:
+def _worked_out(store: str | None, study: str | None, form: str, signers: Path | None) -> str:
     """The JSON, or the record of what is printed; empty where it was printed right away."""
     from ktrial.analysis.result import record as record_of
-    from ktrial.cli.options.stored_study import find, open_existing
     from ktrial.cli.render.attribution import MOST_WORKLOADS
     from ktrial.cli.render.recorded import recorded
     from ktrial.cli.render.study_json import as_json
     from ktrial.report import whys
 
-    with open_existing(store) as opened:
-        stored = find(opened, study)
+    with open_named(store, study, signers) as (opened, stored):
         if stored.study.search and form != "consoles":
             from ktrial.cli.running.search_answer import show_search
 

@@ -1,0 +1,249 @@
+"""Reads a bundle of somebody else's: every size limited, every digest compared, every text made harmless.
+
+Nothing of it is trusted: not its answer, which is worked out anew from its trials, nor its page, which is not
+shown. What it says can be wrong; it cannot do anything.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from ktrial.bundle import archive, manifest, signature
+from ktrial.bundle import contents as parts
+from ktrial.bundle.archive import Archive
+from ktrial.bundle.contents import FORMAT, Contents
+from ktrial.bundle.errors import BundleDamaged, BundleNewer, BundleTooLarge, NotABundle, NotSigned
+from ktrial.format.sanitize import printable
+from ktrial.model.base import digest
+from ktrial.model.comparison import Result
+from ktrial.model.design import Design, PlannedTrial
+from ktrial.model.kernel_diff import KernelDifference
+from ktrial.model.plan import plan
+from ktrial.model.profile import Profile
+from ktrial.model.study import Study
+from ktrial.model.time_series import Sampled
+from ktrial.model.trial import Trial
+from ktrial.model.tuning import Tuned
+from ktrial.store import Store
+
+_DIFFERENCES = TypeAdapter(tuple[KernelDifference, ...])
+_MOST_LEVELS = 1000
+_MOST_MEMORY_MIB, _MOST_CPUS = 64 << 10, 64
+_MOST_DEPTH = 60
+"""Of JSON inside of JSON; what ktrial writes has some ten."""
+Kind = TypeVar("Kind", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle that is open."""
+
+    file: Path
+    contents: Contents
+    study: Study
+    signer: str
+    """Who signed it; empty where that was not asked."""
+    manifest_digest: str
+    """What tells this bundle from all others."""
+    _archive: Archive
+    _digests: Mapping[str, str]
+
+    def read(self, name: str) -> bytes:
+        """A file's content, compared with its digest. Raises BundleDamaged."""
+        return _read(self.file, self._archive, self._digests, name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All its files, by name."""
+        return tuple(sorted(self._digests))
+
+    def trials(self) -> Iterator[Trial]:
+        """Every trial, with its profiles and series, in run order. Raises BundleDamaged."""
+        planned = self._planned()
+        for number in range(self.contents.trials):
+            trial = self._parsed(parts.trial_name(number), Trial)
+            _check_trial(self.file, trial, planned)
+            profiles = tuple(self._several("profiles", number, Profile))
+            series = tuple(self._several("series", number, Sampled))
+            yield trial.model_copy(update={"profiles": profiles, "sampled": series})
+
+    def result(self) -> Result | None:
+        """The answer that its author got. None where the study is a search."""
+        return self._parsed(parts.RESULT, Result) if parts.RESULT in self._digests else None
+
+    def differences(self) -> tuple[KernelDifference, ...]:
+        """What differs between the kernels."""
+        data = _json(self.file, parts.DIFFERENCES, self.read(parts.DIFFERENCES))
+        return _valid(self.file, parts.DIFFERENCES, lambda: _DIFFERENCES.validate_python(data))
+
+    def searched(self) -> Tuned | None:
+        """What a search came to."""
+        return self._parsed(parts.SEARCHED, Tuned) if parts.SEARCHED in self._digests else None
+
+    def fill(self, store: Store) -> int:
+        """Put all of it into a store; return the study's id there. Raises BundleDamaged, StoreError."""
+        number = store.study(self.study)
+        for trial in self.trials():
+            if not store.add_trial(number, trial):
+                raise BundleDamaged(file=self.file, problem=f"it has trial {trial.planned.key} twice")
+        for difference in self.differences():
+            store.add_kernel_difference(number, difference)
+        if tuned := self.searched():
+            store.add_answer(number, tuned)
+        return number
+
+    def _several(self, kind: str, trial: int, model: type[Kind]) -> Iterator[Kind]:
+        for place in range(parts.MOST_PARTS):
+            name = parts.part_name(kind, trial, place)
+            if name not in self._digests:
+                return
+            yield self._parsed(name, model)
+
+    def _parsed(self, name: str, model: type[Kind]) -> Kind:
+        return _parsed(self.file, name, self.read(name), model)
+
+    def _planned(self) -> dict[str, PlannedTrial] | None:
+        """Of a search nobody knows it beforehand."""
+        return None if self.study.search else {one.key: one for one in plan(self.study).trials}
+
+
+@contextmanager
+def open_bundle(file: Path, signers: Path | None = None) -> Iterator[Bundle]:
+    """The bundle in a file. `signers`: OpenSSH's file of allowed signers, one of whom must have signed it.
+
+    Raises BundleUnreadable, NotABundle, BundleTooLarge, BundleNewer, BundleDamaged, NotSigned,
+    SignatureWrong.
+    """
+    with archive.opened(file) as opened:
+        listed = _small(file, opened, manifest.NAME, manifest.MOST_BYTES)
+        who = _signer(file, opened, listed, signers) if signers else ""
+        digests = manifest.parsed(file, _text(file, manifest.NAME, listed))
+        manifest.check_names(file, digests, set(opened.sizes))
+        content = _read(file, opened, digests, parts.CONTENTS)
+        contents = _contents(file, content)
+        study = _study(file, _read(file, opened, digests, parts.STUDY), contents)
+        yield Bundle(file, contents, study, who, digest(dict(digests)), opened, digests)
+
+
+def _small(file: Path, opened: Archive, name: str, most: int) -> bytes:
+    if name not in opened.sizes:
+        raise NotABundle(file=file, problem=f"it has no {name}")
+    if opened.sizes[name] > most:
+        raise archive.too_large(file, f"its {name} has", opened.sizes[name], most)
+    return opened.read(name)
+
+
+def _signer(file: Path, opened: Archive, listed: bytes, signers: Path) -> str:
+    if manifest.SIGNATURE not in opened.sizes:
+        raise NotSigned(file=file)
+    made = _small(file, opened, manifest.SIGNATURE, signature.MOST_BYTES)
+    return signature.signer(file, signers, listed, made)
+
+
+def _read(file: Path, opened: Archive, digests: Mapping[str, str], name: str) -> bytes:
+    if name not in digests:
+        raise BundleDamaged(file=file, problem=f"it has no {name}")
+    content = opened.read(name)
+    manifest.check_content(file, name, content, digests)
+    return content
+
+
+def _contents(file: Path, content: bytes) -> Contents:
+    data = _json(file, parts.CONTENTS, content)
+    found = data.get("format") if isinstance(data, dict) else None
+    if isinstance(found, int) and found > FORMAT:
+        raise BundleNewer(file=file, found=found, known=FORMAT, version=data.get("ktrial", "a newer one"))
+    return _valid(file, parts.CONTENTS, lambda: Contents.model_validate(data))
+
+
+def _text(file: Path, name: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BundleDamaged(file=file, problem=f"{name} is no text") from error
+
+
+def _parsed(file: Path, name: str, content: bytes, model: type[Kind]) -> Kind:
+    data = _json(file, name, content)
+    return _valid(file, name, lambda: model.model_validate(data))
+
+
+def _json(file: Path, name: str, content: bytes) -> Any:
+    """The JSON, with all texts made printable: what a terminal or a page shows cannot do anything there."""
+    try:
+        return _harmless(json.loads(_text(file, name, content)), _MOST_DEPTH)
+    except (ValueError, RecursionError) as error:
+        raise BundleDamaged(file=file, problem=f"{name} cannot be read as JSON") from error
+
+
+def _harmless(data: Any, depth: int) -> Any:
+    """Raises RecursionError where it is too deep."""
+    if depth < 0:
+        raise RecursionError
+    if isinstance(data, str):
+        return printable(data)
+    if isinstance(data, list):
+        return [_harmless(one, depth - 1) for one in data]
+    if isinstance(data, dict):
+        return {printable(key): _harmless(one, depth - 1) for key, one in data.items()}
+    return data
+
+
+Made = TypeVar("Made")
+
+
+def _valid(file: Path, name: str, make: Callable[[], Made]) -> Made:
+    try:
+        return make()
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        problem = f"{name}: {where}: {first['msg']}" if where else f"{name}: {first['msg']}"
+        raise BundleDamaged(file=file, problem=printable(problem)[:300]) from error
+
+
+def _study(file: Path, content: bytes, contents: Contents) -> Study:
+    """Raises BundleDamaged, BundleTooLarge."""
+    study = _parsed(file, parts.STUDY, content, Study)
+    _check_size(file, study, contents)
+    as_it_was = _valid(file, parts.STUDY, lambda: Study.model_validate_json(content))
+    if digest(as_it_was) != contents.study_digest:
+        raise BundleDamaged(file=file, problem=f"{parts.STUDY} is not the study of {parts.CONTENTS}")
+    return study
+
+
+def _check_size(file: Path, study: Study, contents: Contents) -> None:
+    """Raise BundleTooLarge, BundleDamaged: what a study file could not ask for, a bundle cannot either."""
+    levels = [len(factor.levels) for factor in study.factors]
+    if max(levels, default=0) > _MOST_LEVELS or len(levels) > _MOST_LEVELS:
+        raise BundleTooLarge(
+            file=file, what="its study has", found="factors and levels", most=_MOST_LEVELS, are="are"
+        )
+    sizes = {
+        Design.FULL: math.prod(levels),
+        Design.ONE_AT_A_TIME: sum(levels),
+        Design.LISTED: len(study.listed),
+    }
+    trials = (sizes[study.design] + 1) * study.blocks
+    if max(trials, contents.trials) > parts.MOST_TRIALS:
+        found = f"{max(trials, contents.trials)} trials"
+        raise BundleTooLarge(file=file, what="its study has", found=found, most=parts.MOST_TRIALS, are="are")
+    if study.machine.memory_mib > _MOST_MEMORY_MIB or study.machine.cpus > _MOST_CPUS:
+        asked = f"{study.machine.memory_mib} MiB and {study.machine.cpus} CPUs for a guest"
+        most = f"{_MOST_MEMORY_MIB} MiB and {_MOST_CPUS} CPUs"
+        raise BundleTooLarge(file=file, what="its study asks for", found=asked, most=most, are="are")
+
+
+def _check_trial(file: Path, trial: Trial, planned: Mapping[str, PlannedTrial] | None) -> None:
+    key = trial.planned.key
+    if planned is not None and planned.get(key) != trial.planned:
+        raise BundleDamaged(file=file, problem=f"trial {key} is none that the study plans")
+    numbers = [sample.value for sample in trial.samples] + [one.delta for one in trial.counters]
+    if not all(map(math.isfinite, numbers)):
+        raise BundleDamaged(file=file, problem=f"trial {key} has a number that is none")
