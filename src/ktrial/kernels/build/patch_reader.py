@@ -53,15 +53,16 @@ class FileDiff:
         return tuple(dict.fromkeys(filter(None, (self.old, self.new, self.also))))
 
 
-def series_in(patch: str, text: str) -> list[list[FileDiff]]:
+def series_in(patch: str, text: str, level: int = 1) -> list[list[FileDiff]]:
     """The patches in a file: a new one where a mail begins, or where a file is changed again.
 
-    `patch`: the file, for messages. Raises BadPatch.
+    `patch`: the file, for messages. `level`: how many directories its paths begin with (patch -pN). Raises
+    BadPatch.
     """
     if not text.strip():
         raise bad(patch, "it is empty", "git diff, or git format-patch, writes one")
     series: list[list[FileDiff]] = [[]]
-    for one in _Reader(patch, with_plain_ends(text).split("\n")).files():
+    for one in _Reader(patch, with_plain_ends(text).split("\n"), level).files():
         known = {path for each in series[-1] for path in each.paths}
         if one is None or not known.isdisjoint(one.paths):
             series.append([])
@@ -88,8 +89,9 @@ def bad(path: str | Path, problem: str, advice: str) -> BadPatch:
 
 
 class _Reader:
-    def __init__(self, patch: str, lines: list[str]) -> None:
-        self._patch, self._lines, self._at = patch, lines, 0
+    def __init__(self, patch: str, lines: list[str], level: int = 1) -> None:
+        self._patch, self._lines, self._at, self._level = patch, lines, 0, level
+        self._named = ""
 
     def files(self) -> Iterator[FileDiff | None]:
         """Each change of a file; None where a mail begins."""
@@ -108,7 +110,8 @@ class _Reader:
 
     def _check_prose(self, line: str) -> None:
         if _BINARY.match(line):
-            raise self._bad("it changes a binary file", "leave that out: git diff without --binary")
+            problem = f"it changes a binary file{self._named and ', '}{self._named}"
+            raise self._bad(problem, "leave that out: git diff without --binary")
         if _HUNK.match(line):
             raise self._bad(f"line {self._at + 1}: a hunk of no file", "write it again: git diff")
         if encoded := _ENCODED.match(line):
@@ -130,6 +133,7 @@ class _Reader:
             self._check_agreement(plain, said)
             return self._with_moves(plain, said)
         if self._at < len(self._lines):
+            self._named = line.rpartition(" b/")[2]
             self._check_prose(self._lines[self._at])
         if not said:
             return None  # somebody writes about diffs
@@ -194,13 +198,13 @@ class _Reader:
         return "" if name == _NOTHING else name, bool(_EPOCH.match(stamp))
 
     def _stripped(self, name: str) -> str:
-        """Without the first directory, as `patch -p1` takes it."""
+        """Without its first directories, as `patch -pN` takes it; nearly always one."""
         if name.startswith(("/", "../")):
             raise self._bad(f"it changes {name}, outside of the source", "paths look like a/mm/slub.c")
-        first, slash, rest = name.partition("/")
-        if not slash:
-            raise self._bad(f"its path {first} has no directory in front", "paths look like a/mm/slub.c")
-        return rest
+        parts = name.split("/")
+        if len(parts) <= self._level:
+            raise self._bad(f"its path {name} has no directory in front", "paths look like a/mm/slub.c")
+        return "/".join(parts[self._level :])
 
     def _checked(self, path: str) -> str:
         """A path below the source's top. Raises BadPatch for every other."""

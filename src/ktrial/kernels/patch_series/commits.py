@@ -1,0 +1,152 @@
+"""A series out of a git tree: the commits of BASE..TIP along first parents, each a step.
+
+Names are resolved to commits once, at the start: what a rebase or a fetch moves meanwhile stays as it was.
+Nothing is checked out, and the work tree is not looked at but to say that it holds more.
+"""
+
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from ktrial.kernels.build.errors import SourceUnusable
+from ktrial.kernels.build.source_git import git
+from ktrial.kernels.patch_series.errors import BadCommitRange
+from ktrial.kernels.patch_series.kept_patches import kept
+from ktrial.model.kernel import Patch
+from ktrial.model.patch_series import PatchSeries, SeriesKind, SeriesPatch
+
+_SHORT = 12
+_FORMAT = "%H%x00%P%x00%s%x00%an <%ae>"
+_WRITE = "write BASE..TIP: v6.1..my-branch, HEAD~12..HEAD; BASE.. ends at HEAD"
+
+
+def series_in_git(directory: Path, text: str) -> PatchSeries:
+    """The commits that `text` (BASE..TIP) names. Raises BadCommitRange, SourceUnusable, ToolMissing."""
+    begin, dots, end = text.partition("..")
+    if not dots or end.startswith(".") or not begin:
+        raise _bad(directory, text, "it is no BASE..TIP", _WRITE)
+    top = _top(directory, text)
+    base, tip = (_commit(top, text, name) for name in (begin, end or "HEAD"))
+    if base == tip:
+        raise _bad(top, text, "both ends are the same commit", _WRITE)
+    _check_line(top, text, base, tip)
+    commits = _commits(top, text, base, tip)
+    first = commits[0][1].split()
+    if first[:1] != [base]:
+        advice = f"begin at a commit of that line: git -C {top} log --first-parent {end or 'HEAD'}"
+        raise _bad(top, text, f"{begin} does not lie on the line of first parents of {end or 'HEAD'}", advice)
+    patches = tuple(_step(top, number, *one) for number, one in enumerate(commits, start=1))
+    title = patches[0].subject if len(patches) == 1 else ""
+    return PatchSeries(
+        kind=SeriesKind.GIT,
+        origin=text,
+        base=f"git:{top}@{base}",
+        title=title,
+        patches=patches,
+        notes=_notes(top, text, patches),
+    )
+
+
+def undoing(directory: Path, one: SeriesPatch) -> Patch:
+    """A patch that takes the commit back. Raises SourceUnusable."""
+    diff = git(
+        directory,
+        one.commit,
+        "diff",
+        "--no-renames",
+        "--no-ext-diff",
+        "--no-textconv",
+        one.commit,
+        f"{one.commit}^1",
+    )
+    return kept(one.number, f"undo {one.subject}", diff.encode("utf-8", "surrogateescape"))
+
+
+def _top(directory: Path, text: str) -> Path:
+    place = directory.expanduser().absolute()
+    if not place.is_dir():
+        raise _bad(place, text, "there is no such directory", "--git DIR names the tree")
+    with suppress(SourceUnusable):
+        return Path(git(place, text, "rev-parse", "--show-toplevel").strip() or place)
+    try:  # a bare repository has no work tree
+        git(place, text, "rev-parse", "--git-dir")
+    except SourceUnusable as error:
+        problem = str(error.facts["problem"])
+        raise _bad(place, text, problem, "--git DIR names the tree; --mbox and --quilt need none") from None
+    return place
+
+
+def _commit(top: Path, text: str, name: str) -> str:
+    try:
+        asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"]
+        return git(top, name, *asked).strip()
+    except SourceUnusable:
+        advice = f"git -C {top} fetch --unshallow" if _is_shallow(top) else f"git -C {top} branch -a, or tag"
+        shallow = ", a shallow clone" if _is_shallow(top) else ""
+        raise _bad(top, text, f"there is no commit '{name}' in it{shallow}", advice) from None
+
+
+def _check_line(top: Path, text: str, base: str, tip: str) -> None:
+    """Raise BadCommitRange where the one is not before the other."""
+    command = ["git", "-C", str(top), "merge-base", "--is-ancestor", base, tip]
+    if subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
+        return
+    if _is_shallow(top):
+        problem = "it is a shallow clone, where no way leads from the one to the other"
+        raise _bad(top, text, problem, f"git -C {top} fetch --unshallow")
+    fork = ""
+    with suppress(SourceUnusable):
+        fork = git(top, text, "merge-base", base, tip).strip()[:_SHORT]
+    advice = f"they part at {fork}: {fork}..{text.partition('..')[2] or 'HEAD'}" if fork else _WRITE
+    raise _bad(top, text, "its base is no ancestor of its tip", advice)
+
+
+def _is_shallow(top: Path) -> bool:
+    return git(top, "HEAD", "rev-parse", "--is-shallow-repository").strip() == "true"
+
+
+def _commits(top: Path, text: str, base: str, tip: str) -> list[tuple[str, str, str, str]]:
+    """Commit, its parents, subject and author; the oldest first."""
+    wanted = ["log", "--first-parent", "--reverse", "-z", f"--format={_FORMAT}", f"{base}..{tip}"]
+    fields = git(top, text, *wanted).rstrip("\0").split("\0")
+    return [
+        (fields[at], fields[at + 1], fields[at + 2], fields[at + 3]) for at in range(0, len(fields) - 3, 4)
+    ]
+
+
+def _step(top: Path, number: int, commit: str, parents: str, subject: str, author: str) -> SeriesPatch:
+    before, *others = parents.split()
+    listed = git(top, commit, "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, commit)
+    return SeriesPatch(
+        number=number,
+        subject=subject,
+        name=commit[:_SHORT],
+        author=author,
+        commit=commit,
+        merge=bool(others),
+        paths=tuple(filter(None, listed.split("\0"))),
+    )
+
+
+def _notes(top: Path, text: str, patches: tuple[SeriesPatch, ...]) -> tuple[str, ...]:
+    notes = []
+    if merges := sum(one.merge for one in patches):
+        counted = "1 step is a merge" if merges == 1 else f"{merges} steps are merges"
+        notes.append(f"{counted}: such a step is all that the merge brings")
+    try:
+        changed = git(top, text, "status", "--porcelain", "--untracked-files=no")
+    except SourceUnusable:  # a bare repository
+        changed = ""
+    if changed.strip():
+        count = len(changed.splitlines())
+        words = (
+            "1 changed file of the work tree is"
+            if count == 1
+            else f"{count} changed files of the work tree are"
+        )
+        notes.append(f"{words} in no commit: left out")
+    return tuple(notes)
+
+
+def _bad(directory: Path, text: str, problem: str, advice: str) -> BadCommitRange:
+    return BadCommitRange(name=text, text=text, directory=directory, problem=problem, advice=advice)
