@@ -9,6 +9,7 @@ from ktrial.target.errors import GuestProgramsMissing
 
 AGENT = "agent"
 WORK = "work"
+TASKS = "tasks"
 LOCKSTEP = "lockstep.so"
 KSYMBOLS = "ksymbols"
 PARALLEL = "parallel.so"
@@ -18,6 +19,8 @@ AGENT_IN_GUEST = "/init"
 _OWN = ("agent", "workloads", "lockstep", "parallel", "plugin")
 WORK_IN_GUEST = "/ktrial/work"
 """Where workloads find the program with the built-in ones."""
+TASKS_IN_GUEST = "/usr/lib/ktrial/tasks"
+"""Where those of several tasks find theirs, which they bring along."""
 
 
 def directory(architecture: str = "x86_64") -> Path:

@@ -47,19 +47,28 @@ class _Report(BaseModel):
     """Ticks that are no part of an operation: of the loop around it, and what the workload takes off."""
     bundle: int = Field(1, ge=1)
     """How many operations were timed together."""
+    done: int = Field(0, ge=0)
+    """Operations of all tasks in the passes that count; 0: each value is of `bundle` operations."""
     metrics: tuple[_Metric, ...] = Field(min_length=1)
     checks: int
+
+    @property
+    def operations(self) -> float:
+        """Operations, a mark: a mean, where tasks did more until the last was done with its own."""
+        return self.done / self.metrics[0].operations if self.done else self.bundle
 
 
 class BuiltIn:
     """One operation of `work`. Its value is the median over all times that it was done."""
+
+    program = WORK
 
     def __init__(self, description: WorkloadDescription) -> None:
         self._description = description
 
     @property
     def description(self) -> WorkloadDescription:
-        """What `work --list` says."""
+        """What the program's `--list` says."""
         return self._description
 
     def files(self, use: WorkloadUse) -> tuple[CarriedFile, ...]:
@@ -69,7 +78,7 @@ class BuiltIn:
     def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
         """One run of the program."""
         parameters = [word for name, value in use.parameters.items() for word in (f"--{name}", str(value))]
-        argv = (WORK, self.description.name, *parameters, "--clock", _clock(mode))
+        argv = (self.program, self.description.name, *parameters, "--clock", _clock(mode))
         return (run_step(argv, perturbation),)
 
     def samples(self, use: WorkloadUse, mode: Mode, results: tuple[StepResult, ...]) -> tuple[Sample, ...]:
@@ -155,6 +164,8 @@ def _beside(label: str, result: StepResult, report: _Report) -> tuple[Sample, ..
     counts, operations = result.parallel, report.metrics[0].operations
     if counts is None or counts.operations != operations:
         return ()
+    mean = counts.sum / operations / report.operations
+    median = mean if report.done else counts.median / report.operations
     return (
         Sample(
             workload=label,
@@ -162,10 +173,10 @@ def _beside(label: str, result: StepResult, report: _Report) -> tuple[Sample, ..
             unit=ALL_INSTRUCTIONS.unit,
             direction=ALL_INSTRUCTIONS.direction,
             mode=Mode.EXACT_PARALLEL,
-            value=counts.median / report.bundle,
+            value=median,
             operations=operations,
-            median=counts.median / report.bundle,
-            mean=counts.sum / operations / report.bundle,
+            median=median,
+            mean=mean,
         ),
     )
 
@@ -179,7 +190,7 @@ def _region(label: str, result: StepResult, report: _Report) -> MarkedRegion:
     if counts.operations.count != operations:
         problem = f"it did {operations} operations, and marked {counts.operations.count}"
         raise NoMarkedRegion(workload=label, problem=problem)
-    return MarkedRegion(counts, operations * report.bundle)
+    return MarkedRegion(counts, round(operations * report.operations))
 
 
 def _counted(label: str, metric: _Metric, region: MarkedRegion, report: _Report) -> Sample:
@@ -191,7 +202,7 @@ def _counted(label: str, metric: _Metric, region: MarkedRegion, report: _Report)
     operations, overhead = region.counts.operations, max(report.overhead - 1, 0)
 
     def own(count: float) -> float:
-        return max(count - overhead, 0.0) / report.bundle
+        return max(count - overhead, 0.0) / report.operations
 
     return Sample(
         workload=label,
@@ -213,16 +224,23 @@ def built_ins(guest: Path | None = None) -> tuple[BuiltIn, ...]:
     Raises GuestProgramsMissing.
     """
     directory = guest or package_directory() / "_guest" / "x86_64"
-    return tuple(BuiltIn(description) for description in _DESCRIPTIONS.validate_python(_list(directory)))
+    return tuple(BuiltIn(each) for each in listed(directory, "work", "workloads.json"))
 
 
-def _list(directory: Path) -> object:
-    """What `work --list` printed when it was built, or prints now."""
-    kept, program = directory / "workloads.json", directory / "work"
+def listed(directory: Path, name: str, list_name: str) -> tuple[WorkloadDescription, ...]:
+    """What a program of the guest's has: what `--list` printed when it was built, or prints now.
+
+    Raises GuestProgramsMissing.
+    """
+    return _DESCRIPTIONS.validate_python(_list(directory, name, list_name))
+
+
+def _list(directory: Path, name: str, list_name: str) -> object:
+    kept, program = directory / list_name, directory / name
     if kept.is_file():
         return json.loads(kept.read_text())
     if not program.is_file():
-        raise GuestProgramsMissing(architecture=directory.name, directory=directory, missing="work")
+        raise GuestProgramsMissing(architecture=directory.name, directory=directory, missing=name)
     told = subprocess.run([program, "--list"], capture_output=True, check=True, text=True)
     return json.loads(told.stdout)
 

@@ -11,6 +11,7 @@ from ktrial.workloads.command import NAME as COMMAND
 from ktrial.workloads.command import check_command
 from ktrial.workloads.errors import BadParameter, UnknownParameter, UnknownWorkload
 from ktrial.workloads.protocol import Workload
+from ktrial.workloads.several_tasks import several_tasks
 
 _GROUP = "ktrial.workloads"
 
@@ -18,7 +19,7 @@ _GROUP = "ktrial.workloads"
 @cache
 def installed() -> tuple[dict[str, Workload], tuple[DataWarning, ...]]:
     """Name → workload, sorted, and a warning for each plugin that is broken. Raises GuestProgramsMissing."""
-    own: dict[str, Workload] = {each.description.name: each for each in built_ins()}
+    own: dict[str, Workload] = {each.description.name: each for each in (*built_ins(), *several_tasks())}
     packages = ("ktrial.workloads", "ktrial.workloads.adapters")
     return plugin_discovery.installed(_GROUP, "workload", "WORKLOAD", packages, _check, own)
 

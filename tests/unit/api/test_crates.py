@@ -27,6 +27,7 @@ def test_the_crates_are_found() -> None:
         "lockstep",
         "parallel",
         "probes",
+        "tasks",
         "versions",
         "wire",
         "work",

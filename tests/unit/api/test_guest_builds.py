@@ -50,6 +50,8 @@ def test_another_directory_and_another_cache_of_cargo_give_the_same_bytes(
         "SHA256SUMS",
         "agent",
         "launch",
+        "tasks",
+        "tasks.json",
         "work",
         "workloads.json",
     ]

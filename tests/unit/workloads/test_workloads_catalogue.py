@@ -19,6 +19,25 @@ OPERATIONS = {
     *("open", "stat", "copy-256", "copy-1024", "copy-4096", "nqueens", "aio-stress", "unixbench"),
     *("seq-read", "random-read", "stream-write", "metadata", "oltp", "fileio", "file-server"),
 }
+TASKS = {
+    *("loop1", "getppid1", "page-fault1", "page-fault2", "page-fault3", "mmap1", "mmap2", "brk1", "malloc1"),
+    *(
+        "malloc2",
+        "open1",
+        "open2",
+        "unlink1",
+        "unlink2",
+        "dup1",
+        "lock1",
+        "lock2",
+        "futex1",
+        "futex2",
+        "futex3",
+    ),
+    *("pipe1", "context-switch1", "sched-yield1", "signal1", "poll1", "eventfd1", "read1", "read2", "pread1"),
+    *("write1", "write2", "append1", "append2", "tlb-flush1", "counter1", "spin1"),
+}
+"""Of one to many tasks at the same time."""
 INSTALLED = {
     *("cyclictest", "fio", "kernel-build", "nginx-wrk", "perf-bench", "pgbench", "rt-hackbench", "schbench"),
     *("stress-ng", "sysbench-cpu", "sysbench-fileio", "sysbench-memory", "sysbench-oltp", "unixbench-run"),
@@ -33,9 +52,10 @@ def own_descriptions() -> dict[str, WorkloadDescription]:
 
 
 def test_every_operation_is_there_and_documented() -> None:
-    assert set(workloads.descriptions()) == OPERATIONS | INSTALLED
+    assert set(workloads.descriptions()) == OPERATIONS | TASKS | INSTALLED
     descriptions = own_descriptions()
-    assert set(descriptions) == OPERATIONS
+    assert set(descriptions) == OPERATIONS | TASKS
+    assert {name for name, each in descriptions.items() if each.group == "several tasks"} == TASKS
     for name, description in descriptions.items():
         assert description.name == name
         assert description.summary
@@ -48,7 +68,7 @@ def test_every_operation_is_there_and_documented() -> None:
 
 def test_all_but_the_null_control_make_system_calls() -> None:
     silent = [name for name, each in own_descriptions().items() if not each.system_calls]
-    assert silent == ["nqueens"]
+    assert silent == ["counter1", "loop1", "malloc2", "nqueens", "spin1"]
 
 
 def test_the_sets_name_workloads_that_exist() -> None:
@@ -105,7 +125,7 @@ def test_another_packages_workload_is_found(monkeypatch: pytest.MonkeyPatch, tmp
         "WORKLOAD = BuiltIn(first.model_copy(update={'name': 'theirs'}))\n"
     )
     names, warnings = found_with(monkeypatch, tmp_path, "theirs:WORKLOAD")
-    assert names == OPERATIONS | INSTALLED | {"command", "theirs"}
+    assert names == OPERATIONS | TASKS | INSTALLED | {"command", "theirs"}
     assert warnings == []
 
 
@@ -121,6 +141,6 @@ def test_a_broken_plugin_warns_and_stops_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str, part: str
 ) -> None:
     names, warnings = found_with(monkeypatch, tmp_path, value)
-    assert names == OPERATIONS | INSTALLED | {"command"}
+    assert names == OPERATIONS | TASKS | INSTALLED | {"command"}
     assert len(warnings) == 1
     assert part in warnings[0]

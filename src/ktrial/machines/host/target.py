@@ -14,7 +14,7 @@ from typing import Literal, Protocol, Self
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import HostChangeForbidden
-from ktrial.machines.guest_programs import WORK, WORK_IN_GUEST
+from ktrial.machines.guest_programs import TASKS, TASKS_IN_GUEST, WORK, WORK_IN_GUEST
 from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
 from ktrial.machines.host.launcher import Launchers, WorkingPlace, launch_program
 from ktrial.model.base import digest
@@ -130,8 +130,9 @@ class HostTarget:
         return self._launchers.run(self._launch, [(number, here(run)) for number, run in runs], self._place)
 
     def _argv(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """The built-in workloads' program is elsewhere in a guest."""
-        return (str(self._guest / WORK), *argv[1:]) if argv[:1] == (WORK_IN_GUEST,) else argv
+        """The built-in workloads' programs are elsewhere in a guest."""
+        own = {WORK_IN_GUEST: WORK, TASKS_IN_GUEST: TASKS}.get(argv[0]) if argv else None
+        return (str(self._guest / own), *argv[1:]) if own else argv
 
     def _judge(self, numbered: list[tuple[int, Step]], results: list[StepResult]) -> None:
         held = {number for number, step in numbered if isinstance(step, Run) and not step.limit_ns}
