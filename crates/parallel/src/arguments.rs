@@ -19,6 +19,8 @@ pub struct Arguments {
     pub limit: i64,
     /// The file that counts are written to; empty: none.
     pub out: String,
+    /// The kernel's symbols, to count by function; empty: nothing is counted so.
+    pub symbols: String,
 }
 
 impl Arguments {
@@ -30,6 +32,7 @@ impl Arguments {
             clock: 0,
             limit: 0,
             out: String::new(),
+            symbols: String::new(),
         };
         for word in words {
             let (name, value) = word.split_once('=').unwrap_or((word, ""));
@@ -39,6 +42,7 @@ impl Arguments {
                 "clock" => read.clock = number(name, value)?,
                 "limit" => read.limit = number(name, value)?,
                 "out" => read.out = value.to_string(),
+                "symbols" => read.symbols = value.to_string(),
                 _ => return Err(format!("there is no argument {name}")),
             }
         }

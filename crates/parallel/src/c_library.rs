@@ -14,6 +14,8 @@ extern "C" {
     fn _exit(status: c_int) -> !;
     fn write(file: c_int, from: *const c_void, size: usize) -> isize;
     fn open(path: *const c_char, flags: c_int, ...) -> c_int;
+    fn read(file: c_int, to: *mut c_void, size: usize) -> isize;
+    fn close(file: c_int) -> c_int;
     fn dlsym(from: *mut c_void, name: *const c_char) -> *mut c_void;
     fn dlvsym(from: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
     fn dladdr(address: *const c_void, found: *mut Place) -> c_int;
@@ -39,7 +41,10 @@ const ANYWHERE: *mut c_void = null_mut();
 const NEXT: *mut c_void = usize::MAX as *mut c_void;
 const GETTID: c_long = 186;
 const STDERR: c_int = 2;
+const O_RDONLY: c_int = 0;
 const O_WRONLY_CREAT_APPEND: c_int = 0o2101;
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 20;
 /// malloc's alignment.
 const ALIGNMENT: usize = 16;
 
@@ -160,6 +165,31 @@ pub fn opened(path: &str) -> Option<c_int> {
     // SAFETY: the path ends in NUL; the mode goes with O_CREAT.
     let file = unsafe { open(named.as_ptr().cast(), O_WRONLY_CREAT_APPEND, 0o644 as c_int) };
     (file >= 0).then_some(file)
+}
+
+/// All that a file has; None where it cannot be read.
+pub fn read_file(path: &str) -> Option<Vec<u8>> {
+    let mut named: Vec<u8> = path.into();
+    named.push(0);
+    // SAFETY: the path ends in NUL.
+    let file = unsafe { open(named.as_ptr().cast(), O_RDONLY) };
+    if file < 0 {
+        return None;
+    }
+    let mut content = Vec::new();
+    let whole = loop {
+        let had = content.len();
+        content.resize(had + PIECE, 0);
+        // SAFETY: so many bytes are writable from there.
+        let got = unsafe { read(file, content[had..].as_mut_ptr().cast(), PIECE) };
+        content.truncate(had + usize::try_from(got).unwrap_or(0));
+        if got <= 0 {
+            break got == 0;
+        }
+    };
+    // SAFETY: opened above.
+    unsafe { close(file) };
+    whole.then_some(content)
 }
 
 /// Appends to an open file; false where not all of it could be written.

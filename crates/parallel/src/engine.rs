@@ -3,10 +3,12 @@
 use crate::arguments::Arguments;
 use crate::c_library::{give_up, symbol};
 use crate::clocks::{own, END, IN_TIMERS, LEFT, START};
+use crate::counting::Counting;
 use crate::marks::{Run, RUN_BEGIN, RUN_END};
 use crate::output::Output;
 use crate::qemu::{Cpu, Qemu};
 use crate::rounds::{Rounds, MOST};
+use crate::tally::Block;
 use alloc::boxed::Box;
 use core::ffi::{c_char, c_int};
 use core::ptr::null_mut;
@@ -40,6 +42,8 @@ pub struct Engine {
     count: usize,
     run: Run,
     output: Option<Output>,
+    /// Counts by function; None where that is not asked for.
+    pub counting: Option<Box<Counting>>,
 }
 
 /// The number of a CPU.
@@ -89,6 +93,7 @@ impl Engine {
             count,
             run: Run::default(),
             output: Output::open(&asked.out),
+            counting: Counting::asked(&asked.symbols, count),
         })
     }
 
@@ -105,6 +110,15 @@ impl Engine {
         }
         LEFT.store(LEFT.load(Relaxed) - length as i64, Relaxed);
         self.instructions[self.index] += length as u64;
+    }
+
+    /// The same, where functions are counted.
+    #[inline(always)]
+    pub fn counted_block(&mut self, block: Block, back: usize) {
+        self.block(block.length(), back);
+        if let Some(counting) = &mut self.counting {
+            counting.tally.block(self.index, block);
+        }
     }
 
     /// QEMU runs another CPU than before. It may be one whose turn it is not: QEMU has an order of its own.
@@ -138,6 +152,9 @@ impl Engine {
         INTERRUPTED[number].store(NONE, Relaxed);
         END.store(self.rounds.end(), Relaxed);
         LEFT.store(self.rounds.end() - self.rounds.clock(number), Relaxed);
+        if let Some(counting) = &mut self.counting {
+            counting.tally.idle(number, self.rounds.idle(number) as u64);
+        }
     }
 
     /// The CPU that ran does not run any more: its clock is kept.
@@ -273,11 +290,22 @@ impl Engine {
     pub fn pauses(&mut self) {
         LEFT.store(LEFT.load(Relaxed) - PAUSE, Relaxed);
         self.yielded = true;
+        if let Some(counting) = &mut self.counting {
+            let done = self.instructions[self.index];
+            counting.tally.pause(self.index, done);
+        }
     }
 
     /// A program has come to a mark, `left` instructions before the end of the block.
     pub fn marks(&mut self, mark: u32, left: u64) {
         let all: u64 = self.instructions[..self.count].iter().sum();
+        if let Some(counting) = &mut self.counting {
+            for cpu in 0..self.count {
+                let idle = self.rounds.idle_so_far(cpu) as u64;
+                counting.tally.idle(cpu, idle);
+            }
+            counting.mark(mark, own());
+        }
         match mark {
             RUN_BEGIN => self.run = Run::default(),
             RUN_END => self.tell(),
@@ -288,7 +316,8 @@ impl Engine {
     fn tell(&mut self) {
         if let Some(output) = &self.output {
             let cpus = &self.instructions[..self.count];
-            output.run(&mut self.run, &self.rounds, cpus);
+            let counted = self.counting.as_mut().map(|counting| counting.told());
+            output.run(&mut self.run, &self.rounds, cpus, counted);
         }
     }
 }

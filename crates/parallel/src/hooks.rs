@@ -5,6 +5,7 @@ use crate::engine::{interrupted, Engine};
 use crate::installed;
 use crate::instructions::{recognised, Instruction};
 use crate::qemu::{Cpu, Id, OnExecution, Qemu};
+use crate::tally::Block;
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
@@ -36,23 +37,40 @@ global_asm!(
 
 extern "C" {
     fn ktrial_block_starts(vcpu: u32, data: usize);
+    fn ktrial_counted_block_starts(vcpu: u32, data: usize);
 }
+
+// The same, where functions are counted: another hook, so that the usual one has nothing to ask.
+global_asm!(
+    "ktrial_counted_block_starts:",
+    "mov rdx, [rsp]",
+    "jmp {starts}",
+    starts = sym counted_starts,
+);
 
 unsafe extern "C" fn starts(_: u32, length: usize, back: usize) {
     // SAFETY: QEMU calls this in the CPUs' thread, where nothing else borrows the engine.
-    match unsafe { engine() } {
-        Some(engine) => engine.block(length, back),
-        None => begin(length, back),
+    if let Some(engine) = unsafe { engine() } {
+        engine.block(length, back);
     }
 }
 
-#[cold]
-fn begin(length: usize, back: usize) {
+unsafe extern "C" fn counted_starts(_: u32, block: usize, back: usize) {
+    // SAFETY: as in `starts`.
+    if let Some(engine) = unsafe { engine() } {
+        engine.counted_block(Block::of(block), back);
+    }
+}
+
+/// The engine, made as the guest's first block is translated.
+///
+/// # Safety
+/// As `engine`.
+unsafe fn engine_from_now_on() -> &'static mut Engine {
+    // SAFETY: as required of the caller.
+    let place = unsafe { &mut *ENGINE.0.get() };
     let installed = installed::get();
-    let made = Engine::new(&installed.qemu, &installed.asked);
-    // SAFETY: in the CPUs' thread, and nothing borrows it.
-    let engine = unsafe { (*ENGINE.0.get()).insert(made) };
-    engine.block(length, back);
+    place.get_or_insert_with(|| Engine::new(&installed.qemu, &installed.asked))
 }
 
 unsafe extern "C" fn halts(_: u32, _: usize) {
@@ -112,11 +130,36 @@ pub unsafe extern "C" fn translated(_: Id, block: *mut c_void) {
     // SAFETY: QEMU's block, during translation; the hooks live as long as the process.
     unsafe {
         let length = (qemu.length)(block);
-        (qemu.on_block)(block, ktrial_block_starts, 0, length);
+        let engine = engine_from_now_on();
+        match &mut engine.counting {
+            None => (qemu.on_block)(block, ktrial_block_starts, 0, length),
+            Some(counting) => {
+                let first = (qemu.instruction)(block, 0);
+                let address = (qemu.address)(block);
+                let counted = counting.translated(address, page(qemu, first, address), length);
+                (qemu.on_block)(block, ktrial_counted_block_starts, 0, counted.word());
+            }
+        }
         for index in 0..length {
             hook(qemu, (qemu.instruction)(block, index), length - index);
         }
     }
+}
+
+/// The page of the guest's memory that holds the instruction at this address; None where that is no RAM.
+///
+/// # Safety
+/// QEMU's instruction, during translation.
+unsafe fn page(qemu: &Qemu, instruction: *mut c_void, address: u64) -> Option<&'static [u8; 4096]> {
+    // SAFETY: as required of the caller.
+    let host = unsafe { (qemu.host_address)(instruction) };
+    let within = address as usize & 0xfff;
+    if host.is_null() || host as usize & 0xfff != within {
+        return None;
+    }
+    // SAFETY: guest RAM is mapped in whole pages, and as long as QEMU runs. The one thread that could change it is the
+    // one that is translating.
+    Some(unsafe { &*host.sub(within).cast() })
 }
 
 /// # Safety

@@ -18,7 +18,10 @@ pub mod arguments;
 pub mod draws;
 pub mod instructions;
 pub mod marks;
+pub mod pages;
 pub mod rounds;
+pub mod symbols;
+pub mod tally;
 
 // What touches QEMU or the C library cannot be linked into a test.
 #[cfg(not(test))]
@@ -27,6 +30,10 @@ mod accelerator;
 mod c_library;
 #[cfg(not(test))]
 mod clocks;
+#[cfg(not(test))]
+mod code;
+#[cfg(not(test))]
+mod counting;
 #[cfg(not(test))]
 mod engine;
 #[cfg(not(test))]

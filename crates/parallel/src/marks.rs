@@ -47,6 +47,13 @@ impl Run {
         }
     }
 
+    /// The smallest and the largest of the operations; 0 where there are none.
+    pub fn extremes(&self) -> [u64; 2] {
+        let smallest = self.operations.iter().min();
+        let largest = self.operations.iter().max();
+        [smallest, largest].map(|one| one.copied().unwrap_or(0))
+    }
+
     /// The two middle ones of the operations; 0 where there are none.
     pub fn middle(&mut self) -> [u64; 2] {
         self.operations.sort_unstable();
@@ -91,7 +98,8 @@ mod tests {
             operations: vec![9, 1, 4, 3],
             ..Run::default()
         };
-        assert_eq!(run.middle(), [3, 4]);
+        assert_eq!((run.middle(), run.extremes()), ([3, 4], [1, 9]));
         assert_eq!(Run::default().middle(), [0, 0]);
+        assert_eq!(Run::default().extremes(), [0, 0]);
     }
 }

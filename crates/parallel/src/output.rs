@@ -24,13 +24,17 @@ impl Output {
     }
 
     /// A program has ended. `cpus`: instructions of each since the guest started.
-    pub fn run(&self, run: &mut Run, rounds: &Rounds, cpus: &[u64]) {
+    /// `counted`: by function.
+    pub fn run(&self, run: &mut Run, rounds: &Rounds, cpus: &[u64], counted: Option<String>) {
         let (count, sum) = (run.operations.len(), run.operations.iter().sum::<u64>());
         let [low, high] = run.middle();
+        let [smallest, largest] = run.extremes();
         let idle: Vec<i64> = (0..cpus.len()).map(|cpu| rounds.idle(cpu)).collect();
+        let counted = counted.map_or(String::new(), |told| format!(", \"counted\": {told}"));
         let line = format!(
             "{{\"regions\": {}, \"instructions\": {}, \"operations\": {count}, \"sum\": {sum}, \"middle\": [{low}, {high}], \
-             \"cpus\": [{}], \"idle\": [{}], \"clock\": {}, \"rounds\": {}, \"fingerprint\": \"{:016x}\"}}\n",
+             \"extremes\": [{smallest}, {largest}], \
+             \"cpus\": [{}], \"idle\": [{}], \"clock\": {}, \"rounds\": {}, \"fingerprint\": \"{:016x}\"{counted}}}\n",
             run.regions,
             run.instructions,
             list(cpus),

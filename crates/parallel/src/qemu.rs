@@ -92,6 +92,10 @@ functions! {
     length: fn(*mut c_void) -> usize = c"qemu_plugin_tb_n_insns";
     instruction: fn(*mut c_void, usize) -> *mut c_void = c"qemu_plugin_tb_get_insn";
     size: fn(*mut c_void) -> usize = c"qemu_plugin_insn_size";
+    /// Where the guest has the block.
+    address: fn(*mut c_void) -> u64 = c"qemu_plugin_tb_vaddr";
+    /// Where QEMU keeps an instruction's bytes; null where they are in no RAM.
+    host_address: fn(*mut c_void) -> *const u8 = c"qemu_plugin_insn_haddr";
     on_block: fn(*mut c_void, OnExecution, c_int, usize) = c"qemu_plugin_register_vcpu_tb_exec_cb";
     on_instruction: fn(*mut c_void, OnExecution, c_int, usize) = c"qemu_plugin_register_vcpu_insn_exec_cb";
 }

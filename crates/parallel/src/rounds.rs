@@ -75,6 +75,15 @@ impl Rounds {
         self.idle[cpu]
     }
 
+    /// The same, with what it is idle now.
+    pub fn idle_so_far(&self, cpu: usize) -> i64 {
+        let now = match self.awake[cpu] {
+            true => 0,
+            false => (self.start - self.clocks[cpu]).max(0),
+        };
+        self.idle[cpu] + now
+    }
+
     /// A CPU has come to this time.
     pub fn reached(&mut self, cpu: usize, clock: i64) {
         self.clocks[cpu] = clock;
@@ -247,6 +256,7 @@ mod tests {
         awake(&mut all);
         all.halted(0, 50_300);
         all.finish(70_000);
+        assert_eq!((all.idle(0), all.idle_so_far(0)), (0, 19_700));
         all.wake(0, || None);
         assert_eq!((all.clock(0), all.idle(0)), (70_000, 19_700));
     }

@@ -185,7 +185,7 @@ class WorkloadNotSaid(ExplanationError):
 class OtherMachine(ExplanationError):
     """{study} ran on the machine {machine}, which counts no instructions by function."""
 
-    hint = "only results of the machine exact can be explained"
+    hint = "only results of the machines exact and exact-parallel can be explained"
 
 
 class NotCounted(ExplanationError):

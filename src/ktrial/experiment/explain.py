@@ -36,7 +36,8 @@ from ktrial.model.workload import CountedBy
 from ktrial.store import Store
 from ktrial.studyfile.references import resolved
 
-_EXACT = "exact"
+_COUNTED_ON = ("exact", "exact-parallel")
+"""Machines that count by function."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Guests:
     """What may be booted for an explanation, and by what."""
 
     machine: Machine | None = None
-    """None: the machine `exact`, where one is needed."""
+    """None: the study's own, where one is needed."""
     sources: Resources | None = None
     observer: Observer | None = None
     run: bool = True
@@ -91,7 +92,7 @@ def explain_record(
 
 def explain_question(asked: AttributionQuestion, guests: Guests = Guests()) -> Attribution:
     """Count both treatments, without a store, and explain the difference. Raises as `explain_record`."""
-    if asked.study.machine.kind != _EXACT:
+    if asked.study.machine.kind not in _COUNTED_ON:
         raise OtherMachine(study=asked.study.name, machine=asked.study.machine.kind)
     counting = _Counting(asked, guests)
     trials = [counting.trial(treatment) for treatment in (asked.before, asked.after)]
@@ -171,7 +172,7 @@ class _Counting:
 
     def __init__(self, asked: AttributionQuestion, guests: Guests) -> None:
         self._asked = replace(asked, study=resolved(asked.study))
-        self._machine = guests.machine or machines.find(_EXACT)
+        self._machine = guests.machine or machines.find(asked.study.machine.kind)
         self._sources = guests.sources or default_resources()
         self._observer = guests.observer or Silent()
         if isinstance(self._machine, CountingMachine):
@@ -224,7 +225,7 @@ class _Boots:
             return kept
         observer = self._guests.observer or Silent()
         observer.preparing(boot, "reading the kernel's settings")
-        return default_values(self._guests.machine or machines.find(_EXACT), boot)
+        return default_values(self._guests.machine or machines.find(self._asked.study.machine.kind), boot)
 
     def _kernel(self, treatment: Treatment) -> Kernel:
         study = self._asked.study

@@ -11,6 +11,7 @@ from ktrial.machines import guest_programs
 from ktrial.machines.exact import ExactMachine
 from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.machines.exact.plugin_counts import by_program
+from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
@@ -37,17 +38,18 @@ def profile(
     settings: MachineSettings,
     use: WorkloadUse,
     *,
-    machine: ExactMachine | None = None,
+    machine: ExactMachine | ParallelMachine | None = None,
     observer: Observer | None = None,
     sources: Resources | None = None,
     caches: CacheShapes | None = None,
 ) -> Profile:
     """Profile the kernel of `settings`, on a machine as they say, in the workload.
 
-    `caches`: model these, too (several times slower). Raises KernelError, WorkloadError (NoMarkedRegion among
+    `machine`: None is the one that they name. `caches`: model these, too (several times slower; machine
+    `exact` only). Raises KernelError, WorkloadError (NoMarkedRegion among
     them), NoPluginHere, NoSymbolsInGuest, GuestEnded, NotInForce, MachineError.
     """
-    machine, observer = machine or ExactMachine(), observer or Silent()
+    machine, observer = machine or _counting_machine(settings.kind), observer or Silent()
     sources = sources or default_resources()
     machine.check()
     study = resolved(Study(name="profile", machine=settings, factors=(), workloads=(use,)))
@@ -65,23 +67,32 @@ def profile(
         raise _with_console(error) from None
 
 
-def profile_job(machine: ExactMachine, job: Job, caches: CacheShapes | None = None) -> Profile:
+def _counting_machine(kind: str) -> ExactMachine | ParallelMachine:
+    return ParallelMachine() if kind == ParallelMachine.name else ExactMachine()
+
+
+def profile_job(
+    machine: ExactMachine | ParallelMachine, job: Job, caches: CacheShapes | None = None
+) -> Profile:
     """Profile one job, whose boot may have any parameters. Raises as `profile`, but for the kernel."""
     settings = tuple(setting.step for setting in job.settings)
     before = (*job.before, *job.preparation, *settings)
-    steps = job.workload.steps(job.use, Mode.EXACT_PLUGIN, _AS_IT_IS)
+    on_several = isinstance(machine, ParallelMachine)
+    mode = Mode.EXACT_PARALLEL if on_several else Mode.EXACT_PLUGIN
+    steps = job.workload.steps(job.use, mode, _AS_IT_IS)
     with machine.instrumented(job.boot) as target:
         symbols = KernelSymbols().of(target, job.boot)
         if symbols.problem:
             raise symbols.missing(job.boot.kernel.name)
-        calls = job.boot.cpus == 1
+        calls = job.boot.cpus == 1 and not on_several
         everything = (*before, *steps, *job.after)
-        done = target.counted(everything, symbols.text, calls=calls, caches=caches)
+        modelled = {} if caches is None else {"caches": caches}
+        done = target.counted(everything, symbols.text, calls=calls, **modelled)
         after = len(before) + len(steps)
         if job.checks:
             _check_manipulation(job, done[: len(job.before)], done[after:], target.console)
         results = own_results(done[:after], len(before))
-        job.workload.samples(job.use, Mode.EXACT_PLUGIN, results)
+        job.workload.samples(job.use, mode, results)
         return counted_profile(job, target.identity, results, symbols)
 
 

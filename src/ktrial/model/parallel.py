@@ -1,5 +1,7 @@
 """What was counted while a program ran on several CPUs in parallel virtual time."""
 
+from pydantic import Field
+
 from ktrial.model.base import Model
 
 QUANTUM_NS = 1000
@@ -7,6 +9,25 @@ QUANTUM_NS = 1000
 QUANTA_NS = (100, 100_000)
 """The shortest round and the longest: below, CPUs are switched more than they run."""
 MOST_CPUS = 64
+
+
+_Cells = tuple[tuple[int, int, int, int], ...]
+"""Of each CPU: instructions, times entered, instructions of loops that waited, pauses."""
+
+
+class CountedByFunction(Model):
+    """Rows as the plugin writes them (crates/parallel/src/counting.rs), of a program's regions."""
+
+    time: int
+    """Nanoseconds of guest time from their beginnings to their ends."""
+    functions: tuple[tuple[str, str, _Cells], ...]
+    """Symbol, module, counts."""
+    pages: tuple[tuple[int, int, _Cells], ...]
+    """Address, checksum, counts."""
+    waits: tuple[tuple[str, str, str, str, int, int], ...]
+    """Symbol and module, those of the caller, instructions, pauses."""
+    idle: tuple[tuple[str, str, str, str, int, int], ...]
+    """Symbol and module of what called the scheduler, those of its caller, the CPU, nanoseconds."""
 
 
 class ParallelCounts(Model):
@@ -21,6 +42,8 @@ class ParallelCounts(Model):
     """Instructions between the marks of operations."""
     middle: tuple[int, int]
     """The two middle ones of the operations'."""
+    extremes: tuple[int, int] = (0, 0)
+    """The smallest and the largest of the operations'; 0 where there are none."""
     cpus: tuple[int, ...]
     """Instructions of each CPU since the guest started."""
     idle: tuple[int, ...]
@@ -30,6 +53,8 @@ class ParallelCounts(Model):
     rounds: int
     fingerprint: str
     """A hash over all CPUs' clocks in all rounds: two runs that agree in it were the same run."""
+    counted: CountedByFunction | None = Field(default=None, exclude_if=lambda value: value is None)
+    """None where functions were not counted."""
 
     @property
     def median(self) -> float:

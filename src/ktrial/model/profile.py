@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from ktrial.model.base import Model
+from ktrial.model.guest_time import CpuCounts
 
 PROGRAM = "[program]"
 """What runs in user mode, in a tree of calls."""
@@ -176,6 +177,8 @@ class RegionCounts(Model):
     unmatched: int = 0
     """Returns that no call was found for."""
     marking: Marking = Field(default=Marking(), exclude=True)
+    cpus: CpuCounts | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The same by CPU, with waiting and idling: machine exact-parallel only."""
 
     @property
     def clock(self) -> int:

@@ -8,17 +8,21 @@ import pytest
 from tests.support.exact_guests import boot_of, busy_cores, work
 
 from ktrial import kernels
+from ktrial.analysis.guest_time import Part, by_cpu, places
+from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.machines import guest_programs
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.exact_parallel.setup import TIME_IS_UP
 from ktrial.machines.qemu import program
 from ktrial.model.kernel import Kernel
+from ktrial.model.profile import Profile
 from ktrial.target import Run, StepResult
 from ktrial.target.errors import GuestEnded
 
 pytestmark = pytest.mark.guest
 
 CPUS = 4
+SPIN_LOCK = "native_queued_spin_lock_slowpath"
 HACKBENCH = ("hackbench", "--fds", "4", "--loops", "2", "--passes", "2")
 """Four senders and four receivers: enough for four CPUs, and seconds for a busy host."""
 
@@ -54,6 +58,31 @@ def test_two_trials_are_the_same_and_another_seed_is_another_run(
     assert counts.fingerprint != others.fingerprint
     assert all(instructions > 100_000 for instructions in counts.cpus)
     assert json.loads(first[0].stdout)["metrics"][0]["operations"] == counts.operations
+
+
+def test_counted_by_function_a_trial_is_the_same_and_its_time_adds_up(
+    machine: ParallelMachine, kernel: Kernel
+) -> None:
+    boot = boot_of(kernel, cpus=CPUS)
+    with machine.instrumented(boot) as target:
+        symbols = KernelSymbols().of(target, boot).text
+        (plain,) = target.perform((seeded(0),))
+        (counted,) = target.counted((seeded(0),), symbols)
+    region, whole = counted.region, counted.parallel
+    assert region is not None
+    assert region.cpus is not None
+    assert plain.parallel is not None
+    assert whole is not None
+    assert whole.fingerprint == plain.parallel.fingerprint
+    assert region.unknown < region.kernel / 1000
+    assert region.instructions == pytest.approx(whole.instructions, rel=1e-3)
+    switched = next(each for each in region.cpus.functions if each.symbol == "__switch_to_asm")
+    assert all(share.entered > 0 for share in switched.cpus)
+    profile = Profile(kernel=kernel.name, workload="hackbench", operations=1, region=region)
+    for cpu in by_cpu(profile):
+        assert cpu.whole == pytest.approx(region.cpus.time_ns, rel=0.02)
+    assert any(place.function == SPIN_LOCK for place in places(profile, Part.WAITING))
+    assert any("schedule" in place.function or place.caller for place in places(profile, Part.IDLE))
 
 
 def test_a_guest_whose_time_is_up_has_hung(machine: ParallelMachine, kernel: Kernel) -> None:

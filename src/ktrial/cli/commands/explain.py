@@ -7,6 +7,7 @@ import typer
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import BootParameters, Jobs, Json, StoredStudyName, StoreOption
 from ktrial.cli.options.completion import kernel_names, treatment_names, workloads_of_study
+from ktrial.cli.options.counting_machine import CountedCpus, CountedOn
 from ktrial.cli.options.exports import FlameGraph, FlameWidth, Folded, WidthOf
 
 _TOP = 20
@@ -44,6 +45,7 @@ ToBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_BOO
 
 @examples(
     "ktrial explain --kernel debian:6.1 --kernel debian:7.2 --workload fork --prove",
+    "ktrial explain --kernel debian:6.1 --kernel debian:7.2 --cpus 4 -- ./server",
     "ktrial explain my-study --from debian:6.1 --to debian:6.12 --workload fork",
 )
 def explain(
@@ -85,6 +87,8 @@ def explain(
         str | None, typer.Option(metavar="512M", help="Of --kernel: the guest's memory.")
     ] = None,
     boot: BootParameters = None,
+    machine: CountedOn = None,
+    cpus: CountedCpus = None,
     store: StoreOption = None,
 ) -> None:
     """Say which functions make a difference, and why they may.
@@ -99,6 +103,7 @@ def explain(
     from ktrial.cli.options.own_command import own_words
     from ktrial.cli.render.conditions_diff import print_differences
     from ktrial.cli.render.functions import print_explanation
+    from ktrial.cli.render.guest_time import print_guest_time_difference
     from ktrial.cli.render.profile_json import why_as_json
     from ktrial.cli.render.proof import print_proof, proof_as_json
     from ktrial.cli.running.explanation import ExplainOptions, ProveOptions, proven, refuse_of_proofs, why
@@ -117,6 +122,8 @@ def explain(
         memory=memory,
         store=store,
         values=not no_values,
+        machine=machine,
+        cpus=cpus,
     )
     how = ProveOptions(perturbations, budget, tuple(candidates or ()), jobs)
     proof = None
@@ -141,6 +148,7 @@ def explain(
     print_explanation(
         attribution.explanation, None if all_ else top, console, counted_anew=attribution.counted_anew
     )
+    print_guest_time_difference(attribution.before, attribution.after, console)
     print_differences(attribution, console, everything=all_)
     if proof:
         print_proof(proof, console)

@@ -9,6 +9,7 @@ from ktrial.cli.command_line import examples
 from ktrial.cli.options.caches import Caches, FirstCode, FirstData, LastLevel
 from ktrial.cli.options.common import BootParameters, GuestMemory, Json, OwnWorkloadName, Top
 from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.counting_machine import CountedCpus, CountedOn
 from ktrial.cli.options.exports import Exports, FlameGraph, Folded
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 @examples(
     "ktrial profile --kernel debian:6.12 --workload fork --flame-graph fork.svg",
+    "ktrial profile --kernel debian:6.12 --workload fork --cpus 4",
     "ktrial profile --kernel debian:6.12 -- sqlite3 my.db 'select 1'",
 )
 def profile(
@@ -39,6 +41,8 @@ def profile(
     llc: LastLevel = None,
     memory: GuestMemory = None,
     boot: BootParameters = None,
+    machine: CountedOn = None,
+    cpus: CountedCpus = None,
 ) -> None:
     """Count a kernel's instructions by function.
 
@@ -56,7 +60,9 @@ def profile(
     files = wanted(export or (), shorthands)
     check_writable([path for _, path in files])
     modelled = shapes(caches, l1i, l1d, llc)
-    (counted,) = count([kernel], workload, memory, boot, modelled, words=own_words(context))
+    (counted,) = count(
+        [kernel], workload, memory, boot, modelled, words=own_words(context), machine=machine, cpus=cpus
+    )
     for form, path in files:
         write_text(path, form.text(counted))
     if json:
@@ -76,9 +82,13 @@ def count(
     boot: list[str] | None,
     caches: "CacheShapes | None" = None,
     words: tuple[str, ...] = (),
+    machine: str | None = None,
+    cpus: int | None = None,
 ) -> "tuple[Profile, ...]":
     """A profile of each kernel. Raises BadOption, and what `ktrial.experiment.profile.profile` raises."""
+    from ktrial.cli.command_line import BadOption
     from ktrial.cli.installed import registry
+    from ktrial.cli.options.counting_machine import on_machine
     from ktrial.cli.options.duration_size_share import memory_of
     from ktrial.cli.options.own_command import memory_for, one_use
     from ktrial.cli.running.progress import progress
@@ -90,6 +100,9 @@ def count(
     common = MachineSettings(
         memory_mib=memory_of(memory_for(words, memory) or "512M"), boot=tuple(boot or ())
     )
+    common = on_machine(common, machine, cpus)
+    if caches and common.kind == "exact-parallel":
+        raise BadOption(option="--caches", problem="caches are modelled on the machine exact, on one CPU")
     settings = [common.model_copy(update={"kernel": name_of(name)}) for name in kernels]
     with progress() as observer:
         return tuple(profile(each, use, observer=observer, caches=caches) for each in settings)

@@ -5,6 +5,7 @@ from rich.text import Text
 
 from ktrial.analysis.attribution.kernel_entry_points import kernel_entries
 from ktrial.analysis.attribution.subsystems import subsystem
+from ktrial.cli.render.guest_time import print_guest_time
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
@@ -13,6 +14,7 @@ from ktrial.model.profile import PROGRAM, FunctionCount, Profile
 
 _NAME_COLUMNS = 60
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"
+_UNIT_OF_SEVERAL = "instructions per operation, of all CPUs; a repeated string instruction counts each pass"
 _NO_FILE = "(vDSO, generated code)"
 _MOST_SYSTEM_CALLS = 10
 
@@ -22,7 +24,7 @@ def print_profile(profile: Profile, top: int, console: Console) -> None:
     whole = number_format.number(profile.per_operation(profile.region.instructions))
     headline = f"{profile.workload} on {profile.label}: {whole} instructions per operation"
     console.print(Text(one_line(headline), style="bold"))
-    console.print(Text(_UNIT, style="dim"))
+    console.print(Text(_UNIT if profile.region.cpus is None else _UNIT_OF_SEVERAL, style="dim"))
     for table in (_functions(profile, top), _modes(profile), _entries(profile), _tasks(profile)):
         if table.rows:
             console.print()
@@ -32,7 +34,9 @@ def print_profile(profile: Profile, top: int, console: Console) -> None:
     left = number_format.number(profile.per_operation(region.instructions - region.kernel - region.program))
     moved = number_format.number(profile.per_operation(region.strings.bytes))
     console.print(f"The rows sum to {whole}; {left} belong to no row.")
-    console.print(f"String instructions worked on {moved} bytes an operation.")
+    if region.cpus is None:
+        console.print(f"String instructions worked on {moved} bytes an operation.")
+    print_guest_time(profile, console)
 
 
 def _functions(profile: Profile, top: int) -> Table:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ktrial.analysis.attribution.kernel_entry_points import kernel_entries
 from ktrial.analysis.attribution.subsystems import subsystem
+from ktrial.cli.render.guest_time import guest_time_as_json, guest_time_difference_as_json
 from ktrial.model.attribution import Count, Explanation, FunctionDifference, Side
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.profile import CycleModel, FunctionCount, Profile
@@ -19,7 +20,7 @@ def profile_as_json(profile: Profile) -> dict[str, Any]:
     ranked = sorted(region.functions, key=lambda each: (-each.instructions, each.symbol, each.module))
     return {
         **profile.model_dump(mode="json", exclude={"region", "programs"}),
-        "mode": Mode.EXACT_PLUGIN.value,
+        "mode": (Mode.EXACT_PARALLEL if region.cpus else Mode.EXACT_PLUGIN).value,
         "unit": _UNIT,
         "instructions": region.instructions,
         "per_operation": profile.per_operation(region.instructions),
@@ -36,6 +37,7 @@ def profile_as_json(profile: Profile) -> dict[str, Any]:
         "cpu_modes": {"kernel": region.kernel, "user": region.program},
         "entries": [each.model_dump(mode="json") for each in kernel_entries(region)],
         "tasks": [each.model_dump(mode="json") for each in region.tasks],
+        **guest_time_as_json(profile),
     }
 
 
@@ -84,8 +86,10 @@ def why_as_json(why: Attribution) -> dict[str, Any]:
     differences = why.differences.model_dump(mode="json")
     return {
         **explanation_as_json(why.explanation),
+        **({"mode": Mode.EXACT_PARALLEL.value} if why.before.region.cpus else {}),
         "counted_anew": list(why.counted_anew),
         "differences": differences,
+        **guest_time_difference_as_json(why.before, why.after),
     }
 
 

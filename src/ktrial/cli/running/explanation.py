@@ -9,6 +9,7 @@ from ktrial.analysis.result import record
 from ktrial.cli import installed
 from ktrial.cli.command_line import BadOption
 from ktrial.cli.console import say
+from ktrial.cli.options.counting_machine import on_machine
 from ktrial.cli.options.duration_size_share import duration, memory_of
 from ktrial.cli.options.own_command import memory_for, one_use
 from ktrial.cli.options.stored_study import NothingStored, find, open_existing
@@ -46,6 +47,8 @@ class ExplainOptions:
     memory: str | None = None
     store: str | None = None
     values: bool = True
+    machine: str | None = None
+    cpus: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,8 @@ def proven(given: ExplainOptions, how: ProveOptions) -> Proven:
     """The explanation, with measured shares of what differs. Raises BadOption, and what `prove` raises."""
     if not given.values:
         raise BadOption(option="--no-values", problem="--prove takes settings back: it has to know them")
+    if given.machine == "exact-parallel" or given.cpus:
+        raise BadOption(option="--prove", problem="shares are proven on the machine exact")
     budget = duration("--budget", how.budget) if how.budget else None
     with open_store(given.store or default_location()) as store:
         asked = _asked(given, store)
@@ -145,7 +150,8 @@ def _of_kernels(given: ExplainOptions) -> AttributionQuestion:
     kernels = [_factor(_KERNEL, FactorKind.KERNEL, names)] if len(names) == 2 else []
     factors = (*kernels, *_boot_factors(given))
     only = names[0] if len(names) == 1 else ""
-    machine = MachineSettings(kernel=only, memory_mib=memory, boot=given.boot)
+    settings = MachineSettings(kernel=only, memory_mib=memory, boot=given.boot)
+    machine = on_machine(settings, given.machine, given.cpus)
     study = Study(name="explain", machine=machine, factors=factors, workloads=(use,))
     before = Treatment(levels={factor.name: factor.levels[0] for factor in factors})
     after = Treatment(levels={factor.name: factor.levels[1] for factor in factors})
@@ -195,7 +201,7 @@ def _factor(name: str, kind: FactorKind, levels: list[str]) -> Factor:
 
 def _refuse_of_study(given: ExplainOptions) -> None:
     problem = "goes with --kernel: a study says it itself"
-    _refuse(given, problem, "boot_before", "boot_after", "boot", "memory", "words")
+    _refuse(given, problem, "boot_before", "boot_after", "boot", "memory", "words", "machine", "cpus")
 
 
 def refuse_of_proofs(how: ProveOptions) -> None:
@@ -215,6 +221,8 @@ _OPTIONS = {
     "boot_after": "--to-boot",
     "boot": "--boot",
     "memory": "--memory",
+    "machine": "--machine",
+    "cpus": "--cpus",
 }
 
 

@@ -10,10 +10,9 @@ import itertools
 
 from ktrial.machines.exact.generated_code import GeneratedCode, listed, told
 from ktrial.machines.guest_programs import ksymbols
-from ktrial.target import Collect, Push, Run, Start, Step, StepResult, Write
+from ktrial.machines.qemu.guest_symbols import SHOWN
+from ktrial.target import Collect, Push, Run, Start, Step, StepResult
 
-SHOWN = Write(path="/proc/sys/kernel/kptr_restrict", value="0")
-"""Where the kernel hides the addresses in /proc/kallsyms from all, even root is told zeros."""
 _IN_GUEST = "/ktrial/ksymbols"
 _TOLD = "/ktrial/symbols-"
 

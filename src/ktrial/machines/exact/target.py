@@ -1,7 +1,5 @@
 """The target of the exact machine that counts: its guests run under the QEMU plugin."""
 
-import base64
-import threading
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,22 +8,17 @@ from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import NoPluginHere, PluginCountsUnreadable
 from ktrial.machines.exact import naming_run, plugin
 from ktrial.machines.exact.generated_code import GeneratedCode
-from ktrial.machines.exact.naming_run import SHOWN
 from ktrial.machines.exact.plugin import CacheShapes, NoPlugin, PluginBuild
 from ktrial.machines.exact.setup import Setup
+from ktrial.machines.qemu.guest_symbols import kallsyms
 from ktrial.machines.qemu.process import Children, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.machines.qemu.snapshot_target import SnapshotTarget
 from ktrial.model.boot import MachineIdentity
 from ktrial.model.profile import RegionCounts
-from ktrial.target import Collect, Step, StepResult
-from ktrial.target.errors import GuestEnded, NoSymbolsInGuest
-
-_KALLSYMS = "/proc/kallsyms"
-
-
-_ASKING = threading.Lock()
+from ktrial.target import Step, StepResult
+from ktrial.target.errors import GuestEnded
 
 
 class InstrumentedTarget(SnapshotTarget):
@@ -105,24 +98,8 @@ class InstrumentedTarget(SnapshotTarget):
             self._setup = plain
 
     def kallsyms(self) -> str:
-        """What this system says in /proc/kallsyms, with the modules that it has loaded.
-
-        Asked for once, and then kept beside the snapshot. Raises NoSymbolsInGuest, GuestEnded, MachineError.
-        """
-        with _ASKING:
-            kept = self._snapshots.note(self._setup.key)
-            if kept is None:
-                kept = self._told()
-                self._snapshots.keep_note(self._setup.key, kept)
-        return kept.decode("ascii", errors="replace")
-
-    def _told(self) -> bytes:
-        # Every `perform` starts anew: the workload does not see the change.
-        *_, told = self.perform((SHOWN, Collect(path=_KALLSYMS)))
-        if told.failure:
-            name, problem = self._setup.boot.kernel.name, f"{_KALLSYMS}: {told.failure.text}"
-            raise NoSymbolsInGuest(name=name, problem=problem)
-        return base64.b64decode(told.content)
+        """What this system says in /proc/kallsyms. Raises NoSymbolsInGuest, GuestEnded, MachineError."""
+        return kallsyms(self, self._snapshots, self._setup)
 
 
 def _with_regions(

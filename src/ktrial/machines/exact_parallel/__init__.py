@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import CannotSaveState, MachineToolMissing
 from ktrial.machines.exact_parallel.setup import ParallelSetup, check_qemu, prepare
-from ktrial.machines.exact_parallel.target import ParallelTarget
+from ktrial.machines.exact_parallel.target import CountingParallelTarget, ParallelTarget
 from ktrial.machines.protocol import Progress
 from ktrial.machines.qemu import program as qemu
 from ktrial.machines.qemu.boots_in_use import BootsInUse
@@ -20,9 +21,10 @@ from ktrial.machines.qemu.process import Children
 from ktrial.machines.qemu.snapshot_boot import snapshot_contents
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache, snapshots_directory, snapshots_limit
 from ktrial.model.boot import Boot
-from ktrial.model.workload import Mode
+from ktrial.model.workload import CountedBy, Mode
 
 NAME = "exact-parallel"
+_Started = TypeVar("_Started", bound=ParallelTarget)
 TOOLS = {"cpio": "cpio", "setpriv": "util-linux"}
 """Program → package: what the machine needs beside QEMU."""
 
@@ -40,6 +42,11 @@ class ParallelMachine:
         self._snapshots = SnapshotCache(cache or snapshots_directory(), snapshots_limit(), NAME)
         self._plain_boot_reasons: dict[str, str] = {}
         self._in_use = BootsInUse(NAME)
+        self._by_function = False
+
+    def count_by(self, count: CountedBy | None) -> None:
+        """The plugin: trials are counted by function, too, which takes longer. Else they are not."""
+        self._by_function = count is CountedBy.PLUGIN
 
     def check(self) -> None:
         """Raise MachineError or GuestProgramsMissing where something is missing here."""
@@ -57,10 +64,19 @@ class ParallelMachine:
     @contextmanager
     def start(self, boot: Boot) -> Iterator[ParallelTarget]:
         """Yield a target whose `perform`s start from the snapshot. Raises MachineError or GuestEnded."""
+        kind = CountingParallelTarget if self._by_function else ParallelTarget
+        yield self._started(boot, kind)
+
+    @contextmanager
+    def instrumented(self, boot: Boot) -> Iterator[CountingParallelTarget]:
+        """Yield a target that counts by function. Raises MachineError or GuestEnded."""
+        yield self._started(boot, CountingParallelTarget)
+
+    def _started(self, boot: Boot, kind: type[_Started]) -> _Started:
         setup = self._setup(boot)
         self._prepare(setup, _silent)
         reason = self._plain_boot_reasons.get(setup.key, "")
-        yield ParallelTarget(setup, self._children, self._snapshots, reason)
+        return kind(setup, self._children, self._snapshots, reason)
 
     def stop(self) -> None:
         """End all at once; this machine is of no more use."""

@@ -14,9 +14,11 @@ from ktrial.machines.qemu.arguments import (
 )
 from ktrial.model.boot import Boot
 
-CPU_MODEL = f"{EXACT_CPU},-erms,-fsrm,-monitor"
+CPU_MODEL = f"{EXACT_CPU},-erms,-fsrm,-monitor,-hypervisor"
 """TCG runs each iteration of a REP instruction by itself; without ERMS and FSRM kernels copy in plain loops.
-With several CPUs TCG's `mwait` is a `pause`, and no idle CPU sleeps: without MONITOR kernels halt."""
+With several CPUs TCG's `mwait` is a `pause`, and no idle CPU sleeps: without MONITOR kernels halt.
+Where they see a hypervisor, kernels take a test-and-set lock in place of queued spin locks
+(`virt_spin_lock`): without it they queue, as on hardware."""
 
 
 def kernel_parameters(boot: Boot, *, quiet: bool = True) -> str:
@@ -38,12 +40,18 @@ def machine_arguments(boot: Boot, cpu_model: str) -> tuple[str, ...]:
     )
 
 
-def plugin_arguments(boot: Boot, plugin: Path, *, seed: int, clock: int, out: str = "") -> tuple[str, ...]:
-    """QEMU's arguments that load the plugin; the guest's time starts at `clock` (ns)."""
-    asked = {
+def plugin_arguments(
+    boot: Boot, plugin: Path, *, seed: int, clock: int, out: str = "", symbols: str = ""
+) -> tuple[str, ...]:
+    """QEMU's arguments that load the plugin; the guest's time starts at `clock` (ns).
+
+    With `symbols` (a file) it counts by function.
+    """
+    asked: dict[str, object] = {
         "quantum": boot.quantum_ns,
         "seed": seed,
         "clock": clock,
         "limit": boot.limit_instructions,
-    } | ({"out": out} if out else {})
+    }
+    asked |= {name: path for name, path in (("out", out), ("symbols", symbols)) if path}
     return ("-plugin", ",".join([str(plugin), *(f"{name}={value}" for name, value in asked.items())]))

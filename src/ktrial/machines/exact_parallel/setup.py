@@ -38,6 +38,8 @@ class ParallelSetup(SnapshotSetup):
     """Of the CPUs' first offsets, and of who is first in each round. A boot for a snapshot has 0."""
     out: str = ""
     """Where the plugin writes its counts to; empty: nowhere."""
+    symbols: str = ""
+    """The kernel's symbols, in a file, to count by function; empty: functions are not counted."""
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -52,7 +54,9 @@ class ParallelSetup(SnapshotSetup):
     def loading(self, state: bytes | None) -> tuple[str, ...]:
         """QEMU's arguments that load the plugin. Raises CannotLoadState."""
         clock = 0 if state is None else migration.clock_in(state, self.machine)
-        return plugin_arguments(self.boot, self.preload, seed=self.seed, clock=clock, out=self.out)
+        return plugin_arguments(
+            self.boot, self.preload, seed=self.seed, clock=clock, out=self.out, symbols=self.symbols
+        )
 
     def canonical(self, state: bytes, time_stamp: int) -> bytes:
         """The state with the guest's clock in it, which QEMU does not know. Raises CannotSaveState."""

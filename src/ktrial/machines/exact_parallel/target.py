@@ -6,7 +6,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from ktrial.machines.errors import PluginCountsUnreadable
+from ktrial.machines.exact_parallel.region import region_of
 from ktrial.machines.exact_parallel.setup import ParallelSetup
+from ktrial.machines.qemu.guest_symbols import kallsyms
 from ktrial.machines.qemu.process import Children, inherited_path, memory_file
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.machines.qemu.snapshot_target import SnapshotTarget
@@ -29,14 +31,43 @@ class ParallelTarget(SnapshotTarget):
         The CPUs' offsets and their order follow from the perturbation, by the programs' layout seed. Raises
         GuestEnded or MachineError.
         """
+        return self._performed(steps)
+
+    def _performed(self, steps: tuple[Step, ...], symbols: int | None = None) -> tuple[StepResult, ...]:
         with memory_file("ktrial-parallel") as out:
             path = inherited_path(out)
-            self._setup = replace(self._prepared, seed=seed_of(steps), out=path, inherited=(out,))
+            setup = replace(self._prepared, seed=seed_of(steps), out=path, inherited=(out,))
+            if symbols is not None:
+                setup = replace(setup, symbols=inherited_path(symbols), inherited=(out, symbols))
+            self._setup = setup
             try:
                 results = super().perform(steps)
                 return with_counts(results, counts_in(Path(path), self._prepared.machine))
             finally:
                 self._setup = self._prepared
+
+
+class CountingParallelTarget(ParallelTarget):
+    """The same, which also counts by function."""
+
+    def counted(
+        self, steps: tuple[Step, ...], symbols: str = "", *, calls: bool = False
+    ) -> tuple[StepResult, ...]:
+        """As `perform`; what each program's regions had by function is its result's `region`.
+
+        `symbols`: /proc/kallsyms of the kernel that runs. Calls are not followed on this machine. Raises
+        GuestEnded or MachineError.
+        """
+        with memory_file("ktrial-symbols", symbols.encode("ascii", errors="replace")) as known:
+            results = self._performed(steps, known)
+        return tuple(
+            result.model_copy(update={"region": region_of(result.parallel)}) if result.parallel else result
+            for result in results
+        )
+
+    def kallsyms(self) -> str:
+        """What this system says in /proc/kallsyms. Raises NoSymbolsInGuest, GuestEnded, MachineError."""
+        return kallsyms(self, self._snapshots, self._prepared)
 
 
 def seed_of(steps: tuple[Step, ...]) -> int:

@@ -1,0 +1,38 @@
+"""Options that say on which machine instructions are counted by function."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ktrial.cli.command_line import BadOption
+from ktrial.model.parallel import MOST_CPUS
+
+if TYPE_CHECKING:
+    from ktrial.model.study import MachineSettings
+
+_EXACT = "exact"
+_PARALLEL = "exact-parallel"
+
+CountedOn = Annotated[
+    Literal["exact", "exact-parallel"] | None,
+    typer.Option(
+        "--machine",
+        metavar="exact|exact-parallel",
+        help="One CPU; or several in simulated time, with what waits and idles. Else exact.",
+    ),
+]
+CountedCpus = Annotated[
+    int | None,
+    typer.Option(
+        "--cpus", min=1, max=MOST_CPUS, metavar="N", help="CPUs, of the machine exact-parallel; else 1."
+    ),
+]
+
+
+def on_machine(settings: "MachineSettings", machine: str | None, cpus: int | None) -> "MachineSettings":
+    """The settings with the machine that was asked for. Raises BadOption."""
+    machine = machine or (_EXACT if cpus is None else _PARALLEL)
+    if cpus is not None and machine == _EXACT:
+        problem = f"the machine {_EXACT} counts on one CPU; several are for --machine {_PARALLEL}"
+        raise BadOption(option="--cpus", problem=problem)
+    return settings.model_copy(update={"kind": machine, "cpus": cpus or 1})
