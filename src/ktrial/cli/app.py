@@ -41,6 +41,9 @@ COMMANDS = {
     "check": CommandEntry(
         "check", "check", "Measure a kernel against a baseline, for git bisect and CI.", CheckOwnCommand
     ),
+    "series": CommandEntry(
+        "series", "series", "Say what each patch of a series costs, where.", CheckOwnCommand
+    ),
     "profile": CommandEntry("profile", "profile", "Count a kernel's instructions by function.", TakesCommand),
     "counters": CommandEntry(
         "counters", "counters", "Compare event counters: faults, switches, allocations…", TakesCommand

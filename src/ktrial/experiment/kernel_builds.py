@@ -4,7 +4,7 @@ A mistake in an option is found when a kernel is configured, which takes seconds
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
@@ -21,6 +21,12 @@ class Builder:
     """The final configuration, without compiling. Raises KernelError: OptionNotTaken, for one."""
     cached: Callable[[Build], Kernel | None]
     """The kernel, where it is there already."""
+    applies: Callable[[Build, Progress], None] = field(default=lambda _wanted, _progress: None)
+    """Raises KernelError where the patches do not fit the source: PatchNotApplied, for one."""
+    compiles_the_same: Callable[[Build, Build, Progress], bool] = field(default=lambda *_: False)
+    """Whether the second one differs from the first, which is built, only in files that nothing of that
+    read.
+    """
 
 
 def default_builder() -> Builder:
@@ -41,7 +47,17 @@ def default_builder() -> Builder:
 
         return source.cached(wanted)
 
-    return Builder(build=build, configured=configured, cached=cached)
+    def applies(wanted: Build, progress: Progress) -> None:
+        from ktrial.kernels import build as source
+
+        source.check_applies(wanted, progress)
+
+    def same(before: Build, wanted: Build, progress: Progress) -> bool:
+        from ktrial.kernels import build as source
+
+        return source.compiles_the_same(before, wanted, progress)
+
+    return Builder(build=build, configured=configured, cached=cached, applies=applies, compiles_the_same=same)
 
 
 def misconfigured(

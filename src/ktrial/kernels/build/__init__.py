@@ -9,7 +9,7 @@ from ktrial.kernels.build.build_spec import (
     variable_of,
 )
 from ktrial.kernels.build.build_trees import KeptTree, kept_trees
-from ktrial.kernels.build.builds import build, cached, configured, menu_of
+from ktrial.kernels.build.builds import build, cached, check_applies, compiles_the_same, configured, menu_of
 from ktrial.kernels.build.directory_build import add, build_directory, check_request, name_of
 from ktrial.kernels.build.recipes import aliases, check_alias, give_alias, recipe_of
 from ktrial.kernels.build.source_debian import debian_config, debian_source
@@ -30,7 +30,9 @@ __all__ = [
     "build_seconds",
     "cached",
     "check_alias",
+    "check_applies",
     "check_request",
+    "compiles_the_same",
     "configured",
     "debian_config",
     "debian_source",

@@ -190,6 +190,20 @@ def taken(need: Need, room: int, progress: Progress) -> Iterator[tuple[BuildTree
         yield yield_tree, near
 
 
+@contextmanager
+def held_tree_of(content: str) -> Iterator[BuildTree | None]:
+    """The tree whose last build is whole and has this key, held; None where there is none that is free."""
+    with ExitStack() as stack:
+        for tree in _trees():
+            record = tree.record()
+            if record is None or record.content != content or not record.finished:
+                continue
+            if stack.enter_context(held_if_free(_lock(tree))):
+                yield tree
+                return
+        yield None
+
+
 def kept_trees() -> tuple[KeptTree, ...]:
     """The trees that are kept, the one that was used last first."""
     trees = [(tree, record) for tree in _trees() if (record := tree.record()) is not None]

@@ -10,14 +10,22 @@ from pathlib import Path
 
 from ktrial.kernels.build import configuration as resolving
 from ktrial.kernels.build.build_tools import check_tools, check_tools_of
-from ktrial.kernels.build.build_trees import BuildTree, Need, files_compiled, files_touched, taken
+from ktrial.kernels.build.build_trees import (
+    BuildTree,
+    Need,
+    files_compiled,
+    files_touched,
+    held_tree_of,
+    taken,
+)
+from ktrial.kernels.build.compiled_paths import are_compiled
 from ktrial.kernels.build.compiler import Compiler, compiler_of
 from ktrial.kernels.build.configuration import shipped_text
 from ktrial.kernels.build.errors import BuildError, BuildFailed, NoRecipe
 from ktrial.kernels.build.make import Make, jobs, slot
 from ktrial.kernels.build.new_options import became, brought_by_patches
 from ktrial.kernels.build.patched_source import BuildSource, source_of
-from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, recipe_of, recipes
+from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, kept_manifest, recipe_of, recipes
 from ktrial.kernels.build.source_tree import tree_in
 from ktrial.kernels.build.sources import Snapshot, snapshot_of
 from ktrial.kernels.build.time_estimate import expected_files, remember_build, remember_files
@@ -107,6 +115,34 @@ def menu_of(wanted: Build, progress: Progress = silent) -> Menus:
     """What the source says about its options. Raises what looking at the source and its patches raises."""
     with _scratch() as scratch:
         return resolving.menus(source_of(wanted, scratch, progress), wanted, progress)
+
+
+def check_applies(wanted: Build, progress: Progress = silent) -> None:
+    """Raise PatchNotApplied and BadPatch where the patches do not fit; nothing is configured or compiled."""
+    with _scratch() as scratch:
+        source_of(wanted, scratch, progress)
+
+
+def compiles_the_same(before: Build, wanted: Build, progress: Progress = silent) -> bool:
+    """Whether `wanted` differs from `before` only in files that nothing of that build has read.
+
+    False where nobody can say: its build tree is gone, or in use. Raises as `check_applies`.
+    """
+    recipe = recipe_of(before.name)
+    with _scratch() as scratch:
+        after = source_of(wanted, scratch, progress).manifest
+    if recipe is None or (before.config, before.options, before.make) != (
+        wanted.config,
+        wanted.options,
+        wanted.make,
+    ):
+        return False
+    with held_tree_of(recipe.content) as tree:
+        there = kept_manifest(tree.home / "manifest.json") if tree else None
+        if tree is None or there is None:
+            return False
+        changed = {path: path in there.files and path in after.files for path in after.differing(there)}
+        return not are_compiled(tree, changed)
 
 
 def built_again(name: str, workspace: Path, progress: Progress) -> Parts:

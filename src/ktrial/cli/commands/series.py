@@ -1,0 +1,120 @@
+"""`ktrial series`: what each patch of a series costs, where, and what nothing exercised."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ktrial.cli.command_line import examples
+from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.kernel_measurement import Cpus, Limits, MeasurementOptions, Workloads
+from ktrial.cli.options.kernel_selection import Fuzz
+
+
+@examples(
+    "ktrial series v6.1.170..my-branch --git linux",
+    "ktrial series --mbox v3.mbx --onto debian:linux-source-6.1 --max +0.5%",
+    "ktrial series --quilt debian/patches-rt --onto linux --text reply.txt",
+)
+def series(
+    context: typer.Context,
+    commits: Annotated[
+        str | None, typer.Argument(metavar="[BASE..TIP]", help="Commits of a git tree: HEAD~12..HEAD.")
+    ] = None,
+    git: Annotated[
+        Path | None, typer.Option("--git", metavar="DIR", help="The git tree; else the one it stands in.")
+    ] = None,
+    mbox: Annotated[
+        Path | None,
+        typer.Option("--mbox", metavar="FILE", help="Mails: git format-patch --stdout, b4 am."),
+    ] = None,
+    quilt: Annotated[
+        Path | None,
+        typer.Option("--quilt", metavar="DIR", help="A directory with a series file: debian/patches."),
+    ] = None,
+    onto: Annotated[
+        str | None,
+        typer.Option("--onto", metavar="S", help="What they apply to: debian:linux-source-6.1, DIR…"),
+    ] = None,
+    configuration: Annotated[
+        str, typer.Option("--config", metavar="guest|defconfig|FILE", help="What is built in.")
+    ] = "guest",
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=y", help="An option; may be repeated.")
+    ] = None,
+    make: Annotated[
+        list[str] | None,
+        typer.Option("--make", metavar="KCFLAGS=-O3", help="A variable of make; may be repeated."),
+    ] = None,
+    fuzz: Fuzz = 0,
+    workload: Workloads = None,
+    maximum: Limits = None,
+    top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Read the series and estimate; build and boot nothing.")
+    ] = False,
+    text: Annotated[
+        Path | None, typer.Option("--text", metavar="FILE", help="Write the report as plain text too.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option("--markdown", metavar="FILE.md", help="Write it as Markdown too.")
+    ] = None,
+    json: Json = False,
+    perturbations: Perturbations = None,
+    memory: GuestMemory = None,
+    cpus: Cpus = None,
+    boot: BootParameters = None,
+    store: StoreOption = None,
+    jobs: Jobs = None,
+) -> None:
+    """Say what each patch of a series costs, where, and what nothing exercised.
+
+    The kernels are built one after the other. Without --workload those built-in workloads are taken that
+    execute what the series changes. Interrupted, the same command goes on where it was.
+
+    Exit codes: 0 within --max (+1%), each patch and all together; 1 beyond; 125 where a patch does not apply,
+    build or boot, or nothing can be decided; 2 for a mistake in what was asked; 128 or more for all that says
+    nothing about the series.
+    """
+    from ktrial.cli.console import output, print_json
+    from ktrial.cli.files import check_writable, write_text
+    from ktrial.cli.git_bisect import Endings, code_of
+    from ktrial.cli.options.own_command import own_words
+    from ktrial.cli.render.series import as_json
+    from ktrial.cli.running.series import SeriesOptions, show_plan
+    from ktrial.report.markdown.series import as_markdown
+    from ktrial.report.text.series import as_text
+
+    with Endings():
+        given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, own_words(context))
+        asked = SeriesOptions(
+            commits=commits,
+            git=git,
+            mbox=mbox,
+            quilt=quilt,
+            onto=onto,
+            config=configuration,
+            options=tuple(option or ()),
+            make=tuple(make or ()),
+            fuzz=fuzz,
+            given=given,
+            maximum=tuple(maximum or ()),
+            store=store,
+            jobs=jobs,
+        )
+        check_writable([path for path in (text, markdown) if path])
+        if dry_run:
+            show_plan(asked, json)
+            raise typer.Exit
+        result = asked.run()
+        report = as_text(result, asked.command, top)
+        if text:
+            write_text(text, report)
+        if markdown:
+            write_text(markdown, as_markdown(result, asked.command, top))
+        if json:
+            print_json(as_json(result, asked.command))
+        else:
+            output().print(report, end="", markup=False, highlight=False, soft_wrap=True)
+        code = code_of(result.decision)
+    raise typer.Exit(code)

@@ -1,0 +1,221 @@
+"""What `ktrial series` runs: the series that was asked for, its estimate, its progress."""
+
+import shlex
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ktrial.cli.console import messages, output, print_json
+from ktrial.cli.options.kernel_measurement import MeasurementOptions
+from ktrial.errors import Interrupted
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ktrial.experiment.single_kernel import Measurement
+    from ktrial.model.kernel import Build
+    from ktrial.model.patch_series import PatchSeries
+    from ktrial.model.workload import WorkloadUse
+    from ktrial.series.estimate import Estimate
+    from ktrial.series.result import SeriesResult
+    from ktrial.series.run import SeriesRun
+    from ktrial.store import Store
+
+
+@dataclass(frozen=True)
+class SeriesOptions:
+    """The options of the command, as they were given."""
+
+    commits: str | None
+    git: Path | None
+    mbox: Path | None
+    quilt: Path | None
+    onto: str | None
+    config: str
+    options: tuple[str, ...]
+    make: tuple[str, ...]
+    fuzz: int
+    given: MeasurementOptions
+    maximum: tuple[str, ...]
+    store: str | None
+    jobs: int | None
+
+    @cached_property
+    def series(self) -> "PatchSeries":
+        """The series. Raises SeriesNotChosen, BadCommitRange, BadMailbox, BadQuiltSeries, BadPatch."""
+        from ktrial.kernels.patch_series import series_in_git, series_in_mailbox, series_in_quilt
+
+        self._check()
+        if self.commits is not None:
+            return series_in_git(self.git or Path.cwd(), self.commits)
+        base = self._build(self.onto or "").source
+        if self.mbox is not None:
+            return series_in_mailbox(self.mbox, base)
+        return series_in_quilt(self.quilt or Path(), base)
+
+    @cached_property
+    def plain(self) -> "Build":
+        """The build of the base."""
+        return self._build(self.series.base)
+
+    @cached_property
+    def how(self) -> "Measurement":
+        """How steps are measured; without workloads where they are to be chosen."""
+        from dataclasses import replace
+
+        from ktrial.cli.options.kernel_measurement import measurement
+
+        if self.given.workloads or self.given.words:
+            return measurement(self.given)
+        return replace(measurement(replace(self.given, workloads=("nqueens",))), workloads=())
+
+    @property
+    def command(self) -> str:
+        """What repeats it."""
+        pairs = {
+            "--git": self.git,
+            "--mbox": self.mbox,
+            "--quilt": self.quilt,
+            "--onto": self.onto,
+            "--config": self.config if self.config != "guest" else None,
+            "--fuzz": self.fuzz or None,
+            "--memory": self.given.memory,
+            "--cpus": self.given.cpus,
+            "--perturbations": self.given.perturbations,
+        }
+        words = ["ktrial", "series", *([self.commits] if self.commits else [])]
+        words += [str(word) for name, value in pairs.items() if value is not None for word in (name, value)]
+        lists = {
+            "--option": self.options,
+            "--make": self.make,
+            "--boot": self.given.boot,
+            "--max": self.maximum,
+            "--workload": (",".join(self.given.workloads),) if self.given.workloads else (),
+        }
+        words += [word for name, values in lists.items() for value in values for word in (name, value)]
+        return shlex.join([*words, *(["--", *self.given.words] if self.given.words else [])])
+
+    def run(self) -> "SeriesResult":
+        """Run it, and tell how far it is. Raises what reading, building and measuring raise."""
+        from ktrial.cli.running.bisection import StepLines
+        from ktrial.store import default_location, open_store
+
+        console = messages()
+        self.series  # noqa: B018 - mistakes are told before a store is opened
+        with open_store(self.store or default_location()) as opened:
+            asked = self._asked(opened, StepLines(console))
+            print_plan(self, self._estimate(asked), console)
+            try:
+                return asked.run()
+            except (KeyboardInterrupt, Interrupted):
+                what = "the kernels that were built and the trials that were run are kept"
+                resume = "run the same command again: it goes on from there"
+                raise Interrupted(what=what, resume=resume) from None
+
+    def estimate(self) -> "Estimate":
+        """What is to be done, without doing any of it."""
+        from ktrial.cli.running.bisection import StepLines
+        from ktrial.store import default_location, open_store
+
+        self.series  # noqa: B018 - as above
+        with open_store(self.store or default_location()) as opened:
+            return self._estimate(self._asked(opened, StepLines(messages())))
+
+    def _estimate(self, asked: "SeriesRun") -> "Estimate":
+        from ktrial.series.estimate import estimate
+
+        return estimate(asked)
+
+    def _asked(self, store: "Store", observer: object) -> "SeriesRun":
+        from ktrial.cli.options import kernel_measurement as measuring
+        from ktrial.series.run import SeriesRun
+
+        def limits(uses: "Sequence[WorkloadUse]") -> dict[str, float]:
+            return measuring.limits(list(self.maximum), tuple(uses))
+
+        if self.how.workloads:
+            limits(self.how.workloads)  # a mistake is told before anything is built
+        return SeriesRun(
+            series=self.series,
+            plain=self.plain,
+            how=self.how,
+            runs=measuring.runs(store, observer, self.jobs),  # type: ignore[arg-type]
+            tell=lambda text: messages().print(one_line(text), markup=False, highlight=False),
+            candidates=_candidates(),
+            limits=limits,
+        )
+
+    def _build(self, source: str) -> "Build":
+        from ktrial.kernels.build import requested, variable_of
+
+        make = dict(variable_of(text) for text in self.make)
+        return requested(
+            source,
+            config=self.config,
+            options=self.options,
+            make=make,
+            fuzz=self.fuzz,
+            directory=Path.cwd(),
+        )
+
+    def _check(self) -> None:
+        """Raise SeriesNotChosen where it is not one series that is meant."""
+        from ktrial.series.errors import SeriesNotChosen
+
+        given = {"BASE..TIP": self.commits, "--mbox": self.mbox, "--quilt": self.quilt}
+        there = [name for name, value in given.items() if value is not None]
+        if len(there) != 1:
+            problem = "none was given" if not there else f"{' and '.join(there)} were given"
+            raise SeriesNotChosen(problem=problem)
+        if self.commits is None and self.onto is None:
+            raise SeriesNotChosen(problem=f"{there[0]} says nothing of the source that it applies to")
+        if self.commits is not None and self.onto is not None:
+            raise SeriesNotChosen(problem="commits have their own base, and --onto another one")
+        if self.git is not None and self.commits is None:
+            raise SeriesNotChosen(problem="--git goes with BASE..TIP")
+
+
+def _candidates() -> "tuple[WorkloadUse, ...]":
+    """The built-in workloads, without those that are whole benchmarks."""
+    from ktrial import workloads
+    from ktrial.model.workload import WorkloadUse
+
+    names = dict.fromkeys((*workloads.DEFAULT, *workloads.DISK))
+    known = workloads.descriptions()
+    return tuple(workloads.check(WorkloadUse(name=name)) for name in names if name in known)
+
+
+def show_plan(asked: SeriesOptions, json: bool) -> None:
+    """Print what would be done."""
+    estimate = asked.estimate()
+    if json:
+        print_json({**asked.series.model_dump(mode="json"), "estimate": estimate.as_json()})
+        return
+    print_plan(asked, estimate, output(), every=True)
+
+
+def print_plan(asked: SeriesOptions, estimate: "Estimate", console: object, *, every: bool = False) -> None:
+    """The series, and what it will cost; with `every` also its patches."""
+    from rich.console import Console
+
+    assert isinstance(console, Console), "it is one of ours"
+    series = asked.series
+    count = len(series.patches)
+    version = f"{series.version} of " if series.version else ""
+    lines = [f"{version}{count} {'patch' if count == 1 else 'patches'} onto {series.base}"]
+    lines += [f"note: {note}" for note in series.notes]
+    if every:
+        lines += [
+            f"{one.number:>4}  {one.subject}  ({number_format.counted(len(one.paths), 'file')})"
+            for one in series.patches
+        ]
+    for line in (*lines, estimate.words()):
+        console.print(
+            one_line(line) if not line.startswith(" ") else line,
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )

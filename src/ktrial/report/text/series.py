@@ -1,0 +1,259 @@
+"""A series as plain text of at most 75 columns: what is pasted into a reply to the list."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from ktrial.experiment.regression_check import Decision
+from ktrial.format import number_format
+from ktrial.format.sanitize import one_line, shortened
+from ktrial.model.patch_series import SeriesKind
+from ktrial.series.result import Cell, SeriesResult
+from ktrial.series.steps import Step, StepState
+
+COLUMNS = 75
+"""Quoted once, a line of a mail still fits 80."""
+_CELL = 9
+_CELLS = 4
+"""Columns of workloads side by side."""
+_SUBJECT = COLUMNS - _CELLS * _CELL - 4
+_MOST_NAMED = 12
+_INSIDE = "≈"
+_NONE = "·"
+
+
+def as_text(result: SeriesResult, command: str, top: int = 3) -> str:
+    """The whole report. `command`: what repeats it; `top`: functions for each changed cell."""
+    blocks = [
+        _paragraph(title(result)),
+        _paragraph(exercised(result)),
+        "\n".join(_facts(result)),
+        *_tables(result),
+        *(_about(result, step, top) for step in result.steps[1:]),
+        _paragraph(sums(result)),
+        _paragraph(answer(result)),
+        f"To repeat it:\n{_wrapped(command, '    ', '      ')}",
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def title(result: SeriesResult) -> str:
+    """What was measured, in a line."""
+    series = result.series
+    count = f"{len(series.patches)} {'patch' if len(series.patches) == 1 else 'patches'}"
+    version = f"{series.version} of " if series.version else ""
+    named = f", {one_line(series.title)}" if series.title else ""
+    return f"ktrial series: {version}{count}{named}"
+
+
+def exercised(result: SeriesResult) -> str:
+    """What nothing exercised: the first thing to know about all that follows."""
+    changed, idle = result.selection.changed, result.not_executed
+    if not all(one.is_compared for one in result.steps):
+        return "Which functions it changes is not known: the images have no symbols with sizes."
+    if not changed:
+        data = sorted({name for step in result.steps for name in step.data})
+        if data:
+            return f"The series changes no function, but data: {_named(data)}. No profile tells who reads it."
+        return "The series changes no function and no data of the kernel in this configuration."
+    if not result.counted:
+        return f"The series changes {_functions(len(changed))}; no profile tells who executes them."
+    by = "the workloads that were asked for" if result.asked else "any workload"
+    if not idle:
+        return f"All {_functions(len(changed))} that this series changes are executed by {by}."
+    by = "none of the workloads that were asked for" if result.asked else "no workload"
+    are = "is" if len(idle) == 1 else "are"
+    return (
+        f"{len(idle)} of the {_functions(len(changed))} that this series changes {are} executed by {by}: "
+        f"{_named(idle)}"
+    )
+
+
+def answer(result: SeriesResult) -> str:
+    """The whole in one sentence."""
+    beyond = [one for one in (*result.cells, *result.totals) if one.decision is Decision.BEYOND]
+    match result.decision:
+        case Decision.BEYOND:
+            where = ", ".join(f"{_whose(one)} in {one.workload} {_change(one)}" for one in beyond[:6])
+            more = f" and {len(beyond) - 6} more" if len(beyond) > 6 else ""
+            return f"Beyond the limit: {where}{more}; by instructions counted, not time."
+        case Decision.NOT_RUN:
+            states = ", ".join(f"{one.number} {one.state.value}" for one in result.broken)
+            return f"Not all of it ran: patch {states}. What ran is within the limit."
+        case Decision.UNDECIDED:
+            names = {
+                one.workload for one in (*result.cells, *result.totals) if one.decision is result.decision
+            }
+            return (
+                f"Undecided: {', '.join(sorted(names))}: a larger --max or more --perturbations may decide."
+            )
+        case _:
+            return "Within the limit, each patch and all together, by instructions counted, not time."
+
+
+def sums(result: SeriesResult) -> str:
+    """Whether the steps add up, with the numbers."""
+    if not result.totals:
+        return ""
+    if not result.is_exact:
+        wrong = [one.workload for one in result.totals if result.sum_of(one.workload) != one.difference]
+        names = ", ".join(wrong)
+        return f"WARNING: the steps do not add up to base and tip in {names}: that is a defect of ktrial."
+    return (
+        "From base to tip, in instructions an operation, which the steps add up to exactly: "
+        + ", ".join(f"{one.workload} {exact(one.difference)}" for one in result.totals)
+        + "."
+    )
+
+
+def exact(value: Fraction) -> str:
+    """`+1256`, `−0.333333`: to the last instruction."""
+    sign = "+" if value > 0 else number_format.MINUS if value < 0 else ""
+    return sign + number_format.exactly(abs(value))
+
+
+def _facts(result: SeriesResult) -> Iterator[str]:
+    base = result.steps[0].kernel
+    compiler = base.origin.compiler.partition(",")[0] if base else ""
+    options = "".join(
+        f" {name.removeprefix('CONFIG_')}={value}" for name, value in result.plain.options.items()
+    )
+    facts = {
+        "series": _origin(result),
+        "base": f"{result.series.base}{f' ({base.release})' if base else ''}",
+        "config": f"{result.plain.config}{options}" + (f"; {compiler}" if compiler else ""),
+        "ran": ", ".join(one.label for one in result.how.workloads) if result.totals else "nothing",
+        "counted": "instructions an operation, in QEMU; each patch against the step before",
+        "limits": ", ".join(dict.fromkeys(f"+{number_format.percentage(size)}" for _, size in result.limits)),
+        "note": "; ".join((*result.series.notes, *result.notes)),
+    }
+    for name, text in facts.items():
+        if text:
+            yield _wrapped(one_line(text.replace("\u00a0", " ")), f"  {name:<8}", " " * 10)
+
+
+def _origin(result: SeriesResult) -> str:
+    series = result.series
+    cover = f", <{series.cover_id}>" if series.cover_id else ""
+    kind = {SeriesKind.GIT: "git", SeriesKind.MAILBOX: "mailbox", SeriesKind.QUILT: "quilt"}[series.kind]
+    return f"{kind} {series.origin.rpartition('/')[2] if cover else series.origin}{cover}"
+
+
+def changed_workloads(result: SeriesResult) -> list[str]:
+    """The workloads that have something to tell, in their order."""
+    told = {one.workload for one in (*result.cells, *result.totals) if one.is_told}
+    return [use.label for use in result.how.workloads if use.label in told]
+
+
+def _tables(result: SeriesResult) -> Iterator[str]:
+    names = changed_workloads(result)
+    for start in range(0, max(1, len(names)), _CELLS):
+        yield "\n".join(_table(result, names[start : start + _CELLS]))
+    quiet = [use.label for use in result.how.workloads if use.label not in names]
+    if result.totals and quiet:
+        yield _paragraph(f"Inside the margin at every step: {', '.join(quiet)}.")
+
+
+def _table(result: SeriesResult, names: Sequence[str]) -> Iterator[str]:
+    if names:
+        yield " " * (4 + _SUBJECT) + "".join(f"{shortened(name, _CELL - 1):>{_CELL}}" for name in names)
+    for step in result.steps[1:]:
+        assert step.patch is not None, "only the base has none"
+        begin = f"{step.number:>3} {shortened(one_line(step.patch.subject), _SUBJECT - 1):<{_SUBJECT}}"
+        yield (begin + _row(result, step, names)).rstrip()
+    if names:
+        cells = (next(one for one in result.totals if one.workload == name) for name in names)
+        yield f"    {'base to tip':<{_SUBJECT}}" + "".join(f"{cell_text(one):>{_CELL}}" for one in cells)
+
+
+def _row(result: SeriesResult, step: Step, names: Sequence[str]) -> str:
+    if not step.is_own:
+        return f" {shortened(state_text(step), _CELLS * _CELL - 1)}"
+    cells = (result.cell(step.number, name) for name in names)
+    return "".join(f"{cell_text(one) if one else _NONE:>{_CELL}}" for one in cells)
+
+
+def cell_text(cell: Cell) -> str:
+    """`+1.02%`, `≈+0.30%` where a function of the patch makes a difference inside the margin, else `≈`."""
+    if not cell.is_told:
+        return _INSIDE
+    return f"{_INSIDE if cell.is_inside else ''}{_change(cell)}"
+
+
+def state_text(step: Step) -> str:
+    """What became of a step that has no kernel of its own, in a few words."""
+    if step.state is StepState.NOT_COMPILED:
+        return f"not compiled: {step.why}"
+    if step.state is StepState.SAME_IMAGE:
+        return "same image"
+    mended = f", mended by {step.mended_by}" if step.mended_by else ", left out" if step.left_out else ""
+    return f"{step.state.value.upper()}{mended}"
+
+
+def _about(result: SeriesResult, step: Step, top: int) -> str:
+    """What there is to say about one patch beside its row; empty where there is nothing."""
+    lines = [*_said_of(step)]
+    for use in result.how.workloads:
+        cell = result.cell(step.number, use.label)
+        if cell and cell.is_told:
+            lines += _cell_lines(cell, top)
+    if not lines:
+        return ""
+    assert step.patch is not None, "only the base has none"
+    number = f"{step.number}/{len(result.series.patches)}"
+    mail = [f"  <{one_line(step.patch.message_id)}>"] if step.patch.message_id else []
+    return "\n".join([shortened(f"{number} {one_line(step.patch.subject)}", COLUMNS), *mail, *lines])
+
+
+def _said_of(step: Step) -> Iterator[str]:
+    if step.state.is_broken:
+        yield _wrapped(one_line(f"{step.state.value}: {step.why}"), "  ", "    ")
+    if step.mended_by:
+        yield f"  it works again with patch {step.mended_by}"
+    elif step.left_out:
+        yield "  the patches after it are measured without it"
+    if step.options:
+        yield _wrapped("options: " + ", ".join(map(str, step.options)), "  ", "    ")
+    for note in step.notes:
+        yield _wrapped(one_line(note), "  ", "    ")
+
+
+def _cell_lines(cell: Cell, top: int) -> Iterator[str]:
+    yield f"  {cell.workload}: {_signed(cell.difference)} instructions an operation ({_change(cell)})"
+    for row, part in cell.functions(top):
+        mark = "*" if cell.is_changed(row) else " "
+        yield f"    {_signed(part):>12} {mark} {shortened(one_line(row.name), COLUMNS - 20)}"
+
+
+def _whose(cell: Cell) -> str:
+    return f"patch {cell.number}" if cell.number else "base to tip"
+
+
+def _change(cell: Cell) -> str:
+    if cell.ratio is None:
+        return _signed(cell.difference)
+    return f"{number_format.change(cell.ratio, percent=False)}%"
+
+
+def _signed(value: Fraction) -> str:
+    return number_format.signed(float(value)).replace("\u00a0", " ")
+
+
+def _functions(count: int) -> str:
+    return number_format.counted(count, "function")
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(one_line(name) for name in names[:_MOST_NAMED]) + more
+
+
+def _paragraph(text: str) -> str:
+    return _wrapped(one_line(text), "", "") if text else ""
+
+
+def _wrapped(text: str, first: str, others: str) -> str:
+    lines = textwrap.wrap(
+        text, COLUMNS, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+    )
+    return "\n".join(lines)

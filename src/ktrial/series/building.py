@@ -1,0 +1,197 @@
+"""One kernel after the other, forward through a series: so each compiles only what its patch touches.
+
+A patch with which nothing builds or boots must not hide the ones behind it. The next patch is tried on top of
+it, for it may be what was missing; where that fails as well, it is tried without it, and so are all that
+follow.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.kernel_builds import Builder
+from ktrial.fault_points import fault_point
+from ktrial.kernels import Progress
+from ktrial.kernels.build.compiled_paths import not_for_x86
+from ktrial.kernels.build.errors import BadPatch, PatchNotApplied
+from ktrial.kernels.errors import KernelError
+from ktrial.kernels.image.code_difference import code_difference, same_image
+from ktrial.kernels.patch_series import undoing
+from ktrial.model.kernel import Build, Kernel
+from ktrial.model.patch_series import PatchSeries, SeriesKind, SeriesPatch
+from ktrial.series.steps import Step, StepState, option_steps
+
+Boots = Callable[[Kernel], str]
+"""Whether a kernel boots: why not, in one sentence; empty where it does."""
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there is no kernel."""
+
+    state: StepState
+    why: str
+
+
+@dataclass
+class Forward:
+    """Goes through a series once."""
+
+    series: PatchSeries
+    plain: Build
+    """Of the base, without the series."""
+    builder: Builder
+    boots: Boots
+    progress: Progress
+    tell: Told
+    _out: set[int] = field(default_factory=set)
+    """Patches that are left out from here on."""
+    _pending: set[int] = field(default_factory=set)
+    """Patches with which nothing worked yet, and that the next one may mend."""
+
+    def steps(self) -> list[Step]:
+        """The base and every patch. Raises KernelError where the base cannot be had, and host problems."""
+        self.tell("base: building")
+        kernel = self.builder.build(self.plain, self.progress)
+        fault_point("series.base_built")
+        if why := self.boots(kernel):
+            raise KernelError(name="of the base", problem=why)
+        steps = [Step(None, StepState.BUILT, kernel, self.plain)]
+        for patch in self.series.patches:
+            step = self._step(patch, steps)
+            fault_point("series.step_built")
+            if step.state in {StepState.BUILT, StepState.SAME_IMAGE}:
+                self._mended(steps, patch.number)
+            steps.append(step)
+            self.tell(_told(step, len(self.series.patches)))
+        return [replace(one, left_out=one.number in self._out) for one in steps]
+
+    def _step(self, patch: SeriesPatch, steps: list[Step]) -> Step:
+        last = next(one for one in reversed(steps) if one.kernel is not None)
+        assert last.kernel is not None, "it was looked for"
+        assert last.build is not None, "a step with a kernel has one"
+        wanted = self._wanted(patch.number)
+        try:
+            if why := self._is_not_compiled(patch, last.build, wanted):
+                return Step(patch, StepState.NOT_COMPILED, last.kernel, last.build, why)
+        except (PatchNotApplied, BadPatch) as error:
+            self._leave_out(patch.number)
+            return Step(patch, StepState.NOT_APPLIED, why=_reason(error))
+        got = self._kernel(wanted)
+        if isinstance(got, Failure) and self._pending and got.state is not StepState.NOT_APPLIED:
+            got = self._without_pending(patch.number, got)
+        if isinstance(got, Failure):
+            if got.state is StepState.NOT_APPLIED:
+                self._leave_out(patch.number)
+            else:
+                self._pending.add(patch.number)
+            return Step(patch, got.state, why=got.why)
+        return self._compared(patch, last, got, self._wanted(patch.number))
+
+    def _is_not_compiled(self, patch: SeriesPatch, before: Build, wanted: Build) -> str:
+        """Why nothing has to be built; empty where something has."""
+        if self._pending:
+            return ""
+        if why := not_for_x86(patch.paths):
+            self.builder.applies(wanted, self.progress)
+            return why
+        if self.builder.cached(wanted) is None and self.builder.compiles_the_same(
+            before, wanted, self.progress
+        ):
+            return "nothing of it is compiled in this configuration"
+        return ""
+
+    def _kernel(self, wanted: Build) -> Kernel | Failure:
+        try:
+            kernel = self.builder.build(wanted, self.progress)
+        except HOST_PROBLEMS:
+            raise
+        except (PatchNotApplied, BadPatch) as error:
+            return Failure(StepState.NOT_APPLIED, _reason(error))
+        except KernelError as error:
+            return Failure(StepState.NOT_BUILT, _reason(error))
+        why = self.boots(kernel)
+        return Failure(StepState.NOT_BOOTED, why) if why else kernel
+
+    def _without_pending(self, number: int, failed: Failure) -> Kernel | Failure:
+        """The step without the patches before it that nothing worked with."""
+        out, pending = set(self._out), set(self._pending)
+        for one in pending:
+            self._leave_out(one)
+        self._pending.clear()
+        got = self._kernel(self._wanted(number))
+        if isinstance(got, Failure) and got.state is StepState.NOT_APPLIED:
+            # It builds upon what is broken: the pair of them is.
+            self._out, self._pending = out, pending
+            return failed
+        return got
+
+    def _compared(self, patch: SeriesPatch, last: Step, kernel: Kernel, build: Build) -> Step:
+        assert last.kernel is not None, "it was looked for"
+        options, notes = option_steps(last.kernel, kernel), _inexact(last.kernel, kernel)
+        if same_image(last.kernel, kernel):
+            why = (
+                "the configuration leaves it out" if any(one.brought for one in options) else "the same bytes"
+            )
+            return Step(patch, StepState.SAME_IMAGE, last.kernel, build, why, options=options, notes=notes)
+        code = code_difference(last.kernel, kernel)
+        return Step(
+            patch,
+            StepState.BUILT,
+            kernel,
+            build,
+            options=options,
+            functions=code.functions if code else (),
+            data=code.data if code else (),
+            is_compared=code is not None,
+            notes=notes,
+        )
+
+    def _mended(self, steps: list[Step], by: int) -> None:
+        """Patches that wait are mended: the kernel with them works."""
+        for place, one in enumerate(steps):
+            if one.number in self._pending:
+                steps[place] = replace(one, mended_by=by)
+        self._pending.clear()
+
+    def _wanted(self, number: int) -> Build:
+        return self.series.source(self.plain, number, frozenset(self._out))
+
+    def _leave_out(self, number: int) -> None:
+        self._out.add(number)
+        if self.series.kind is not SeriesKind.GIT:
+            return
+        directory = Path(self.series.base.removeprefix("git:").rpartition("@")[0])
+        self.series = self.series.model_copy(
+            update={
+                "patches": tuple(
+                    one.model_copy(update={"undo": undoing(directory, one)}) if one.number == number else one
+                    for one in self.series.patches
+                )
+            }
+        )
+
+
+def _inexact(before: Kernel, after: Kernel) -> tuple[str, ...]:
+    known = set(before.origin.inexact_patches)
+    return tuple(one for one in after.origin.inexact_patches if one not in known)
+
+
+def _reason(error: KernelError) -> str:
+    """What is wrong, without what it is wrong with: that stands before it."""
+    problem = error.facts.get("problem")
+    return str(problem) if isinstance(problem, str) and problem else error.message
+
+
+def _told(step: Step, of: int) -> str:
+    what = step.state.value + (f": {step.why}" if step.why else "")
+    return f"{step.number}/{of} {step.patch.subject if step.patch else ''}: {what}"
+
+
+def to_build(series: PatchSeries, plain: Build, builder: Builder) -> Iterator[SeriesPatch]:
+    """The patches whose kernels may have to be compiled: those that are not there, and that x86 may read."""
+    for patch in series.patches:
+        if not not_for_x86(patch.paths) and builder.cached(series.source(plain, patch.number)) is None:
+            yield patch

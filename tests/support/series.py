@@ -1,0 +1,83 @@
+"""Series of patches over sources that a fake builder 'builds': what a patch is called says what it does."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from tests.support.fake_builds import FakeBuilder
+from tests.support.scripted import ScriptedMachine, ends, sources
+
+from ktrial.experiment.kernel_builds import Builder
+from ktrial.experiment.single_kernel import Runs
+from ktrial.kernels import Progress
+from ktrial.kernels.build.errors import BuildFailed, PatchNotApplied
+from ktrial.model.base import digest
+from ktrial.model.boot import Boot
+from ktrial.model.kernel import Build, Kernel, Patch
+from ktrial.model.trial import Outcome
+from ktrial.store import Store
+from ktrial.target import Run, StepResult
+
+DIFF = "--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-int a;\n+long {name};\n"
+
+
+class SeriesBuilder(FakeBuilder):
+    """`cost-fork-10.patch` makes fork 10 instructions longer; `noop`, `broken`, `unapplied`, `panic` and
+    `mend` do what they are called.
+    """
+
+    @property
+    def builder(self) -> Builder:
+        return replace(super().builder, applies=self.applies)
+
+    def _build(self, wanted: Build, progress: Progress) -> Kernel:
+        self.applies(wanted, progress)
+        broken, mended = (self._has(wanted, word) for word in ("broken", "mend"))
+        if broken and not mended:
+            with self._lock:
+                self.built.append(wanted)
+            raise BuildFailed(name="linux", directory="linux", problem="mm/a.c:1: error: no", log="build.log")
+        return super()._build(wanted, progress)
+
+    def applies(self, wanted: Build, progress: Progress) -> None:
+        if self._has(wanted, "unapplied"):
+            facts = {"path": "unapplied.patch", "problem": "hunk 1 of mm/a.c fails at line 3", "advice": ""}
+            raise PatchNotApplied(name="linux", directory="linux", **facts)
+
+    @staticmethod
+    def _has(wanted: Build, word: str) -> bool:
+        return any(word in Path(one.path).name for one in wanted.patches)
+
+    @staticmethod
+    def _kernel(wanted: Build) -> Kernel:
+        """Documentation and what is called `noop` change no content."""
+        names = {one.digest: Path(one.path).name for one in wanted.patches}
+        telling = [key for key, name in names.items() if "noop" not in name and not name.startswith("doc")]
+        kernel = FakeBuilder._kernel(wanted)
+        return kernel.model_copy(update={"digest": digest(telling)})
+
+
+def answer(boot: Boot, run: Run) -> StepResult:
+    """1000 instructions, and what the patches of the kernel add to the workload."""
+    patches: tuple[Patch, ...] = boot.kernel.origin.build.patches if boot.kernel.origin.build else ()
+    names = [Path(one.path).name for one in patches]
+    if any("panic" in name for name in names) and not any("mend" in name for name in names):
+        raise ends(Outcome.PANICKED, "Kernel panic - not syncing: planted")
+    more = sum(int(found[1]) for name in names if (found := re.search(rf"cost-{run.argv[0]}-(-?\d+)", name)))
+    return StepResult(step=0, do="run", exit=0, stdout=str(1000 + more))
+
+
+def runs(store: Store, builder: SeriesBuilder, machine: ScriptedMachine | None = None) -> Runs:
+    return Runs(store, machine=machine or ScriptedMachine(answer), sources=sources(builder=builder.builder))
+
+
+def a_series(directory: Path, *names: str) -> Path:
+    """A quilt directory whose patches are called so; `doc…` is documentation, all else is mm/NAME.c."""
+    directory.mkdir(exist_ok=True)
+    for name in names:
+        path = f"Documentation/{name}.rst" if name.startswith("doc") else f"mm/{name}.c"
+        (directory / f"{name}.patch").write_text(
+            f"Subject: mm: {name}\n\n" + DIFF.format(path=path, name=name)
+        )
+    (directory / "series").write_text("".join(f"{name}.patch\n" for name in names))
+    return directory

@@ -1,0 +1,106 @@
+"""`series` from the command line: what it prints, writes and ends with; mistakes are told first."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.build_host import has_what_builds_need
+from tests.support.command_line import CommandLine
+from tests.support.fake_builds import requested
+from tests.support.series import SeriesBuilder, a_series, runs
+
+from ktrial.experiment.observer import Observer
+from ktrial.experiment.single_kernel import Runs
+from ktrial.store import Store
+
+ONTO = ("--onto", "debian:linux-source-6.1")
+FORK = ("--workload", "fork")
+
+
+@pytest.fixture
+def ktrial(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> CommandLine:
+    monkeypatch.setenv("KTRIAL_STORE", str(tmp_path / "ktrial.db"))
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    has_what_builds_need(monkeypatch, tmp_path / "host")
+    monkeypatch.chdir(tmp_path)
+
+    def scripted(store: Store, _observer: Observer, _jobs: int | None) -> Runs:
+        return runs(store, SeriesBuilder())
+
+    monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", scripted)
+    monkeypatch.setattr("ktrial.kernels.build.requested", requested)
+    return CommandLine(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize(
+    ("names", "limit", "status"),
+    [
+        (("cost-fork-20",), "+1%", 1),
+        (("cost-fork-20",), "+3%", 0),
+        (("cost-fork-2", "broken"), "+1%", 125),
+    ],
+)
+def test_it_ends_as_check_does(
+    names: tuple[str, ...], limit: str, status: int, ktrial: CommandLine, tmp_path: Path
+) -> None:
+    a_series(tmp_path / "q", *names)
+    said = ktrial("series", "--quilt", "q", *ONTO, *FORK, "--max", limit)
+    assert said.status == status, said
+    assert said.output.startswith(f"ktrial series: {len(names)} patch")
+    assert f"--max {limit}" in said.output
+
+
+def test_the_report_goes_to_files_and_the_command_repeats_it(ktrial: CommandLine, tmp_path: Path) -> None:
+    a_series(tmp_path / "q", "doc", "cost-fork-20")
+    asked = ("series", "--quilt", "q", *ONTO, *FORK)
+    said = ktrial(*asked, "--text", "reply.txt", "--markdown", "summary.md")
+    assert Path("reply.txt").read_text() == said.output
+    summary = Path("summary.md").read_text()
+    assert "| 2 | mm: cost-fork-20 |" in summary
+    assert "+2.00%" in summary
+    (again,) = [line for line in said.output.splitlines() if line.strip().startswith("ktrial series --quilt")]
+    assert again.strip() == "ktrial series --quilt q --onto debian:linux-source-6.1 --workload fork"
+    assert ktrial(*asked).output == said.output
+
+
+def test_json_has_every_patch_and_exact_numbers(ktrial: CommandLine, tmp_path: Path) -> None:
+    a_series(tmp_path / "q", "doc", "cost-fork-20")
+    said = json.loads(ktrial("series", "--quilt", "q", *ONTO, *FORK, "--json").output)
+    assert [one["state"] for one in said["patches"]] == ["not compiled", "built"]
+    (cell,) = said["patches"][1]["cells"]
+    assert (cell["before"], cell["difference"], cell["decision"]) == ("1000", "20", "beyond")
+    assert (said["decision"], said["exact"]) == ("beyond", True)
+
+
+def test_a_dry_run_builds_and_boots_nothing(ktrial: CommandLine, tmp_path: Path) -> None:
+    a_series(tmp_path / "q", "doc", "cost-fork-20")
+    said = ktrial("series", "--quilt", "q", *ONTO, *FORK, "--dry-run")
+    assert said.status == 0
+    assert "2 patches onto debian:linux-source-6.1" in said.output
+    assert "at most 2 kernels to compile and 9 trials to run" in said.output.replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "none was given"),
+        (("--quilt", "q"), "--quilt says nothing of the source"),
+        (("a..b", "--quilt", "q", *ONTO), "BASE..TIP and --quilt were given"),
+        (("a..b", *ONTO), "commits have their own base"),
+        (("--git", ".", "--quilt", "q", *ONTO), "--git goes with BASE..TIP"),
+        (("--quilt", "nowhere", *ONTO), "there is no such directory"),
+        (("--quilt", "q", *ONTO, *FORK, "--max", "much"), "much"),
+        (("--quilt", "q", *ONTO, *FORK, "--max", "pipe=1%"), "the workloads are fork"),
+        (("--quilt", "q", *ONTO, "--text", "no/where.txt"), "no/where.txt"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_built(
+    words: tuple[str, ...], said: str, ktrial: CommandLine, tmp_path: Path
+) -> None:
+    a_series(tmp_path / "q", "cost-fork-20")
+    told = ktrial("series", *words)
+    assert told.status in {2, 128}
+    assert said in " ".join(told.messages.split())
+    assert "building" not in told.messages

@@ -1,0 +1,207 @@
+"""A series, built and measured by fakes: each patch is told as what it is, and the steps add up."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.support.fault_points import declared, each_kill_at
+from tests.support.scripted import ScriptedMachine
+from tests.support.series import SeriesBuilder, a_series, answer, runs
+
+from ktrial.experiment.regression_check import Decision
+from ktrial.experiment.single_kernel import Measurement
+from ktrial.kernels.errors import KernelError
+from ktrial.kernels.patch_series import series_in_quilt
+from ktrial.model.kernel import Build, Patch
+from ktrial.model.workload import WorkloadUse
+from ktrial.report.text.series import COLUMNS, as_text
+from ktrial.series.result import SeriesResult
+from ktrial.series.run import SeriesRun
+from ktrial.series.steps import StepState
+from ktrial.store import Store, open_store
+
+SOURCE = "debian:linux-source-6.1"
+FORK, PIPE = WorkloadUse(name="fork"), WorkloadUse(name="pipe")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+
+
+def asked(
+    place: Path,
+    store: Store,
+    *names: str,
+    builder: SeriesBuilder | None = None,
+    machine: ScriptedMachine | None = None,
+    uses: tuple[WorkloadUse, ...] = (FORK, PIPE),
+) -> SeriesRun:
+    series = series_in_quilt(a_series(place / "q", *names), SOURCE)
+    how = Measurement(uses, perturbations=2)
+    given = runs(store, builder or SeriesBuilder(), machine)
+    return SeriesRun(series, Build(source=SOURCE), how, given, lambda _: None, (FORK, PIPE))
+
+
+def run(place: Path, *names: str) -> SeriesResult:
+    place.mkdir(exist_ok=True)
+    with open_store(str(place / "x.db")) as store:
+        return asked(place, store, *names).run()
+
+
+def states(result: SeriesResult) -> list[str]:
+    return [one.state.value for one in result.steps[1:]]
+
+
+def differences(result: SeriesResult, workload: str) -> dict[int, Fraction]:
+    return {one.number: one.difference for one in result.cells if one.workload == workload}
+
+
+def test_each_patch_has_its_own_cost_and_the_steps_add_up(tmp_path: Path) -> None:
+    result = run(tmp_path, "cost-fork-10", "cost-pipe--30", "cost-fork-3")
+    assert differences(result, "fork") == {1: 10, 2: 0, 3: 3}
+    assert differences(result, "pipe") == {1: 0, 2: -30, 3: 0}
+    assert {one.workload: one.difference for one in result.totals} == {"fork": 13, "pipe": -30}
+    assert result.is_exact
+    assert [one.is_inside for one in result.cells if one.workload == "fork"] == [True, True, True]
+
+
+def test_what_is_not_compiled_and_what_is_the_same_costs_no_trial(tmp_path: Path) -> None:
+    machine, builder = ScriptedMachine(answer), SeriesBuilder()
+    with open_store(str(tmp_path / "x.db")) as store:
+        result = asked(tmp_path, store, "doc", "noop", "cost-fork-50", builder=builder, machine=machine).run()
+    assert states(result) == ["not compiled", "same image", "built"]
+    assert result.steps[1].why == "documentation"
+    # The base, `noop` and the one that counts; of the second nothing is measured.
+    assert len(builder.built) == 3
+    assert {boot.kernel.digest for boot in machine.prepared} == {
+        one.kernel.digest for one in result.steps if one.kernel
+    }
+    assert len({boot.kernel.digest for boot in machine.prepared}) == 2
+
+
+@pytest.mark.parametrize(("name", "state"), [("broken", "does not build"), ("panic", "does not boot")])
+def test_what_breaks_is_left_out_of_what_follows(name: str, state: str, tmp_path: Path) -> None:
+    result = run(tmp_path, "cost-fork-50", name, "doc", "cost-pipe-20", "cost-fork-7")
+    assert states(result)[:2] == ["built", state]
+    assert result.steps[2].left_out
+    assert differences(result, "pipe") == {1: 0, 4: 20, 5: 0} | (
+        {3: 0} if states(result)[2] == "built" else {}
+    )
+    assert result.is_exact
+    assert result.decision is Decision.BEYOND
+
+
+@pytest.mark.parametrize(("name", "state"), [("broken", "does not build"), ("panic", "does not boot")])
+def test_what_the_next_patch_mends_is_in_its_step(name: str, state: str, tmp_path: Path) -> None:
+    result = run(tmp_path, name, "mend-cost-fork-4", "cost-fork-1")
+    assert states(result) == [state, "built", "built"]
+    assert (result.steps[1].mended_by, result.steps[1].left_out) == (2, False)
+    assert differences(result, "fork") == {2: 4, 3: 1}
+    assert result.decision is Decision.NOT_RUN
+
+
+def test_a_patch_that_does_not_apply_is_told_and_the_others_are_measured(tmp_path: Path) -> None:
+    result = run(tmp_path, "unapplied", "cost-fork-4")
+    assert states(result) == ["does not apply", "built"]
+    assert "hunk 1 of mm/a.c fails" in result.steps[1].why
+    assert differences(result, "fork") == {2: 4}
+
+
+def test_a_base_that_does_not_boot_ends_it(tmp_path: Path) -> None:
+    (tmp_path / "panic.patch").write_text("")
+    patch = Patch(path=str(tmp_path / "panic.patch"), digest="0" * 64)
+    with open_store(str(tmp_path / "x.db")) as store:
+        one = asked(tmp_path, store, "cost-fork-1")
+        panicking = replace(one, plain=one.plain.model_copy(update={"patches": (patch,)}))
+        with pytest.raises(KernelError, match="of the base"):
+            panicking.run()
+
+
+@pytest.mark.parametrize(
+    ("names", "decision"),
+    [
+        (("cost-fork-2",), Decision.WITHIN),
+        (("cost-fork-20",), Decision.BEYOND),
+        (("cost-fork--200",), Decision.WITHIN),
+        (("cost-fork-6", "cost-fork-7"), Decision.BEYOND),
+        (("cost-fork-20", "cost-fork--20-back"), Decision.BEYOND),
+        (("cost-fork-2", "unapplied"), Decision.NOT_RUN),
+    ],
+)
+def test_it_is_beyond_where_a_patch_is_or_all_together_are(
+    names: tuple[str, ...], decision: Decision, tmp_path: Path
+) -> None:
+    assert run(tmp_path, *names).decision is decision
+
+
+def test_a_series_that_compiles_nothing_boots_the_base_and_no_more(tmp_path: Path) -> None:
+    result = run(tmp_path, "doc", "doc2")
+    assert states(result) == ["not compiled", "not compiled"]
+    assert (result.cells, result.decision) == ((), Decision.WITHIN)
+
+
+def test_without_profiles_all_candidates_are_measured_and_the_null_control(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "x.db")) as store:
+        result = asked(tmp_path, store, "cost-fork-4", uses=()).run()
+    assert [use.name for use in result.how.workloads] == ["fork", "pipe", "nqueens"]
+    assert not result.counted
+
+
+def test_the_text_fits_a_mail_and_says_all(tmp_path: Path) -> None:
+    names = [
+        "doc",
+        "cost-fork-50",
+        "broken",
+        "cost-pipe--30",
+        *(f"cost-fork-{one}-{'x' * one}" for one in range(9)),
+    ]
+    text = as_text(run(tmp_path, *names), "ktrial series --quilt q --onto " + "debian:linux-source-6.1 " * 4)
+    assert max(map(len, text.splitlines())) <= COLUMNS
+    for words in (
+        "not compiled: documentation",
+        "DOES NOT BUILD, left out",
+        "+5.00%",
+        "−3.00%",
+        "base to tip",
+    ):
+        assert words in text, text
+    assert "fork: +50 instructions an operation" in text
+    assert "To repeat it:\n    ktrial series" in text
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("point", declared("series"))
+def test_killed_at_any_step_the_same_command_goes_on(point: str, tmp_path: Path) -> None:
+    names = ("cost-fork-10", "broken", "cost-pipe-20")
+    expected = run(tmp_path / "whole", *names)
+
+    def work() -> None:
+        with open_store(str(tmp_path / "x.db")) as store:
+            asked(tmp_path, store, *names).run()
+
+    for killed in each_kill_at(point, work):
+        machine = ScriptedMachine(answer)
+        with open_store(str(tmp_path / "x.db")) as store:
+            result = asked(tmp_path, store, *names, machine=machine).run()
+        assert [one.difference for one in result.cells] == [one.difference for one in expected.cells], killed
+        (tmp_path / "x.db").unlink()
+
+
+def test_a_second_run_runs_no_trial(tmp_path: Path) -> None:
+    run(tmp_path, "cost-fork-10", "cost-pipe-20")
+    machine = ScriptedMachine(answer)
+    with open_store(str(tmp_path / "x.db")) as store:
+        asked(tmp_path, store, "cost-fork-10", "cost-pipe-20", machine=machine).run()
+    assert machine.programs == []
+
+
+def test_the_steps_are_in_order_and_each_is_compared_with_the_one_before(tmp_path: Path) -> None:
+    result = run(tmp_path, "cost-fork-10", "noop", "cost-fork-20")
+    assert all(one.number < other.number for one, other in pairwise(result.steps))
+    cell = result.cell(3, "fork")
+    assert cell
+    assert (int(cell.before), int(cell.after)) == (1010, 1030)
+    assert result.steps[2].state is StepState.SAME_IMAGE
