@@ -1,6 +1,7 @@
 """Errors about bundles: writing one, reading somebody else's, its signature."""
 
 from ktrial.errors import KtrialError
+from ktrial.kernels.errors import KernelError
 
 
 class BundleError(KtrialError):
@@ -73,3 +74,29 @@ class NotSignable(SignatureError):
     """Bundle {file} cannot be signed: {problem}."""
 
     hint = "--sign takes an OpenSSH key, such as ~/.ssh/id_ed25519; ssh-keygen comes with OpenSSH's client"
+
+
+class NotReplicable(BundleError):
+    """Bundle {file} is not run again: {problem}."""
+
+    hint = "read study.toml in it, and if you trust that: ktrial run study.toml"
+
+
+class HostFilesNamed(BundleError):
+    """Bundle {file}: its study takes files of this system into guests, and they are not in it: {files}."""
+
+    hint = "where you have them, and they may be read: --allow-host-files; a guest is all that they reach"
+    exit_code = 2
+
+
+class NoSuchWorkloadInBundle(BundleError):
+    """Bundle {file} has no workload {workload}."""
+
+    hint = "it has {there}"
+    exit_code = 2
+
+
+class KernelNotHad(KernelError):
+    """Kernel {name} cannot be had for the replication: {problem}."""
+
+    hint = "ask the bundle's author for one that has it (ktrial bundle --with-kernels)"

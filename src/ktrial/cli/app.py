@@ -62,6 +62,7 @@ COMMANDS = {
         "report", "report", "Write a study's report: one HTML page, Markdown or CSV. Nothing is run."
     ),
     "bundle": CommandEntry("bundle", "bundle", "Write a study, with all that it measured, as one file."),
+    "replicate": CommandEntry("replicate", "replicate", "Run a bundle's study again, and compare."),
     "list": CommandEntry("list", "list_studies", "List the studies in the store."),
     "history": CommandEntry("history", "history", "Show one metric over versions, and where it changed."),
     "matrix": CommandEntry("matrix", "matrix", "Measure versions in workloads, and show them as a heat map."),
@@ -130,7 +131,7 @@ class Commands(CommandGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """The options in one line, so that commands have the others."""
         shown = [option for option in self.get_params(ctx) if not option.hidden]
-        formatter.write(f"\nOptions: {', '.join('|'.join(option.opts) for option in shown)}\n")
+        formatter.write(f"  Options: {', '.join('|'.join(option.opts) for option in shown)}\n")
         self.format_commands(ctx, formatter)
 
     def format_help_text(self, ctx: Any, formatter: Any) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.protocol import (
     GoesStale,
     Keeps,
+    Parts,
     Request,
     TellsRelease,
     provider_named,
@@ -79,6 +81,23 @@ def add(
                 refresh=refresh,
             )
             return cache.store(wanted.name, provider.fetch(request), workspace, progress)
+
+
+def add_parts(name: str, parts: Callable[[Path], Parts], progress: Progress = silent) -> Kernel:
+    """Keep a kernel that no provider brings under this name. `parts` puts its files into an empty directory.
+
+    Raises KernelError.
+    """
+    cache = Cache()
+    with file_system_errors(cache.root), cache.adding(name, progress), cache.workspace() as workspace:
+        return cache.store(name, parts(workspace), workspace, progress)
+
+
+def cached(name: str, progress: Progress = silent) -> Kernel:
+    """The kernel of this name or digest as the cache has it, whole. Raises KernelNotFound, KernelError."""
+    cache = Cache()
+    with file_system_errors(cache.root):
+        return whole_kernel(cache, name, progress)
 
 
 def _kept(cache: Cache, name: str, progress: Progress) -> Kernel | None:

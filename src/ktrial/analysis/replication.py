@@ -1,0 +1,183 @@
+"""Compares a study that was run again with the first time: exact numbers digit by digit, verdicts by words.
+
+The words are about agreement of two studies, not about truth (National Academies of Sciences, Engineering,
+and Medicine, Reproducibility and Replicability in Science, 2019, chapter 5): a replication is consistent
+where verdict and interval agree, not where both are 'significant'.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ktrial.analysis.replication_circumstances import circumstances, likely_reason, only_qemu_differs
+from ktrial.model.comparison import Comparison, Verdict
+from ktrial.model.replication import (
+    Agreement,
+    KernelHad,
+    NumberPair,
+    Outcome,
+    Replication,
+    VerdictPair,
+    Word,
+)
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import Trial
+from ktrial.model.workload import EXACT_MODES
+
+COUNT_BOUND = 0.02
+"""Another QEMU: the most by which a count may differ, as a fraction of it (docs/exact-mode.md: QEMU 7.2 and
+10.0)."""
+RATIO_BOUND = 0.002
+"""Another QEMU: the most by which a ratio of two kernels may differ."""
+_OPPOSITE = {(Verdict.BETTER, Verdict.WORSE), (Verdict.WORSE, Verdict.BETTER)}
+_ORDER = (Agreement.DIFFERENT, Agreement.MISSING, Agreement.WITHIN, Agreement.IDENTICAL)
+
+
+def compared(
+    before: StudyRecord,
+    now: StudyRecord,
+    kernels: Sequence[KernelHad] = (),
+    only: Sequence[str] = (),
+    signer: str = "",
+) -> Replication:
+    """What running it again says. `now` may have fewer workloads, and fewer perturbations."""
+    pairs = tuple(_pairs(before, now))
+    exact = bool(pairs) and all(sample.mode in EXACT_MODES for old, _ in pairs for sample in old.samples)
+    changed = circumstances(pairs)
+    slack = RATIO_BOUND if only_qemu_differs(changed) else 0.0
+    numbers = tuple(_numbers(pairs, bounded=bool(slack))) if exact else ()
+    verdicts = tuple(_verdicts(before, now, slack if slack else before.study.margin if exact else 0.0))
+    told = {"kernels": tuple(kernels), "only": tuple(only), "signer": signer}
+    made = Replication(
+        study=before.study.name,
+        exact=exact,
+        outcome=Outcome.UNDECIDED,
+        said="",
+        numbers=tuple(sorted(numbers, key=lambda one: _ORDER.index(one.agreement))),
+        verdicts=verdicts,
+        counters=_counters(pairs) if exact else (0, 0),
+        circumstances=changed,
+        trials=(sum(new is not None for _, new in pairs), len(pairs)),
+        **told,
+    )
+    outcome = _outcome(made)
+    reason = likely_reason(changed) if outcome is not Outcome.IDENTICAL else ""
+    return made.model_copy(update={"outcome": outcome, "said": _said(made, outcome), "likely": reason})
+
+
+Pair = tuple[Trial, Trial | None]
+
+
+def _pairs(before: StudyRecord, now: StudyRecord) -> Iterator[Pair]:
+    """Every trial of the first time that the second one plans, with that."""
+    wanted = {use.label for use in now.study.workloads}
+    again = {trial.planned.key: trial for trial in now.trials}
+    for trial in before.trials:
+        if trial.planned.perturbation.number < now.study.blocks or now.study.timing:
+            kept = tuple(sample for sample in trial.samples if sample.workload in wanted)
+            counted = tuple(one for one in trial.counters if one.workload in wanted)
+            new = again.get(trial.planned.key)
+            yield trial.model_copy(update={"samples": kept, "counters": counted}), new
+
+
+def _numbers(pairs: Iterable[Pair], *, bounded: bool) -> Iterator[NumberPair]:
+    for old, new in pairs:
+        found = {(one.workload, one.metric): one.value for one in new.samples} if new else {}
+        for sample in old.samples:
+            value = found.get((sample.workload, sample.metric))
+            yield NumberPair(
+                workload=sample.workload,
+                metric=sample.metric,
+                unit=sample.unit,
+                treatment=old.planned.treatment.label,
+                perturbation=old.planned.perturbation.number,
+                before=sample.value,
+                now=value,
+                agreement=agreement(sample.value, value, bounded=bounded),
+            )
+
+
+def agreement(before: float, now: float | None, *, bounded: bool) -> Agreement:
+    """How two exact numbers compare. `bounded`: another QEMU counted, and nothing else differs."""
+    if now is None:
+        return Agreement.MISSING
+    if now == before:
+        return Agreement.IDENTICAL
+    within = bounded and abs(now - before) <= COUNT_BOUND * abs(before)
+    return Agreement.WITHIN if within else Agreement.DIFFERENT
+
+
+def _counters(pairs: Iterable[Pair]) -> tuple[int, int]:
+    same = total = 0
+    for old, new in pairs:
+        found = {(one.workload, one.name): one.delta for one in new.counters} if new else {}
+        total += len(old.counters)
+        same += sum(found.get((one.workload, one.name)) == one.delta for one in old.counters)
+    return same, total
+
+
+def _verdicts(before: StudyRecord, now: StudyRecord, slack: float) -> Iterator[VerdictPair]:
+    wanted = {use.label for use in now.study.workloads}
+    again = {_place(one): one for one in now.result.comparisons}
+    for one in before.result.comparisons:
+        if one.workload in wanted:
+            new = again.get(_place(one))
+            said, reason = word(one, new, slack)
+            yield VerdictPair(before=one, now=new, word=said, reason=reason)
+
+
+def _place(one: Comparison) -> tuple[str, str, str, str]:
+    return one.workload, one.metric, one.baseline, one.treatment
+
+
+def word(before: Comparison, now: Comparison | None, slack: float) -> tuple[Word, str]:
+    """The word for one comparison, and why. `slack`: how far apart ratios may lie that still agree."""
+    if now is None or now.ratio is None:
+        return Word.UNDECIDED, "there is no number now"
+    if before.ratio is None:
+        return Word.UNDECIDED, "there was no number"
+    if (before.verdict, now.verdict) in _OPPOSITE:
+        return Word.CONTRADICTED, f"{before.verdict.value} became {now.verdict.value}"
+    if not _meet(before, now, slack):
+        return Word.CONTRADICTED, "the intervals do not meet"
+    if Verdict.INCONCLUSIVE in {before.verdict, now.verdict}:
+        when = "then" if before.verdict is Verdict.INCONCLUSIVE else "now"
+        return Word.UNDECIDED, f"it is inconclusive {when}, and the intervals meet"
+    if before.verdict is not now.verdict:
+        return Word.UNDECIDED, f"{before.verdict.value} became {now.verdict.value}, and the intervals meet"
+    return Word.CONSISTENT, f"{now.verdict.value} again, and the intervals meet"
+
+
+def _meet(before: Comparison, now: Comparison, slack: float) -> bool:
+    low, high = _interval(before)
+    other_low, other_high = _interval(now)
+    return low <= other_high + slack and other_low <= high + slack
+
+
+def _interval(one: Comparison) -> tuple[float, float]:
+    ratio = one.ratio if one.ratio is not None else 1.0
+    return (ratio if one.low is None else one.low), (ratio if one.high is None else one.high)
+
+
+def _outcome(made: Replication) -> Outcome:
+    counts = {each: made.count(each) for each in Agreement}
+    words = {one.word for one in made.verdicts}
+    if made.exact and counts[Agreement.IDENTICAL] == len(made.numbers) and Word.CONTRADICTED not in words:
+        return Outcome.IDENTICAL
+    # Where all that was executed is the same, no digit may differ.
+    same = made.exact and (not made.circumstances or only_qemu_differs(made.circumstances))
+    if Word.CONTRADICTED in words or (same and counts[Agreement.DIFFERENT]):
+        return Outcome.CONTRADICTED
+    if counts[Agreement.MISSING] or Word.UNDECIDED in words or not words:
+        return Outcome.UNDECIDED
+    return Outcome.WITHIN if same else Outcome.CONSISTENT
+
+
+def _said(made: Replication, outcome: Outcome) -> str:
+    words: Mapping[Word, int] = {each: made.said_of(each) for each in Word}
+    told = ", ".join(f"{count} {each.value}" for each, count in words.items() if count)
+    verdicts = f"{len(made.verdicts)} verdicts: {told or 'none'}"
+    if not made.exact:
+        return f"{outcome.value.capitalize()}. Of {verdicts}."
+    digits = f"{made.count(Agreement.IDENTICAL)} of {len(made.numbers)} numbers are identical"
+    within = made.count(Agreement.WITHIN)
+    bounds = f", {within} within {COUNT_BOUND:.0%} of what another QEMU counted" if within else ""
+    return f"{outcome.value.capitalize()}: {digits}{bounds}. Of {verdicts}."

@@ -1,0 +1,143 @@
+"""The tables of a replication: verdicts then and now, numbers that are not identical, what else differs."""
+
+from ktrial.format import number_format
+from ktrial.format.sanitize import shortened
+from ktrial.format.table import (
+    Cell,
+    Column,
+    Emphasis,
+    Field,
+    Table,
+    change,
+    interval,
+    name,
+    own,
+    table,
+    verdict,
+)
+from ktrial.model.comparison import Comparison
+from ktrial.model.replication import (
+    Agreement,
+    Circumstance,
+    KernelHad,
+    NumberPair,
+    Replication,
+    VerdictPair,
+    Word,
+)
+
+MOST_NUMBERS = 200
+_WORDS = {
+    Word.CONSISTENT: Emphasis.GOOD,
+    Word.CONTRADICTED: Emphasis.BAD,
+    Word.UNDECIDED: Emphasis.CAUTION,
+}
+_VALUE_COLUMNS = 60
+
+
+def verdicts(replication: Replication) -> Table:
+    """A row a comparison."""
+    return table(_VERDICTS, replication.verdicts, "replication")
+
+
+def numbers(replication: Replication) -> Table:
+    """A row a number that is not identical; no more than some."""
+    unlike = [one for one in replication.numbers if one.agreement is not Agreement.IDENTICAL]
+    return table(_NUMBERS, unlike[:MOST_NUMBERS], "numbers")
+
+
+def circumstances(replication: Replication) -> Table:
+    """A row a thing that is another than it was."""
+    return table(_CIRCUMSTANCES, replication.circumstances, "circumstances")
+
+
+def kernels(replication: Replication) -> Table:
+    """A row a kernel: how it was had."""
+    return table(_KERNELS, replication.kernels, "kernels")
+
+
+def _change(one: Comparison | None) -> Cell:
+    return change(one.ratio) if one else Cell()
+
+
+def _interval(one: Comparison | None) -> Cell:
+    return interval(one.low, one.high) if one else Cell()
+
+
+def _verdict(one: Comparison | None) -> Cell:
+    return verdict(one.verdict) if one else Cell()
+
+
+def _word(pair: VerdictPair) -> Cell:
+    return own(pair.word.value, emphasis=_WORDS[pair.word], title=pair.reason)
+
+
+_VERDICTS: tuple[Field[VerdictPair], ...] = (
+    Field(Column("workload", "workload", wraps=True), lambda one: name(one.before.workload)),
+    Field(Column("metric", "metric", wraps=True), lambda one: name(one.before.metric)),
+    Field(Column("treatment", "treatment", wraps=True), lambda one: name(one.before.treatment)),
+    Field(Column("before", "then", numeric=True), lambda one: _change(one.before)),
+    Field(Column("before_interval", "interval", numeric=True), lambda one: _interval(one.before)),
+    Field(Column("before_verdict", "verdict"), lambda one: _verdict(one.before)),
+    Field(Column("now", "now", numeric=True), lambda one: _change(one.now)),
+    Field(Column("now_interval", "interval", numeric=True), lambda one: _interval(one.now)),
+    Field(Column("now_verdict", "verdict"), lambda one: _verdict(one.now)),
+    Field(Column("word", "replication"), _word),
+)
+
+
+def _value(value: float | None) -> Cell:
+    """With all its digits: which of them differs is what is asked."""
+    return Cell(value, number_format.NONE if value is None else repr(value))
+
+
+def _off(pair: NumberPair) -> Cell:
+    if pair.now is None or not pair.before:
+        return Cell()
+    ratio = pair.now / pair.before
+    return Cell(ratio, f"{100 * (ratio - 1):+.3g}")
+
+
+_NUMBERS: tuple[Field[NumberPair], ...] = (
+    Field(Column("workload", "workload", wraps=True), lambda one: name(one.workload)),
+    Field(Column("metric", "metric", wraps=True), lambda one: name(one.metric)),
+    Field(Column("treatment", "treatment", wraps=True), lambda one: name(one.treatment)),
+    Field(
+        Column("perturbation", "perturbation", numeric=True),
+        lambda one: Cell(one.perturbation, str(one.perturbation)),
+    ),
+    Field(Column("before", "then", numeric=True), lambda one: _value(one.before)),
+    Field(Column("now", "now", numeric=True), lambda one: _value(one.now)),
+    Field(Column("off", "off", "%", numeric=True), _off),
+    Field(Column("agreement", "agreement"), lambda one: own(one.agreement.value)),
+)
+
+
+def _of(one: Circumstance) -> str:
+    return ", ".join(one.treatments) or "all"
+
+
+def _short(text: str) -> Cell:
+    return name(shortened(text, _VALUE_COLUMNS) or "none")
+
+
+_CIRCUMSTANCES: tuple[Field[Circumstance], ...] = (
+    Field(Column("what", "what", wraps=True), lambda one: name(one.what)),
+    Field(Column("before", "then", wraps=True), lambda one: _short(one.before)),
+    Field(Column("now", "now", wraps=True), lambda one: _short(one.now)),
+    Field(Column("treatments", "treatments", wraps=True), lambda one: name(_of(one))),
+)
+
+
+def _same(one: KernelHad) -> Cell:
+    if one.same:
+        return own("the same", emphasis=Emphasis.GOOD)
+    return own("stands in" if one.how else "not had", emphasis=Emphasis.CAUTION)
+
+
+_KERNELS: tuple[Field[KernelHad], ...] = (
+    Field(Column("kernel", "kernel", wraps=True), lambda one: name(one.asked)),
+    Field(Column("same", "is"), _same),
+    Field(Column("how", "from", wraps=True), lambda one: name(one.how or one.problem)),
+    Field(Column("release", "release", wraps=True), lambda one: name(one.release)),
+)

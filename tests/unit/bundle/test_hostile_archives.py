@@ -1,0 +1,141 @@
+"""Mutated bundles: whatever is in one, ktrial says what is wrong; it writes nothing and starts nothing."""
+
+import os
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.support import bundles, mutated_archives
+
+from ktrial import report
+from ktrial.analysis.result import record as record_of
+from ktrial.bundle.errors import BundleError
+from ktrial.bundle.reading import open_bundle
+from ktrial.bundle.replicating import Asked, study_again
+from ktrial.cli.render.study_json import as_json
+from ktrial.errors import KtrialError
+from ktrial.store import open_store
+
+OF_EACH_CHANGE, AT_NIGHT = 240, 100_000
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_STARTS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "socket.connect"}
+_MOVES = {"os.symlink", "os.link", "os.rename", "os.mkdir", "os.chmod", "os.chown"}
+
+
+class Watch:
+    """What the process does to its surroundings while it is watched (PEP 578)."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.seen: list[str] = []
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, args: tuple[object, ...]) -> None:
+        if not self.on:
+            return
+        if (event == "open" and isinstance(args[2], int) and args[2] & _WRITES) or event in _STARTS | _MOVES:
+            self.seen.append(f"{event} {args[0]!s}")
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        self.on = True
+        try:
+            yield
+        finally:
+            self.on = False
+
+
+@pytest.fixture(scope="module")
+def watch() -> Watch:
+    return Watch()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    where = tmp_path_factory.mktemp("whole")
+    bundles.fill(where / "trials.db", workloads=("fork", "pipe"), perturbations=2)
+    return bundles.bundle(where / "trials.db", where / "quick.zip").file.read_bytes()
+
+
+def taken_in(file: Path, store: Path) -> str:
+    """Do with it what commands do; how far it came."""
+    with open_bundle(file) as bundle:
+        trials = list(bundle.trials())
+        bundle.result()
+        bundle.differences()
+        study_again(bundle, Asked())
+    with open_bundle(file) as bundle, open_store(store) as filled:
+        number = bundle.fill(filled)
+        record = record_of(filled, number)
+        as_json(record, filled.name)
+        report.study_markdown(record)
+    return f"read, {len(trials)} trials"
+
+
+def end_of(file: Path, store: Path) -> str:
+    """How taking it in ends: whatever is no KtrialError is a failure of the test."""
+    try:
+        return taken_in(file, store)
+    except KtrialError as error:
+        return type(error).__name__ if error.message else "an error without a message"
+
+
+def search(
+    whole: bytes, watch: Watch, where: Path, count: int, mutate: Callable[[random.Random], bytes]
+) -> Counter[str]:
+    ends: Counter[str] = Counter()
+    file, store = where / "mutated.zip", where / "store.db"
+    for seed in range(count):
+        file.write_bytes(mutate(random.Random(seed)))
+        watch.seen.clear()
+        with watch.watching():
+            ends[end_of(file, store)] += 1
+        expected = (f"os.mkdir {where}", f"open {store}")
+        outside = [what for what in watch.seen if not what.startswith(expected) or ".." in what]
+        assert outside == [], seed
+        for left in where.glob("store.db*"):
+            left.unlink()
+    assert {path.name for path in where.iterdir()} == {"mutated.zip"}
+    return ends
+
+
+def test_damaged_archives(whole: bytes, watch: Watch, tmp_path: Path) -> None:
+    ends = search(whole, watch, tmp_path, OF_EACH_CHANGE, lambda draw: mutated_archives.damaged(whole, draw))
+    assert ends["NotABundle"] > OF_EACH_CHANGE / 10
+    assert ends["BundleDamaged"] > OF_EACH_CHANGE / 20
+
+
+def test_forged_archives(whole: bytes, watch: Watch, tmp_path: Path) -> None:
+    (tmp_path / "whole.zip").write_bytes(whole)
+    files = bundles.files_of(tmp_path / "whole.zip")
+    (tmp_path / "whole.zip").unlink()
+    count = OF_EACH_CHANGE // 4
+    ends = search(whole, watch, tmp_path, count, lambda draw: mutated_archives.forged(files, draw))
+    assert ends["BundleDamaged"] > count / 10
+    assert sum(number for end, number in ends.items() if end.startswith("read")) > count / 10
+
+
+@pytest.mark.nightly
+def test_a_hundred_thousand_of_them(whole: bytes, watch: Watch, tmp_path: Path) -> None:
+    (tmp_path / "whole.zip").write_bytes(whole)
+    files = bundles.files_of(tmp_path / "whole.zip")
+    (tmp_path / "whole.zip").unlink()
+
+    def mutate(draw: random.Random) -> bytes:
+        if draw.random() < 0.8:
+            return mutated_archives.damaged(whole, draw)
+        return mutated_archives.forged(files, draw)
+
+    assert sum(search(whole, watch, tmp_path, AT_NIGHT, mutate).values()) == AT_NIGHT
+
+
+def test_the_watch_sees_what_it_is_there_for(watch: Watch, tmp_path: Path) -> None:
+    watch.seen.clear()
+    with watch.watching():
+        (tmp_path / "x").write_text("x")
+    assert any(str(tmp_path / "x") in what for what in watch.seen)
+    assert issubclass(BundleError, KtrialError)
