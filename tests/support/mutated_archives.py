@@ -27,7 +27,7 @@ _NUMBERS = (
     float("nan"),
     float("inf"),
 )
-_OTHERS = (None, True, [], {}, [[[[[]]]]], {"a": {"b": {}}})
+_OTHERS: tuple[Any, ...] = (None, True, [], {}, [[[[[]]]]], {"a": {"b": {}}})
 
 
 def damaged(archive: bytes, draw: random.Random) -> bytes:
