@@ -1,5 +1,7 @@
 """Profiles of recorded guests: where planted causes are found, and how a workload enters the kernel."""
 
+from pathlib import Path
+
 import pytest
 from tests.support.golden_guests import played
 from tests.support.planted_parameters import PLANTED, SAME_MEAN, SAME_MEDIAN, WITHOUT_EFFECT, Planted
@@ -7,6 +9,7 @@ from tests.support.planted_parameters import PLANTED, SAME_MEAN, SAME_MEDIAN, WI
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.attribution.kernel_entry_points import KernelEntry, kernel_entries
 from ktrial.model.profile import Profile
+from ktrial.report.text.call_tree import call_tree
 
 Pairs = dict[str, tuple[Profile, Profile]]
 OUTSIDE = 0.02
@@ -24,6 +27,28 @@ def test_what_a_boot_parameter_does_is_found(cause: Planted, planted: Pairs) -> 
     explanation = explain(*planted[str(cause)])
     assert explanation.rows[0].function in cause.functions
     assert explanation.unexplained == 0
+
+
+@pytest.mark.parametrize("cause", PLANTED, ids=str)
+def test_the_tree_of_calls_has_all_of_it_net(cause: Planted, planted: Pairs) -> None:
+    explanation = explain(*planted[str(cause)])
+    tree = call_tree(*planted[str(cause)], explanation)
+    assert tree is not None
+    assert sum(row.rest for row in tree.rows) + tree.rest == pytest.approx(float(explanation.total))
+
+
+@pytest.mark.nightly
+def test_what_cancels_between_two_kernels_is_collapsed(tmp_path: Path) -> None:
+    """mmap on 6.1 and 6.12: the maple tree and the freeing of pages were rewritten."""
+    name = "page_owner=on-mmap"
+    old, new = (played(f"planted-{version}", tmp_path / version)[name][0] for version in ("6.1", "6.12"))
+    tree = call_tree(old, new, explain(old, new))
+    assert tree is not None
+    assert tree.gross > 9 * (tree.after - tree.before), "by function most of it cancels"
+    assert sum(abs(row.rest) for row in tree.rows) < tree.gross / 3
+    named = {name for row in tree.rows for name in row.functions}
+    assert {"lru_gen_add_folio", "mas_store_gfp"} <= named, "the issue's causes: MGLRU, a dearer store"
+    assert len(tree.rows) <= 20
 
 
 @pytest.mark.parametrize("cause", WITHOUT_EFFECT, ids=str)

@@ -107,6 +107,7 @@ def explain(
     from ktrial.cli.render.profile_json import why_as_json
     from ktrial.cli.render.proof import print_proof, proof_as_json
     from ktrial.cli.running.explanation import ExplainOptions, ProveOptions, proven, refuse_of_proofs, why
+    from ktrial.report.text.call_tree import call_tree
 
     check_writable([path for path in (folded, flame_graph) if path])
     given = ExplainOptions(
@@ -146,7 +147,11 @@ def explain(
         return
     console = output()
     print_explanation(
-        attribution.explanation, None if all_ else top, console, counted_anew=attribution.counted_anew
+        attribution.explanation,
+        None if all_ else top,
+        console,
+        counted_anew=attribution.counted_anew,
+        tree=call_tree(attribution.before, attribution.after, attribution.explanation),
     )
     print_guest_time_difference(attribution.before, attribution.after, console)
     print_differences(attribution, console, everything=all_)

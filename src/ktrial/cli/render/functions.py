@@ -11,6 +11,8 @@ from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.attribution import Explanation, FunctionDifference, Match
 from ktrial.report.tables import attribution as tables
+from ktrial.report.tables.call_tree import MEANING, of_tree
+from ktrial.report.text.call_tree import CallTree
 
 _LABEL_COLUMNS = 24
 _UNIT = "instructions per operation, counted, not time; a string instruction counts once"
@@ -21,9 +23,15 @@ _SMALLEST = 0.5
 
 
 def print_explanation(
-    explanation: Explanation, top: int | None, console: Console, *, counted_anew: Sequence[str] = ()
+    explanation: Explanation,
+    top: int | None,
+    console: Console,
+    *,
+    counted_anew: Sequence[str] = (),
+    tree: CallTree | None = None,
 ) -> None:
-    """The functions with the largest differences, the rest, the sum; then the same by subsystem.
+    """The net differences along the tree of calls, where that is known; the functions with the largest
+    differences of their own, the rest, the sum; then the same by subsystem.
 
     `top` None: all of them. `counted_anew`: treatments whose stored trials had no counts by function.
     """
@@ -32,6 +40,8 @@ def print_explanation(
     if counted_anew:
         console.print(one_line(_COUNTED_ANEW.format(" and ".join(counted_anew))))
     console.print()
+    if tree:
+        _print_tree(tree, explanation, console)
     shown = [row for row in explanation.rows if explanation.weight(row)][:top]
     functions = tables.of_explanation(explanation, shown, side_headings(explanation))
     console.print(rendered(functions))
@@ -41,6 +51,15 @@ def print_explanation(
         console.print()
     for line in _closing(explanation, shown):
         console.print(line)
+
+
+def _print_tree(tree: CallTree, explanation: Explanation, console: Console) -> None:
+    console.print(rendered(of_tree(tree, side_headings(explanation))))
+    console.print(Text(MEANING, style="dim"))
+    console.print()
+    gross, net = number_format.number(tree.gross), number_format.signed(float(explanation.total))
+    title = f"by function, without what it calls (without their signs {gross} for a difference of {net})"
+    console.print(Text(breakable(title), style="bold"))
 
 
 def side_headings(explanation: Explanation) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from ktrial.model.attribution import Count, Explanation, FunctionDifference, Sid
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.profile import CycleModel, FunctionCount, Profile
 from ktrial.model.workload import Mode
+from ktrial.report.text.call_tree import call_tree
 
 _UNIT = "instructions/operation"
 
@@ -84,8 +85,10 @@ def explanation_as_json(explanation: Explanation) -> dict[str, Any]:
 def why_as_json(why: Attribution) -> dict[str, Any]:
     """What `explain --json` prints: the explanation, and what differs around it."""
     differences = why.differences.model_dump(mode="json")
+    tree = call_tree(why.before, why.after, why.explanation)
     return {
         **explanation_as_json(why.explanation),
+        "tree": [one._asdict() for one in tree.rows] if tree else None,
         **({"mode": Mode.EXACT_PARALLEL.value} if why.before.region.cpus else {}),
         "counted_anew": list(why.counted_anew),
         "differences": differences,

@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import printable, shortened
 from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKind, Table
+from ktrial.report.tables.call_tree import of_tree
 from ktrial.report.tables.kernel_diff import facts
 from ktrial.report.tables.proof import of_proof
 from ktrial.report.text.proof import closing, headline
@@ -43,6 +44,7 @@ def environment() -> Environment:
         for_page=_for_page,
         percent_of=_percent_of,
         proof_closing=closing,
+        tree_table=of_tree,
         proof_headline=headline,
         proof_table=of_proof,
         sorts=_sorts,

@@ -13,13 +13,12 @@ from ktrial.kernels.errors import KernelError
 from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, Side
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.conditions_diff import Attribution
-from ktrial.model.profile import Profile
 from ktrial.model.proof import Proof
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Mode
-from ktrial.report.charts.call_stacks import aligned, stacks_of_both
 from ktrial.report.charts.flame_frames import Frames, frames
 from ktrial.report.text import study_summary as summary
+from ktrial.report.text.call_tree import CallTree, laid_stacks, tree_of_stacks
 from ktrial.report.text.conditions_diff import Section, causes, sections
 from ktrial.store import Store
 
@@ -71,6 +70,8 @@ class Why(NamedTuple):
     causes: tuple[str, ...] = ()
     """Settings that differ, each with the metrics that it governs and that moved as it says; none that was
     measured."""
+    tree: CallTree | None = None
+    """The net differences along the tree of calls; None where calls were not followed."""
     proof: Proof | None = None
     """What of the difference was measured, by taking causes back."""
 
@@ -116,6 +117,9 @@ def explained(
     first = comparisons[0]
     key = (first.workload, first.baseline, first.treatment)
     proof = next((one for one in proofs if one.difference_key == key), None)
+    profiles = (attribution.before, attribution.after)
+    followed = all(one.region.nodes is not None for one in profiles)
+    laid = laid_stacks(*profiles, explanation) if followed else None
     taken_back = {one.candidate.target for one in proof.tested} if proof else set()
     return Why(
         workload=first.workload,
@@ -127,9 +131,10 @@ def explained(
         whole=sum_of(explanation, explanation.rows, "the sum"),
         subsystems=tuple(_subsystems(explanation)),
         unexplained=float(explanation.unexplained),
-        frames=_frames(attribution.before, attribution.after, explanation, most_frames),
+        frames=frames(laid.old, laid.new, most=most_frames) if laid and most_frames else None,
         around=sections(attribution.differences, taken_back),
         causes=tuple(causes(attribution.differences, taken_back)),
+        tree=tree_of_stacks(laid, explanation) if laid else None,
         proof=proof,
     )
 
@@ -200,10 +205,3 @@ def _subsystems(explanation: Explanation) -> Iterator[Part]:
     for name, part in list(explanation.subsystems.items())[:_MOST_SUBSYSTEMS]:
         if abs(part) >= _SMALLEST:
             yield Part(name, None, None, float(part), explanation.share(part))
-
-
-def _frames(before: Profile, after: Profile, explanation: Explanation, most: int) -> Frames | None:
-    if not most or before.region.nodes is None or after.region.nodes is None:
-        return None
-    old, new = stacks_of_both(before, after, explanation)
-    return frames(aligned(old, new), new, most=most)
