@@ -104,3 +104,15 @@ def test_a_mistake_is_told_before_anything_is_built(
     assert told.status in {2, 128}
     assert said in " ".join(told.messages.split())
     assert "building" not in told.messages
+
+
+def test_mails_are_not_built_without_a_sandbox_unless_they_are_trusted(
+    ktrial: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ktrial.kernels.build.sandbox.problem", lambda: "there is none")
+    patch = (a_series(tmp_path / "q", "cost-fork-2") / "cost-fork-2.patch").read_text()
+    (tmp_path / "x.mbx").write_text(f"From a Mon Sep 17 00:00:00 2001\nFrom: a@b\n{patch}")
+    asked = ("series", "--mbox", "x.mbx", *ONTO, *FORK)
+    refused = ktrial(*asked)
+    assert (refused.status, "--trust" in refused.messages) == (2, True)
+    assert ktrial(*asked, "--trust").status == 0

@@ -197,7 +197,7 @@ def interrupted(cache: Path, monkeypatch: pytest.MonkeyPatch, wanted: Build) -> 
             threading.Thread(target=_stop_make, args=(cache,)).start()
 
     with monkeypatch.context() as context:
-        context.setenv("STOP_AT", "zz")
+        context.setenv("LC_STOP_AT", "zz")
         with pytest.raises(BuildFailed):
             build(wanted, progress)
 

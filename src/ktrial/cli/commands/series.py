@@ -53,6 +53,9 @@ def series(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read the series and estimate; build and boot nothing.")
     ] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Build mails without a sandbox, where bubblewrap is missing.")
+    ] = False,
     text: Annotated[
         Path | None, typer.Option("--text", metavar="FILE", help="Write the report as plain text too.")
     ] = None,
@@ -101,6 +104,7 @@ def series(
             maximum=tuple(maximum or ()),
             store=store,
             jobs=jobs,
+            trust=trust,
         )
         check_writable([path for path in (text, markdown) if path])
         if dry_run:

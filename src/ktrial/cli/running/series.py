@@ -42,6 +42,8 @@ class SeriesOptions:
     maximum: tuple[str, ...]
     store: str | None
     jobs: int | None
+    trust: bool = False
+    """Whether mails may be built without a sandbox."""
 
     @cached_property
     def series(self) -> "PatchSeries":
@@ -104,6 +106,7 @@ class SeriesOptions:
         from ktrial.store import default_location, open_store
 
         console = messages()
+        self._check_trust()
         self.series  # noqa: B018 - mistakes are told before a store is opened
         with open_store(self.store or default_location()) as opened:
             asked = self._asked(opened, StepLines(console))
@@ -160,6 +163,13 @@ class SeriesOptions:
             fuzz=self.fuzz,
             directory=Path.cwd(),
         )
+
+    def _check_trust(self) -> None:
+        """Raise SandboxMissing where mails would be built as the user."""
+        from ktrial.kernels.build.sandbox import required
+
+        if self.mbox is not None and not self.trust:
+            required()
 
     def _check(self) -> None:
         """Raise SeriesNotChosen where it is not one series that is meant."""

@@ -5,7 +5,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ktrial.kernels.build import configuration as resolving
@@ -22,13 +22,14 @@ from ktrial.kernels.build.compiled_paths import are_compiled
 from ktrial.kernels.build.compiler import Compiler, compiler_of
 from ktrial.kernels.build.configuration import shipped_text
 from ktrial.kernels.build.errors import BuildError, BuildFailed, NoRecipe
-from ktrial.kernels.build.make import Make, jobs, slot
+from ktrial.kernels.build.make import Make, check_products, jobs, slot
 from ktrial.kernels.build.new_options import became, brought_by_patches
 from ktrial.kernels.build.patched_source import BuildSource, source_of
 from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, kept_manifest, recipe_of, recipes
 from ktrial.kernels.build.source_tree import tree_in
 from ktrial.kernels.build.sources import Snapshot, snapshot_of
 from ktrial.kernels.build.time_estimate import expected_files, remember_build, remember_files
+from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.cache import Cache
 from ktrial.kernels.cache.disk_space import file_system_errors
 from ktrial.kernels.cache.location import cache_directory
@@ -247,7 +248,8 @@ def _compile(job: _Job, tree: BuildTree, near: bool, most: int, expected: int, p
     make = _make(job, tree, most, progress)
     make.write_file(make.log.name, "")
     if tree.config() != job.config:
-        (tree.build / ".config").write_text(job.config, encoding="utf-8")
+        # By a rename: what a build left there may be a link to somewhere else.
+        write_atomically(tree.build / ".config", job.config)
     make.run("configuring", "olddefconfig")
     _check_same(job, parse_config(tree.config()), make)
     targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
@@ -285,14 +287,14 @@ def _make(job: _Job, tree: BuildTree, most: int, progress: Progress) -> Make:
 
 
 def _parts(job: _Job, tree: BuildTree, workspace: Path, progress: Progress) -> Parts:
-    image, config, system_map = (
-        Path(shutil.copy(tree.build / name, workspace / name))
-        for name in ("vmlinux", ".config", "System.map")
-    )
+    names = ("vmlinux", ".config", "System.map")
+    check_products(_make(job, tree, 1, progress), names)
+    image, config, system_map = (Path(shutil.copy(tree.build / name, workspace / name)) for name in names)
     modules = None
     if _has_modules(job):
         modules = workspace / "modules"
-        make = _make(job, tree, 1, progress)
+        modules.mkdir()
+        make = replace(_make(job, tree, 1, progress), also_writable=(modules,))
         # ktrial runs depmod itself, when it puts them into the cache.
         install = [f"INSTALL_MOD_PATH={modules}", "INSTALL_MOD_STRIP=1", "DEPMOD=true"]
         make.run("collecting the modules", *install, "modules_install")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.errors import BuildToolsMissing, CompilerUnsuitable
 from ktrial.kernels.build.source_tree import Tree
 
@@ -39,12 +40,16 @@ def check_compiler(tree: Tree, called: str, compiler: Compiler) -> None:
     kind = "llvm" if "clang" in compiler.shown else "gcc"
     if not script.exists():
         return  # before 5.13 only the build itself tells
+    words, environment = ["sh", str(script), kind], {"PATH": "/usr/bin:/bin"}
+    if not sandbox.problem():
+        confinement = sandbox.Sandbox((tree.directory,), (), {})
+        words = confinement.command(["env", "SRCARCH=x86", *words], environment)
     done = subprocess.run(
-        ["sh", script, kind],
+        words,
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
-        env={"PATH": "/usr/bin:/bin", "SRCARCH": "x86"},
+        env={**environment, "SRCARCH": "x86"},
         check=False,
     )
     wanted, here = numbers(done.stdout), numbers(compiler.shown.partition(",")[0])

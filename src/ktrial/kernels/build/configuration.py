@@ -21,6 +21,7 @@ from ktrial.kernels.build.make import Make
 from ktrial.kernels.build.new_options import brought_by_patches, settle
 from ktrial.kernels.build.patched_source import BuildSource
 from ktrial.kernels.build.recipes import Manifest, content_kept
+from ktrial.kernels.build.sandbox import is_plain
 from ktrial.kernels.build.source_debian import debian_config, series_of
 from ktrial.kernels.build.source_tree import tree_in
 from ktrial.kernels.cache.atomic_write import write_atomically
@@ -91,24 +92,33 @@ def given_text(path: Path) -> str:
 
 def _merged(make: Make, fragments: list[Path]) -> Path:
     """The fragments in one file, the last word on each option kept. Raises BadConfigFile."""
-    merged = make.write_file(_REQUESTED, "")
+    # A directory of its own, made anew: the script is the source's, and may write there only.
+    place = make.home / "merge"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    for fragment in fragments:
+        shutil.copy(fragment, place / fragment.name)
+    (place / _REQUESTED).touch()
     # Names without directories: the script does not quote them.
     script = str(make.tree.directory / "scripts/kconfig/merge_config.sh")
-    command = [script, "-m", *(fragment.name for fragment in fragments)]
+    command = ["sh", "-c", 'cd "$0" && exec "$@"', str(place), script, "-m"]
+    command += [fragment.name for fragment in fragments]
+    environment = {**make.environment, "KCONFIG_CONFIG": _REQUESTED}
+    confinement = make.confinement(place)
     done = subprocess.run(
-        command,
-        cwd=merged.parent,
-        env={**make.environment, "KCONFIG_CONFIG": merged.name},
+        confinement.command(command, environment) if confinement else command,
+        env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         errors="replace",
         check=False,
     )
-    if done.returncode:
+    merged = place / _REQUESTED
+    if done.returncode or not is_plain(merged):
         problem = f"merge_config.sh fails: {(done.stderr.strip() or done.stdout.strip())[-300:]}"
         raise BadConfigFile(name=make.tree.directory, directory="", path=fragments[-1], problem=problem)
-    return merged
+    return make.write_file(_REQUESTED, merged.read_text(encoding="utf-8", errors="replace"))
 
 
 def _settings(text: str) -> dict[str, str]:

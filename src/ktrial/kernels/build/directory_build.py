@@ -14,7 +14,7 @@ from pathlib import Path
 from ktrial.kernels.build.build_spec import BuildRequest
 from ktrial.kernels.build.build_tools import asked_options, check_tools
 from ktrial.kernels.build.configuration import configure
-from ktrial.kernels.build.make import Make
+from ktrial.kernels.build.make import Make, check_products
 from ktrial.kernels.build.source_tree import Tree, check_clean, tree_in
 from ktrial.kernels.cache.cache import Cache, disk_usage
 from ktrial.kernels.cache.disk_space import file_system_errors, require_space
@@ -112,9 +112,9 @@ def _build(make: Make, wanted: BuildRequest) -> None:
 
 
 def _parts(make: Make, wanted: BuildRequest, workspace: Path) -> Parts:
-    image, config, system_map = (
-        Path(shutil.copy(make.build / name, workspace / name)) for name in (_TARGET, ".config", "System.map")
-    )
+    names = (_TARGET, ".config", "System.map")
+    check_products(make, names)
+    image, config, system_map = (Path(shutil.copy(make.build / name, workspace / name)) for name in names)
     return Parts(image=image, config=config, system_map=system_map, origin=_origin(make.tree, wanted))
 
 

@@ -101,3 +101,10 @@ class NoRecipe(BuildError):
     """Nothing is known of {name}: it was never built here."""
 
     hint = "build it: ktrial kernel build SOURCE; ktrial kernel list shows what is there"
+
+
+class SandboxMissing(BuildError):
+    """A series from a mailbox is built in a sandbox only, and there is none: {problem}."""
+
+    hint = "sudo apt-get install bubblewrap; or --trust, if you would run its makefiles as yourself"
+    exit_code = 2

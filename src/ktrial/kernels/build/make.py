@@ -6,11 +6,12 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ktrial.kernels.build import sandbox
 from ktrial.kernels.build.compiler import compiler_of
 from ktrial.kernels.build.errors import BuildFailed, BuildToolsMissing, CompilerUnsuitable
 from ktrial.kernels.build.failure_diagnosis import advice_on, missing_tool, wanted_tool
@@ -81,6 +82,8 @@ class Make:
     """What errors call the source; empty: its directory."""
     jobs: int = 0
     """How many compilations at once; 0: as many as cores and memory allow."""
+    also_writable: tuple[Path, ...] = ()
+    """Directories beside the build directory that make writes to."""
 
     @property
     def build(self) -> Path:
@@ -119,12 +122,34 @@ class Make:
             self.progress(what)
             with self.log.open("a", buffering=1, encoding="utf-8", errors="replace") as log:
                 teller, command = Teller(self.progress, what, expected), self._command(*arguments)
-                status = _watched(command, self.environment, descriptor, log.write, teller)
+                status = self._watched(command, descriptor, log.write, teller)
         if status:
             said = self.log.read_bytes()[start:].decode("utf-8", errors="replace")
             check_output(said, self.build)
             raise self._failure(paths_in_source(said, self.tree.directory, self.build), status)
         return teller.done
+
+    def confinement(self, *writable: Path) -> sandbox.Sandbox | None:
+        """What the source's own programs may reach; None where there is no sandbox, which is told once."""
+        if why := sandbox.problem():
+            if why not in _TOLD_WITHOUT:
+                _TOLD_WITHOUT.add(why)
+                self.progress(f"building without a sandbox: {why}")
+            return None
+        return sandbox.Sandbox((self.tree.directory, self.home), writable, self.variables)
+
+    def _watched(self, command: list[str], inherited: int, *readers: Callable[[str], object]) -> int:
+        """Run the command, in the sandbox where there is one, and return its status."""
+        self.build.mkdir(parents=True, exist_ok=True)
+        confinement = self.confinement(self.build, *self.also_writable)
+        if confinement is None:
+            if setpriv := shutil.which("setpriv"):
+                # If ktrial is killed, make must not go on in a directory that the next ktrial uses.
+                command = [setpriv, "--pdeathsig", "TERM", *command]
+            return _watched(command, self.environment, inherited, None, *readers)
+        confined = confinement.command(sandbox.until_closed(command), self.environment)
+        with sandbox.ending_pipe() as ends:
+            return _watched(confined, self.environment, inherited, ends, *readers)
 
     @contextmanager
     def _alone(self) -> Iterator[int]:
@@ -169,37 +194,63 @@ class Make:
         return ["make", "-C", str(self.tree.directory), f"-j{self.jobs or jobs()}", *fixed, *arguments]
 
 
+_TOLD_WITHOUT: set[str] = set()
+
+
 def _watched(
-    command: list[str], environment: dict[str, str], inherited: int, *readers: Callable[[str], object]
+    command: list[str],
+    environment: dict[str, str],
+    inherited: int,
+    ending: tuple[int, int] | None,
+    *readers: Callable[[str], object],
 ) -> int:
-    """Run the command, hand each line of its output to the readers, and return its status."""
-    if setpriv := shutil.which("setpriv"):
-        # If ktrial is killed, make must not go on in a directory that the next ktrial uses.
-        command = [setpriv, "--pdeathsig", "TERM", *command]
+    """Run the command, hand each line of its output to the readers, and return its status.
+
+    `ending`: a pipe's ends, to read and to write: to close the latter ends it; None: a signal does.
+    """
     process = subprocess.Popen(
         command,
         env=environment,
         pass_fds=(inherited,),
-        stdin=subprocess.DEVNULL,
+        stdin=ending[0] if ending else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
     )
+
+    def end() -> None:
+        if ending is None:
+            process.terminate()
+        else:
+            os.close(ending[1])
+
     assert process.stdout is not None, "it was asked for"
+    ended = False
     try:
         for line in process.stdout:
             for reader in readers:
                 reader(line)
             if _STOPS.match(line):
                 # Told now: what else make had begun, whole directories of it, could go on for an hour.
-                process.terminate()
+                ended = True
+                end()
                 break
         return process.wait()
     finally:
         if process.poll() is None:
-            process.terminate()
+            if not ended:
+                end()
             process.wait()
+
+
+def check_products(make: Make, names: Iterable[str]) -> None:
+    """Raise BuildFailed where a product is a link: a build may name no file of the host's for its own."""
+    for name in names:
+        if (make.build / name).is_symlink():
+            source = make.called or str(make.tree.directory)
+            problem = f"its build made {name} a symbolic link"
+            raise BuildFailed(name=source, directory=source, problem=problem, log=make.log)
 
 
 def jobs() -> int:

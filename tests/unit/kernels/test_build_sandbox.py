@@ -1,0 +1,152 @@
+"""Building is not trusted: what a source runs while it is built reaches its build directory alone."""
+
+import os
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.buildable_sources import a_buildable_source, a_patch
+
+from ktrial.kernels.build import build, requested, sandbox
+from ktrial.kernels.build.errors import BuildFailed, SandboxMissing
+
+pytestmark = pytest.mark.skipif(bool(sandbox.problem()), reason=sandbox.problem() or "there is one")
+
+ATTACK = """\
+\t@touch {outside}/makefile 2>/dev/null; touch $(CURDIR)/in-source 2>/dev/null; \\
+\t cat {outside}/secret > $(O)/stolen 2>/dev/null; \\
+\t printf 'x' > /dev/tcp/127.0.0.1/{port} 2>/dev/null; \\
+\t echo $$SECRET > $(O)/secret-of-the-environment; ls {outside} > $(O)/listed 2>/dev/null; \\
+\t kill -0 {process} 2>/dev/null && touch $(O)/saw-processes; \\
+\t id -u > $(O)/user; touch $(O)/own; true
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+
+
+def hostile(source: Path, target: str, text: str) -> None:
+    """Let a target of the makefile begin with this."""
+    makefile = source / "Makefile"
+    content = makefile.read_text()
+    assert f"\n{target}:" in content
+    head, _, rest = content.partition(f"\n{target}:")
+    line, _, recipe = rest.partition("\n")
+    makefile.write_text(f"{head}\n{target}:{line}\n{text}{recipe}".replace("SHELL = sh\n", ""))
+
+
+def product(cache: Path, name: str) -> str:
+    (found,) = cache.rglob(f"build/{name}")
+    return found.read_text().strip()
+
+
+@pytest.mark.parametrize("target", ["allnoconfig", "vmlinux"])
+def test_a_makefile_reaches_no_file_socket_process_or_secret(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("secret\n")
+    monkeypatch.setenv("SECRET", "secret")
+    source = a_buildable_source(tmp_path / "linux")
+    called = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(1)
+        port = server.getsockname()[1]
+        hostile(source, target, ATTACK.format(outside=outside, port=port, process=os.getpid()))
+        makefile = source / "Makefile"
+        makefile.write_text(f"SHELL = /bin/bash\n{makefile.read_text()}")
+        build(requested(str(source), directory=tmp_path))
+        try:
+            server.accept()
+            called.set()
+        except TimeoutError:
+            pass
+    assert not called.is_set(), "it opened a socket"
+    assert sorted(path.name for path in outside.iterdir()) == ["secret"]
+    assert not list((tmp_path / "cache").rglob("in-source"))
+    if target == "vmlinux":  # configuring is done in a directory that another one follows
+        home = tmp_path / "cache" / "trees"
+        assert product(home, "stolen") == ""
+        assert product(home, "secret-of-the-environment") == ""
+        assert product(home, "listed") == ""
+        assert not list(home.rglob("saw-processes"))
+        assert product(home, "user") != "0"
+
+
+def test_a_script_of_the_source_is_confined_too(tmp_path: Path) -> None:
+    source = a_buildable_source(tmp_path / "linux")
+    script = source / "scripts/kconfig/merge_config.sh"
+    first, _, rest = script.read_text().partition("\n")
+    script.write_text(f"{first}\ntouch {tmp_path}/evil ../evil 2>/dev/null\n{rest}")
+    build(requested(str(source), directory=tmp_path))
+    assert not (tmp_path / "evil").exists()
+    assert not list((tmp_path / "cache").rglob("evil"))
+
+
+def test_a_patch_is_confined_as_its_source_is(tmp_path: Path) -> None:
+    source = a_buildable_source(tmp_path / "linux")
+    patch = tmp_path / "evil.patch"
+    text = (
+        "--- a/Makefile\n+++ b/Makefile\n@@ -1,2 +1,3 @@\n VERSION = 6\n"
+        f"+EVIL := $(shell touch {tmp_path}/evil)\n PATCHLEVEL = 1\n"
+    )
+    patch.write_text(text)
+    build(requested(str(source), patches=[str(patch)], directory=tmp_path))
+    assert not (tmp_path / "evil").exists()
+
+
+def test_a_product_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    source = a_buildable_source(tmp_path / "linux")
+    makefile = source / "Makefile"
+    makefile.write_text(
+        makefile.read_text().replace('@echo "ffffffff81000000 T _text" >', "@ln -sf /etc/passwd")
+    )
+    with pytest.raises(BuildFailed, match=r"System\.map a symbolic link"):
+        build(requested(str(source), directory=tmp_path))
+
+
+def test_a_link_that_a_build_leaves_is_not_written_through(tmp_path: Path) -> None:
+    source = a_buildable_source(tmp_path / "linux")
+    victim = tmp_path / "victim"
+    victim.write_text("mine\n")
+    makefile = source / "Makefile"
+    makefile.write_text(
+        makefile.read_text().replace(
+            "\nvmlinux: $(OBJECTS)\n", f"\nvmlinux: $(OBJECTS)\n\t@ln -sf {victim} $(O)/.config\n"
+        )
+    )
+    with pytest.raises(BuildFailed):
+        build(requested(str(source), directory=tmp_path))
+    (tmp_path / "x.patch").write_text(a_patch(source, "fork", "int fork", "long fork"))
+    with pytest.raises(BuildFailed):
+        build(requested(str(source), options=["SMP=y"], patches=["x.patch"], directory=tmp_path))
+    assert victim.read_text() == "mine\n"
+
+
+def test_who_closes_the_pipe_ends_all_of_it(tmp_path: Path) -> None:
+    confinement = sandbox.Sandbox((), (tmp_path,), {})
+    words = sandbox.until_closed(["sh", "-c", f"(sleep 60 &) ; touch {tmp_path}/begun; sleep 60"])
+    with sandbox.ending_pipe() as (end, ours):
+        process = subprocess.Popen(confinement.command(words, {"PATH": "/usr/bin:/bin"}), stdin=end)
+        while not (tmp_path / "begun").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.close(ours)
+        assert process.wait(timeout=30) == 143
+
+
+def test_without_bubblewrap_it_is_said_and_a_mailbox_needs_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+    sandbox._way.cache_clear()
+    assert "not installed" in sandbox.problem()
+    with pytest.raises(SandboxMissing) as missing:
+        sandbox.required()
+    assert "--trust" in missing.value.advice
+    monkeypatch.undo()
+    sandbox._way.cache_clear()
