@@ -19,6 +19,8 @@ pub struct Arguments {
     pub limit: i64,
     /// The file that counts are written to; empty: none.
     pub out: String,
+    /// Nanoseconds that a cache line takes from one CPU to another, of locked instructions; 0: none.
+    pub transfer: i64,
     /// The kernel's symbols, to count by function; empty: nothing is counted so.
     pub symbols: String,
 }
@@ -32,6 +34,7 @@ impl Arguments {
             clock: 0,
             limit: 0,
             out: String::new(),
+            transfer: 0,
             symbols: String::new(),
         };
         for word in words {
@@ -41,6 +44,7 @@ impl Arguments {
                 "seed" => read.seed = number(name, value)?,
                 "clock" => read.clock = number(name, value)?,
                 "limit" => read.limit = number(name, value)?,
+                "transfer" => read.transfer = number(name, value)?,
                 "out" => read.out = value.to_string(),
                 "symbols" => read.symbols = value.to_string(),
                 _ => return Err(format!("there is no argument {name}")),
@@ -57,8 +61,8 @@ impl Arguments {
                 self.quantum
             ));
         }
-        match self.clock < 0 || self.limit < 0 {
-            true => Err("clock and limit are at least 0".into()),
+        match self.clock < 0 || self.limit < 0 || self.transfer < 0 {
+            true => Err("clock, limit and transfer are at least 0".into()),
             false => Ok(self),
         }
     }
@@ -95,6 +99,7 @@ mod tests {
             ("quantum=1us", "quantum=1us: a whole number"),
             ("quanta=5", "no argument quanta"),
             ("clock=-1", "at least 0"),
+            ("transfer=-1", "at least 0"),
         ];
         for (word, wanted) in table {
             let problem = read(&[word]).unwrap_err();

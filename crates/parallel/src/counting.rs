@@ -163,8 +163,9 @@ fn cell(cell: &Cell) -> String {
         entered,
         waited,
         pauses,
+        lines,
     } = cell;
-    format!("[{instructions}, {entered}, {waited}, {pauses}]")
+    format!("[{instructions}, {entered}, {waited}, {pauses}, {lines}]")
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

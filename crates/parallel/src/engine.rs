@@ -4,6 +4,7 @@ use crate::arguments::Arguments;
 use crate::c_library::{give_up, symbol};
 use crate::clocks::{own, END, IN_TIMERS, LEFT, START};
 use crate::counting::Counting;
+use crate::lines::Lines;
 use crate::marks::{Run, RUN_BEGIN, RUN_END};
 use crate::output::Output;
 use crate::qemu::{Cpu, Qemu};
@@ -42,6 +43,10 @@ pub struct Engine {
     count: usize,
     run: Run,
     output: Option<Output>,
+    /// A program has begun. Before, cache lines cost nothing, so that a saved state is one with a model and without.
+    ran: bool,
+    /// Who holds cache lines; None where that is not asked for.
+    pub lines: Option<Box<Lines>>,
     /// Counts by function; None where that is not asked for.
     pub counting: Option<Box<Counting>>,
 }
@@ -93,6 +98,9 @@ impl Engine {
             count,
             run: Run::default(),
             output: Output::open(&asked.out),
+            ran: false,
+            lines: (asked.transfer > 0)
+                .then(|| Box::new(Lines::new(asked.transfer, asked.quantum))),
             counting: Counting::asked(&asked.symbols, count),
         })
     }
@@ -296,6 +304,18 @@ impl Engine {
         }
     }
 
+    /// A locked instruction of the CPU that runs writes at this physical address.
+    pub fn locks(&mut self, address: u64) {
+        let Some(lines) = self.lines.as_mut().filter(|_| self.ran) else {
+            return;
+        };
+        let time = lines.access(self.index, address, START.load(Relaxed));
+        LEFT.store(LEFT.load(Relaxed) - time, Relaxed);
+        if let Some(counting) = &mut self.counting {
+            counting.tally.line(self.index, time as u64);
+        }
+    }
+
     /// A program has come to a mark, `left` instructions before the end of the block.
     pub fn marks(&mut self, mark: u32, left: u64) {
         let all: u64 = self.instructions[..self.count].iter().sum();
@@ -307,7 +327,10 @@ impl Engine {
             counting.mark(mark, own());
         }
         match mark {
-            RUN_BEGIN => self.run = Run::default(),
+            RUN_BEGIN => {
+                self.run = Run::default();
+                self.ran = true;
+            }
             RUN_END => self.tell(),
             _ => self.run.mark(mark, all - left),
         }

@@ -4,7 +4,8 @@ use crate::clocks::{self, in_cpus_thread, START};
 use crate::engine::{interrupted, Engine};
 use crate::installed;
 use crate::instructions::{recognised, Instruction};
-use crate::qemu::{Cpu, Id, OnExecution, Qemu};
+use crate::lines::is_locked;
+use crate::qemu::{Cpu, Id, OnExecution, Qemu, LOADS_AND_STORES};
 use crate::tally::Block;
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
@@ -87,6 +88,23 @@ unsafe extern "C" fn pauses(_: u32, _: usize) {
     }
 }
 
+unsafe extern "C" fn locks(_: u32, access: u32, address: u64, _: usize) {
+    let qemu = &installed::get().qemu;
+    // SAFETY: what QEMU says of this access, while it is done.
+    unsafe {
+        if !(qemu.is_store)(access) {
+            return;
+        }
+        let place = (qemu.place)(access, address);
+        if place.is_null() || (qemu.is_device)(place) {
+            return;
+        }
+        if let Some(engine) = engine() {
+            engine.locks((qemu.physical)(place));
+        }
+    }
+}
+
 unsafe extern "C" fn marks(_: u32, mark: usize) {
     // SAFETY: as in `starts`.
     if let Some(engine) = unsafe { engine() } {
@@ -140,8 +158,14 @@ pub unsafe extern "C" fn translated(_: Id, block: *mut c_void) {
                 (qemu.on_block)(block, ktrial_counted_block_starts, 0, counted.word());
             }
         }
+        let has_lines = engine.lines.is_some();
         for index in 0..length {
-            hook(qemu, (qemu.instruction)(block, index), length - index);
+            hook(
+                qemu,
+                (qemu.instruction)(block, index),
+                length - index,
+                has_lines,
+            );
         }
     }
 }
@@ -163,11 +187,17 @@ unsafe fn page(qemu: &Qemu, instruction: *mut c_void, address: u64) -> Option<&'
 }
 
 /// # Safety
-/// QEMU's instruction, during translation. `left`: instructions of the block from this one on.
-unsafe fn hook(qemu: &Qemu, instruction: *mut c_void, left: usize) {
+/// QEMU's instruction, during translation. `left`: instructions of the block from this one on. `has_lines`: cache lines are
+/// held by CPUs.
+unsafe fn hook(qemu: &Qemu, instruction: *mut c_void, left: usize, has_lines: bool) {
     let mut bytes = [0; 16];
     // SAFETY: as required of the caller.
-    let found = recognised(unsafe { qemu.bytes(instruction, &mut bytes) });
+    let bytes = unsafe { qemu.bytes(instruction, &mut bytes) };
+    if has_lines && is_locked(bytes) {
+        // SAFETY: as required of the caller; the hook lives as long as the process.
+        unsafe { (qemu.on_access)(instruction, locks, 0, LOADS_AND_STORES, 0) };
+    }
+    let found = recognised(bytes);
     let (hook, data): (OnExecution, usize) = match found {
         Instruction::Halt => (halts, 0),
         Instruction::Pause => (pauses, 0),

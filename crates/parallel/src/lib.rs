@@ -17,6 +17,7 @@ extern crate alloc;
 pub mod arguments;
 pub mod draws;
 pub mod instructions;
+pub mod lines;
 pub mod marks;
 pub mod pages;
 pub mod rounds;

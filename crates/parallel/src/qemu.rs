@@ -25,6 +25,11 @@ pub type Id = u64;
 /// Called as a block or an instruction starts.
 pub type OnExecution = unsafe extern "C" fn(vcpu: u32, data: usize);
 
+/// Called at an access to memory.
+pub type OnAccess = unsafe extern "C" fn(vcpu: u32, access: u32, address: u64, data: usize);
+/// Of loads and stores: 7.2 takes them for one another where one is asked for.
+pub const LOADS_AND_STORES: c_int = 3;
+
 /// `VersionInfo`.
 #[repr(C)]
 pub struct Version {
@@ -97,6 +102,15 @@ functions! {
     /// Where QEMU keeps an instruction's bytes; null where they are in no RAM.
     host_address: fn(*mut c_void) -> *const u8 = c"qemu_plugin_insn_haddr";
     on_block: fn(*mut c_void, OnExecution, c_int, usize) = c"qemu_plugin_register_vcpu_tb_exec_cb";
+    on_access: fn(*mut c_void, OnAccess, c_int, c_int, usize) = c"qemu_plugin_register_vcpu_mem_cb";
+    /// Whether an access writes.
+    is_store: fn(u32) -> bool = c"qemu_plugin_mem_is_store";
+    /// Where an access goes; null where that is not known.
+    place: fn(u32, u64) -> *mut c_void = c"qemu_plugin_get_hwaddr";
+    /// Whether that is a device.
+    is_device: fn(*mut c_void) -> bool = c"qemu_plugin_hwaddr_is_io";
+    /// The physical address.
+    physical: fn(*mut c_void) -> u64 = c"qemu_plugin_hwaddr_phys_addr";
     on_instruction: fn(*mut c_void, OnExecution, c_int, usize) = c"qemu_plugin_register_vcpu_insn_exec_cb";
 }
 

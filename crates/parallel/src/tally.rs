@@ -120,6 +120,8 @@ pub struct Cell {
     pub waited: u64,
     /// Turns of those loops: each takes the time of a pause beside its instructions.
     pub pauses: u64,
+    /// Nanoseconds of waiting for cache lines of other CPUs.
+    pub lines: u64,
 }
 
 impl Cell {
@@ -128,6 +130,7 @@ impl Cell {
         self.entered += now.entered - before.entered;
         self.waited += now.waited - before.waited;
         self.pauses += now.pauses - before.pauses;
+        self.lines += now.lines - before.lines;
     }
 }
 
@@ -275,6 +278,12 @@ impl Tally {
         let place = (row, self.wanting(cpu, row));
         let waiting = self.now.waits.entry(place).or_default();
         *waiting = (waiting.0 + waited, waiting.1 + 1);
+    }
+
+    /// A CPU has waited so many nanoseconds for a cache line.
+    pub fn line(&mut self, cpu: usize, nanoseconds: u64) {
+        let row = self.last[cpu].row;
+        self.now.cells[row as usize * self.cpus + cpu].lines += nanoseconds;
     }
 
     /// A CPU has been idle for so long, in nanoseconds since the guest started.

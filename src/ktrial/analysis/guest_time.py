@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
 
-from ktrial.model.guest_time import CpuCounts
+from ktrial.model.guest_time import CpuCounts, CpuShare
 from ktrial.model.profile import Profile
 
 _INTERRUPTS = (
@@ -28,6 +28,8 @@ class Part(Enum):
     WORK = "work"
     WAITING = "waiting"
     """In a loop with `pause`."""
+    LINES = "cache lines"
+    """For a line that another CPU had, where that is modelled."""
     IDLE = "idle"
 
 
@@ -37,6 +39,7 @@ class CpuTime:
 
     work: float
     waiting: float
+    lines: float
     idle: float
     instructions: float
     interrupts: float
@@ -51,7 +54,7 @@ class CpuTime:
     @property
     def whole(self) -> float:
         """All of it."""
-        return self.work + self.waiting + self.idle
+        return self.work + self.waiting + self.lines + self.idle
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,10 @@ def together(cpus: Iterable[CpuTime]) -> CpuTime:
 
 
 def places(profile: Profile, part: Part) -> dict[TimePlace, float]:
-    """Nanoseconds an operation by place, all CPUs together, the longest first; of work by function."""
+    """Nanoseconds an operation by place, all CPUs together, the longest first.
+
+    Work and cache lines go by function.
+    """
     counts = profile.region.cpus
     sums: dict[TimePlace, float] = {}
     for place, nanoseconds in _places(counts, part) if counts else ():
@@ -123,8 +129,13 @@ def _places(counts: CpuCounts, part: Part) -> Iterable[tuple[TimePlace, float]]:
             yield TimePlace(part, _named(idle.symbol, idle.module), caller), idle.ns
     else:
         for each in counts.every:
-            worked = sum(share.instructions - share.waited for share in each.cpus)
-            yield TimePlace(part, _named(each.symbol, each.module)), worked
+            spent = sum(_spent(share, part) for share in each.cpus)
+            if spent:
+                yield TimePlace(part, _named(each.symbol, each.module)), spent
+
+
+def _spent(share: CpuShare, part: Part) -> int:
+    return share.lines_ns if part is Part.LINES else share.instructions - share.waited
 
 
 def _named(symbol: str, module: str) -> str:
@@ -140,6 +151,7 @@ def _of_cpu(counts: CpuCounts, cpu: int, operations: int) -> CpuTime:
     return CpuTime(
         work=(instructions - waited) / operations,
         waiting=sum(map(attrgetter("waiting_ns"), shares)) / operations,
+        lines=sum(map(attrgetter("lines_ns"), shares)) / operations,
         idle=idle / operations,
         instructions=instructions / operations,
         interrupts=sum(entered.get(name, 0) for name in _INTERRUPTS) / operations,

@@ -157,6 +157,7 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
         cgroup=machine.cgroup if machine.kind == _THIS_SYSTEM else None,
         allow_emulated_time=machine.allow_emulated_time,
         quantum_ns=machine.quantum_ns,
+        memory_model=machine.memory_model,
         sample_ns=machine.sample_ns,
     )
 

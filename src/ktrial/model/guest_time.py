@@ -16,6 +16,8 @@ class CpuShare(Model):
     """Instructions of loops that waited."""
     pauses: int
     """Turns of those loops."""
+    lines_ns: int = 0
+    """Guest time of waiting for cache lines of other CPUs, where that is modelled."""
 
     @property
     def waiting_ns(self) -> int:

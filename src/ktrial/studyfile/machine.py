@@ -6,7 +6,7 @@ from pathlib import Path
 from ktrial.model import quantities
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
-from ktrial.model.parallel import MOST_CPUS
+from ktrial.model.parallel import MOST_CPUS, MemoryModel
 from ktrial.model.study import SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
 from ktrial.model.workload import CountedBy, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes
@@ -25,11 +25,12 @@ _WHY = {
     "kvm": "its programs run in a guest; pin holds QEMU, and monitors watch programs of this system",
 }
 _FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every", "monitors"})
+_OF_PARALLEL = frozenset({"quantum", "memory_model"})
 _NOT_FOR = {
     HOST: frozenset(MachineTable.model_fields) - _FOR_HOST,
-    "exact": frozenset({"pin", "allow_emulated_time", "monitors", "quantum"}),
+    "exact": frozenset({"pin", "allow_emulated_time", "monitors"}) | _OF_PARALLEL,
     "exact-parallel": frozenset({"pin", "allow_emulated_time", "monitors", "count"}),
-    "kvm": frozenset({"count", "monitors", "quantum"}),
+    "kvm": frozenset({"count", "monitors"}) | _OF_PARALLEL,
 }
 """Machine → keys of `[machine]` that mean nothing there."""
 _BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY}) | BUILD_KINDS
@@ -63,6 +64,7 @@ def machine_settings(
         cgroup=_cgroup(table, mistakes),
         allow_emulated_time=table.allow_emulated_time,
         quantum_ns=table.quantum,
+        memory_model=MemoryModel(table.memory_model),
         sample_ns=round(quantities.interval(table.sample_every) * 1e9) if table.sample_every else 0,
         monitors=tuple(table.monitors),
     )

@@ -232,6 +232,9 @@ class MachineTable(KeyTable):
         le=QUANTA_NS[1],
         description=f"nanoseconds of guest time from {QUANTA_NS[0]} to {QUANTA_NS[1]}",
     )
+    memory_model: Literal["none", "coherence"] = Field(
+        "none", description="none or coherence: whether a cache line costs time that another CPU has"
+    )
     boot: list[BootParameter] = Field([], description='a list of boot parameters: ["mitigations=off"]')
     modules: list[Name] = Field([], description='a list of names of kernel modules: ["loop"]')
     files: list[Text] = Field(

@@ -10,7 +10,7 @@ from ktrial.model import quantities
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Build
 from ktrial.model.levels import LevelValue
-from ktrial.model.parallel import QUANTUM_NS
+from ktrial.model.parallel import QUANTUM_NS, MemoryModel
 from ktrial.model.study import Disk, DiskKind, MachineSettings, Study, Timing
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
 
@@ -84,6 +84,8 @@ def _real_time(machine: MachineSettings) -> dict[str, Any]:
     table: dict[str, Any] = {"pin": machine.pin}
     if machine.quantum_ns != QUANTUM_NS:
         table["quantum"] = machine.quantum_ns
+    if machine.memory_model is not MemoryModel.NONE:
+        table["memory_model"] = machine.memory_model.value
     if machine.sample_ns:
         table["sample_every"] = f"{machine.sample_ns / 1e6!r} ms"
     if machine.monitors:

@@ -2,21 +2,25 @@
 
 import json
 import subprocess
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 from tests.support.exact_guests import boot_of, busy_cores, work
 
-from ktrial import kernels
+from ktrial import kernels, workloads
 from ktrial.analysis.guest_time import Part, by_cpu, places
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.machines import guest_programs
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.exact_parallel.setup import TIME_IS_UP
 from ktrial.machines.qemu import program
+from ktrial.model.design import Perturbation
 from ktrial.model.kernel import Kernel
+from ktrial.model.parallel import MemoryModel
 from ktrial.model.profile import Profile
-from ktrial.target import Run, StepResult
+from ktrial.model.workload import Mode, WorkloadUse
+from ktrial.target import Push, Run, StepResult, Target
 from ktrial.target.errors import GuestEnded
 
 pytestmark = pytest.mark.guest
@@ -39,6 +43,17 @@ def machine(snapshots: Path) -> ParallelMachine:
 
 def seeded(seed: int) -> Run:
     return work(*HACKBENCH).model_copy(update={"layout_seed": seed})
+
+
+def throughput_of_a_shared_counter(target: Target, tasks: int) -> float:
+    use = WorkloadUse(name="counter1", parameters={"tasks": tasks, "operations": 2000, "passes": 1})
+    workload = workloads.find(use)
+    (program,) = workload.files(use)
+    content = b64encode(program.host.read_bytes()).decode()
+    steps = workload.steps(use, Mode.EXACT_PARALLEL, Perturbation(number=0))
+    results = target.perform((Push(path=program.guest, base64=content, mode=program.mode), *steps))
+    samples = workload.samples(use, Mode.EXACT_PARALLEL, results[1:])
+    return next(sample.value for sample in samples if sample.metric == "throughput")
 
 
 def performed(machine: ParallelMachine, kernel: Kernel, *steps: Run) -> list[tuple[StepResult, ...]]:
@@ -83,6 +98,19 @@ def test_counted_by_function_a_trial_is_the_same_and_its_time_adds_up(
         assert cpu.whole == pytest.approx(region.cpus.time_ns, rel=0.02)
     assert any(place.function == SPIN_LOCK for place in places(profile, Part.WAITING))
     assert any("schedule" in place.function or place.caller for place in places(profile, Part.IDLE))
+
+
+def test_a_shared_counter_scales_only_where_lines_cost_nothing(
+    machine: ParallelMachine, kernel: Kernel
+) -> None:
+    speed_ups = {}
+    for model in MemoryModel:
+        boot = boot_of(kernel, cpus=CPUS).model_copy(update={"memory_model": model})
+        with machine.start(boot) as target:
+            one, all_cpus = (throughput_of_a_shared_counter(target, tasks) for tasks in (1, CPUS))
+        speed_ups[model] = all_cpus / one
+    assert speed_ups[MemoryModel.NONE] > 0.9 * CPUS
+    assert speed_ups[MemoryModel.COHERENCE] < 1
 
 
 def test_a_guest_whose_time_is_up_has_hung(machine: ParallelMachine, kernel: Kernel) -> None:

@@ -27,21 +27,21 @@ LINE: dict[str, Any] = {
     "counted": {
         "time": 2000,
         "functions": [
-            ["do_mmap", "", [[600, 2, 0, 0], [0, 0, 0, 0]]],
-            [SPIN, "", [[0, 0, 0, 0], [100, 1, 80, 10]]],
-            ["__switch_to_asm", "", [[10, 4, 0, 0], [0, 0, 0, 0]]],
-            ["asm_sysvec_reschedule_ipi", "", [[0, 0, 0, 0], [8, 2, 0, 0]]],
-            ["ext4_write", "ext4", [[2, 1, 0, 0], [0, 0, 0, 0]]],
+            ["do_mmap", "", [[600, 2, 0, 0, 0], [0, 0, 0, 0, 0]]],
+            [SPIN, "", [[0, 0, 0, 0, 0], [100, 1, 80, 10, 0]]],
+            ["__switch_to_asm", "", [[10, 4, 0, 0, 0], [0, 0, 0, 0, 0]]],
+            ["asm_sysvec_reschedule_ipi", "", [[0, 0, 0, 0, 0], [8, 2, 0, 0, 60]]],
+            ["ext4_write", "ext4", [[2, 1, 0, 0, 0], [0, 0, 0, 0, 0]]],
         ],
         "pages": [
-            [4096, 7, [[200, 0, 0, 0], [0, 0, 0, 0]]],
-            [8192, 8, [[0, 0, 0, 0], [90, 0, 10, 1]]],
+            [4096, 7, [[200, 0, 0, 0, 0], [0, 0, 0, 0, 0]]],
+            [8192, 8, [[0, 0, 0, 0, 0], [90, 0, 10, 1, 0]]],
         ],
         "waits": [
             [SPIN, "", "ext4_write", "ext4", 80, 10],
             ["[program]", "", "", "", 10, 1],
         ],
-        "idle": [["schedule_timeout", "", "kthread", "", 0, 1188], ["", "", "", "", 1, 1252]],
+        "idle": [["schedule_timeout", "", "kthread", "", 0, 1188], ["", "", "", "", 1, 1192]],
     },
 }
 
@@ -87,8 +87,9 @@ def test_each_cpus_parts_add_up_to_the_time_that_passed() -> None:
         (Part.WAITING, f"{SPIN} ← ext4_write [ext4]", 580),
         (Part.WAITING, PROGRAM, 60),
         (Part.IDLE, "schedule_timeout ← kthread", 1188),
-        (Part.IDLE, "[before a task was seen]", 1252),
+        (Part.IDLE, "[before a task was seen]", 1192),
         (Part.WORK, SPIN, 20),
+        (Part.LINES, "asm_sysvec_reschedule_ipi", 60),
     ],
 )
 def test_places_name_who_waits_and_for_whom(part: Part, name: str, nanoseconds: int) -> None:

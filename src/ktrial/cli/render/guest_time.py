@@ -23,8 +23,13 @@ from ktrial.model.profile import Profile
 _NAME_COLUMNS = 70
 _MOST = 8
 """Places that are shown of each part."""
-_UNIT = "simulated nanoseconds per operation: an instruction takes one, a pause 50; no caches"
-_HEADINGS = {Part.WAITING: "waiting in a loop ← for", Part.IDLE: "idle after a task slept in ← called by"}
+_UNIT = "simulated nanoseconds per operation: an instruction takes one, a pause 50"
+_HEADINGS = {
+    Part.WAITING: "waiting in a loop ← for",
+    Part.LINES: "waiting for cache lines in",
+    Part.IDLE: "idle after a task slept in ← called by",
+}
+_TIMES = ("work", "waiting", "lines", "idle")
 _EVENTS = ("interrupts", "switches", "wakeups", "migrations")
 
 
@@ -37,7 +42,7 @@ def print_guest_time(profile: Profile, console: Console) -> None:
     console.print(Text(_UNIT, style="dim"))
     console.print(rendered(_cpus(cpus)))
     whole = together(cpus).whole
-    for part in (Part.WAITING, Part.IDLE):
+    for part in _HEADINGS:
         rows = [(place.name, time) for place, time in list(places(profile, part).items())[:_MOST]]
         if rows:
             console.print()
@@ -52,7 +57,7 @@ def print_guest_time_difference(before: Profile, after: Profile, console: Consol
     console.print()
     console.print(Text(f"Guest time of all CPUs. {_UNIT}", style="dim"))
     console.print(rendered(_parts(together(old), together(new))))
-    for part in (Part.WAITING, Part.IDLE):
+    for part in _HEADINGS:
         rows = [row for row in differences(before, after, part) if row.difference][:_MOST]
         if rows:
             console.print()
@@ -65,7 +70,7 @@ def guest_time_as_json(profile: Profile) -> dict[str, Any]:
     if not cpus:
         return {}
     rows = [{"cpu": number, **vars(cpu)} for number, cpu in enumerate(cpus)]
-    told = {part.value: _places_as_json(profile, part) for part in (Part.WAITING, Part.IDLE)}
+    told = {part.value: _places_as_json(profile, part) for part in _HEADINGS}
     return {"guest_time": {"unit": "ns/operation", "cpus": rows, "all": vars(together(cpus)), **told}}
 
 
@@ -100,15 +105,15 @@ def _places_as_json(profile: Profile, part: Part) -> list[dict[str, Any]]:
 
 def _cpus(cpus: tuple[CpuTime, ...]) -> Table:
     named = [*((str(number), cpu) for number, cpu in enumerate(cpus)), ("all", together(cpus))]
+    shown = [field for field in (*_TIMES, *_EVENTS) if field != "lines" or together(cpus).lines]
     rows = [
         (
             name,
-            *(number_format.number(time) for time in (cpu.work, cpu.waiting, cpu.idle)),
-            *(number_format.number(getattr(cpu, event)) for event in _EVENTS),
+            *(number_format.number(getattr(cpu, field)) for field in shown),
         )
         for name, cpu in named
     ]
-    return of_texts(("CPU", "work", "waiting", "idle", "interrupts", *_EVENTS[1:]), rows)
+    return of_texts(("CPU", *shown), rows)
 
 
 def _places(heading: str, rows: list[tuple[str, float]], whole: float) -> Table:
@@ -120,9 +125,9 @@ def _places(heading: str, rows: list[tuple[str, float]], whole: float) -> Table:
 
 
 def _parts(old: CpuTime, new: CpuTime) -> Table:
-    every = (*((part.value, part.value) for part in Part), ("all CPUs", "whole"))
-    events = tuple((name, name) for name in _EVENTS)
-    rows = [_from_to(name, getattr(old, field), getattr(new, field)) for name, field in (*every, *events)]
+    fields = [field for field in _TIMES if field != "lines" or old.lines or new.lines]
+    named = {**{field: field for field in (*fields, *_EVENTS)}, "all CPUs": "whole"}
+    rows = [_from_to(name, getattr(old, field), getattr(new, field)) for name, field in named.items()]
     return of_texts(("an operation", "from", "to", "difference"), rows)
 
 

@@ -13,6 +13,7 @@ from ktrial.machines.qemu.arguments import (
     size_arguments,
 )
 from ktrial.model.boot import Boot
+from ktrial.model.parallel import TRANSFER_NS, MemoryModel
 
 CPU_MODEL = f"{EXACT_CPU},-erms,-fsrm,-monitor,-hypervisor"
 """TCG runs each iteration of a REP instruction by itself; without ERMS and FSRM kernels copy in plain loops.
@@ -53,5 +54,7 @@ def plugin_arguments(
         "clock": clock,
         "limit": boot.limit_instructions,
     }
+    if boot.memory_model is MemoryModel.COHERENCE:
+        asked["transfer"] = TRANSFER_NS
     asked |= {name: path for name, path in (("out", out), ("symbols", symbols)) if path}
     return ("-plugin", ",".join([str(plugin), *(f"{name}={value}" for name, value in asked.items())]))

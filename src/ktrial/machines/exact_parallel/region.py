@@ -72,13 +72,13 @@ def by_cpu(rows: CountedByFunction, cpus: int) -> CpuCounts:
     )
 
 
-def _share(cell: tuple[int, int, int, int]) -> CpuShare:
-    instructions, entered, waited, pauses = cell
-    return CpuShare(instructions=instructions, entered=entered, waited=waited, pauses=pauses)
+def _share(cell: tuple[int, int, int, int, int]) -> CpuShare:
+    instructions, entered, waited, pauses, lines = cell
+    return CpuShare(instructions=instructions, entered=entered, waited=waited, pauses=pauses, lines_ns=lines)
 
 
 def _nothing(cpus: int) -> list[CpuShare]:
-    return [_share((0, 0, 0, 0))] * cpus
+    return [_share((0, 0, 0, 0, 0))] * cpus
 
 
 def _add(sums: list[CpuShare], shares: Iterable[CpuShare]) -> None:
@@ -88,6 +88,7 @@ def _add(sums: list[CpuShare], shares: Iterable[CpuShare]) -> None:
             entered=one.entered + other.entered,
             waited=one.waited + other.waited,
             pauses=one.pauses + other.pauses,
+            lines_ns=one.lines_ns + other.lines_ns,
         )
 
 

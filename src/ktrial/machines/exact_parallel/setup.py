@@ -20,7 +20,7 @@ from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot_setup import SnapshotSetup
 from ktrial.machines.qemu.watchdog import Limits
 from ktrial.model.boot import Boot, MachineIdentity
-from ktrial.model.parallel import MOST_CPUS
+from ktrial.model.parallel import MOST_CPUS, TRANSFER_NS, MemoryModel
 from ktrial.model.workload import Mode
 from ktrial.target.guest_plan import PROTOCOL
 
@@ -91,18 +91,24 @@ def _most_cpus_of_kernel(config: Path | None) -> int:
     return int(option[1]) if option else 0
 
 
+def _modelled(boot: Boot) -> tuple[str, ...]:
+    """What the plugin is told that changes a trial, but no boot."""
+    return (f"transfer={TRANSFER_NS}",) if boot.memory_model is MemoryModel.COHERENCE else ()
+
+
 def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> ParallelSetup:
     """Find, check and hash everything. Raises MachineError, GuestProgramsMissing, GuestEnded (no kernel)."""
     check_qemu(qemu, machine)
     check_cpus(boot, machine)
     cpu_model = cpu_model_for(qemu, CPU_MODEL)
     files = boot_files(boot, guest, machine)
+    booted = (*machine_arguments(boot, cpu_model), f"quantum={boot.quantum_ns}")
     identity = MachineIdentity(
         machine=machine,
         mode=Mode.EXACT_PARALLEL,
         qemu=qemu.build,
         cpu_model=cpu_model,
-        arguments=(*machine_arguments(boot, cpu_model), f"quantum={boot.quantum_ns}"),
+        arguments=(*booted, *_modelled(boot)),
         command_line=kernel_parameters(boot),
         agent_digest=files.agent_digest,
         executed=files.executed | {"parallel": digest_of_file(parallel())},
@@ -114,7 +120,7 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> ParallelSetup:
         "firmware": qemu.firmware,
         "parallel": identity.executed["parallel"],
         "cpu model": cpu_model,
-        "arguments": " ".join(identity.arguments),
+        "arguments": " ".join(booted),
         "command line": identity.command_line,
         "kernel": files.kernel_digest,
         "initial RAM disk": identity.executed["initial RAM disk"],
