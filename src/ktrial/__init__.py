@@ -23,14 +23,19 @@ if TYPE_CHECKING:
     from ktrial import plugins
     from ktrial.api import (
         Store,
-        StudyResult,
         compare,
         explain,
         load_measurements,
         load_study,
+        open_bundle,
         open_store,
+        replicate,
         run,
+        tree,
     )
+    from ktrial.api.explanation_tree import Tree
+    from ktrial.api.replicated import ReplicatedStudy
+    from ktrial.api.result import StudyResult
     from ktrial.errors import KtrialError
     from ktrial.model.comparison import Comparison, Verdict
     from ktrial.model.conditions_diff import Attribution
@@ -50,10 +55,12 @@ __all__ = [
     "KtrialError",
     "Machine",
     "Outcome",
+    "ReplicatedStudy",
     "Sample",
     "Store",
     "Study",
     "StudyResult",
+    "Tree",
     "Trial",
     "Verdict",
     "Workload",
@@ -62,9 +69,12 @@ __all__ = [
     "explain",
     "load_measurements",
     "load_study",
+    "open_bundle",
     "open_store",
     "plugins",
+    "replicate",
     "run",
+    "tree",
 ]
 
 _FROM = {
@@ -74,8 +84,11 @@ _FROM = {
     "KtrialError": "ktrial.errors:KtrialError",
     "Machine": "ktrial.model.study:MachineSettings",
     "Outcome": "ktrial.model.trial:Outcome",
+    "ReplicatedStudy": "ktrial.api.replicated:ReplicatedStudy",
     "Sample": "ktrial.model.workload:Sample",
     "Study": "ktrial.model.study:Study",
+    "StudyResult": "ktrial.api.result:StudyResult",
+    "Tree": "ktrial.api.explanation_tree:Tree",
     "Trial": "ktrial.model.trial:Trial",
     "Verdict": "ktrial.model.comparison:Verdict",
     "Workload": "ktrial.model.workload:WorkloadUse",

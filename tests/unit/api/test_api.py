@@ -109,7 +109,7 @@ def test_a_frame_has_the_rows_of_csv(
 def test_polars_makes_the_frame_where_there_is_no_pandas(
     result: ktrial.StudyResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stand_in = ModuleType("polars")
+    stand_in = ModuleType("polars")  # the real one is in test_notebook_use.py
     stand_in.__dict__["DataFrame"] = type("DataFrame", (dict,), {"__module__": "polars"})
     monkeypatch.setitem(sys.modules, "pandas", None)
     monkeypatch.setitem(sys.modules, "polars", stand_in)  # and taken out again: charts look there, too

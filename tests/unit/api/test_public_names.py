@@ -22,14 +22,17 @@ PUBLIC = {
     *("Study", "Factor", "Workload", "Machine", "load_study"),
     *("run", "compare", "explain", "StudyResult", "Attribution"),
     *("open_store", "Store", "Comparison", "Verdict", "Trial", "Sample", "Outcome"),
+    *("open_bundle", "replicate", "ReplicatedStudy", "tree", "Tree"),
     *("load_measurements", "KtrialError", "plugins", "__version__"),
 }
 METHODS = {
     "StudyResult": {
         *("name", "study", "answer", "comparisons", "trials", "warnings", "complete"),
-        *("to_html", "to_markdown", "to_csv", "to_frame"),
+        *("to_html", "to_markdown", "to_csv", "to_frame", "to_parquet", "chart", "bundle"),
     },
-    "Store": {"result", "close"},
+    "ReplicatedStudy": {"replication", "identical", "to_html"},
+    "Tree": {"name", "difference", "share", "parts"},
+    "Store": {"result", "studies", "close"},
     "Factor": {"of"},
     "KtrialError": {"message", "advice", "hint", "exit_code"},
 }

@@ -1,6 +1,5 @@
 """A study that a command is given: in the store, or in a bundle, which is read into a store for now."""
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,6 @@ import typer
 from ktrial.cli.options.completion import study_names
 
 if TYPE_CHECKING:
-    from ktrial.bundle.reading import Bundle
     from ktrial.store import Store, StoredStudy
 
 StudyOrBundle = Annotated[
@@ -47,6 +45,8 @@ def open_named(
 ) -> Iterator[tuple["Store", "StoredStudy"]]:
     """The study, and the store that has it. Raises what finding it, or reading a bundle, raises."""
     if study is not None and is_bundle(study):
+        from ktrial.bundle.filled_store import open_filled
+
         with open_filled(Path(study), signers) as (_, store, stored):
             yield store, stored
         return
@@ -58,19 +58,3 @@ def open_named(
 
     with open_existing(location) as store:
         yield store, find(store, study)
-
-
-@contextmanager
-def open_filled(file: Path, signers: Path | None = None) -> Iterator[tuple["Bundle", "Store", "StoredStudy"]]:
-    """A bundle, and a store that has its study, until the block ends."""
-    from ktrial.bundle.reading import open_bundle
-    from ktrial.store import open_store
-
-    with (
-        open_bundle(file, signers) as bundle,
-        tempfile.TemporaryDirectory(prefix="ktrial-bundle-") as directory,
-        open_store(Path(directory) / "bundle.db") as store,
-    ):
-        number = bundle.fill(store)
-        store.name = str(file)
-        yield bundle, store, store.find(number)

@@ -4,119 +4,32 @@ Each is a thin layer over the rooms below. Every function may raise `ktrial.Ktri
 what is wrong and where, its `advice` what to do next.
 """
 
-import contextlib
-import importlib
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
-from ktrial import importers, report, store
-from ktrial.analysis.result import record
-from ktrial.errors import KtrialError
+from ktrial import importers, store
+from ktrial.analysis.result import record, record_of
+from ktrial.api.explanation_tree import Tree, tree_of
+from ktrial.api.replicated import ReplicatedStudy
+from ktrial.api.result import StudyResult
 from ktrial.experiment import session
 from ktrial.experiment.explain import Guests, explain_record
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.resources import installed
 from ktrial.model import quantities
-from ktrial.model.comparison import Comparison
 from ktrial.model.conditions_diff import Attribution
 from ktrial.model.imported import Imported
 from ktrial.model.study import Study
-from ktrial.model.study_record import StudyRecord
-from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
-from ktrial.model.workload import Sample
 from ktrial.studyfile import Registry, StudySource, bundled_studies, load, study_from
 from ktrial.studyfile.errors import SearchNotRun
 
-Rows = Literal["comparisons", "samples"]
 Location = str | Path
 """A store: a file, or a database's URL."""
-
-
-class NoFrameLibrary(KtrialError):
-    """A frame needs pandas or polars, and neither is installed."""
-
-    hint = "pip install pandas; or take result.comparisons, which needs neither"
-
-
-class StudyResult:
-    """A study with all its trials and what they come to. It stays as it was when it was read."""
-
-    def __init__(self, stored: StudyRecord, location: Location | None) -> None:
-        self._record = stored
-        self._location = location
-
-    @property
-    def name(self) -> str:
-        """The study's name."""
-        return self._record.study.name
-
-    @property
-    def study(self) -> Study:
-        """The study itself."""
-        return self._record.study
-
-    @property
-    def answer(self) -> str:
-        """The answer to the study's question, in a sentence or two."""
-        return self._record.result.answer
-
-    @property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """Every treatment against the baseline, for every metric of every workload, with its verdict.
-
-        `ratio`, `low` and `high` are fractions of the baseline's value (1.02: two per cent more); `value` and
-        `baseline_value` are in the comparison's `unit`.
-        """
-        return self._record.result.comparisons
-
-    @property
-    def trials(self) -> tuple[Trial, ...]:
-        """The trials that ended, in the order in which they ran."""
-        return self._record.trials
-
-    @property
-    def warnings(self) -> tuple[DataWarning, ...]:
-        """What a reader has to keep in mind, with advice."""
-        return self._record.result.warnings
-
-    @property
-    def complete(self) -> bool:
-        """Whether all trials of the study's plan have ended."""
-        return len(self._record.trials) >= self._record.planned
-
-    def to_html(self) -> str:
-        """The report: one page that loads nothing. The same result gives the same text, to the last byte.
-
-        Reads in the store what the differences are made of. Raises StoreError.
-        """
-        with store.open_store(self._location) as opened:
-            return report.study_html(self._record, report.whys(opened, self._record))
-
-    def to_markdown(self) -> str:
-        """GitHub-flavoured Markdown, for a pull request. Raises StoreError, as `to_html`."""
-        with store.open_store(self._location) as opened:
-            return report.study_markdown(self._record, report.whys(opened, self._record))
-
-    def to_csv(self, rows: Rows = "comparisons") -> str:
-        """One row a comparison, or a sample, as RFC 4180 has it. Numbers carry all their digits."""
-        make = report.samples_csv if rows == "samples" else report.comparisons_csv
-        return make(self._record)
-
-    def to_frame(self, rows: Rows = "comparisons") -> Any:
-        """A pandas.DataFrame, or a polars.DataFrame where only polars is installed: as `to_csv`, in columns.
-
-        A column is called as the field of Comparison, or of Sample, is; a number that is not there is
-        missing. Raises NoFrameLibrary.
-        """
-        return _frame_library().DataFrame(_columns(self._record, rows))
-
-    def __repr__(self) -> str:
-        return f"<StudyResult {self.name}: {self.answer}>"
 
 
 class Store:
@@ -132,7 +45,12 @@ class Store:
         Its result is worked out anew from its trials. Raises StudyNotStored, which names those like it, and
         other StoreErrors.
         """
-        return StudyResult(record(self._opened, study), self._location)
+        return StudyResult(record(self._opened, study), lambda: _opened(self._location))
+
+    @property
+    def studies(self) -> tuple[str, ...]:
+        """The names of all studies, the newest last. Raises StoreError."""
+        return tuple(one.study.name for one in self._opened.studies())
 
     def close(self) -> None:
         """Close it. Results that were read stay as they are."""
@@ -189,7 +107,7 @@ def run(
         raise SearchNotRun(study=study.name)
     with _opened(store) as opened, machine_for(study, allow_host_changes=allow_host_changes) as machine:
         stored = session.run(study, store=opened, machine=machine, jobs=jobs, retry_failed=retry_failed)
-    return StudyResult(stored, store)
+    return StudyResult(stored, lambda: _opened(store))
 
 
 def compare(
@@ -245,9 +163,50 @@ def explain(
 
     Raises ExplanationError (NotCounted where there is no profile), KernelError, MachineError, StoreError.
     """
-    with _opened(result._location) as opened:
+    with result._opening() as opened:
         guests = Guests(run=boot)
         return explain_record(opened, result._record, workload, before, after, guests)
+
+
+def open_bundle(path: str | Path, *, signers: str | Path | None = None) -> StudyResult:
+    """The study in a bundle of somebody else's; its result is worked out anew from its trials.
+
+    `signers`: OpenSSH's file of allowed signers, one of whom must have signed it. Raises BundleError.
+    """
+    file, allowed = Path(path).absolute(), Path(signers) if signers else None
+
+    @contextmanager
+    def opening() -> Iterator[store.Store]:
+        from ktrial.bundle.filled_store import open_filled
+
+        with open_filled(file, allowed) as (_, filled, _stored):
+            yield filled
+
+    with opening() as opened:
+        (stored,) = opened.studies()
+        return StudyResult(record_of(opened, stored, opened.trials(stored.id)), opening)
+
+
+def replicate(
+    path: str | Path,
+    *,
+    only: Sequence[str] = (),
+    perturbations: int | None = None,
+    signers: str | Path | None = None,
+    jobs: int | None = None,
+) -> ReplicatedStudy:
+    """Run a bundle's study again in guests, and compare every number with what was measured first.
+
+    `only`: these workloads. `perturbations`: so many of them. Raises BundleError, and what `run` raises.
+    """
+    from ktrial.api.replicated import run_again
+
+    return run_again(Path(path), tuple(only), perturbations, Path(signers) if signers else None, jobs)
+
+
+def tree(attribution: Attribution) -> Tree:
+    """An explanation as a tree: the whole difference, subsystems, functions; in instructions an operation."""
+    return tree_of(attribution.explanation)
 
 
 def load_measurements(path: str | Path) -> Imported:
@@ -277,37 +236,3 @@ def _warn(broken: Iterable[DataWarning]) -> None:
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-_OF_TRIAL = ("order", "block", "treatment", "perturbation", "outcome", "kernel_release")
-
-
-def _columns(stored: StudyRecord, rows: Rows) -> dict[str, list[object]]:
-    """Name → one value a row."""
-    if rows == "comparisons":
-        return _by_name(tuple(Comparison.model_fields), map(_values, stored.result.comparisons))
-    samples = ((*_of_trial(trial), *_values(sample)) for trial in stored.trials for sample in trial.samples)
-    return _by_name((*_OF_TRIAL, *Sample.model_fields), samples)
-
-
-def _by_name(names: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> dict[str, list[object]]:
-    every = list(rows)
-    return {name: [row[place] for row in every] for place, name in enumerate(names)}
-
-
-def _of_trial(trial: Trial) -> tuple[object, ...]:
-    planned = trial.planned
-    run = (planned.order, planned.block, planned.treatment.label, planned.perturbation.number)
-    return (*run, trial.outcome.value, trial.provenance.kernel_release)
-
-
-def _values(row: Comparison | Sample) -> tuple[object, ...]:
-    return tuple(value.value if isinstance(value, Enum) else value for _, value in row)
-
-
-def _frame_library() -> Any:
-    """Raises NoFrameLibrary."""
-    for library in ("pandas", "polars"):
-        with contextlib.suppress(ImportError):  # the next one will do
-            return importlib.import_module(library)
-    raise NoFrameLibrary()
