@@ -27,9 +27,12 @@ def cells(notebook: Path) -> list[str]:
 def shown(cell: str, names: dict[str, Any]) -> Any:
     """Run a cell; what its last line is, which a notebook shows."""
     body = ast.parse(cell)
-    last = body.body.pop() if isinstance(body.body[-1], ast.Expr) else None
-    exec(compile(body, "cell", "exec"), names)
-    return eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None
+    last = body.body[-1]
+    if not isinstance(last, ast.Expr):
+        exec(compile(body, "cell", "exec"), names)
+        return None
+    exec(compile(ast.Module(body.body[:-1], []), "cell", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
