@@ -31,7 +31,7 @@ METHODS = {
         *("to_html", "to_markdown", "to_csv", "to_frame", "to_parquet", "chart", "bundle"),
     },
     "ReplicatedStudy": {"replication", "identical", "to_html"},
-    "Tree": {"name", "difference", "share", "parts"},
+    "Tree": {"parts"},
     "Store": {"result", "studies", "close"},
     "Factor": {"of"},
     "KtrialError": {"message", "advice", "hint", "exit_code"},
