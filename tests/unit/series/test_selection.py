@@ -1,0 +1,71 @@
+"""Workloads are chosen by what they execute of what a series changes; what nobody executes is left over."""
+
+import random
+
+import pytest
+
+from ktrial.model.profile import FunctionCount, OperationCounts, Profile, RegionCounts, StringCounts
+from ktrial.model.workload import WorkloadUse
+from ktrial.series.selection import executed_in, selected
+
+
+def profile(name: str, **functions: int) -> tuple[WorkloadUse, Profile]:
+    """A profile of 1000 instructions, of which these functions have so many each."""
+    counts = tuple(FunctionCount(symbol=symbol, instructions=count) for symbol, count in functions.items())
+    region = RegionCounts(
+        whole=True,
+        instructions=1000,
+        marks=0,
+        strings=StringCounts(),
+        functions=counts,
+        pages=(),
+        operations=OperationCounts(count=1, total=1000, minimum=1000, maximum=1000, median=1000),
+    )
+    return WorkloadUse(name=name), Profile(kernel="k", workload=name, operations=1, region=region)
+
+
+def names(changed: list[str], *profiles: tuple[WorkloadUse, Profile], most: int = 10) -> list[str]:
+    return [one.use.name for one in selected(changed, profiles, most).chosen]
+
+
+def test_only_workloads_that_execute_a_changed_function_are_taken_the_largest_share_first() -> None:
+    some = [profile("fork", copy=10, other=500), profile("pipe", pipe_write=900), profile("mmap", copy=300)]
+    assert names(["copy"], *some) == ["mmap", "fork"]
+    assert names(["nothing"], *some) == []
+    assert selected(["copy", "nothing"], some).not_executed == ("nothing",)
+
+
+def test_every_function_that_anybody_executes_is_executed_by_one_that_is_chosen() -> None:
+    drawn = random.Random(3)
+    functions = [f"f{number}" for number in range(40)]
+    for _ in range(50):
+        some = [
+            profile(f"w{number}", **{one: drawn.randint(1, 50) for one in drawn.sample(functions, 12)})
+            for number in range(25)
+        ]
+        changed = drawn.sample(functions, 10)
+        selection = selected(changed, some)
+        executed = {name for _, one in some for name in executed_in(one, changed)}
+        assert set(selection.not_executed) == set(changed) - executed
+        assert len(selection.chosen) <= 10
+
+
+def test_where_places_are_few_the_one_that_covers_most_comes_first_and_the_rest_is_named() -> None:
+    some = [profile("small", a=1), profile("wide", a=1, b=1, c=1), profile("large", a=900)]
+    selection = selected(["a", "b", "c"], some, most=1)
+    assert [one.use.name for one in selection.chosen] == ["wide"]
+    assert selection.left_out == ("large", "small")
+
+
+def test_the_compilers_numbers_are_no_part_of_a_name_and_modules_are_not_the_image() -> None:
+    use, one = profile("fork", **{"copy.isra.0": 5})
+    assert executed_in(one, ["copy.isra"]) == {"copy.isra": 5}
+    module = one.region.functions[0].model_copy(update={"module": "ext4"})
+    other = one.model_copy(update={"region": one.region.model_copy(update={"functions": (module,)})})
+    assert executed_in(other, ["copy.isra"]) == {}
+    assert selected(["copy.isra"], [(use, other)]).not_executed == ("copy.isra",)
+
+
+@pytest.mark.parametrize("count", [0])
+def test_a_function_that_was_only_entered_in_name_does_not_count(count: int) -> None:
+    assert names(["copy"], profile("fork", copy=count)) == []
