@@ -82,6 +82,15 @@ def test_what_the_build_before_has_not_read_needs_no_build(path: str, same: bool
     assert compiles_the_same(before, patched(source, path)) is same
 
 
+def test_it_is_known_again_when_the_tree_has_gone_on(source: Path) -> None:
+    before = requested(str(source), directory=source.parent)
+    build(before)
+    off = patched(source, "drivers/off.c")
+    assert compiles_the_same(before, off)
+    build(requested(str(source), options=["SMP=y"], directory=source.parent))
+    assert compiles_the_same(before, off)
+
+
 def test_a_file_that_was_compiled_needs_a_build(source: Path) -> None:
     before = requested(str(source), directory=source.parent)
     build(before)

@@ -138,12 +138,18 @@ def compiles_the_same(before: Build, wanted: Build, progress: Progress = silent)
         wanted.make,
     ):
         return False
+    known = cache_directory() / "series" / "same" / digest([recipe.content, after.digest])
+    if known.exists():  # the tree goes on to other kernels, and could not tell it again
+        return True
     with held_tree_of(recipe.content) as tree:
         there = kept_manifest(tree.home / "manifest.json") if tree else None
         if tree is None or there is None:
             return False
         changed = {path: path in there.files and path in after.files for path in after.differing(there)}
-        return not are_compiled(tree, changed)
+        if same := not are_compiled(tree, changed):
+            known.parent.mkdir(parents=True, exist_ok=True)
+            known.touch()
+        return same
 
 
 def built_again(name: str, workspace: Path, progress: Progress) -> Parts:
