@@ -43,8 +43,8 @@ class Planted:
         before = self._files.get(path) or (self._tree / path).read_text()
         assert before.count(old) == 1, (name, path, before.count(old))
         after = before.replace(old, new)
-        lines = (each.splitlines(keepends=True) for each in (before, after))
-        text = "".join(difflib.unified_diff(*lines, f"a/{path}", f"b/{path}"))
+        one, other = (each.splitlines(keepends=True) for each in (before, after))
+        text = "".join(difflib.unified_diff(one, other, f"a/{path}", f"b/{path}"))
         self.names.append(f"{len(self.names) + 1:02}-{re.sub('[ ,]+', '-', name)}.patch")
         (self.place / self.names[-1]).write_text(f"Subject: planted: {name}\n\n---\n{text}")
         if stays:
@@ -108,7 +108,15 @@ def _with_option(planted: Planted, work: str) -> None:
 
 
 def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [KTRIAL, "series", "--onto", f"debian:{SOURCE}", "--store", place / "x.db", *words]
+    command: list[str | Path] = [
+        KTRIAL,
+        "series",
+        "--onto",
+        f"debian:{SOURCE}",
+        "--store",
+        place / "x.db",
+        *words,
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=place)
 
 
@@ -125,12 +133,14 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def patch_of(told: dict[str, Any], name: str) -> dict[str, Any]:
-    (one,) = [patch for patch in told["patches"] if patch["subject"] == f"planted: {name}"]
+    found: list[dict[str, Any]] = [one for one in told["patches"] if one["subject"] == f"planted: {name}"]
+    (one,) = found
     return one
 
 
 def cell_of(told: dict[str, Any], name: str, workload: str) -> dict[str, Any]:
-    (one,) = [cell for cell in patch_of(told, name)["cells"] if cell["workload"] == workload]
+    cells: list[dict[str, Any]] = patch_of(told, name)["cells"]
+    (one,) = [cell for cell in cells if cell["workload"] == workload]
     return one
 
 

@@ -16,6 +16,7 @@ from ktrial.model.patch_series import PatchSeries
 from ktrial.model.profile import Profile
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import WorkloadUse
+from ktrial.series.alone import Alone, OneByOne
 from ktrial.series.building import Forward
 from ktrial.series.errors import NothingMeasured
 from ktrial.series.measuring import NULL_CONTROL, Coverage, boots_in, coverage, profile_in, trials_of
@@ -38,11 +39,17 @@ class SeriesRun:
     tell: Callable[[str], None]
     candidates: tuple[WorkloadUse, ...] = ()
     """Workloads to choose from, where none are asked for."""
+    each_alone: bool = False
+    """Whether each patch is measured alone on the base too."""
     limits: Callable[[Sequence[WorkloadUse]], Limits] = lambda uses: {
         one.label: DEFAULT_LIMIT for one in uses
     }
 
     def run(self) -> SeriesResult:
+        """Without what each patch costs alone. Raises as `run_all`."""
+        return self.run_all()[0]
+
+    def run_all(self) -> tuple[SeriesResult, tuple[Alone, ...]]:
         """Everything. Raises KernelError where the base cannot be had, NothingMeasured, and as
         `session.run`.
         """
@@ -53,12 +60,20 @@ class SeriesRun:
         assert base is not None, "without a base nothing was built"
         changed = [name for one in steps for name in one.functions]
         if not any(one.is_own for one in steps[1:]):
-            return self._without_change(steps)
+            return self._without_change(steps), ()
         known = self._coverage(base, changed)
         selection = selected(changed, known.profiles)
         uses = self.how.workloads or self._uses(selection, known)
         fault_point("series.selected")
-        return _Comparing(self, replace(self.how, workloads=uses), tuple(steps), selection, known).result()
+        how = replace(self.how, workloads=uses)
+        comparing = _Comparing(self, how, tuple(steps), selection, known)
+        result = comparing.result()
+        if not self.each_alone:
+            return result, ()
+        self.tell("each patch alone on the base")
+        build = self.runs.sources.builder.build
+        one_by_one = OneByOne(self.series, self.plain, build, boots, comparing.against_base, self._progress)
+        return result, one_by_one.of(steps, result.cells)
 
     def _without_change(self, steps: list[Step]) -> SeriesResult:
         """The result where no patch makes another image: nothing is measured."""
@@ -127,6 +142,14 @@ class _Comparing:
             tuple(limits.items()),
             tuple(f"patch {number} was not measured: {why}" for number, why in problems.items()),
         )
+
+    def against_base(self, step: Step) -> list[Cell]:
+        """The cells of a kernel against the base; none where a workload fails on it."""
+        base = self.steps[0]
+        records = [(one, self._record(one)) for one in (base, step)]
+        if _problem(records[1][1]):
+            return []
+        return self._cells(records[0], records[1], step.number, self.asked.limits(self.how.workloads))
 
     def _record(self, step: Step) -> StudyRecord:
         assert step.kernel is not None, "only such steps are measured"

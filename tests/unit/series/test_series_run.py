@@ -17,7 +17,8 @@ from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.kernel import Build, Patch
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.text.series import COLUMNS, as_text
-from ktrial.series.result import SeriesResult
+from ktrial.series.alone import differs
+from ktrial.series.result import Cell, SeriesResult
 from ktrial.series.run import SeriesRun
 from ktrial.series.steps import StepState
 from ktrial.store import Store, open_store
@@ -188,6 +189,32 @@ def test_killed_at_any_step_the_same_command_goes_on(point: str, tmp_path: Path)
             result = asked(tmp_path, store, *names, machine=machine).run()
         assert [one.difference for one in result.cells] == [one.difference for one in expected.cells], killed
         (tmp_path / "x.db").unlink()
+
+
+def test_each_alone_names_what_depends_on_others_and_what_cannot_stand_alone(tmp_path: Path) -> None:
+    names = ("cost-fork-10", "cost-fork-20", "cost-pipe-30")
+    with open_store(str(tmp_path / "x.db")) as store:
+        result, alone = replace(asked(tmp_path, store, *names), each_alone=True).run_all()
+    assert [one.number for one in alone] == [1, 2, 3]
+    assert [one.depends for one in alone] == [(), (), ()]
+    assert {cell.workload: cell.difference for cell in alone[2].cells} == {"fork": 0, "pipe": 30}
+    text = as_text(result, "ktrial", 3, alone)
+    assert "Alone on the base:" in text
+    assert "pipe +3.00%" in text
+
+
+@pytest.mark.parametrize(("alone", "depends"), [(1010, False), (1012, False), (1030, True), (980, True)])
+def test_a_patch_depends_on_others_where_it_costs_something_else_alone(alone: int, depends: bool) -> None:
+    among = Cell(3, "fork", Fraction(2000), Fraction(2010))
+    assert differs(Cell(3, "fork", Fraction(1000), Fraction(alone)), among) is depends
+
+
+def test_a_patch_that_does_not_build_alone_says_so(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "x.db")) as store:
+        one = asked(tmp_path, store, "mend-cost-fork-4", "broken-cost-pipe-20")
+        result, alone = replace(one, each_alone=True).run_all()
+    assert states(result) == ["built", "built"]
+    assert [one.why for one in alone] == ["", "does not build alone: mm/a.c:1: error: no"]
 
 
 def test_a_second_run_runs_no_trial(tmp_path: Path) -> None:

@@ -53,6 +53,9 @@ def series(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read the series and estimate; build and boot nothing.")
     ] = False,
+    each_alone: Annotated[
+        bool, typer.Option("--each-alone", help="Measure each patch alone on the base, too.")
+    ] = False,
     trust: Annotated[
         bool, typer.Option("--trust", help="Build mails without a sandbox, where bubblewrap is missing.")
     ] = False,
@@ -105,19 +108,20 @@ def series(
             store=store,
             jobs=jobs,
             trust=trust,
+            each_alone=each_alone,
         )
         check_writable([path for path in (text, markdown) if path])
         if dry_run:
             show_plan(asked, json)
             raise typer.Exit
-        result = asked.run()
-        report = as_text(result, asked.command, top)
+        result, alone = asked.run()
+        report = as_text(result, asked.command, top, alone)
         if text:
             write_text(text, report)
         if markdown:
-            write_text(markdown, as_markdown(result, asked.command, top))
+            write_text(markdown, as_markdown(result, asked.command, top, alone))
         if json:
-            print_json(as_json(result, asked.command))
+            print_json(as_json(result, asked.command, alone))
         else:
             output().print(report, end="", markup=False, highlight=False, soft_wrap=True)
         code = code_of(result.decision)

@@ -1,16 +1,18 @@
 """A series as JSON; docs/series.md names every field."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 from ktrial.cli.render.profile_json import explanation_as_json
 from ktrial.format import number_format
 from ktrial.report.text.series import answer, exercised
+from ktrial.series.alone import Alone
 from ktrial.series.result import Cell, SeriesResult
 from ktrial.series.steps import Step
 
 
-def as_json(result: SeriesResult, command: str) -> dict[str, Any]:
+def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> dict[str, Any]:
     """What `series --json` prints."""
     return {
         "kind": result.series.kind.value,
@@ -28,6 +30,15 @@ def as_json(result: SeriesResult, command: str) -> dict[str, Any]:
         "exact": result.is_exact,
         "patches": [_step(result, one) for one in result.steps[1:]],
         "totals": [_cell(one) for one in result.totals],
+        "alone": [
+            {
+                "number": one.number,
+                "why": one.why,
+                "cells": [_cell(cell) for cell in one.cells],
+                "depends": list(one.depends),
+            }
+            for one in alone
+        ],
         "notes": [*result.series.notes, *result.notes],
     }
 

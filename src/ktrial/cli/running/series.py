@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ktrial.model.kernel import Build
     from ktrial.model.patch_series import PatchSeries
     from ktrial.model.workload import WorkloadUse
+    from ktrial.series.alone import Alone
     from ktrial.series.estimate import Estimate
     from ktrial.series.result import SeriesResult
     from ktrial.series.run import SeriesRun
@@ -44,6 +45,7 @@ class SeriesOptions:
     jobs: int | None
     trust: bool = False
     """Whether mails may be built without a sandbox."""
+    each_alone: bool = False
 
     @cached_property
     def series(self) -> "PatchSeries":
@@ -98,9 +100,10 @@ class SeriesOptions:
             "--workload": (",".join(self.given.workloads),) if self.given.workloads else (),
         }
         words += [word for name, values in lists.items() for value in values for word in (name, value)]
+        words += ["--each-alone"] if self.each_alone else []
         return shlex.join([*words, *(["--", *self.given.words] if self.given.words else [])])
 
-    def run(self) -> "SeriesResult":
+    def run(self) -> "tuple[SeriesResult, tuple[Alone, ...]]":
         """Run it, and tell how far it is. Raises what reading, building and measuring raise."""
         from ktrial.cli.running.bisection import StepLines
         from ktrial.store import default_location, open_store
@@ -112,7 +115,7 @@ class SeriesOptions:
             asked = self._asked(opened, StepLines(console))
             print_plan(self, self._estimate(asked), console)
             try:
-                return asked.run()
+                return asked.run_all()
             except (KeyboardInterrupt, Interrupted):
                 what = "the kernels that were built and the trials that were run are kept"
                 resume = "run the same command again: it goes on from there"
@@ -149,6 +152,7 @@ class SeriesOptions:
             tell=lambda text: messages().print(one_line(text), markup=False, highlight=False),
             candidates=_candidates(),
             limits=limits,
+            each_alone=self.each_alone,
         )
 
     def _build(self, source: str) -> "Build":

@@ -49,17 +49,18 @@ def series_in_git(directory: Path, text: str) -> PatchSeries:
 
 def undoing(directory: Path, one: SeriesPatch) -> Patch:
     """A patch that takes the commit back. Raises SourceUnusable."""
-    diff = git(
-        directory,
-        one.commit,
-        "diff",
-        "--no-renames",
-        "--no-ext-diff",
-        "--no-textconv",
-        one.commit,
-        f"{one.commit}^1",
-    )
-    return kept(one.number, f"undo {one.subject}", diff.encode("utf-8", "surrogateescape"))
+    return _difference(directory, one, f"undo {one.subject}", one.commit, f"{one.commit}^1")
+
+
+def as_patch(directory: Path, one: SeriesPatch) -> Patch:
+    """The commit as a patch. Raises SourceUnusable."""
+    return _difference(directory, one, one.subject, f"{one.commit}^1", one.commit)
+
+
+def _difference(directory: Path, one: SeriesPatch, name: str, before: str, after: str) -> Patch:
+    plain = ["--no-renames", "--no-ext-diff", "--no-textconv", "--src-prefix=a/", "--dst-prefix=b/"]
+    text = git(directory, one.commit, "diff", *plain, before, after)
+    return kept(one.number, name, text.encode("utf-8", "surrogateescape"))
 
 
 def _top(directory: Path, text: str) -> Path:

@@ -1,21 +1,25 @@
 """A series as GitHub-flavoured Markdown."""
 
+from collections.abc import Sequence
+
 from ktrial.format.sanitize import one_line
 from ktrial.format.table import Cell as TableCell
 from ktrial.format.table import Column, Kind, Row, RowKind, Table
 from ktrial.report.markdown.markup import block, code, grid, prose
 from ktrial.report.text import series as words
+from ktrial.series.alone import Alone
 from ktrial.series.result import Cell, SeriesResult
 from ktrial.series.steps import Step
 
 
-def as_markdown(result: SeriesResult, command: str, top: int = 3) -> str:
+def as_markdown(result: SeriesResult, command: str, top: int = 3, alone: Sequence[Alone] = ()) -> str:
     """The whole report, with a line feed at its end."""
     parts = [
         f"### {prose(words.title(result))}",
         f"**{prose(words.exercised(result))}**",
         grid(_table(result)),
         *(_about(result, step, top) for step in result.steps[1:]),
+        block("\n".join(words.alone_lines(result, alone))) if alone else "",
         prose(words.sums(result)),
         f"**{prose(words.answer(result))}**",
         block(command),

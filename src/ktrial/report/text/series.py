@@ -8,6 +8,7 @@ from ktrial.experiment.regression_check import Decision
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.patch_series import SeriesKind
+from ktrial.series.alone import Alone
 from ktrial.series.result import Cell, SeriesResult
 from ktrial.series.steps import Step, StepState
 
@@ -22,14 +23,17 @@ _INSIDE = "≈"
 _NONE = "·"
 
 
-def as_text(result: SeriesResult, command: str, top: int = 3) -> str:
-    """The whole report. `command`: what repeats it; `top`: functions for each changed cell."""
+def as_text(result: SeriesResult, command: str, top: int = 3, alone: Sequence[Alone] = ()) -> str:
+    """The whole report. `command`: what repeats it; `top`: functions for each changed cell; `alone`: what
+    each patch costs on the base.
+    """
     blocks = [
         _paragraph(title(result)),
         _paragraph(exercised(result)),
         "\n".join(_facts(result)),
         *_tables(result),
         *(_about(result, step, top) for step in result.steps[1:]),
+        "\n".join(alone_lines(result, alone)),
         _paragraph(sums(result)),
         _paragraph(answer(result)),
         f"To repeat it:\n{_wrapped(command, '    ', '      ')}",
@@ -137,6 +141,24 @@ def _origin(result: SeriesResult) -> str:
     cover = f", <{series.cover_id}>" if series.cover_id else ""
     kind = {SeriesKind.GIT: "git", SeriesKind.MAILBOX: "mailbox", SeriesKind.QUILT: "quilt"}[series.kind]
     return f"{kind} {series.origin.rpartition('/')[2] if cover else series.origin}{cover}"
+
+
+def alone_lines(result: SeriesResult, alone: Sequence[Alone]) -> Iterator[str]:
+    """What each patch costs alone, and whether it depends on the others."""
+    if alone:
+        yield "Alone on the base:"
+    for one in alone:
+        costs = [
+            f"{cell.workload} {_change(cell)}"
+            for cell in one.cells
+            if cell.is_told or cell.workload in one.depends
+        ]
+        said = one.why or ", ".join(costs) or "inside the margin"
+        yield _wrapped(one_line(f"{one.number:>3} {said}"), "  ", "      ")
+        if one.depends:
+            there = (result.cell(one.number, name) for name in one.depends)
+            among = ", ".join(f"{cell.workload} {_change(cell)}" for cell in there if cell)
+            yield _wrapped(f"it depends on the patches before it: among them {among}", "      ", "      ")
 
 
 def changed_workloads(result: SeriesResult) -> list[str]:
