@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ktrial.experiment import guest_storage, sched_ext
+from ktrial.experiment.cpus_online import cpus_online
 from ktrial.experiment.guest_storage import DiskSettings
 from ktrial.experiment.manipulation_check import ManipulationCheck, manipulation_checks
 from ktrial.experiment.resources import Resources
@@ -20,6 +21,7 @@ from ktrial.target import Step, StepResult
 from ktrial.workloads import Workload
 
 _THIS_SYSTEM = "host"
+_ON_SEVERAL = "exact-parallel"
 """The machine that limits its programs itself; a guest's are limited inside."""
 
 
@@ -117,6 +119,8 @@ def jobs_of(study: Study, treatment: Treatment, kernel: Kernel, sources: Resourc
         limits = None if machine.kind == _THIS_SYSTEM else machine.cgroup
         watchers = machine.monitors
         around = manipulation_checks(study, treatment, kernel, boot.parameters)
+        if machine.kind == _ON_SEVERAL and boot.cpus > 1:
+            around += (cpus_online(boot.cpus, boot.parameters),)
         if machine.disk:
             around += (DiskSettings(machine.disk),)
         made.append(
@@ -141,7 +145,8 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
         kernel=kernel,
         parameters=(*machine.boot, *for_disk, *_boot_parameters(study, treatment)),
         memory_mib=memory + (guest_storage.memory_mib(disk) if disk else 0),
-        cpus=machine.cpus,
+        cpus=_cpus(study, treatment),
+        topology=machine.topology,
         modules=sources.modules(kernel, modules) if modules else (),
         files=_once(
             (
@@ -199,6 +204,11 @@ def _memory_mib(study: Study, treatment: Treatment) -> int:
             level = treatment.levels[factor.name]
             return quantities.memory_mib(level) if isinstance(level, str) else int(level)
     return study.machine.memory_mib
+
+
+def _cpus(study: Study, treatment: Treatment) -> int:
+    levels = (treatment.levels[each.name] for each in study.factors if each.kind is FactorKind.CPUS)
+    return int(next(levels, study.machine.cpus))
 
 
 def _with_parameters(study: Study, treatment: Treatment, use: WorkloadUse) -> WorkloadUse:

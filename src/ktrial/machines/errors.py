@@ -57,6 +57,13 @@ class CpusBeyondKernel(MachineError):
     exit_code = 2
 
 
+class TopologyOfOtherCpus(MachineError):
+    """Machine {machine}: {topology} are {product} CPUs, and {cpus} are asked for."""
+
+    hint = "sockets times cores times threads is the number of CPUs"
+    exit_code = 2
+
+
 class QemuInsideUnknown(MachineError):
     """Machine {machine} works with the inside of QEMU, and knows that of {known}: {program} is {found}."""
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ktrial.model.base import Model
 from ktrial.model.kernel import Kernel
-from ktrial.model.parallel import QUANTUM_NS, MemoryModel
+from ktrial.model.parallel import QUANTUM_NS, MemoryModel, Topology
 from ktrial.model.workload import Mode
 
 
@@ -57,6 +57,8 @@ class Boot(Model):
     """Machine kvm: without KVM, the time that emulation takes will do."""
     quantum_ns: int = Field(default=QUANTUM_NS, exclude_if=lambda value: value == QUANTUM_NS)
     """Machine exact-parallel: how long a round is, in guest nanoseconds."""
+    topology: Topology | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Machine exact-parallel: how its CPUs belong together; None: one socket of cores."""
     memory_model: MemoryModel = Field(default=MemoryModel.NONE, exclude_if=lambda value: value == "none")
     """Machine exact-parallel: what memory costs beside the instruction that uses it."""
     sample_ns: int = Field(default=0, ge=0, exclude_if=lambda value: not value)

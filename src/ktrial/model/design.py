@@ -22,6 +22,7 @@ class FactorKind(StrEnum):
     BOOT = "boot"
     SETTING = "setting"
     MEMORY = "memory"
+    CPUS = "cpus"
     PARAMETER = "parameter"
     NOTHING = "nothing"
     """Levels that are names only: every arm is the same treatment (an A/A study)."""

@@ -91,6 +91,8 @@ def level_shown(name: str, level: LevelValue) -> str:
         level = re.sub(r"^/\S*/", "", str(level))
     if name in {"kernel", "memory"} or _OPTIONS.match(str(level)):
         return str(level)
+    if name == "cpus":
+        return f"{level} CPU{'' if level == 1 else 's'}"
     return f"{name}={level}" if level != "" else f"{name}=(not given)"
 
 

@@ -17,6 +17,24 @@ reports 40.3 to 42.3 ns for a modified line of another second-level cache in one
 (Intel's forum: Core-to-Core Communication Latency in Skylake/Kaby Lake)."""
 
 
+class Topology(Model):
+    """How the guest's CPUs belong together, as QEMU's -smp has it."""
+
+    sockets: int = Field(default=1, ge=1)
+    cores: int = Field(default=1, ge=1)
+    """Of a socket."""
+    threads: int = Field(default=1, ge=1)
+    """Of a core."""
+
+    @property
+    def cpus(self) -> int:
+        """All of them."""
+        return self.sockets * self.cores * self.threads
+
+    def __str__(self) -> str:
+        return f"{self.sockets} sockets, {self.cores} cores, {self.threads} threads"
+
+
 class MemoryModel(StrEnum):
     """What memory costs beside the instruction that uses it. Machine exact-parallel."""
 

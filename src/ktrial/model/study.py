@@ -13,7 +13,7 @@ from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import Design, Factor, FactorKind, Treatment
 from ktrial.model.kernel import Build
 from ktrial.model.levels import LevelValue
-from ktrial.model.parallel import QUANTUM_NS, MemoryModel
+from ktrial.model.parallel import QUANTUM_NS, MemoryModel, Topology
 from ktrial.model.references import KernelRef, References, built_kernel
 from ktrial.model.tuning import Budget, Goal, Space
 from ktrial.model.workload import CountedBy, WorkloadUse
@@ -119,6 +119,8 @@ class MachineSettings(Model):
     """Nanoseconds, in a guest its own, between two readings of the monitors while programs run; 0: none."""
     quantum_ns: int = Field(default=QUANTUM_NS, exclude_if=lambda value: value == QUANTUM_NS)
     """Machine exact-parallel: how long a round is, in guest nanoseconds."""
+    topology: Topology | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Machine exact-parallel: how its CPUs belong together; None: one socket of cores."""
     memory_model: MemoryModel = Field(default=MemoryModel.NONE, exclude_if=lambda value: value == "none")
     """Machine exact-parallel: what memory costs beside the instruction that uses it."""
     monitors: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)

@@ -29,13 +29,16 @@ from ktrial.studyfile.references import KernelReader, absolute_kernel
 from ktrial.studyfile.registry import Registry, parameter_problem
 from ktrial.studyfile.schema import FactorTable, StudyTable, boot_text, plain_text
 
-_PLAIN = {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.NOTHING, FactorKind.SCHEDULER} | BUILD_KINDS - {
-    FactorKind.KCONFIG
-}
+_PLAIN = (
+    {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.CPUS, FactorKind.NOTHING, FactorKind.SCHEDULER}
+    | BUILD_KINDS
+) - {FactorKind.KCONFIG}
 """Kinds that need no target."""
+MOST_CPUS_OF_ANY = 256
 _ONCE = {
     FactorKind.KERNEL: "the kernel",
     FactorKind.SCHEDULER: "the scheduler",
+    FactorKind.CPUS: "the number of CPUs",
     FactorKind.SOURCE: "the source",
     FactorKind.COMPILER_FLAGS: "the compiler's flags",
 }
@@ -61,6 +64,7 @@ class FactorReader:
         self._checks: dict[FactorKind, Callable[[KeyPath, str, LevelValue], None]] = {
             FactorKind.KERNEL: self._kernel_level,
             FactorKind.MEMORY: self._memory_level,
+            FactorKind.CPUS: self._cpus_level,
             FactorKind.PARAMETER: self._parameter_level,
             FactorKind.BOOT: self._boot_level,
             FactorKind.SETTING: self._setting_level,
@@ -112,7 +116,7 @@ class FactorReader:
     def _kind(self, target: str, table: FactorTable, path: KeyPath) -> FactorKind:
         if table.kind:
             return FactorKind(table.kind)
-        if target in {"kernel", "memory", "scheduler"}:
+        if target in {"kernel", "memory", "cpus", "scheduler"}:
             return FactorKind(target)
         if "." in target and target.partition(".")[0] in self._uses:
             return FactorKind.PARAMETER
@@ -122,7 +126,7 @@ class FactorReader:
             self._mistakes.add(
                 path,
                 f'what is {shown(target)}? Give its kind: "boot" for a boot parameter, "setting" for a file '
-                'below /proc/sys or /sys, "kernel", "memory", "scheduler", or "parameter" of a workload',
+                'below /proc/sys or /sys, "kernel", "memory", "cpus", "scheduler", "parameter" of a workload',
             )
         return FactorKind.SETTING
 
@@ -207,6 +211,10 @@ class FactorReader:
             quantities.memory_mib(level)
         except ValueError as error:
             self._mistakes.add(path, f"found {shown(level)}: {error}")
+
+    def _cpus_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
+        if not isinstance(level, int) or not 1 <= level <= MOST_CPUS_OF_ANY:
+            self._mistakes.wrong(path, level, f"whole numbers of CPUs from 1 to {MOST_CPUS_OF_ANY}")
 
     def _parameter_level(self, path: KeyPath, target: str, level: LevelValue) -> None:
         workload, _, name = target.partition(".")

@@ -6,7 +6,7 @@ from pathlib import Path
 from ktrial.model import quantities
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
-from ktrial.model.parallel import MOST_CPUS, MemoryModel
+from ktrial.model.parallel import MOST_CPUS, MemoryModel, Topology
 from ktrial.model.study import SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
 from ktrial.model.workload import CountedBy, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes
@@ -25,7 +25,7 @@ _WHY = {
     "kvm": "its programs run in a guest; pin holds QEMU, and monitors watch programs of this system",
 }
 _FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every", "monitors"})
-_OF_PARALLEL = frozenset({"quantum", "memory_model"})
+_OF_PARALLEL = frozenset({"quantum", "memory_model", "topology"})
 _NOT_FOR = {
     HOST: frozenset(MachineTable.model_fields) - _FOR_HOST,
     "exact": frozenset({"pin", "allow_emulated_time", "monitors"}) | _OF_PARALLEL,
@@ -33,7 +33,7 @@ _NOT_FOR = {
     "kvm": frozenset({"count", "monitors"}) | _OF_PARALLEL,
 }
 """Machine → keys of `[machine]` that mean nothing there."""
-_BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY}) | BUILD_KINDS
+_BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY, FactorKind.CPUS}) | BUILD_KINDS
 """Factors that change what is booted."""
 
 
@@ -65,6 +65,7 @@ def machine_settings(
         allow_emulated_time=table.allow_emulated_time,
         quantum_ns=table.quantum,
         memory_model=MemoryModel(table.memory_model),
+        topology=_topology(table, mistakes),
         sample_ns=round(quantities.interval(table.sample_every) * 1e9) if table.sample_every else 0,
         monitors=tuple(table.monitors),
     )
@@ -96,6 +97,16 @@ def _check_disk(table: DiskTable, mistakes: Mistakes) -> None:
     smallest = SMALLEST_DISK_MIB[table.filesystem]
     if quantities.memory_mib(table.size) < smallest:
         mistakes.add(("machine", "disk", "size"), f"{table.filesystem} is not made below {smallest}M")
+
+
+def _topology(machine: MachineTable, mistakes: Mistakes) -> Topology | None:
+    if machine.topology is None:
+        return None
+    topology = Topology(**machine.topology.model_dump())
+    if topology.cpus != machine.cpus:
+        problem = f"{topology} are {topology.cpus} CPUs, and cpus = {machine.cpus}"
+        mistakes.add(("machine", "topology"), problem)
+    return topology
 
 
 def _cgroup(machine: MachineTable, mistakes: Mistakes) -> CgroupLimits | None:
@@ -150,9 +161,23 @@ def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistak
         )
     fixed = {parameter.partition("=")[0]: index for index, parameter in enumerate(table.boot)}
     for factor in factors:
+        if factor.kind is FactorKind.CPUS:
+            _check_cpus(table, factor, mistakes)
         if factor.kind is FactorKind.BOOT and factor.target in fixed:
             where = ("machine", "boot", fixed[factor.target])
             mistakes.add(where, f"{factor.target} is a factor here, and fixed too: it can be one only")
+
+
+def _check_cpus(table: MachineTable, factor: Factor, mistakes: Mistakes) -> None:
+    if table.cpus != 1:
+        mistakes.add(("machine", "cpus"), "the CPUs are a factor here, and fixed too: they can be one only")
+    if table.topology:
+        problem = "the CPUs are a factor here: a topology says how a fixed number of them belongs together"
+        mistakes.add(("machine", "topology"), problem)
+    for place, level in enumerate(factor.levels):
+        if table.kind == "exact-parallel" and isinstance(level, int) and level > MOST_CPUS:
+            where = ("factors", factor.name, "levels", place)
+            mistakes.add(where, f"the machine {table.kind} has at most {MOST_CPUS} CPUs")
 
 
 def _check_run_time_only(factors: Sequence[Factor], mistakes: Mistakes) -> None:

@@ -216,6 +216,14 @@ class KernelTable(KeyTable):
     )
 
 
+class TopologyTable(KeyTable):
+    """`[machine.topology]`."""
+
+    sockets: int = Field(1, ge=1, le=64, description="a whole number from 1 to 64")
+    cores: int = Field(1, ge=1, le=64, description="a whole number from 1 to 64, of each socket")
+    threads: int = Field(1, ge=1, le=64, description="a whole number from 1 to 64, of each core")
+
+
 class MachineTable(KeyTable):
     """`[machine]`."""
 
@@ -231,6 +239,9 @@ class MachineTable(KeyTable):
         ge=QUANTA_NS[0],
         le=QUANTA_NS[1],
         description=f"nanoseconds of guest time from {QUANTA_NS[0]} to {QUANTA_NS[1]}",
+    )
+    topology: TopologyTable | None = Field(
+        None, description="a table: { sockets = 2, cores = 2, threads = 1 }"
     )
     memory_model: Literal["none", "coherence"] = Field(
         "none", description="none or coherence: whether a cache line costs time that another CPU has"
@@ -299,6 +310,7 @@ class FactorTable(KeyTable):
             "boot",
             "setting",
             "memory",
+            "cpus",
             "parameter",
             "nothing",
             "scheduler",

@@ -84,6 +84,8 @@ def _real_time(machine: MachineSettings) -> dict[str, Any]:
     table: dict[str, Any] = {"pin": machine.pin}
     if machine.quantum_ns != QUANTUM_NS:
         table["quantum"] = machine.quantum_ns
+    if machine.topology:
+        table["topology"] = machine.topology.model_dump()
     if machine.memory_model is not MemoryModel.NONE:
         table["memory_model"] = machine.memory_model.value
     if machine.sample_ns:
@@ -114,7 +116,7 @@ def _kernel(study: Study, build: Build) -> dict[str, Any]:
 
 
 def _factor(factor: Factor) -> dict[str, Any]:
-    own_name = factor.kind in {FactorKind.KERNEL, FactorKind.MEMORY}
+    own_name = factor.kind in {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.CPUS}
     return {
         "kind": factor.kind.value,
         "target": "" if own_name else factor.target,

@@ -14,6 +14,7 @@ from ktrial.machines.errors import (
     CpusBeyondMachine,
     PluginCountsUnreadable,
     QemuInsideUnknown,
+    TopologyOfOtherCpus,
 )
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.exact_parallel.arguments import CPU_MODEL, machine_arguments, plugin_arguments
@@ -22,6 +23,7 @@ from ktrial.machines.exact_parallel.target import counts_in, seed_of, with_count
 from ktrial.machines.qemu.migration import AHEAD_NS, clock_in, clocked
 from ktrial.machines.qemu.program import Qemu
 from ktrial.model.boot import Boot
+from ktrial.model.parallel import MemoryModel, Topology
 from ktrial.target import Read, Run, StepResult
 
 HEAD = b"\x05timer\x00\x00\x00\x00\x00\x00\x00\x02"
@@ -73,6 +75,19 @@ def test_cpus_take_turns_in_one_thread_and_instructions_are_not_counted_by_qemu(
     assert arguments[arguments.index("-accel") + 1] == "tcg,thread=single"
     assert arguments[arguments.index("-smp") + 1] == "4"
     assert "-icount" not in arguments
+
+
+def test_a_topology_is_the_guests() -> None:
+    boot = Boot(kernel=a_kernel(), cpus=4, topology=Topology(sockets=2, threads=2))
+    arguments = machine_arguments(boot, CPU_MODEL)
+    assert arguments[arguments.index("-smp") + 1] == "4,sockets=2,cores=1,threads=2"
+    with pytest.raises(TopologyOfOtherCpus, match="are 4 CPUs, and 3 are asked for"):
+        check_cpus(boot.model_copy(update={"cpus": 3}), "exact-parallel")
+
+
+def test_a_memory_model_is_the_plugins() -> None:
+    boot = Boot(kernel=a_kernel(), memory_model=MemoryModel.COHERENCE)
+    assert plugin_arguments(boot, Path("/p.so"), seed=3, clock=7)[1].endswith(",transfer=40")
 
 
 def test_the_plugin_is_told_quantum_seed_clock_and_limit() -> None:

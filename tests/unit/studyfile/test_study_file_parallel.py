@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import KNOWN
 
+from ktrial.model.design import FactorKind
+from ktrial.model.parallel import MemoryModel, Topology
+from ktrial.model.plan import treatments
 from ktrial.model.study import Study
 from ktrial.studyfile import load
 from ktrial.studyfile.errors import StudyMistake
@@ -28,12 +31,47 @@ def test_cpus_and_quantum_are_read_and_written(tmp_path: Path) -> None:
     assert read(tmp_path, "").machine.quantum_ns == 1000
 
 
+def test_topology_and_memory_model_are_read_and_written(tmp_path: Path) -> None:
+    keys = 'cpus = 4\ntopology = { sockets = 2, cores = 2 }\nmemory_model = "coherence"'
+    machine = read(tmp_path, keys).machine
+    assert machine.topology == Topology(sockets=2, cores=2)
+    assert machine.memory_model is MemoryModel.COHERENCE
+    (tmp_path / "again.toml").write_text(study_toml(read(tmp_path, keys)))
+    assert load(tmp_path / "again.toml", MACHINES).machine == machine
+
+
+def test_cpus_are_a_factor(tmp_path: Path) -> None:
+    study = read(tmp_path, "[factors.cpus]\nlevels = [1, 2, 4]")
+    factor = study.factors[0]
+    assert (factor.kind, factor.levels, factor.target) == (FactorKind.CPUS, (1, 2, 4), "")
+    labels = [treatment.label for treatment in treatments(study)]
+    assert labels[0] == "1 CPU · debian:6.1"
+    assert "4 CPUs · debian:6.12" in labels
+    (tmp_path / "again.toml").write_text(study_toml(study))
+    assert load(tmp_path / "again.toml", MACHINES).factors == study.factors
+
+
 @pytest.mark.parametrize(
     ("keys", "kind", "said"),
     [
         ("cpus = 65", "exact-parallel", "at most 64 CPUs"),
         ("quantum = 99", "exact-parallel", "found 99; allowed: nanoseconds of guest time from 100 to 100000"),
         ('count = "clock"', "exact-parallel", '"count" means nothing on the machine exact-parallel'),
+        (
+            "cpus = 4\ntopology = { cores = 3 }",
+            "exact-parallel",
+            "3 cores, 1 threads are 3 CPUs, and cpus = 4",
+        ),
+        ('memory_model = "caches"', "exact-parallel", "There are: none, coherence"),
+        ("topology = { cores = 1 }", "kvm", '"topology" means nothing on the machine kvm'),
+        ("cpus = 2\n[factors.cpus]\nlevels = [1, 2]", "exact-parallel", "they can be one only"),
+        ("[factors.cpus]\nlevels = [1, 128]", "exact-parallel", "at most 64 CPUs"),
+        ("[factors.cpus]\nlevels = [1, 0]", "exact-parallel", "whole numbers of CPUs from 1 to 256"),
+        (
+            "topology = { cores = 1 }\n[factors.cpus]\nlevels = [1, 2]",
+            "exact-parallel",
+            "a fixed number of them",
+        ),
         ("quantum = 500", "exact", '"quantum" means nothing on the machine exact'),
         ("quantum = 500", "kvm", '"quantum" means nothing on the machine kvm'),
     ],

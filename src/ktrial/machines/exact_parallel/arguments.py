@@ -34,11 +34,19 @@ def machine_arguments(boot: Boot, cpu_model: str) -> tuple[str, ...]:
         *("-accel", "tcg,thread=single"),
         *BOARD,
         *("-cpu", cpu_model),
-        *size_arguments(boot),
+        *_cpus(boot),
         *("-seed", str(EXACT_SEED)),
         *date_arguments("vm"),
         *DEVICES,
     )
+
+
+def _cpus(boot: Boot) -> tuple[str, ...]:
+    _, cpus, *memory = size_arguments(boot)
+    if boot.topology:
+        parts = boot.topology.model_dump()
+        cpus = ",".join([cpus, *(f"{name}={count}" for name, count in parts.items())])
+    return ("-smp", cpus, *memory)
 
 
 def plugin_arguments(

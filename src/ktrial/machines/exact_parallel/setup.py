@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
-from ktrial.machines.errors import CpusBeyondKernel, CpusBeyondMachine, QemuInsideUnknown
+from ktrial.machines.errors import (
+    CpusBeyondKernel,
+    CpusBeyondMachine,
+    QemuInsideUnknown,
+    TopologyOfOtherCpus,
+)
 from ktrial.machines.exact_parallel.arguments import (
     CPU_MODEL,
     kernel_parameters,
@@ -71,9 +76,13 @@ def check_qemu(qemu: Qemu, machine: str) -> None:
 
 
 def check_cpus(boot: Boot, machine: str) -> None:
-    """Raise CpusBeyondMachine or CpusBeyondKernel where there are too many of them."""
+    """Raise CpusBeyondMachine, CpusBeyondKernel or TopologyOfOtherCpus where there cannot be so many."""
     if boot.cpus > MOST_CPUS:
         raise CpusBeyondMachine(machine=machine, cpus=boot.cpus, most=MOST_CPUS)
+    if boot.topology and boot.topology.cpus != boot.cpus:
+        raise TopologyOfOtherCpus(
+            machine=machine, topology=boot.topology, product=boot.topology.cpus, cpus=boot.cpus
+        )
     most = _most_cpus_of_kernel(boot.kernel.config)
     if most and boot.cpus > most:
         raise CpusBeyondKernel(machine=machine, cpus=boot.cpus, kernel=boot.kernel.name, most=most)
