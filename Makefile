@@ -10,7 +10,7 @@ JOBS ?= $(shell nproc)
 # Which system packages: `build` for building and running, `test` for the tests as well.
 PURPOSE := build
 
-.PHONY: help demo test test-nightly test-mutation test-slow bench lint unit-test guest-test guest setup system wheel clean \
+.PHONY: help demo test test-nightly test-mutation test-slow bench lint unit-test guest-test guest setup system wheel docs share clean \
     checks check-python lint-rust test-rust check-rust
 
 help:
@@ -22,6 +22,8 @@ help:
 	@echo 'make bench   speeds, as ratios measured side by side'
 	@echo 'make guest   build the guest programs'
 	@echo 'make wheel   build dist/ktrial-*.whl'
+	@echo 'make docs    the documentation as a site: target/site'
+	@echo 'make share   man pages and completions: target/share'
 	@echo 'make lint    ruff, mypy, import-linter, rustfmt, clippy'
 
 # No developers' tools: what ktrial needs to run. The result goes where `ktrial show` looks for it.
@@ -134,6 +136,17 @@ guest: | system
 	@echo 'setup: the guest programs (the first time, Rust takes a minute or two)'
 	@crates/build-guest
 	@crates/build-plugin
+
+# The documentation as a site, with strict links: target/site/index.html. mkdocs has an environment of its own.
+docs:
+	@[ -x target/docs-env/bin/mkdocs ] || { $(PYTHON) -m venv target/docs-env && \
+	    target/docs-env/bin/pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.5,<10'; }
+	NO_MKDOCS_2_WARNING=1 target/docs-env/bin/mkdocs build --quiet --strict
+	@echo 'docs: target/site/index.html'
+
+# Man pages and completions, as a distribution's package installs them below /usr/share.
+share: setup
+	$(BIN)/python distribution/command_line_files.py target/share
 
 wheel: setup
 	$(BIN)/python -m build --wheel --outdir dist

@@ -18,6 +18,20 @@ class GuestPrograms(BuildHookInterface[Any]):
             docs = Path(self.root) / "docs"
             pages = [*docs.glob("*.md"), *docs.glob("architecture/*.md")]
             places = {str(page): f"ktrial/docs/{page.relative_to(docs)}" for page in pages}
+            if revision := self._revision():
+                places[str(revision)] = "ktrial/_guest/REVISION"
             build_data["force_include"].update(places)
             # What is loaded into QEMU (lockstep.so, the plugin) is for this architecture's hosts.
             build_data["tag"] = "py3-none-linux_x86_64"
+
+    def _revision(self) -> Path | None:
+        """A file with the last commit that changed the guest programs' sources; None where there is none."""
+        command = ["git", "-C", self.root, "log", "-1", "--format=%H", "--", "crates"]
+        try:
+            commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        file = Path(self.root) / "target" / "REVISION"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(commit, encoding="ascii")
+        return file if commit else None

@@ -47,7 +47,7 @@ def guests() -> Guests:
 
 def _revision(where: Path) -> str:
     try:
-        noted = (where / _REVISION).read_text("ascii").strip()
+        noted = (where.parent / _REVISION).read_text("ascii").strip()
     except (OSError, ValueError):
         noted = _last_commit(package_directory().parents[1])
     return noted if _COMMIT.fullmatch(noted) else ""
