@@ -35,6 +35,7 @@ COMMANDS = {
     "help": CommandEntry("help", "help_", "Read the documentation: ktrial help studies."),
     "run": CommandEntry("run", "run", "Run a study, and print the verdicts."),
     "compare": CommandEntry("compare", "compare", "Compare kernels without a study file.", TakesCommand),
+    "scale": CommandEntry("scale", "scale", "Show how throughput grows with CPUs.", TakesCommand),
     "explain": CommandEntry(
         "explain", "explain", "Say which functions make a difference, and why they may.", TakesCommand
     ),

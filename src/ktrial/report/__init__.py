@@ -17,6 +17,7 @@ __all__ = [
     "comparisons_csv",
     "kernel_difference_html",
     "samples_csv",
+    "scaling_csv",
     "series_csv",
     "study_html",
     "study_markdown",
@@ -78,6 +79,15 @@ def samples_csv(record: StudyRecord) -> str:
     from ktrial.report.tables.samples import samples
 
     return rendered(samples(record))
+
+
+def scaling_csv(record: StudyRecord) -> str:
+    """One row a number of CPUs of each workload and treatment, as RFC 4180 has it."""
+    from ktrial.analysis.scaling import curves
+    from ktrial.report.csv import rendered
+    from ktrial.report.tables.scaling import of_curves
+
+    return rendered(of_curves(curves(record)))
 
 
 def series_csv(record: StudyRecord) -> str:

@@ -31,6 +31,7 @@ def report(
     series: Annotated[
         bool, typer.Option("--series", help="With --csv: one row a moment of what was read over time.")
     ] = False,
+    scaling: Annotated[bool, typer.Option("--scaling", help="With --csv: one row a number of CPUs.")] = False,
     signers: Signers = None,
     store: StoreOption = None,
 ) -> None:
@@ -41,7 +42,8 @@ def report(
     from ktrial.cli.running.study import default_report, write_report
     from ktrial.store import default_location
 
-    _check(html, whole=whole, markdown=markdown, csv=csv, samples=samples, series=series)
+    rows = {"--samples": samples, "--series": series, "--scaling": scaling}
+    _check(html, rows, whole=whole, markdown=markdown, csv=csv)
     location = store or default_location()
     if study is not None and is_bundle(study) and not html:
         html = Path(study).with_suffix(".html").absolute()
@@ -53,14 +55,16 @@ def report(
                 print(f"report: {report_search(stored, opened, html, whole=whole)}")
             return
         record = record_of(opened, stored.id)
-        if stored.study.search and not (samples or series):
+        if stored.study.search and not any(rows.values()):
             record = with_confirmation(record, stored, opened)
         reasons = () if csv else reports.whys(opened, record)
     if markdown:
         typer.echo(reports.study_markdown(record, reasons), nl=False)
     elif csv:
         # As bytes: text would have its CR LF turned into the platform's line ends.
-        made = reports.samples_csv if samples else reports.series_csv if series else reports.comparisons_csv
+        makers = (reports.samples_csv, reports.series_csv, reports.scaling_csv)
+        made = next((it for it, asked in zip(makers, rows.values(), strict=True) if asked), None)
+        made = made or reports.comparisons_csv
         table = made(record)
         typer.echo(table.encode(), nl=False)
     else:
@@ -68,7 +72,7 @@ def report(
         print(f"report: {write_report(record, path, reasons, whole=whole)}")
 
 
-def _check(html: Path | None, *, whole: bool, markdown: bool, csv: bool, samples: bool, series: bool) -> None:
+def _check(html: Path | None, rows: dict[str, bool], *, whole: bool, markdown: bool, csv: bool) -> None:
     """Raise BadParameter where the options contradict each other."""
     chosen = [
         name
@@ -79,8 +83,8 @@ def _check(html: Path | None, *, whole: bool, markdown: bool, csv: bool, samples
         raise typer.BadParameter(f"{' and '.join(chosen)}: one report at a time")
     if whole and (markdown or csv):
         raise typer.BadParameter("--whole goes with the page")
-    if samples and series:
-        raise typer.BadParameter("--samples and --series: one table at a time")
-    for option, given in (("--samples", samples), ("--series", series)):
-        if given and not csv:
-            raise typer.BadParameter(f"{option} goes with --csv")
+    asked = [option for option, given in rows.items() if given]
+    if len(asked) > 1:
+        raise typer.BadParameter(f"{' and '.join(asked)}: one table at a time")
+    if asked and not csv:
+        raise typer.BadParameter(f"{asked[0]} goes with --csv")

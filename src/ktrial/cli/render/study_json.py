@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ktrial.analysis.scaling import curves
 from ktrial.cli.render.attribution import whys_as_json
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
@@ -22,6 +23,7 @@ def as_json(
         "answer": record.result.answer,
         "comparisons": comparison_table.of_all(record).data(),
         "interactions": [one.model_dump(mode="json") for one in record.result.interactions],
+        "scaling": [one.model_dump(mode="json") for one in curves(record)],
         "variability": [one.model_dump(mode="json") for one in record.result.variability],
         "builds": provenance.builds_as_json(record),
         "why": whys_as_json(whys),

@@ -5,6 +5,7 @@ from collections import Counter
 from rich.console import Console
 from rich.text import Text
 
+from ktrial.analysis.scaling import curves
 from ktrial.cli.console import breakable
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
@@ -16,7 +17,7 @@ from ktrial.model.trial import Trial
 from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import STRING_BYTES
 from ktrial.report.charts import sparkline
-from ktrial.report.tables import interactions
+from ktrial.report.tables import interactions, scaling
 from ktrial.report.tables.comparisons import one_below_another, side_by_side
 from ktrial.report.text import dispersion, study_summary
 
@@ -31,6 +32,7 @@ def print_result(record: StudyRecord, console: Console) -> None:
     """The question, the table of verdicts, what went wrong, and the answer."""
     name, question = one_line(record.study.name), shortened(record.study.question, _QUESTION_COLUMNS)
     console.print(Text(f"{name}: {question}" if question else name, style="bold"))
+    _print_scaling(record, console)
     groups = study_summary.groups(record)
     if groups:
         console.print(_what_is_shown(record))
@@ -47,6 +49,15 @@ def print_result(record: StudyRecord, console: Console) -> None:
         console.print(Text(one_line(cost), style="dim"))
     answer = record.result.answer or "There are no numbers yet."
     console.print(Text(one_line(answer), style="bold"))
+
+
+def _print_scaling(record: StudyRecord, console: Console) -> None:
+    """Throughput over CPUs, where their number is a factor."""
+    tables = scaling.both(curves(record))
+    for table in tables or ():
+        if table.rows:
+            console.print(rendered(table))
+            console.print()
 
 
 def _what_is_shown(record: StudyRecord) -> Text:

@@ -5,21 +5,24 @@ stands in its place, flame graphs excepted. A page that is `whole` has all of it
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from jinja2 import Environment
 from markupsafe import Markup
 
+from ktrial.analysis import scaling as throughput
 from ktrial.format import number_format
 from ktrial.format.sanitize import printable
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
 from ktrial.report.charts import flame_graph, flame_graph_data, levels, palette, ratios, sparkline
+from ktrial.report.charts import scaling as scaling_chart
 from ktrial.report.html.packing import packed
 from ktrial.report.html.scripts import page_script
 from ktrial.report.html.templating import environment, style_of
-from ktrial.report.tables import attribution, counters, interactions, matrix
+from ktrial.report.tables import attribution, counters, interactions, matrix, scaling
 from ktrial.report.tables.comparisons import of_group
 from ktrial.report.text import kernel_diff, reproduction, study_summary
 from ktrial.report.text import provenance as surroundings
@@ -137,6 +140,8 @@ def facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]:
         "series": sparkline.by_workload(record),
         "interactions": interactions.tables(record),
         "interaction_meaning": interactions.MEANING,
+        "scaling": scaling.both(throughput.curves(record)),
+        "scaling_meaning": scaling.MEANING,
         "study_file": study_toml(record.study),
         "seconds": sum(trial.seconds for trial in record.trials),
         "started": min((trial.started for trial in record.trials), default=None),
@@ -156,7 +161,15 @@ def _pictures(record: StudyRecord) -> dict[str, Any]:
         "style": style_of() + Markup("\n".join(_chart_colours())),
         "overview": _overview(record),
         "workloads": tuple(_workloads(record)),
+        "scaling_charts": tuple(_scaling(record)),
     }
+
+
+def _scaling(record: StudyRecord) -> Iterator[Markup]:
+    """Speed-up over CPUs, a chart a workload."""
+    by_workload = groupby(throughput.curves(record), key=lambda curve: curve.workload)
+    for number, (_, curves) in enumerate(by_workload, start=1):
+        yield Markup(scaling_chart.draw(tuple(curves), f"scaling-{number}"))
 
 
 def _chart_colours() -> Iterator[str]:

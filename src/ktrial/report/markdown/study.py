@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from ktrial.analysis.scaling import curves
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import one_line, printable
 from ktrial.model.proof import Proof
@@ -9,7 +10,7 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.report.markdown.markup import bare, block, code, folded, grid, prose
-from ktrial.report.tables import attribution, interactions, matrix
+from ktrial.report.tables import attribution, interactions, matrix, scaling
 from ktrial.report.tables import kernel_diff as kernel_tables
 from ktrial.report.tables import proof as proof_table
 from ktrial.report.tables.comparisons import of_group
@@ -29,6 +30,7 @@ def text(record: StudyRecord, whys: Sequence[Why] = ()) -> str:
     """The report as Markdown, with a line feed at its end."""
     parts = [
         *_head(record),
+        *_scaling(record),
         *_tables(record),
         *_variability(record),
         *_interactions(record),
@@ -60,6 +62,15 @@ def _tables(record: StudyRecord) -> Iterator[str]:
         table = grid(of_group(record, group))
         title = f"{code(group.treatment)} against {code(group.baseline)}"
         yield f"{title}\n\n{table}" if len(compared) == 1 else folded(bare(group.treatment), table)
+
+
+def _scaling(record: StudyRecord) -> Iterator[str]:
+    """Throughput over CPUs, where their number is a factor."""
+    tables = scaling.both(curves(record))
+    if tables:
+        yield prose(scaling.MEANING)
+        yield grid(tables.points)
+        yield grid(tables.laws) if tables.laws.rows else ""
 
 
 def _variability(record: StudyRecord) -> Iterator[str]:
