@@ -83,7 +83,7 @@ def scale(
     wanted = asked(workload, words).printing(metrics)
     kernels = list(dict.fromkeys(pinned(name) for name in kernel))
     several = len(kernels) > 1
-    machine = {"kind": "exact-parallel", "kernel": None if several else kernels[0]}
+    machine: dict[str, Any] = {"kind": "exact-parallel", "kernel": None if several else kernels[0]}
     machine |= {"memory": memory_for(words, memory), "boot": boot, "quantum": quantum}
     factors = {"kernel": {"levels": kernels}} if several else {}
     data: dict[str, Any] = {
