@@ -1,6 +1,6 @@
 //! The built object, preloaded into a program whose two threads call what QEMU's main loop and its CPU's thread call,
 //! in the same order. The program is this test itself, started again with a role as its argument. `build-plugin --test`
-//! says in LOCKSTEP where the object is.
+//! says in PRELOADED where the object is.
 
 use std::ffi::{c_int, c_void};
 use std::process::Command;
@@ -144,7 +144,7 @@ fn beside(role: &str, preloaded: bool) -> usize {
     program.arg(role);
     if preloaded {
         let object =
-            std::env::var_os("LOCKSTEP").expect("LOCKSTEP: run crates/build-plugin --test");
+            std::env::var_os("PRELOADED").expect("PRELOADED: run crates/build-plugin --test");
         assert!(
             std::path::Path::new(&object).is_file(),
             "{object:?} is missing: the dynamic linker would only warn"

@@ -11,12 +11,13 @@ AGENT = "agent"
 WORK = "work"
 TASKS = "tasks"
 LOCKSTEP = "lockstep.so"
+COALESCE = "coalesce.so"
 KSYMBOLS = "ksymbols"
 PARALLEL = "parallel.so"
 PUBLISHED = "SHA256SUMS"
 """Their digests as the compiler that is pinned builds them (crates/SHA256SUMS)."""
 AGENT_IN_GUEST = "/init"
-_OWN = ("agent", "workloads", "lockstep", "parallel", "plugin")
+_OWN = ("agent", "workloads", "lockstep", "coalesce", "parallel", "plugin")
 WORK_IN_GUEST = "/ktrial/work"
 """Where workloads find the program with the built-in ones."""
 TASKS_IN_GUEST = "/usr/lib/ktrial/tasks"
@@ -61,6 +62,11 @@ def unpublished_digests(executed: Mapping[str, str]) -> tuple[str, ...]:
 def lockstep() -> Path:
     """The object that is preloaded into QEMU (crates/lockstep). Raises GuestProgramsMissing."""
     return _there(LOCKSTEP)
+
+
+def coalesce() -> Path:
+    """Preloaded as well: writes a guest's bytes in pieces. Raises GuestProgramsMissing."""
+    return _there(COALESCE)
 
 
 def ksymbols() -> Path:

@@ -21,6 +21,7 @@ def manifest(crate: str) -> dict[str, Any]:
 def test_the_crates_are_found() -> None:
     assert NAMES == [
         "agent",
+        "coalesce",
         "insn",
         "ksymbols",
         "launch",

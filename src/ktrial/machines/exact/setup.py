@@ -11,7 +11,7 @@ from ktrial.machines.exact.arguments import (
     kernel_parameters,
     machine_arguments,
 )
-from ktrial.machines.guest_programs import lockstep
+from ktrial.machines.guest_programs import coalesce, lockstep
 from ktrial.machines.qemu.arguments import EXACT_SEED, cpu_model_for
 from ktrial.machines.qemu.boot import boot_files
 from ktrial.machines.qemu.program import Qemu
@@ -33,6 +33,9 @@ def check_cpus(boot: Boot, qemu: Qemu, machine: str) -> None:
         )
 
 
+_PRELOADED = {"lockstep": lockstep, "coalesce": coalesce}
+
+
 @dataclass(frozen=True)
 class Setup(SnapshotSetup):
     """A boot of the machine `exact`, ready to be started."""
@@ -51,7 +54,7 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str, mode: Mode = Mode
         arguments=machine_arguments(boot, cpu_model),
         command_line=kernel_parameters(boot),
         agent_digest=files.agent_digest,
-        executed=files.executed | {"lockstep": digest_of_file(lockstep())},
+        executed=files.executed | {name: digest_of_file(one()) for name, one in _PRELOADED.items()},
         seed=EXACT_SEED,
     )
     facts = {

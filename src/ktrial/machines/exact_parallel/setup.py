@@ -17,7 +17,7 @@ from ktrial.machines.exact_parallel.arguments import (
     machine_arguments,
     plugin_arguments,
 )
-from ktrial.machines.guest_programs import parallel
+from ktrial.machines.guest_programs import coalesce, parallel
 from ktrial.machines.qemu import migration
 from ktrial.machines.qemu.arguments import EXACT_SEED, cpu_model_for
 from ktrial.machines.qemu.boot import boot_files
@@ -120,7 +120,8 @@ def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> ParallelSetup:
         arguments=(*booted, *_modelled(boot)),
         command_line=kernel_parameters(boot),
         agent_digest=files.agent_digest,
-        executed=files.executed | {"parallel": digest_of_file(parallel())},
+        executed=files.executed
+        | {"parallel": digest_of_file(parallel()), "coalesce": digest_of_file(coalesce())},
         seed=EXACT_SEED,
     )
     facts = {

@@ -4,7 +4,8 @@ Nothing that it reads or writes has a name in the file system. The frames, the c
 itself says go to memory files, which cannot block the guest, cannot be full, and vanish with ktrial. The
 monitor is a socket that QEMU inherits. QEMU has a process group of its own, so that Ctrl-C in a terminal
 reaches ktrial only, and `setpriv --pdeathsig` has the kernel kill it as soon as ktrial dies. `lockstep.so`
-(crates/lockstep) keeps QEMU's main loop from running beside the guest's CPU, which would change its clock.
+(crates/lockstep) keeps QEMU's main loop from running beside the guest's CPU, which would change its clock;
+`coalesce.so` (crates/coalesce) writes in pieces what the guest writes byte by byte.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ from types import TracebackType
 from typing import Self
 
 from ktrial.machines.errors import MachineError, MachineStopped, MachineToolMissing
+from ktrial.machines.guest_programs import coalesce
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.qmp import Qmp
 
@@ -188,8 +190,8 @@ class QemuProcess:
 
 
 def _environment(preload: Path) -> dict[str, str]:
-    """Ours, with this object before what the user preloads."""
-    preloaded = [str(preload), *filter(None, [os.environ.get("LD_PRELOAD")])]
+    """Ours, with this object, and what writes bytes in pieces, before what the user preloads."""
+    preloaded = [str(preload), str(coalesce()), *filter(None, [os.environ.get("LD_PRELOAD")])]
     return {**os.environ, "LD_PRELOAD": ":".join(preloaded)}
 
 
