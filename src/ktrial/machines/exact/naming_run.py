@@ -24,7 +24,7 @@ def asking(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     left = iter(files)
     watched = (_watched(step, next(left)) if isinstance(step, Run | Start) else step for step in steps)
     push = Push(path=_IN_GUEST, base64=program, mode=0o755)
-    # The whole list is many megabytes, and comes out byte by byte: the guest picks what is asked for.
+    # The whole list is many megabytes: the guest picks what is asked for.
     listing = Run(argv=(_IN_GUEST, "--listed"))
     return (push, *watched, *(Collect(path=file) for file in files), SHOWN, listing)
 
