@@ -1,6 +1,7 @@
 """Series of patches over sources that a fake builder 'builds': what a patch is called says what it does."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,21 +47,31 @@ class SeriesBuilder(FakeBuilder):
 
     @staticmethod
     def _has(wanted: Build, word: str) -> bool:
-        return any(word in Path(one.path).name for one in wanted.patches)
+        return any(word in name for name in names_in(wanted.patches))
 
     @staticmethod
     def _kernel(wanted: Build) -> Kernel:
         """Documentation and what is called `noop` change no content."""
-        names = {one.digest: Path(one.path).name for one in wanted.patches}
-        telling = [key for key, name in names.items() if "noop" not in name and not name.startswith("doc")]
+        telling = [
+            name for name in names_in(wanted.patches) if "noop" not in name and not name.startswith("doc")
+        ]
         kernel = FakeBuilder._kernel(wanted)
         return kernel.model_copy(update={"digest": digest(telling)})
+
+
+def names_in(patches: Iterable[Patch]) -> list[str]:
+    """What the patches are called: by their subjects, where a file holds several; else by the file."""
+    names = []
+    for one in patches:
+        subjects = re.findall(r"^Subject: mm: (\S+)", Path(one.path).read_text(), re.MULTILINE)
+        names += subjects or [Path(one.path).stem]
+    return names
 
 
 def answer(boot: Boot, run: Run) -> StepResult:
     """1000 instructions, and what the patches of the kernel add to the workload."""
     patches: tuple[Patch, ...] = boot.kernel.origin.build.patches if boot.kernel.origin.build else ()
-    names = [Path(one.path).name for one in patches]
+    names = names_in(patches)
     if any("panic" in name for name in names) and not any("mend" in name for name in names):
         raise ends(Outcome.PANICKED, "Kernel panic - not syncing: planted")
     more = sum(int(found[1]) for name in names if (found := re.search(rf"cost-{run.argv[0]}-(-?\d+)", name)))

@@ -28,10 +28,14 @@ class SeriesPatch(Model):
     author: str = ""
     commit: str = ""
     """Whole; empty where it is no commit."""
+    parent: str = ""
+    """The commit before it, whole; empty where it is no commit."""
     merge: bool = False
     """Whether the commit is a merge: the step holds all that it brings."""
     patch: Patch | None = None
     """The file that is applied; None for a commit."""
+    files: tuple[Patch, ...] = ()
+    """The files that are applied one after the other, where several patches are taken as one."""
     undo: Patch | None = None
     """What takes a commit back out of the commits after it; None until it is asked for."""
     paths: tuple[str, ...] = ()
@@ -60,7 +64,7 @@ class PatchSeries(Model):
         """The build after the first `upto` patches, without some of those; `plain`: of the base."""
         taken = [one for one in self.patches[:upto] if one.number not in without]
         if self.kind is not SeriesKind.GIT:
-            added = tuple(one.patch for one in taken if one.patch is not None)
+            added = tuple(file for one in taken for file in one.files or ((one.patch,) if one.patch else ()))
             return plain.model_copy(update={"patches": (*plain.patches, *added)})
         # What stands last is taken out first: nothing that came later lies over it then.
         undone = [one.undo for one in reversed(self.patches[:upto]) if one.number in without and one.undo]

@@ -55,7 +55,11 @@ def test_it_ends_as_check_does(
 def test_the_report_goes_to_files_and_the_command_repeats_it(ktrial: CommandLine, tmp_path: Path) -> None:
     a_series(tmp_path / "q", "doc", "cost-fork-20")
     asked = ("series", "--quilt", "q", *ONTO, *FORK)
-    said = ktrial(*asked, "--text", "reply.txt", "--markdown", "summary.md")
+    said = ktrial(*asked, "--text", "reply.txt", "--markdown", "summary.md", "--html", "page.html")
+    page = Path("page.html").read_text()
+    assert "Change from the base after each patch: fork +2.00%" in page
+    assert "mm: cost-fork-20" in page
+    assert "<script" not in page
     assert Path("reply.txt").read_text() == said.output
     summary = Path("summary.md").read_text()
     assert "| 2 | mm: cost-fork-20 |" in summary

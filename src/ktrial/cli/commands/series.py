@@ -53,6 +53,10 @@ def series(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read the series and estimate; build and boot nothing.")
     ] = False,
+    every: Annotated[
+        int | None,
+        typer.Option("--every", min=2, metavar="N", help="Measure every Nth, then only where ends differ."),
+    ] = None,
     each_alone: Annotated[
         bool, typer.Option("--each-alone", help="Measure each patch alone on the base, too.")
     ] = False,
@@ -64,6 +68,9 @@ def series(
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option("--markdown", metavar="FILE.md", help="Write it as Markdown too.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE.html", help="Write it as one HTML page too.")
     ] = None,
     json: Json = False,
     perturbations: Perturbations = None,
@@ -83,11 +90,12 @@ def series(
     nothing about the series.
     """
     from ktrial.cli.console import output, print_json
-    from ktrial.cli.files import check_writable, write_text
+    from ktrial.cli.files import check_writable, write_page, write_text
     from ktrial.cli.git_bisect import Endings, code_of
     from ktrial.cli.options.own_command import own_words
     from ktrial.cli.render.series import as_json
     from ktrial.cli.running.series import SeriesOptions, show_plan
+    from ktrial.report.html.patch_series import page
     from ktrial.report.markdown.series import as_markdown
     from ktrial.report.text.series import as_text
 
@@ -109,8 +117,9 @@ def series(
             jobs=jobs,
             trust=trust,
             each_alone=each_alone,
+            every=every or 0,
         )
-        check_writable([path for path in (text, markdown) if path])
+        check_writable([path for path in (text, markdown, html) if path])
         if dry_run:
             show_plan(asked, json)
             raise typer.Exit
@@ -120,6 +129,8 @@ def series(
             write_text(text, report)
         if markdown:
             write_text(markdown, as_markdown(result, asked.command, top, alone))
+        if html:
+            write_page(html, page(result, asked.command, top, alone), asked.command)
         if json:
             print_json(as_json(result, asked.command, alone))
         else:

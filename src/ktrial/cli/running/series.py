@@ -46,6 +46,8 @@ class SeriesOptions:
     trust: bool = False
     """Whether mails may be built without a sandbox."""
     each_alone: bool = False
+    every: int = 0
+    """How many patches a stretch has that is measured first; 0: each patch is measured."""
 
     @cached_property
     def series(self) -> "PatchSeries":
@@ -89,6 +91,7 @@ class SeriesOptions:
             "--memory": self.given.memory,
             "--cpus": self.given.cpus,
             "--perturbations": self.given.perturbations,
+            "--every": self.every or None,
         }
         words = ["ktrial", "series", *([self.commits] if self.commits else [])]
         words += [str(word) for name, value in pairs.items() if value is not None for word in (name, value)]
@@ -115,11 +118,21 @@ class SeriesOptions:
             asked = self._asked(opened, StepLines(console))
             print_plan(self, self._estimate(asked), console)
             try:
-                return asked.run_all()
+                return self._run_sparsely(asked) if self.every else asked.run_all()
             except (KeyboardInterrupt, Interrupted):
                 what = "the kernels that were built and the trials that were run are kept"
                 resume = "run the same command again: it goes on from there"
                 raise Interrupted(what=what, resume=resume) from None
+
+    def _run_sparsely(self, asked: "SeriesRun") -> "tuple[SeriesResult, tuple[Alone, ...]]":
+        from dataclasses import replace
+
+        from ktrial.series.sparse import run_sparsely
+
+        def run(series: "PatchSeries") -> "SeriesResult":
+            return replace(asked, series=series).run()
+
+        return run_sparsely(self.series, self.every, run, asked.tell), ()
 
     def estimate(self) -> "Estimate":
         """What is to be done, without doing any of it."""
@@ -188,6 +201,8 @@ class SeriesOptions:
             raise SeriesNotChosen(problem=f"{there[0]} says nothing of the source that it applies to")
         if self.commits is not None and self.onto is not None:
             raise SeriesNotChosen(problem="commits have their own base, and --onto another one")
+        if self.every and self.each_alone:
+            raise SeriesNotChosen(problem="--every takes patches together, --each-alone takes them apart")
         if self.git is not None and self.commits is None:
             raise SeriesNotChosen(problem="--git goes with BASE..TIP")
 

@@ -49,12 +49,12 @@ def series_in_git(directory: Path, text: str) -> PatchSeries:
 
 def undoing(directory: Path, one: SeriesPatch) -> Patch:
     """A patch that takes the commit back. Raises SourceUnusable."""
-    return _difference(directory, one, f"undo {one.subject}", one.commit, f"{one.commit}^1")
+    return _difference(directory, one, f"undo {one.subject}", one.commit, one.parent)
 
 
 def as_patch(directory: Path, one: SeriesPatch) -> Patch:
     """The commit as a patch. Raises SourceUnusable."""
-    return _difference(directory, one, one.subject, f"{one.commit}^1", one.commit)
+    return _difference(directory, one, one.subject, one.parent, one.commit)
 
 
 def _difference(directory: Path, one: SeriesPatch, name: str, before: str, after: str) -> Patch:
@@ -124,6 +124,7 @@ def _step(top: Path, number: int, commit: str, parents: str, subject: str, autho
         name=commit[:_SHORT],
         author=author,
         commit=commit,
+        parent=before,
         merge=bool(others),
         paths=tuple(filter(None, listed.split("\0"))),
     )

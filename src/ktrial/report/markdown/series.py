@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from ktrial.format.sanitize import one_line
-from ktrial.format.table import Cell as TableCell
-from ktrial.format.table import Column, Kind, Row, RowKind, Table
 from ktrial.report.markdown.markup import block, code, grid, prose
+from ktrial.report.tables import patch_series as tables
 from ktrial.report.text import series as words
 from ktrial.series.alone import Alone
 from ktrial.series.result import Cell, SeriesResult
@@ -17,7 +15,7 @@ def as_markdown(result: SeriesResult, command: str, top: int = 3, alone: Sequenc
     parts = [
         f"### {prose(words.title(result))}",
         f"**{prose(words.exercised(result))}**",
-        grid(_table(result)),
+        grid(tables.steps(result)),
         *(_about(result, step, top) for step in result.steps[1:]),
         block("\n".join(words.alone_lines(result, alone))) if alone else "",
         prose(words.sums(result)),
@@ -25,47 +23,6 @@ def as_markdown(result: SeriesResult, command: str, top: int = 3, alone: Sequenc
         block(command),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _table(result: SeriesResult) -> Table:
-    names = words.changed_workloads(result)
-    columns = (
-        Column("number", "#"),
-        Column("patch", "patch", wraps=True),
-        Column("state", "state"),
-        *(Column(f"workload-{place}", name, numeric=True, named=True) for place, name in enumerate(names)),
-    )
-    rows = [_row(result, step, names) for step in result.steps[1:]]
-    if names:
-        totals = {one.workload: one for one in result.totals}
-        texts = (words.cell_text(totals[name]) for name in names)
-        sum_cells = (
-            TableCell(),
-            TableCell("", "base to tip"),
-            TableCell(),
-            *(_number(text) for text in texts),
-        )
-        rows.append(Row(sum_cells, RowKind.SUM))
-    return Table(columns, tuple(rows))
-
-
-def _row(result: SeriesResult, step: Step, names: list[str]) -> Row:
-    assert step.patch is not None, "only the base has none"
-    subject = one_line(step.patch.subject)
-    state = "" if step.is_own else words.state_text(step)
-    cells = (result.cell(step.number, name) for name in names)
-    return Row(
-        (
-            TableCell(step.number, str(step.number)),
-            TableCell(subject, subject, Kind.PROSE),
-            TableCell(state, state, Kind.PROSE),
-            *(_number(words.cell_text(one) if one else "") for one in cells),
-        )
-    )
-
-
-def _number(text: str) -> TableCell:
-    return TableCell(text, text)
 
 
 def _about(result: SeriesResult, step: Step, top: int) -> str:
