@@ -182,7 +182,9 @@ def _inexact(before: Kernel, after: Kernel) -> tuple[str, ...]:
 def _reason(error: KernelError) -> str:
     """What is wrong, without what it is wrong with: that stands before it."""
     problem = error.facts.get("problem")
-    return str(problem) if isinstance(problem, str) and problem else error.message
+    text = str(problem) if isinstance(problem, str) and problem else error.message
+    # What would make it apply is no part of the problem's text.
+    return f"{text}; {error.advice}" if isinstance(error, PatchNotApplied) and error.advice else text
 
 
 def _told(step: Step, of: int) -> str:

@@ -117,7 +117,7 @@ def test_a_hunk_among_other_lines_is_refused_unless_that_is_allowed(source: Path
         PatchNotApplied, match=r"lines around hunk 1 of kernel/sched\.c differ .fuzz 2"
     ) as caught:
         applied(source, text)
-    assert "--fuzz 2 of ktrial kernel build or bisect patches" in caught.value.advice
+    assert "--fuzz 2 of ktrial kernel build, series or bisect patches" in caught.value.advice
     assert "fuzz = 2 in a study's [kernels.NAME]" in caught.value.advice
     with pytest.raises(PatchNotApplied, match="fuzz 2"):
         overlaid(source, text, fuzz=1)

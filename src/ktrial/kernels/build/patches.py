@@ -231,8 +231,8 @@ class _Part:
         return self._not_applied(
             f"lines around {first} differ{others} (fuzz {most})",
             f"look whether it belongs at line {fuzzy[0]['line']}; if so: --fuzz {most} of ktrial kernel "
-            f"build or bisect patches, or fuzz = {most} in a study's [kernels.NAME]; what is measured then "
-            "carries a warning",
+            f"build, series or bisect patches, or fuzz = {most} in a study's [kernels.NAME]; what is "
+            "measured then carries a warning",
         )
 
     def _file(self, said: str, position: int) -> FileDiff:
