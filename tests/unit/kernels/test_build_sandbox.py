@@ -150,3 +150,19 @@ def test_without_bubblewrap_it_is_said_and_a_mailbox_needs_trust(monkeypatch: py
     assert "--trust" in missing.value.advice
     monkeypatch.undo()
     sandbox._way.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("compiler", "seen"),
+    [("toolchain/bin/gcc", "toolchain"), ("bin/gcc", "bin"), ("gcc", "gcc")],
+)
+def test_a_compiler_that_lies_in_the_home_brings_no_more_of_it(
+    compiler: str, seen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    program = tmp_path / compiler
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.touch()
+    words = sandbox.Sandbox((), (), {"CC": str(program)}).command(["true"], {})
+    assert str(tmp_path / seen) in words
+    assert str(tmp_path) not in words

@@ -162,4 +162,13 @@ def _toolchains(programs: Mapping[str, str]) -> Iterator[Path]:
     for value in programs.values():
         for word in value.split():
             if word.startswith("/") and (found := Path(word)).exists():
-                yield found.resolve().parent.parent
+                yield _of_compiler(found.resolve())
+
+
+def _of_compiler(program: Path) -> Path:
+    """What a compiler was installed to, with its headers and libraries; never a home, or all there is."""
+    home, directory = Path.home().resolve(), program.parent
+    too_much = {Path("/"), home, *home.parents}
+    if directory.name == "bin" and directory.parent not in too_much:
+        return directory.parent
+    return program if directory in too_much else directory
