@@ -11,6 +11,7 @@ from ktrial.analysis.replication_circumstances import circumstances, likely_reas
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.replication import (
     Agreement,
+    CounterPair,
     KernelHad,
     NumberPair,
     Outcome,
@@ -45,6 +46,8 @@ def compared(
     slack = RATIO_BOUND if only_qemu_differs(changed) else 0.0
     numbers = tuple(_numbers(pairs, bounded=bool(slack))) if exact else ()
     verdicts = tuple(_verdicts(before, now, slack if slack else before.study.margin if exact else 0.0))
+    differing = tuple(_differing_counters(pairs))
+    total = sum(len(old.counters) for old, _ in pairs)
     told = {"kernels": tuple(kernels), "only": tuple(only), "signer": signer}
     made = Replication(
         study=before.study.name,
@@ -53,7 +56,8 @@ def compared(
         said="",
         numbers=tuple(sorted(numbers, key=lambda one: _ORDER.index(one.agreement))),
         verdicts=verdicts,
-        counters=_counters(pairs) if exact else (0, 0),
+        counters=(total - len(differing), total) if exact else (0, 0),
+        differing_counters=differing if exact else (),
         circumstances=changed,
         trials=(sum(new is not None for _, new in pairs), len(pairs)),
         **told,
@@ -105,13 +109,20 @@ def agreement(before: float, now: float | None, *, bounded: bool) -> Agreement:
     return Agreement.WITHIN if within else Agreement.DIFFERENT
 
 
-def _counters(pairs: Iterable[Pair]) -> tuple[int, int]:
-    same = total = 0
+def _differing_counters(pairs: Iterable[Pair]) -> Iterator[CounterPair]:
     for old, new in pairs:
         found = {(one.workload, one.name): one.delta for one in new.counters} if new else {}
-        total += len(old.counters)
-        same += sum(found.get((one.workload, one.name)) == one.delta for one in old.counters)
-    return same, total
+        for one in old.counters:
+            now = found.get((one.workload, one.name))
+            if now != one.delta:
+                yield CounterPair(
+                    workload=one.workload,
+                    counter=one.name,
+                    treatment=old.planned.treatment.label,
+                    perturbation=old.planned.perturbation.number,
+                    before=one.delta,
+                    now=now,
+                )
 
 
 def _verdicts(before: StudyRecord, now: StudyRecord, slack: float) -> Iterator[VerdictPair]:

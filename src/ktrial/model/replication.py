@@ -57,6 +57,17 @@ class NumberPair(Model):
     agreement: Agreement
 
 
+class CounterPair(Model):
+    """One event counter of one trial that is another than it was."""
+
+    workload: str
+    counter: str
+    treatment: str
+    perturbation: int
+    before: float
+    now: float | None
+
+
 class VerdictPair(Model):
     """One comparison, then and now."""
 
@@ -109,6 +120,7 @@ class Replication(Model):
     verdicts: tuple[VerdictPair, ...] = ()
     counters: tuple[int, int] = (0, 0)
     """Of exact mode: how many event counters are identical, and how many there are."""
+    differing_counters: tuple[CounterPair, ...] = ()
     circumstances: tuple[Circumstance, ...] = ()
     likely: str = ""
     """The likely reason for what differs, in a sentence; empty where nothing does."""

@@ -1,6 +1,7 @@
 """Replication: a bundle's study runs again in guests, and every number is compared."""
 
 import json
+import re
 import shutil
 import tomllib
 from collections.abc import Callable
@@ -107,6 +108,18 @@ def test_a_planted_digit_is_found(cli: Replicating, bundle: Path, tmp_path: Path
     assert said.status == 1
     assert "Contradicted: 7 of 8 numbers are identical" in said.output
     assert "likely reason: nothing that was executed differs: a number of the bundle" in said.output
+
+
+def test_a_counter_that_differs_is_named(cli: Replicating, bundle: Path, tmp_path: Path) -> None:
+    def change(trial: dict[str, Any]) -> dict[str, Any]:
+        trial["counters"][0]["delta"] += 3
+        return trial
+
+    said = cli("replicate", bundles.forged(bundle, tmp_path / "forged.zip", "trials/00001.json", change))
+    assert "15 of 16 event counters are identical" in said.output
+    assert re.search(
+        r"^  \S+ \(fork, debian:6\.12?, perturbation \d\): (\d), now (?!\1)\d$", said.output, re.M
+    )
 
 
 def test_another_qemu_may_differ_within_the_bounds(cli: Replicating, bundle: Path) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 CONTRADICTED, UNDECIDED = 1, 3
 """Exit codes."""
 _MOST_SHOWN = 12
+_MOST_COUNTERS = 5
 
 
 @examples("ktrial replicate quick.zip", "ktrial replicate quick.zip --only fork --perturbations 1")
@@ -103,6 +104,9 @@ def _print(made: "Replicated", page: Path | None) -> None:
     if replication.exact:
         same, total = replication.counters
         print(f"{same} of {total} event counters are identical")
+        for one in replication.differing_counters[:_MOST_COUNTERS]:
+            where = f"{one.workload}, {one.treatment}, perturbation {one.perturbation}"
+            console.print(f"  {one.counter} ({where}): {one.before:g}, now {one.now or 0:g}", soft_wrap=True)
     if replication.likely:
         print(breakable(f"likely reason: {replication.likely}"))
     print(breakable(replication.said))
