@@ -69,6 +69,14 @@ def found(
     return differences(study or a_study(), explanation, before, after, read, kernels)
 
 
+def test_an_option_that_was_renamed_and_kept_its_value_cannot_matter(tmp_path: Path) -> None:
+    old = "CONFIG_PAGE_TABLE_ISOLATION=y\nCONFIG_SLUB_TINY=y\n"
+    new = "CONFIG_MITIGATION_PAGE_TABLE_ISOLATION=y\nCONFIG_SLUB=y\n"
+    first, second = arm(OLD, a_boot(OLD, tmp_path, old)), arm(NEW, a_boot(NEW, tmp_path, new))
+    named = {one.option for one in found(first, second).options}
+    assert named == {"CONFIG_SLUB_TINY", "CONFIG_SLUB"}
+
+
 def test_levels_that_differ_are_told_and_a_boot_parameter_without_a_value_is_not_given() -> None:
     boot = Factor(name="mitigations", kind=FactorKind.BOOT, levels=("", "mitigations=off"), baseline="")
     sysctl = Factor(name="x", kind=FactorKind.SETTING, target="vm.swappiness", levels=("", "1"), baseline="")

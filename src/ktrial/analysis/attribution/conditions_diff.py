@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from ktrial.analysis.attribution.config_candidates import differing_options, heavy_subsystems
 from ktrial.analysis.attribution.setting_effects import affected_metrics, setting_owner
 from ktrial.errors import KtrialError
-from ktrial.kernels import config_of
+from ktrial.kernels.diff_sides import known_of
+from ktrial.kernels.kconfig.implied_options import ConfigSide
+from ktrial.kernels.kconfig.renamed_options import paired
 from ktrial.knobs.values import same
 from ktrial.model.attribution import Explanation
 from ktrial.model.boot import Boot
@@ -137,14 +139,16 @@ def _options(
     unknowns: _Unknowns,
     kernels: Sequence[KernelDifference],
 ) -> tuple[OptionDifference, ...]:
-    configs: list[Mapping[str, str]] = []
+    configs: list[ConfigSide] = []
     for arm in (before, after):
-        config = config_of(arm.boot.kernel) if arm.boot else {}
-        if not config:
+        config = known_of(arm.boot.kernel, None) if arm.boot else None
+        if config is None:
             unknowns.unknown.append(f"options: the configuration of {arm.treatment.label} is not known")
             return ()
         configs.append(config)
-    return differing_options(explanation, configs[0], configs[1], _follows(kernels, before, after))
+    pair = paired(configs[0], configs[1])
+    follows = _follows(kernels, before, after)
+    return differing_options(explanation, pair.before.config, pair.after.config, follows)
 
 
 def _follows(
