@@ -3,6 +3,7 @@
 import pytest
 
 from ktrial.model.history import ChangeKind, ChangePoint, Line, Point, SystemIdentity
+from ktrial.model.proof import Candidate, CauseKind, Proof, Side, Status, Together, Tried
 from ktrial.model.workload import Direction, Mode
 from ktrial.report.html.history import site_environment
 
@@ -28,11 +29,31 @@ def change(place: int, why: str = "ktrial explain 7") -> ChangePoint:
 
 
 @pytest.mark.parametrize(
-    ("step", "link"), [(change(1), "7.html#why"), (change(2), ""), (change(1, why=""), "")]
+    ("step", "link"), [(change(1), "7.html#why-3"), (change(2), ""), (change(1, why=""), "")]
 )
 def test_only_a_step_from_the_baseline_is_explained_by_the_result_s_page(
     step: ChangePoint, link: str
 ) -> None:
     """A later one has its own command instead: the page says what 6.12 has against 5.10, not against 6.1."""
     linked = site_environment().filters["why_link"]
-    assert linked((LINE, step), {7: "7.html"}, {7: VERSIONS[0]}) == link
+    places = {(7, "fork", version): 2 + place for place, version in enumerate(VERSIONS)}
+    assert linked((LINE, step), {7: "7.html"}, {7: VERSIONS[0]}, places) == link
+    assert linked((LINE, step), {7: "7.html"}, {7: VERSIONS[0]}, {}) == "", "the page does not explain it"
+
+
+def test_a_step_whose_causes_were_measured_says_so_and_no_other() -> None:
+    effects = (250.0,)
+    candidate = Candidate(name="HRTICK", kind=CauseKind.FEATURE, target="features", before="no", after="yes")
+    proof = Proof(
+        workload="fork",
+        before=VERSIONS[1],
+        after=VERSIONS[2],
+        values_before=(1000,),
+        values_after=(2000,),
+        tested=(Tried(candidate=candidate, side=Side.TO, status=Status.MEASURED, effects=effects),),
+        together=Together(names=("HRTICK",), effects=effects),
+    )
+    measured = site_environment().filters["measured_causes"]
+    assert measured((LINE, change(1)), {7: (proof,)}) == ""
+    text = measured((LINE, change(2)), {7: (proof,)})
+    assert text.replace("\u00a0", " ") == "HRTICK +250 (25.0 %); not explained +750 (75.0 %)"

@@ -98,7 +98,7 @@ class _Building:
         pages = {one.stored.id: f"results/{one.stored.id}.html" for one in studies}
         rendered, fresh = self._results(studies, made)
         written |= {pages[number]: page.text for number, page in rendered.items()}
-        histories = self._histories(studies, pages, made)
+        histories = self._histories(studies, pages, rendered, made)
         written |= {place: text for place, (_, text) in histories.items()}
         places = {past.workload: place for place, (past, _) in histories.items()}
         chosen = _matrix(self.store, studies)
@@ -131,10 +131,20 @@ class _Building:
         return pages, fresh
 
     def _histories(
-        self, studies: Sequence[StudyTrials], pages: Mapping[int, str], made: Environment
+        self,
+        studies: Sequence[StudyTrials],
+        pages: Mapping[int, str],
+        rendered: Mapping[int, ResultPage],
+        made: Environment,
     ) -> dict[str, tuple[History, str]]:
         links = {number: f"../{page}" for number, page in pages.items()}
         baselines = {one.stored.id: treatments(one.stored.study)[0].label for one in studies}
+        reasons = {
+            (number, one.workload, one.treatment): one.place
+            for number, page in rendered.items()
+            for one in page.reasons
+        }
+        proofs = {one.stored.id: self.store.proofs(one.stored.id) for one in studies}
         written: dict[str, tuple[History, str]] = {}
         by_label: dict[str, dict[int, StudyTrials]] = {}
         for one in studies:
@@ -143,7 +153,9 @@ class _Building:
         for label, own in by_label.items():
             past = history(list(own.values()), label)
             if past.lines:
-                text = history_page(past, links, _crumbs("../"), f"../{_SHEET}", made, baselines)
+                text = history_page(
+                    past, links, _crumbs("../"), f"../{_SHEET}", made, baselines, reasons, proofs
+                )
                 written[f"history/{_file_name(label)}.html"] = (past, text)
         return written
 
