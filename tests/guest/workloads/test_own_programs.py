@@ -120,7 +120,7 @@ def test_it_is_captured_by_one_command_and_repeats_to_the_last_digit(name: str, 
     kernels = ("--kernel", "debian:6.1", "--kernel", "debian:6.12", "--perturbations", "1", "--memory", "1G")
     ran = ktrial(("compare", *kernels, "--json", "--", "sh", str(script)), environment, work)
     assert ran.returncode == 0, ran.stderr
-    (compared,) = (one for one in json.loads(ran.stdout)["comparisons"] if one["metric"] == "instructions")
+    (compared,) = (one for one in json.loads(ran.stdout)["comparisons"] if one["unit"] == "instructions")
     assert compared["baseline_value"] > 100_000
     assert compared["value"] > 100_000
     again = ktrial(("verify",), environment, tmp_path)
