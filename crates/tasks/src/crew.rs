@@ -46,7 +46,8 @@ pub struct Pass {
 }
 
 /// Tasks that start together. Each does as many operations as a pass has, and more of them until the last has
-/// finished: as long as anybody is timed, all work. The first pass does not count.
+/// finished: while a pass is timed, all work, and one that gets what others wait for is no loss. The first pass does
+/// not count.
 ///
 /// A mark for the plugins surrounds each pass that counts, and one is at its end.
 pub struct Crew {
@@ -60,7 +61,8 @@ pub struct Crew {
     passes: usize,
     arrived: Shared<Alone<AtomicU32>>,
     finished: Shared<Alone<AtomicU32>>,
-    took: Shared<AtomicU64>,
+    began: Shared<AtomicU64>,
+    ended: Shared<AtomicU64>,
     done: Shared<AtomicU64>,
     /// What was measured beside time: name, values.
     pub also: Vec<(&'static str, Vec<f64>)>,
@@ -84,7 +86,8 @@ impl Crew {
             passes: asked.passes,
             arrived: Shared::new(1)?,
             finished: Shared::new(1)?,
-            took: Shared::new(tasks * (asked.passes + 1))?,
+            began: Shared::new(tasks * (asked.passes + 1))?,
+            ended: Shared::new(tasks * (asked.passes + 1))?,
             done: Shared::new(tasks * (asked.passes + 1))?,
             also: Vec::new(),
         })
@@ -154,19 +157,20 @@ impl Crew {
         for _ in 0..self.operations {
             operation()?;
         }
-        let took = self.clock.now() - began;
         self.finished[0].0.fetch_add(1, Ordering::SeqCst);
         let mut done = self.operations;
         while self.finished[0].0.load(Ordering::Relaxed) < all {
             operation()?;
             done += 1;
         }
+        let ended = self.clock.now();
         if marked {
             marks::operation();
             marks::region_end();
         }
         let at = index * (self.passes + 1) + pass;
-        self.took[at].store(took, Ordering::SeqCst);
+        self.began[at].store(began, Ordering::SeqCst);
+        self.ended[at].store(ended, Ordering::SeqCst);
         self.done[at].store(done, Ordering::SeqCst);
         Ok(())
     }
@@ -179,7 +183,7 @@ impl Crew {
         }
     }
 
-    /// Each pass that counts. Raises a failure where a task's time is nothing.
+    /// Each pass that counts. Raises a failure where one took no time.
     pub fn counted(&self) -> Result<Vec<Pass>, Failure> {
         (1..=self.passes)
             .map(|pass| self.counted_pass(pass))
@@ -187,16 +191,17 @@ impl Crew {
     }
 
     fn counted_pass(&self, pass: usize) -> Result<Pass, Failure> {
-        let (mut rate, mut done) = (0.0, 0);
-        for index in 0..self.tasks {
-            let at = index * (self.passes + 1) + pass;
-            let took = self.took[at].load(Ordering::SeqCst);
-            if took == 0 {
-                return Err(Failure::wrong(format!("task {index} took no time at all")));
-            }
-            rate += self.operations as f64 / took as f64;
-            done += self.done[at].load(Ordering::SeqCst);
+        let of_tasks = |values: &Shared<AtomicU64>| -> Vec<u64> {
+            let places = (0..self.tasks).map(|index| index * (self.passes + 1) + pass);
+            places.map(|at| values[at].load(Ordering::SeqCst)).collect()
+        };
+        let done: u64 = of_tasks(&self.done).iter().sum();
+        let began = of_tasks(&self.began).into_iter().min().unwrap_or(0);
+        let ended = of_tasks(&self.ended).into_iter().max().unwrap_or(0);
+        if ended <= began {
+            return Err(Failure::wrong(format!("pass {pass} took no time at all")));
         }
+        let rate = done as f64 / (ended - began) as f64;
         Ok(Pass {
             time: self.tasks as f64 / rate,
             throughput: rate * 1e9,

@@ -7,12 +7,12 @@ been, and shows the same verdicts whoever looks.
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ktrial.model.design import Treatment
 from ktrial.model.plan import treatments
-from ktrial.model.study import Stopping, Study, Timing
+from ktrial.model.study import EXACT_MACHINES, Stopping, Study, Timing
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Metric, Mode
 from ktrial.stats.sequential import BlockedMetric, Look, SequentialDesign, look
@@ -28,11 +28,15 @@ Metrics = Sequence[tuple[str, Metric]]
 def design_of(study: Study) -> SequentialDesign:
     """The rule by which the study stops."""
     timing = study.timing or Timing()
+    # Each seed's trial starts from the same state: what neighbouring blocks have in common is chance.
+    plain = SequentialDesign(
+        margin=study.margin, alpha=timing.alpha, independent=study.machine.kind in EXACT_MACHINES
+    )
     if timing.stopping is Stopping.OPEN_ENDED:
-        return SequentialDesign(margin=study.margin, alpha=timing.alpha, open_ended=True)
+        return replace(plain, open_ended=True)
     if timing.stopping is Stopping.FIXED:
-        return SequentialDesign(margin=study.margin, alpha=timing.alpha, looks=(timing.blocks,))
-    return SequentialDesign(margin=study.margin, alpha=timing.alpha).up_to(timing.blocks)
+        return replace(plain, looks=(timing.blocks,))
+    return plain.up_to(timing.blocks)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def chosen(study: Study, trials: tuple[Trial, ...], seed: int) -> Trial:
     if not completed:
         raise NothingToRepeat(study=study.name)
     modes = {sample.mode for trial in completed for sample in trial.samples}
-    if study.timing or not modes <= EXACT_MODES:
+    if not modes <= EXACT_MODES:
         raise NotExact(study=study.name, modes=", ".join(sorted(modes)))
     return random.Random(seed).choice(sorted(completed, key=lambda trial: trial.planned.key))
 

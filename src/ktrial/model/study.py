@@ -127,6 +127,10 @@ class MachineSettings(Model):
     """Machine host: programs that watch the workloads, each in a run of its own."""
 
 
+EXACT_MACHINES = frozenset({"exact", "exact-parallel"})
+"""Machines on which the same trial gives the same numbers: blocks differ by their seeds alone."""
+
+
 class Stopping(StrEnum):
     """When a study in real time is over."""
 
@@ -139,7 +143,10 @@ class Stopping(StrEnum):
 
 
 class Timing(Model):
-    """How a study in real time goes. A block is every treatment once, in random order."""
+    """How a study goes whose numbers scatter. A block is every treatment once, in random order.
+
+    In real time that is noise. On an exact machine a block is a seed, which moves what is chaotic.
+    """
 
     blocks: int = Field(default=60, ge=3)
     """The most that there may be."""

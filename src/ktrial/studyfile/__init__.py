@@ -19,7 +19,7 @@ from ktrial.studyfile.references import KernelReader, resolved
 from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import StudyTable
 from ktrial.studyfile.search import search_of
-from ktrial.studyfile.stopping_rule import timing
+from ktrial.studyfile.stopping_rule import perturbations_of, timing
 from ktrial.studyfile.toml_text import parsed, text_of
 from ktrial.studyfile.validation import read_tables
 from ktrial.studyfile.workloads import workload_from_file, workload_uses
@@ -69,8 +69,9 @@ def _study(tables: StudyTable, name: str, directory: Path, registry: Registry, m
     check_users(uses, machine.kind, mistakes)
     check_against_factors(tables.machine, factors, mistakes)
     design, listed = design_of(tables, factors, mistakes)
-    in_time = None if tables.search else timing(tables.timed, machine.kind, uses, mistakes)
-    _check_size(factors, design, len(listed), in_time.blocks if in_time else tables.perturbations, mistakes)
+    in_time = None if tables.search else timing(tables, machine.kind, uses, mistakes)
+    perturbations = perturbations_of(tables)
+    _check_size(factors, design, len(listed), in_time.blocks if in_time else perturbations, mistakes)
     source = next((factor for factor in factors if factor.kind is FactorKind.SOURCE), None)
     study = Study(
         name=tables.name or name,
@@ -80,7 +81,7 @@ def _study(tables: StudyTable, name: str, directory: Path, registry: Registry, m
         factors=factors,
         workloads=uses,
         margin=tables.margin,
-        perturbations=tables.perturbations,
+        perturbations=perturbations,
         design=design,
         listed=listed,
         seed=tables.seed,

@@ -4,7 +4,16 @@ import math
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from ktrial.model import quantities
 from ktrial.model.levels import LevelValue
@@ -376,13 +385,25 @@ class WorkloadTable(KeyTable):
         return self.model_extra or {}
 
 
+AS_MANY_AS_IT_TAKES = 0
+"""What `perturbations = "auto"` is read as; no number of perturbations is it."""
+
+
+def _or_auto(value: object, number: ValidatorFunctionWrapHandler) -> object:
+    return AS_MANY_AS_IT_TAKES if value == "auto" else number(value)
+
+
+Perturbations = Annotated[int, Field(ge=1, le=1000), WrapValidator(_or_auto)]
+"""How many."""
+
+
 class StudyTable(KeyTable):
     """The whole file."""
 
     name: Name | None = Field(None, description='letters, digits, ".", "_" and "-"; else the file\'s name')
     question: Prose = Field("", description="a sentence")
     margin: Margin = Field(0.01, description='a percentage: "1 %"')
-    perturbations: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
+    perturbations: Perturbations | None = Field(None, description='a whole number from 1 to 1000, or "auto"')
     design: Literal["full-factorial", "one-factor-at-a-time"] | None = Field(
         None, description="full-factorial or one-factor-at-a-time"
     )

@@ -1,29 +1,39 @@
-"""Checks how a study in real time is to go."""
+"""Checks how a study is to go whose numbers scatter: in real time, or by their seeds."""
 
 from collections.abc import Sequence
 
 from ktrial.model import quantities
-from ktrial.model.study import Stopping, Timing
+from ktrial.model.study import EXACT_MACHINES, Stopping, Timing
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes
-from ktrial.studyfile.schema import TimedTable
+from ktrial.studyfile.schema import AS_MANY_AS_IT_TAKES, StudyTable, TimedTable
 
-_EXACT = ("exact", "exact-parallel")
+_CHAOTIC = "exact-parallel"
+"""The machine on which every trial depends on its seed, unless so many are asked for."""
+_PERTURBATIONS = 3
 
 
-def timing(
-    table: TimedTable | None, kind: str, uses: Sequence[WorkloadUse], mistakes: Mistakes
-) -> Timing | None:
-    """How it goes; None on the machine whose numbers are exact."""
-    if kind in _EXACT:
-        if table:
+def perturbations_of(tables: StudyTable) -> int:
+    """How many there are where verdicts are those of exact numbers."""
+    return tables.perturbations or _PERTURBATIONS
+
+
+def timing(tables: StudyTable, kind: str, uses: Sequence[WorkloadUse], mistakes: Mistakes) -> Timing | None:
+    """How it goes; None where the numbers are exact, and so many perturbations are asked for."""
+    asked = tables.perturbations == AS_MANY_AS_IT_TAKES
+    by_seeds = asked or (kind == _CHAOTIC and tables.perturbations is None)
+    if kind in EXACT_MACHINES and not by_seeds:
+        if tables.timed:
             mistakes.add(
                 ("timed",),
-                f'the machine "{kind}" has no noise, and needs no blocks: take the table out, '
-                'or name a machine in real time, machine = "host"',
+                f'the machine "{kind}" has no noise, and needs no blocks: take the table out, name a machine '
+                'in real time, machine = "host", or let seeds be the blocks, perturbations = "auto"',
             )
         return None
-    table = table or TimedTable()
+    if kind not in EXACT_MACHINES and asked:
+        problem = f'"auto" is for exact machines: on the machine {kind} [timed] blocks says how many'
+        mistakes.add(("perturbations",), problem)
+    table = tables.timed or TimedTable()
     _check_primary(table, uses, mistakes)
     return Timing(
         blocks=table.blocks,

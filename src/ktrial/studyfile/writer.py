@@ -11,7 +11,7 @@ from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Build
 from ktrial.model.levels import LevelValue
 from ktrial.model.parallel import QUANTUM_NS, MemoryModel
-from ktrial.model.study import Disk, DiskKind, MachineSettings, Study, Timing
+from ktrial.model.study import EXACT_MACHINES, Disk, DiskKind, MachineSettings, Study, Timing
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
 
 
@@ -25,7 +25,7 @@ def _study(study: Study) -> dict[str, Any]:
         "name": study.name,
         "question": study.question,
         "margin": quantities.percentage(study.margin),
-        "perturbations": study.perturbations,
+        "perturbations": _perturbations(study),
         "design": "" if study.listed else study.design.value,
         "treatments": [_row(study, row) for row in study.listed],
         "seed": study.seed,
@@ -35,6 +35,11 @@ def _study(study: Study) -> dict[str, Any]:
         "factors": {factor.name: _factor(factor) for factor in study.factors},
         "workloads": [_workload(use) for use in study.workloads],
     }
+
+
+def _perturbations(study: Study) -> int | str:
+    by_seeds = study.timing is not None and study.machine.kind in EXACT_MACHINES
+    return "auto" if by_seeds else study.perturbations
 
 
 def _timed(timing: Timing) -> dict[str, Any]:

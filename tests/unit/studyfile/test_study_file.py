@@ -361,8 +361,8 @@ def test_the_exact_machine_has_no_blocks(tmp_path: Path) -> None:
     with pytest.raises(StudyMistake) as caught:
         _load(tmp_path, TIMED.replace('machine = "fake"\n', "") + "[timed]\nblocks = 10\n")
     assert str(caught.value).endswith(
-        'timed: the machine "exact" has no noise, and needs no blocks: take the table out, or name a machine '
-        'in real time, machine = "host"'
+        'timed: the machine "exact" has no noise, and needs no blocks: take the table out, name a machine '
+        'in real time, machine = "host", or let seeds be the blocks, perturbations = "auto"'
     )
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import KNOWN
 
+from ktrial.analysis.interim import design_of
 from ktrial.model.design import FactorKind
 from ktrial.model.parallel import MemoryModel, Topology
 from ktrial.model.plan import treatments
@@ -26,7 +27,7 @@ def read(tmp_path: Path, keys: str, kind: str = "exact-parallel") -> Study:
 
 def test_cpus_and_quantum_are_read_and_written(tmp_path: Path) -> None:
     study = read(tmp_path, "cpus = 64\nquantum = 500")
-    assert (study.machine.cpus, study.machine.quantum_ns, study.timing) == (64, 500, None)
+    assert (study.machine.cpus, study.machine.quantum_ns) == (64, 500)
     assert "quantum = 500" in study_toml(study)
     assert read(tmp_path, "").machine.quantum_ns == 1000
 
@@ -49,6 +50,45 @@ def test_cpus_are_a_factor(tmp_path: Path) -> None:
     assert "4 CPUs · debian:6.12" in labels
     (tmp_path / "again.toml").write_text(study_toml(study))
     assert load(tmp_path / "again.toml", MACHINES).factors == study.factors
+
+
+def with_perturbations(tmp_path: Path, text: str, kind: str) -> Study:
+    path = tmp_path / "study.toml"
+    path.write_text(f'workloads = ["syscall"]\nmachine = "{kind}"\n{text}\n{KERNELS}')
+    return load(path, MACHINES)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "blocks"),
+    [
+        ("", "exact-parallel", 60),
+        ('perturbations = "auto"', "exact-parallel", 60),
+        ('perturbations = "auto"', "exact", 60),
+        ('perturbations = "auto"\n[timed]\nblocks = 20', "exact", 20),
+        ("perturbations = 4", "exact-parallel", None),
+        ("", "exact", None),
+    ],
+)
+def test_seeds_are_blocks_where_they_move_the_numbers(
+    tmp_path: Path, text: str, kind: str, blocks: int | None
+) -> None:
+    study = with_perturbations(tmp_path, text, kind)
+    assert (study.timing and study.timing.blocks) == blocks
+    assert study.blocks == blocks or study.blocks == study.perturbations
+    again = tmp_path / "again.toml"
+    again.write_text(study_toml(study))
+    assert load(again, MACHINES) == study
+
+
+def test_each_seeds_trial_starts_anew_so_that_blocks_are_independent(tmp_path: Path) -> None:
+    study = with_perturbations(tmp_path, "", "exact-parallel")
+    assert design_of(study).independent
+    assert not design_of(with_perturbations(tmp_path, "", "kvm")).independent
+
+
+def test_real_time_takes_blocks_for_what_exact_machines_take_seeds_for(tmp_path: Path) -> None:
+    with pytest.raises(StudyMistake, match=r'"auto" is for exact machines: .* kvm \[timed\]'):
+        with_perturbations(tmp_path, 'perturbations = "auto"', "kvm")
 
 
 @pytest.mark.parametrize(

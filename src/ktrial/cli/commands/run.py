@@ -141,8 +141,13 @@ def _stored(name: str, store: str | None) -> "Study | None":
 
 
 def _changed(loaded: "Study", perturbations: int | None, count: str | None) -> "Study":
+    from ktrial.model.study import EXACT_MACHINES
+
     if perturbations is not None:
-        loaded = loaded.model_copy(update={"perturbations": perturbations})
+        # So many, in place of as many as it takes.
+        by_seeds = loaded.machine.kind in EXACT_MACHINES
+        timing = None if by_seeds else loaded.timing
+        loaded = loaded.model_copy(update={"perturbations": perturbations, "timing": timing})
     return loaded if count is None else _counted_by(loaded, count)
 
 
