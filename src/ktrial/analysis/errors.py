@@ -225,6 +225,13 @@ class NothingToRepeat(RepetitionError):
     exit_code = 2
 
 
+class TrialNotStored(RepetitionError):
+    """Study {study} has no trial {key}."""
+
+    hint = "a trial's key is in the warning that names its seed, and in ktrial show {study} --json"
+    exit_code = 2
+
+
 class BadAmount(KtrialError):
     """{option} is {value!r}: {problem}."""
 

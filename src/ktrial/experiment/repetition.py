@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ktrial.analysis.errors import NotExact, NothingToRepeat
+from ktrial.analysis.errors import NotExact, NothingToRepeat, TrialNotStored
 from ktrial.experiment.jobs import jobs_of, obtained
 from ktrial.experiment.resources import Resources
 from ktrial.experiment.trial import run_trial
@@ -36,6 +36,16 @@ def chosen(study: Study, trials: tuple[Trial, ...], seed: int) -> Trial:
     return random.Random(seed).choice(sorted(completed, key=lambda trial: trial.planned.key))
 
 
+def with_key(study: Study, trials: tuple[Trial, ...], key: str) -> Trial:
+    """The trial with this key, however it ended. Raises NotExact, TrialNotStored."""
+    found = [trial for trial in trials if trial.planned.key == key]
+    if not found:
+        raise TrialNotStored(study=study.name, key=key)
+    if study.timing:
+        raise NotExact(study=study.name, modes="real time")
+    return found[0]
+
+
 def repeated(study: Study, before: Trial, machine: Machine, sources: Resources, progress: Progress) -> Trial:
     """The same trial, run now; nothing is stored. Raises KernelError, MachineError, WorkloadError."""
     study = resolved(study)
@@ -55,7 +65,7 @@ def _facts(trial: Trial) -> dict[str, str]:
     provenance = trial.provenance
     known = {"ktrial": provenance.ktrial, "QEMU": provenance.qemu, "kernel": provenance.kernel_digest}
     known |= {f"executed: {what}": digest for what, digest in provenance.executed.items()}
-    known |= {"outcome": trial.outcome.value}
+    known |= {"outcome": trial.outcome.value, "reason": trial.reason}
     known |= {f"setting {path}": value for path, value in trial.settings.items()}
     for sample in trial.samples:
         known[f"{sample.workload}: {sample.metric}"] = f"{sample.value!r} {sample.unit}"

@@ -15,6 +15,7 @@ from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.monitoring import rises, sampled_of
 from ktrial.experiment.profile import agent_in_region, counted_profile, own_results
+from ktrial.experiment.replay import complaints_in
 from ktrial.experiment.settings import SettingRefused, read_back
 from ktrial.experiment.trial_recorder import LONGEST_CONSOLE, Notes
 from ktrial.machines import BootedTarget, CountingTarget, Machine, SpeakingTarget
@@ -31,6 +32,7 @@ from ktrial.workloads import CountsOperations, RunsPrograms, WarnsOfRuns
 from ktrial.workloads.errors import NoMarkedRegion, WorkloadError
 from ktrial.workloads.printed_metrics import guest_time_warnings
 
+_ON_SEVERAL = "exact-parallel"
 _FAILURES = (GuestError, MachineError, WorkloadError)
 
 
@@ -55,6 +57,7 @@ def run_trial(
     notes = Notes(
         planned,
         symbols or KernelSymbols(),
+        replayed=machine.name == _ON_SEVERAL,
         environment=monitoring.environment_before(machine) if audited else None,
     )
     for boot, of_boot in _by_boot(jobs).items():
@@ -87,6 +90,8 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Notes
                 notes.failed(error, job.label if isinstance(error, GuestError) else "")
             finally:
                 notes.identity = target.identity
+                if notes.replayed and isinstance(target, SpeakingTarget):
+                    notes.complaints += complaints_in(target.console)
             if notes.outcome is Outcome.REFUSED:
                 return
 

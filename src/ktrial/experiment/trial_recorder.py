@@ -8,6 +8,7 @@ from ktrial import monitors
 from ktrial.errors import KtrialError
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.replay import replays
 from ktrial.experiment.settings import SettingRefused
 from ktrial.installation import VERSION
 from ktrial.machines import guest_programs
@@ -52,6 +53,10 @@ class Notes:
     programs: dict[str, str] = field(default_factory=dict)
     monitored: list[Monitored] = field(default_factory=list)
     environment: Environment | None = None
+    replayed: bool = False
+    """The machine repeats a schedule by its seed: who sees a failure is told how."""
+    complaints: list[str] = field(default_factory=list)
+    """The kernel's, on its console."""
 
     def failed(self, error: KtrialError | SettingRefused, workload: str = "") -> None:
         """Note the failure: how the first one ended is the trial's outcome, and all of them are its reason.
@@ -71,6 +76,8 @@ class Notes:
     def trial(self) -> Trial:
         """The trial, ended now."""
         valid = self.outcome is not Outcome.REFUSED
+        if self.replayed:
+            self.warnings += replays(self.planned, self.outcome, tuple(dict.fromkeys(self.complaints)))
         return Trial(
             planned=self.planned,
             outcome=self.outcome,

@@ -9,6 +9,8 @@ class WarningKind(StrEnum):
     """What a warning is about."""
 
     FAILED_TRIALS = "failed-trials"
+    REPLAY = "replay"
+    """On several CPUs, a trial in which the kernel failed or complained: its seed, and what runs it again."""
     PLAIN_BOOT = "plain-boot"
     COUNTED_BY_CLOCK = "counted-by-clock"
     """The QEMU plugin does not load here: instructions are read from the guest's clock."""

@@ -3,8 +3,8 @@
 import pytest
 from tests.support.making import a_study, a_trial, planned
 
-from ktrial.analysis.errors import NotExact, NothingToRepeat
-from ktrial.experiment.repetition import Difference, chosen, differences
+from ktrial.analysis.errors import NotExact, NothingToRepeat, TrialNotStored
+from ktrial.experiment.repetition import Difference, chosen, differences, with_key
 from ktrial.model.trial import Outcome, Provenance
 from ktrial.model.workload import Mode
 
@@ -46,3 +46,11 @@ def test_the_last_digit_counts_and_what_was_executed_comes_first() -> None:
     first, second = differences(before, now)
     assert first == Difference("executed: image", "a", "b")
     assert second.what == f"{sample.workload}: {sample.metric}"
+
+
+def test_a_trial_is_named_by_its_key_however_it_ended() -> None:
+    failed = TRIALS[3].model_copy(update={"outcome": Outcome.PANICKED, "samples": ()})
+    key = failed.planned.key
+    assert with_key(a_study(), (*TRIALS[:3], failed), key) is failed
+    with pytest.raises(TrialNotStored, match=f"has no trial {key}x"):
+        with_key(a_study(), (failed,), f"{key}x")

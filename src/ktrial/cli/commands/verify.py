@@ -16,6 +16,12 @@ _MOST_SHOWN = 10
 def verify(
     study: StoredStudyName = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Draws which trial is run again.")] = 1,
+    trial: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY", help="This trial, however it ended, with its console; else one is drawn."
+        ),
+    ] = None,
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
@@ -27,14 +33,16 @@ def verify(
     from ktrial import machines
     from ktrial.cli.console import messages, print_json
     from ktrial.cli.options.stored_study import find
-    from ktrial.experiment.repetition import chosen, differences, repeated
+    from ktrial.experiment.repetition import chosen, differences, repeated, with_key
     from ktrial.experiment.resources import default_resources
     from ktrial.machines import CountingMachine
+    from ktrial.model.trial import Outcome
     from ktrial.store import open_store
 
     with open_store(store, read_only=True) as opened:
         stored = find(opened, study)
-        before = chosen(stored.study, opened.trials(stored.id), seed)
+        trials = opened.trials(stored.id)
+        before = with_key(stored.study, trials, trial) if trial else chosen(stored.study, trials, seed)
     machine = machines.find(stored.study.machine.kind)
     if isinstance(machine, CountingMachine):
         machine.count_by(stored.study.machine.count)
@@ -52,6 +60,9 @@ def verify(
                 "trial": before.planned.key,
                 "seed": seed,
                 "same": not differing,
+                "outcome": now.outcome.value,
+                "reason": now.reason,
+                **({"console": now.console} if trial else {}),
                 "differences": [vars(one) for one in differing],
             }
         )
@@ -62,6 +73,9 @@ def verify(
         for one in differing[:_MOST_SHOWN]:
             print(f"  {one.what}: {one.before}, now {one.now}")
     else:
+        if trial and now.outcome is not Outcome.COMPLETED:
+            print(now.console.rstrip())
+            print(f"{now.outcome.value}: {now.reason}")
         count = f"{len(now.samples)} numbers and {len(now.counters)} counters"
         print(f"{stored.study.name}, trial {before.planned.key}: {count} are the same to the last digit")
     if differing:
