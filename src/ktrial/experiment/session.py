@@ -34,9 +34,10 @@ from ktrial.model.design import Plan, PlannedTrial, Treatment
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.plan import plan as plan_of
 from ktrial.model.references import KernelRef
-from ktrial.model.study import EXACT_MACHINES, Study, kernel_of
+from ktrial.model.study import Study, kernel_of
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
+from ktrial.model.workload import EXACT_MODES
 from ktrial.store import Store
 from ktrial.store.errors import StoreError
 from ktrial.studyfile.references import resolved
@@ -341,7 +342,7 @@ class _TimedSession(_Session):
         while not self.unmeasured and (wanted := self._wanted(trials)):
             self._tell(trials, wanted)
             # Where load moves the numbers blocks keep apart; elsewhere as many trials run as may at once.
-            by_seeds = self.study.machine.kind in EXACT_MACHINES
+            by_seeds = self.machine.mode in EXACT_MODES
             block = wanted - 1 if by_seeds else interim.whole_blocks(self.study, trials)
             self._run_missing(self._planned(trials, block))
             trials = self._stored()
