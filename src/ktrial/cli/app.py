@@ -63,7 +63,9 @@ COMMANDS = {
         "report", "report", "Write a study's report: one HTML page, Markdown or CSV. Nothing is run."
     ),
     "bundle": CommandEntry("bundle", "bundle", "Write a study, with all that it measured, as one file."),
-    "replicate": CommandEntry("replicate", "replicate", "Run a bundle's study again, and compare."),
+    "replicate": CommandEntry(
+        "replicate", "replicate", "Run a bundle's study again, and compare every number."
+    ),
     "list": CommandEntry("list", "list_studies", "List the studies in the store."),
     "history": CommandEntry("history", "history", "Show one metric over versions, and where it changed."),
     "matrix": CommandEntry("matrix", "matrix", "Measure versions in workloads, and show them as a heat map."),

@@ -141,7 +141,7 @@ def test_kernels_are_completed_without_any_heavy_package(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        ("ktrial compare --workload pip", "pipe\n"),
+        ("ktrial compare --workload pip", "pipe\npipe1\n"),
         ("ktrial compare --workload fork,fi", "fork,file-server\nfork,fileio\nfork,fio\n"),
         ("ktrial knob show vm.swap", "vm.swappiness\n"),
         ("ktrial knob list --subsystem th", "thp\n"),
@@ -149,7 +149,7 @@ def test_kernels_are_completed_without_any_heavy_package(tmp_path: Path) -> None
         ("ktrial bisect knobs --knob vm.swap", "vm.swappiness=\n"),
         ("ktrial bisect versions --metric wake-up", "wake-up latency p50\nwake-up latency p99\n"),
         ("ktrial sanity --workloads qui", "quick\n"),
-        ("ktrial systems a b --workloads fork,pip", "fork,pipe\n"),
+        ("ktrial systems a b --workloads fork,pip", "fork,pipe\nfork,pipe1\n"),
         ("ktrial workload capture --metrics fi", "fio-json\n"),
     ],
 )

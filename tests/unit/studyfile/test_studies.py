@@ -53,6 +53,7 @@ def test_a_study_that_ktrial_brings_is_found_by_its_name_where_no_such_file_is(
 def test_the_wheel_has_the_studies() -> None:
     built = tomllib.loads((STUDIES.parent / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
     assert built["targets"]["wheel"]["force-include"] == {
+        "LICENSE": "ktrial/LICENSE",
         "studies": "ktrial/studies",
         "src/ktrial_launcher.py": "ktrial_launcher.py",
     }

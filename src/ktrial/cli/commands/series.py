@@ -80,10 +80,11 @@ def series(
     store: StoreOption = None,
     jobs: Jobs = None,
 ) -> None:
-    """Say what each patch of a series costs, where, and what nothing exercised.
+    """Say what each patch of a series costs, where.
 
-    The kernels are built one after the other. Without --workload those built-in workloads are taken that
-    execute what the series changes. Interrupted, the same command goes on where it was.
+    Said first is what of the series no workload executes. The kernels are built one after the other. Without
+    --workload those built-in workloads are taken that execute what the series changes. Interrupted, the same
+    command goes on where it was.
 
     Exit codes: 0 within --max (+1%), each patch and all together; 1 beyond; 125 where a patch does not apply,
     build or boot, or nothing can be decided; 2 for a mistake in what was asked; 128 or more for all that says

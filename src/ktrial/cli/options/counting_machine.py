@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ktrial.cli.command_line import BadOption
-from ktrial.model.parallel import MOST_CPUS
 
 if TYPE_CHECKING:
     from ktrial.model.study import MachineSettings
@@ -23,9 +22,7 @@ CountedOn = Annotated[
 ]
 CountedCpus = Annotated[
     int | None,
-    typer.Option(
-        "--cpus", min=1, max=MOST_CPUS, metavar="N", help="CPUs, of the machine exact-parallel; else 1."
-    ),
+    typer.Option("--cpus", min=1, metavar="N", help="CPUs, of the machine exact-parallel; else 1."),
 ]
 
 
