@@ -64,6 +64,8 @@ def exercised(result: SeriesResult) -> str:
         return f"The series changes {_functions(len(changed))}; no profile tells who executes them."
     by = "the workloads that were asked for" if result.asked else "any workload"
     if not idle:
+        if len(changed) == 1:
+            return f"The one function that this series changes, {changed[0]}, is executed by {by}."
         return f"All {_functions(len(changed))} that this series changes are executed by {by}."
     by = "none of the workloads that were asked for" if result.asked else "no workload"
     are = "is" if len(idle) == 1 else "are"
