@@ -27,7 +27,8 @@ from ktrial.studyfile.kernel_builds import BuildReader, lists_options, short_lev
 from ktrial.studyfile.knob_values import setting_problem
 from ktrial.studyfile.references import KernelReader, absolute_kernel
 from ktrial.studyfile.registry import Registry, parameter_problem
-from ktrial.studyfile.schema import FactorTable, StudyTable, boot_text, plain_text
+from ktrial.studyfile.schema import FactorTable, StudyTable
+from ktrial.studyfile.value_types import boot_text, plain_text
 
 _PLAIN = (
     {FactorKind.KERNEL, FactorKind.MEMORY, FactorKind.CPUS, FactorKind.NOTHING, FactorKind.SCHEDULER}

@@ -1,7 +1,5 @@
 """The tables of a study file. Each field's description says what it may be; messages and docs quote it."""
 
-import math
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -10,166 +8,34 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainValidator,
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
 
-from ktrial.model import quantities
-from ktrial.model.levels import LevelValue
 from ktrial.model.parallel import QUANTA_NS, QUANTUM_NS
-
-_LARGEST_INTEGER = 2**63 - 1
-FROM_FILE = "from-file"
-"""The name of a workload that has the name that its file gives it."""
-
-
-def plain_text(text: str) -> str:
-    """Text of one line. Raises ValueError where it is empty or holds control characters."""
-    if not text.strip():
-        raise ValueError("it is empty")
-    return _one_line(text)
-
-
-def _one_line(text: str) -> str:
-    if any(ord(character) < 32 or ord(character) == 127 for character in text):
-        raise ValueError("it holds control characters")
-    return text
-
-
-def level(value: object) -> LevelValue:
-    """A level of a factor, or a parameter's value. Raises ValueError, which says what is allowed."""
-    if isinstance(value, bool):
-        raise ValueError('levels are numbers and text: write 0 and 1, or "on" and "off"')
-    if isinstance(value, str):
-        return _one_line(value)
-    if isinstance(value, int) and abs(value) > _LARGEST_INTEGER:
-        raise ValueError("whole numbers have at most 64 bits")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("it is not a finite number")
-    if not isinstance(value, int | float):
-        raise ValueError('levels are numbers and text: 60, 0.5, "madvise"')
-    return value
-
-
-def _option_value(value: object) -> int | str:
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ValueError('an option is "y", "n", "m", a number or text: SLAB = "y", HZ = 250')
-    if isinstance(value, str):
-        return plain_text(value)
-    return value
-
-
-def _memory(text: str) -> str:
-    quantities.memory_mib(text)
-    return text
-
-
-def _cgroup_memory(text: str) -> str:
-    quantities.memory_mib(text, smallest=1)
-    return text
-
-
-def _io_limit(text: str) -> str:
-    # Documentation/admin-guide/cgroup-v2.rst, io.max
-    if not re.fullmatch(r"[0-9]+:[0-9]+( (rbps|wbps|riops|wiops)=([0-9]+|max))+", text):
-        raise ValueError("a limit names a device and what it may do: 8:0 rbps=1048576 wiops=120")
-    return text
-
-
-def _margin(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError('a margin is a percentage: "1 %"')
-    return quantities.margin(value)
-
-
-def _bandwidth(text: str) -> str:
-    quantities.memory_mib(text, smallest=1)
-    return text
-
-
-def _budget(text: str) -> str:
-    quantities.seconds(text)
-    return text
-
-
-def _interval(text: str) -> str:
-    quantities.interval(text)
-    return text
-
-
-def boot_text(text: str) -> str:
-    """A boot parameter, or its value. Raises ValueError where the kernel would read more than one."""
-    # A quoted value may hold spaces: dyndbg="file sched.c +p".
-    if not re.fullmatch(r'(?:[^\s"]|"[^"]*")*', text):
-        raise ValueError("spaces separate boot parameters: give one at a time, or quote its value")
-    return text
-
-
-def _regex(text: str) -> str:
-    try:
-        groups = re.compile(text).groups
-    except re.error as error:
-        raise ValueError(f"it is not a regular expression: {error}") from error
-    if groups != 1:
-        raise ValueError(f"it has {groups} groups, and needs one, around the number: ([0-9.]+)")
-    return text
-
-
-def _command(value: object) -> str | list[str]:
-    words = [value] if isinstance(value, str) else value
-    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
-        raise ValueError('a command is text, or a list of words: "./bench.sh 10", ["./bench.sh", "10"]')
-    plain_text(words[0])
-    return value if isinstance(value, str) else words
-
-
-def _by_name(value: object) -> object:
-    """A name, or the file of a workload: that has its name in it, unless the table gives another."""
-    if isinstance(value, str):
-        value = {"file": value} if value.endswith(".toml") else {"name": value}
-    return {"name": FROM_FILE, **value} if isinstance(value, dict) and "file" in value else value
-
-
-def _absolute(text: str) -> str:
-    if not text.startswith("/") or ".." in text.split("/"):
-        raise ValueError("it is a path in the guest: it begins with / and holds no ..")
-    return text
-
-
-def _environment(value: object) -> dict[str, str]:
-    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise ValueError('it is a table of texts: { LANG = "C.UTF-8" }')
-    for name, text in value.items():
-        if not name or "=" in name or "\0" in name + text:
-            raise ValueError(f"{name!r} cannot be a variable's name, or its value holds a NUL")
-    return value
-
-
-def _by_kind(value: object) -> object:
-    return {"kind": value} if isinstance(value, str) else value
-
-
-def _by_format(value: object) -> object:
-    return [{"format": value}] if isinstance(value, str) else value
-
-
-Text = Annotated[str, AfterValidator(plain_text)]
-Prose = Annotated[str, AfterValidator(lambda text: plain_text(" ".join(text.split())) if text else text)]
-Bandwidth = Annotated[str, AfterValidator(_bandwidth)]
-Budget = Annotated[str, AfterValidator(_budget)]
-Interval = Annotated[str, AfterValidator(_interval)]
-Memory = Annotated[Text, AfterValidator(_memory)]
-IoLimit = Annotated[Text, AfterValidator(_io_limit)]
-Margin = Annotated[float, PlainValidator(_margin)]
-Level = Annotated[LevelValue, PlainValidator(level)]
-CommandText = Annotated[str | list[str], PlainValidator(_command)]
-OptionValue = Annotated[int | str, PlainValidator(_option_value)]
-GuestPath = Annotated[Text, AfterValidator(_absolute)]
-Environment = Annotated[dict[str, str], PlainValidator(_environment)]
-Regex = Annotated[str, AfterValidator(_regex)]
-BootParameter = Annotated[Text, AfterValidator(boot_text)]
-Name = Annotated[Text, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+from ktrial.studyfile.value_types import (
+    LARGEST_INTEGER,
+    Bandwidth,
+    BootParameter,
+    Budget,
+    CommandText,
+    Environment,
+    GuestPath,
+    Interval,
+    IoLimit,
+    Level,
+    Margin,
+    Memory,
+    Name,
+    OptionValue,
+    Prose,
+    Regex,
+    Text,
+    by_format,
+    by_kind,
+    by_name,
+    cgroup_memory,
+)
 
 
 class KeyTable(BaseModel):
@@ -184,7 +50,7 @@ class CgroupTable(KeyTable):
     cpus: float | None = Field(
         None, gt=0, le=65536, allow_inf_nan=False, description="a number above 0: 0.5 is half of one CPU"
     )
-    memory: Annotated[Text, AfterValidator(_cgroup_memory)] | None = Field(
+    memory: Annotated[Text, AfterValidator(cgroup_memory)] | None = Field(
         None, description='a whole number with M or G, as text: "256M"'
     )
     io: list[IoLimit] = Field([], description='a list of lines of io.max: ["8:0 wbps=1048576"]')
@@ -268,7 +134,7 @@ class MachineTable(KeyTable):
         300, gt=0, le=86400, allow_inf_nan=False, description="seconds of host time above 0, up to 86400"
     )
     limit_instructions: int = Field(
-        200_000_000_000, ge=1_000_000, le=_LARGEST_INTEGER, description="a whole number from 1000000"
+        200_000_000_000, ge=1_000_000, le=LARGEST_INTEGER, description="a whole number from 1000000"
     )
     pin: list[Annotated[int, Field(ge=0, le=8191)]] = Field([], description="a list of CPUs: [2, 3]")
     cgroup: CgroupTable | None = Field(
@@ -370,7 +236,7 @@ class WorkloadTable(KeyTable):
     keep_links: bool = Field(False, description="true or false: whether links among the files stay links")
     directory: GuestPath | None = Field(None, description='where a command runs: "/srv/mine"; else /tmp')
     environment: Environment = Field({}, description='a table of texts: { LANG = "C.UTF-8" }')
-    metrics: Annotated[list[MetricTable], BeforeValidator(_by_format)] = Field(
+    metrics: Annotated[list[MetricTable], BeforeValidator(by_format)] = Field(
         [], description='a list of tables, or a format: "fio-json"; wall clock where it is not given'
     )
     repeats: int = Field(3, ge=1, le=1000, description="a whole number from 1 to 1000")
@@ -411,7 +277,7 @@ class StudyTable(KeyTable):
         None, description="a list of tables, instead of a design: each names levels of factors"
     )
     seed: int = Field(1, ge=0, le=2**31 - 1, description="a whole number from 0 to 2147483647")
-    machine: Annotated[MachineTable, BeforeValidator(_by_kind)] = Field(
+    machine: Annotated[MachineTable, BeforeValidator(by_kind)] = Field(
         MachineTable(), description='a machine\'s name or a table: "exact"'
     )
     timed: TimedTable | None = Field(
@@ -424,6 +290,6 @@ class StudyTable(KeyTable):
     search: SearchTable | None = Field(
         None, description="a table, in place of factors: knobs, maximise, minimise, subject_to, budget"
     )
-    workloads: list[Annotated[WorkloadTable, BeforeValidator(_by_name)]] = Field(
+    workloads: list[Annotated[WorkloadTable, BeforeValidator(by_name)]] = Field(
         description='a list of names and tables: ["syscall", { name = "hackbench", groups = 2 }]'
     )
