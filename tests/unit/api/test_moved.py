@@ -89,7 +89,7 @@ def test_entry_points_have_the_groups_that_they_had(monkeypatch: pytest.MonkeyPa
         return entry_points(group=group)
 
     monkeypatch.setattr("ktrial.plugin_discovery.entry_points", groups)
-    for room in (workloads, machines, monitors, importers, catalogue):
+    for room in (program_outputs, workloads, machines, monitors, importers, catalogue):
         room.installed.cache_clear()
         room.installed()
     kernel_providers.all_providers()
@@ -98,6 +98,6 @@ def test_entry_points_have_the_groups_that_they_had(monkeypatch: pytest.MonkeyPa
         f"ktrial.{name}"
         for name in (
             *("workloads", "machines", "monitors", "importers", "knobs"),
-            *("kernel_providers", "profile_exports"),
+            *("kernel_providers", "output_formats", "profile_exports"),
         )
     )
