@@ -58,8 +58,8 @@ def test_fifty_results_of_twenty_five_workloads_take_seconds(tmp_path: Path) -> 
     store = a_store(tmp_path, *records)
     before = time.process_time()
     first = built(store, tmp_path / "site", tmp_path)
-    # Processor time: 6 s where others fight for the cores, less on idle ones, of which `make bench` tells.
-    assert time.process_time() - before < 10
+    # Processor time: some 10 s with the trees of calls of ten explanations; `make bench` tells more.
+    assert time.process_time() - before < 20
     assert first.made == 50
     assert len(list((tmp_path / "site/history").glob("*.html"))) == 25
     pages = [page.read_text(encoding="utf-8") for page in (tmp_path / "site/results").glob("*.html")]
