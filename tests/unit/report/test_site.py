@@ -58,7 +58,7 @@ def test_fifty_results_of_twenty_five_workloads_take_seconds(tmp_path: Path) -> 
     store = a_store(tmp_path, *records)
     before = time.process_time()
     first = built(store, tmp_path / "site", tmp_path)
-    # Processor time: some 10 s with the trees of calls of ten explanations; `make bench` tells more.
+    # Processor time: 13 s were seen, with the trees of calls of ten explanations; `make bench` tells more.
     assert time.process_time() - before < 20
     assert first.made == 50
     assert len(list((tmp_path / "site/history").glob("*.html"))) == 25
