@@ -285,7 +285,7 @@ class _Session:
             try:
                 workers.begin(trials, jobs)
                 while awaited:
-                    event = workers.events.get()
+                    event = workers.next_event()
                     self._handle(event)
                     awaited -= isinstance(event, Ended)
             except BaseException:
@@ -311,6 +311,7 @@ class _Session:
                 finally:
                     stored.set()
             case Broken(error):
+                interruption.check()  # what broke because it was stopped
                 raise error
             case StopAsked():
                 interruption.check()

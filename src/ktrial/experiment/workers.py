@@ -103,6 +103,18 @@ class Workers:
         for planned, of_trial in of_trials:
             self._trials.append(self._pool.submit(self._trial, planned, of_trial))
 
+    def next_event(self) -> Event:
+        """What has happened next; waits for it, and looks up now and then.
+
+        A signal that arrives just before a thread begins to wait, or in another thread, does not wake it: its
+        handler would run only after the next event.
+        """
+        while True:
+            try:
+                return self.events.get(timeout=_GLANCE_SECONDS)
+            except Empty:
+                continue
+
     def stop(self) -> tuple[Trial, ...]:
         """End everything that is under way; return the trials that had ended, but are not stored yet."""
         ended = []

@@ -162,7 +162,7 @@ class TrialEvaluator:
             try:
                 workers.begin(trials, jobs)
                 while awaited:
-                    event = workers.events.get()
+                    event = workers.next_event()
                     if seen := self._handled(event, failed):
                         yield seen
                     awaited -= isinstance(event, Ended)
@@ -197,6 +197,7 @@ class TrialEvaluator:
                 finally:
                     stored.set()
             case Broken(error):
+                interruption.check()  # what broke because it was stopped
                 raise error
             case StopAsked():
                 interruption.check()

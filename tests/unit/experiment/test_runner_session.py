@@ -380,6 +380,21 @@ def test_a_store_that_was_deleted_is_not_said_to_have_anything(store: Store, tmp
     assert "nothing of them is lost" not in caught.value.message
 
 
+def test_a_signal_that_does_not_wake_the_waiting_thread_ends_the_run(store: Store) -> None:
+    """As one does that arrives just before it begins to wait: the handler is due, and nothing calls it."""
+
+    def answer(boot: Boot, run: Run) -> StepResult:
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        heard.append(machine.stopped.wait(300))
+        raise MachineStopped(machine="scripted")
+
+    heard: list[bool] = []
+    machine = ScriptedMachine(answer)
+    with pytest.raises(Interrupted, match="0 of 6 trials are stored"):
+        ran(store, machine, jobs=1)
+    assert heard == [True], "the run went on"
+
+
 def test_a_run_goes_not_on_into_a_store_that_was_deleted(store: Store, tmp_path: Path) -> None:
     def answer(boot: Boot, run: Run) -> StepResult:
         (tmp_path / "trials.db").unlink(missing_ok=True)
