@@ -133,7 +133,10 @@ class Held:
             os.kill(found[0], signal.SIGSTOP)
             self.stopped.append(found[0])
             time.sleep(seconds)
-            os.kill(found[0], signal.SIGCONT)
+            try:
+                os.kill(found[0], signal.SIGCONT)
+            except ProcessLookupError:
+                return  # ktrial has ended it
             time.sleep(0.2)
 
 
