@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import a_buildable_source, a_patch
 
 from ktrial.kernels.build import build, requested, sandbox
@@ -28,6 +29,7 @@ ATTACK = """\
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    has_what_builds_need(monkeypatch, tmp_path / "host")
 
 
 def hostile(source: Path, target: str, text: str) -> None:

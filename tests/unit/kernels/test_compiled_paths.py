@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.support.build_host import has_what_builds_need
 from tests.support.buildable_sources import a_buildable_source, a_patch
 
 from ktrial.kernels.build import build, compiles_the_same, requested
@@ -40,6 +41,7 @@ def test_only_what_x86_surely_does_not_read_is_foreign(paths: list[str], why: st
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Whose make notes what it has read, as kbuild does."""
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    has_what_builds_need(monkeypatch, tmp_path / "host")
     source = a_buildable_source(tmp_path / "linux")
     makefile = source / "Makefile"
     noted = "\t@echo 'deps_kernel/$*.o := ../kernel/$*.c ../include/used.h \\' > $(O)/kernel/.$*.o.cmd\n"
