@@ -13,7 +13,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pytest
 from filelock import FileLock
 from hypothesis import settings
+from tests.support import database_server
+from tests.support.backends import BACKENDS, POSTGRESQL, Backend, a_file
 from tests.support.budgets import NIGHTLY, TIMES_AT_NIGHT
+from tests.support.database_server import Server
 from tests.support.resuming import Resuming, state_of_the_sources
 from tests.support.run_cache import keeps_to_the_runs_cache, shared_cache
 from tests.support.scheduling import InOrder
@@ -85,6 +88,23 @@ def in_the_run_cache(request: pytest.FixtureRequest) -> Iterator[None]:
 def snapshots(run_cache: Path) -> Path:
     """The directory of the snapshots that they share."""
     return run_cache / "snapshots"
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The database server that the workers of this run share."""
+    base = tmp_path_factory.getbasetemp()
+    place = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with database_server.shared(place / "postgresql") as server:
+        yield server
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Backend:
+    """A place for a store, empty but for what opening one makes: a test that has it runs on each database."""
+    if request.param == POSTGRESQL:
+        return Backend(POSTGRESQL, request.getfixturevalue("postgresql").database())
+    return a_file(tmp_path)
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import platformdirs
 
 from ktrial.installation import VERSION
+from ktrial.store.location import masked
 
 
 def save(error: BaseException) -> tuple[str, Path | None]:
@@ -22,9 +23,9 @@ def save(error: BaseException) -> tuple[str, Path | None]:
     text = "\n".join(
         (
             f"ktrial {VERSION}, Python {platform.python_version()}, {platform.platform()}",
-            f"command: {sys.argv}",
+            masked(f"command: {sys.argv}"),
             "",
-            "".join(traceback.format_exception(error)),
+            masked("".join(traceback.format_exception(error))),
         )
     )
     name = f"bug-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.txt"

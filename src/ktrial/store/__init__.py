@@ -1,4 +1,4 @@
-"""Trials and their provenance, kept in SQLite (or, by URL, in another database).
+"""Trials and their provenance, kept in SQLite or, by URL, in PostgreSQL.
 
 Importing this package costs next to nothing: what a name needs is loaded when the name is used first.
 """
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ktrial.store.location import default_location
     from ktrial.store.opening import open_store
-    from ktrial.store.store import Store, StoredStudy
+    from ktrial.store.store import Store
+    from ktrial.store.stored_study import StoredStudy
 
 __all__ = ["Store", "StoredStudy", "default_location", "open_store"]
 
 _FROM = {
     "Store": "ktrial.store.store",
-    "StoredStudy": "ktrial.store.store",
+    "StoredStudy": "ktrial.store.stored_study",
     "default_location": "ktrial.store.location",
     "open_store": "ktrial.store.opening",
 }

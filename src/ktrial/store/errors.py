@@ -41,6 +41,21 @@ class StoreFull(StoreError):
     hint = "free some space, or use another disk (--store FILE), then run the same command again"
 
 
+class ServerFull(StoreError):
+    """Store {store}: the server's disk is full: {problem}. The trials stored before are safe."""
+
+    hint = "free some space on the server, then run the same command again"
+
+
+class ServerAway(StoreError):
+    """Store {store}: its server cannot be used: {problem}."""
+
+    hint = (
+        "is the server running, and are host, port, user, password (in the URL, PGPASSWORD or ~/.pgpass) and "
+        "database right (createdb NAME makes one)? Then run the same command again"
+    )
+
+
 class StoreGone(StoreError):
     """Store {store} is gone: its file was {what} while ktrial had it open, and what was in it is lost."""
 
@@ -87,5 +102,6 @@ class NoSuchBackend(StoreError):
     """Store {store}: {problem}."""
 
     hint = (
-        "a store is a file's path, sqlite:///FILE or postgresql+psycopg://…, with the driver for it installed"
+        "a store is a file's path, sqlite:///FILE or postgresql://USER@HOST/DATABASE, with the driver for it "
+        "installed: pip install ktrial[postgresql]"
     )

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from ktrial.store import sqlite
+from ktrial.store import postgresql, sqlite
 from ktrial.store.errors import StoreError
+from ktrial.store.location import masked
 
 
 class Conflict(StoreError):
@@ -18,4 +19,6 @@ def failure(error: SQLAlchemyError | sqlite3.Error, name: str, file: Path | None
     cause = error.orig if isinstance(error, DBAPIError) else error
     if file and isinstance(cause, sqlite3.Error):
         return sqlite.failure(cause, name, file)
-    return StoreError(store=name, problem=str(cause))
+    if isinstance(error, DBAPIError) and postgresql.is_its_own(error):
+        return postgresql.failure(error, name)
+    return StoreError(store=name, problem=masked(str(cause)))

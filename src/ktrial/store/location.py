@@ -1,6 +1,7 @@
 """Which store: a path, a database's URL, KTRIAL_STORE, or the user's own."""
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,13 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
 VARIABLE = "KTRIAL_STORE"
+_POSTGRESQL = ("postgresql", "postgres")
+"""What PostgreSQL's own programs call it in URLs; the driver is psycopg, unless another one is named."""
+_SECRETS = (
+    re.compile(r"(?<=://)([^\s/?#@:]*):[^\s'\"]*(?=@)"),
+    re.compile(r"(?i)\b(password|passfile|sslpassword)=[^\s&'\"]*"),
+)
+_MASK = "***"
 
 
 def default_location() -> str:
@@ -36,8 +44,10 @@ def url_of(location: str | Path) -> "URL":
     text = str(location)
     try:
         url = make_url(text)
-    except (ArgumentError, ValueError) as error:
-        raise NoSuchBackend(store=text, problem="the URL cannot be understood") from error
+    except (ArgumentError, ValueError):  # which says the whole of it, with the password
+        raise NoSuchBackend(store=masked(text), problem="the URL cannot be understood") from None
+    if url.drivername in _POSTGRESQL:
+        url = url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
         raise NoSuchBackend(store=text, problem="a store in memory would lose every trial")
     return url
@@ -50,6 +60,25 @@ def file_of(url: "URL") -> Path | None:
 
 
 def shown(url: "URL") -> str:
-    """The store's name for messages: the path, or the URL without its password."""
+    """The store's name for messages: the path, or the URL without its password and its driver."""
     file = file_of(url)
-    return str(file) if file else url.render_as_string(hide_password=True)
+    text = str(file) if file else masked(url.render_as_string(hide_password=True))
+    return text.replace("postgresql+psycopg://", "postgresql://", 1)
+
+
+def masked(text: str) -> str:
+    """`text` with `***` in place of the passwords of all URLs in it."""
+    for_user, in_query = _SECRETS
+    return in_query.sub(rf"\1={_MASK}", for_user.sub(rf"\1:{_MASK}", text))
+
+
+def postgresql_uri(location: str | Path) -> str | None:
+    """The URL as PostgreSQL's own programs and psycopg take it; None where the store is not there."""
+    scheme, parted, rest = str(location).partition("://")
+    return f"postgresql://{rest}" if parted and scheme in {*_POSTGRESQL, "postgresql+psycopg"} else None
+
+
+def shown_uri(uri: str) -> str:
+    """A PostgreSQL URL's name for messages: as `shown`, without SQLAlchemy."""
+    path, parted, query = masked(uri).partition("?")
+    return path + parted + query.replace("/", "%2F") if parted else path

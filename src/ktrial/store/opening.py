@@ -1,20 +1,21 @@
 """Open a store: look before touching, make it if it is not there, refuse what is not ours or too new."""
 
 import sqlite3
+import time
 from pathlib import Path
 
 from sqlalchemy import URL, Engine, create_engine, insert, inspect, select, update
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ktrial.fault_points import fault_point
 from ktrial.model.suggestions import nearest
-from ktrial.store import sqlite
+from ktrial.store import postgresql, sqlite
 from ktrial.store.errors import (
     NewerStore,
     NoStoreThere,
-    NoSuchBackend,
     NotAStore,
     StoreDamaged,
+    StoreError,
     StoreForbidden,
 )
 from ktrial.store.failures import failure
@@ -22,6 +23,9 @@ from ktrial.store.location import default_location, file_of, shown, url_of
 from ktrial.store.schema import metadata, schema
 from ktrial.store.schema_version import SCHEMA_VERSION
 from ktrial.store.store import Store
+
+_SECONDS_FOR_THE_MOMENT = 30.0
+"""How long a store is not opened whose server says that it is starting, or has too many connections."""
 
 
 def open_store(
@@ -38,7 +42,7 @@ def open_store(
     url = url_of(location if location is not None else default_location())
     file = file_of(url)
     if file is None:
-        return _on_server(url)
+        return _on_server(url, read_only=read_only, existing=existing)
     if existing and not file.exists():
         raise NoStoreThere(store=file, similar=_similar(file))
     version = sqlite.look(file)
@@ -82,24 +86,41 @@ def _sqlite_engine(file: Path, *, read_only: bool) -> Engine:
     return engine
 
 
-def _on_server(url: URL) -> Store:
+def _on_server(url: URL, *, read_only: bool, existing: bool) -> Store:
     name = shown(url)
+    engine = postgresql.engine_for(url, read_only=read_only)
     try:
-        engine = create_engine(url)
-    except (NoSuchModuleError, ArgumentError) as error:
-        raise NoSuchBackend(store=name, problem=f"SQLAlchemy knows no {url.drivername}") from error
-    except ModuleNotFoundError as error:
-        raise NoSuchBackend(store=name, problem=f"its driver is not installed ({error.name})") from error
-    try:
-        there = inspect(engine).has_table(schema.name)
-        with engine.begin() as connection:
-            version = connection.scalar(select(schema.c.version)) if there else None
+        version, is_of_today = _looked(engine, name)
         _check_version(version, name)
-        if version is None or version < SCHEMA_VERSION:
+        if version is None and read_only:
+            raise NotAStore(store=name, problem="there is nothing in it", hint="run a study first")
+        if version is None and existing:
+            raise NoStoreThere(store=name, similar=": its database is empty")
+        if not read_only and (version is None or version < SCHEMA_VERSION or not is_of_today):
             _bring_up_to_date(engine)
     except SQLAlchemyError as error:
+        engine.dispose()
         raise failure(error, name, None) from error
+    except StoreError:
+        engine.dispose()
+        raise
     return Store(engine, name, None)
+
+
+def _looked(engine: Engine, name: str) -> tuple[int | None, bool]:
+    """The schema version, and whether all columns are as this ktrial makes them."""
+    deadline = time.monotonic() + _SECONDS_FOR_THE_MOMENT
+    while True:
+        try:
+            with engine.begin() as connection:
+                if postgresql.is_postgresql(connection):
+                    return postgresql.look(connection, name), postgresql.is_of_today(connection)
+                there = inspect(connection).has_table(schema.name)
+                return connection.scalar(select(schema.c.version)) if there else None, True
+        except DBAPIError as error:
+            if not postgresql.is_away_for_the_moment(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
 
 
 def _check_version(version: int | None, name: str) -> None:
@@ -115,6 +136,9 @@ def _bring_up_to_date(engine: Engine) -> None:
     Schemas 2, 3, 4, 6, 7, 8 and 9 have one table more than the one before; 5, 7 and 8 new fields in JSON.
     """
     with engine.execution_options(ktrial_writes=True).begin() as connection:
+        if postgresql.is_postgresql(connection):
+            postgresql.lock_schema(connection)
+            postgresql.widen(connection)
         metadata.create_all(connection)
         fault_point("store: tables made")
         version = connection.scalar(select(schema.c.version))

@@ -1,8 +1,8 @@
-"""Reads a store's SQLite file with the standard library alone: for commands that have to start at once.
+"""Reads a store with its database's driver alone: for commands that have to start at once.
 
-It reads a store of this ktrial's schema, and nothing else. A store on a server, one that is not there, one of
-an older or newer schema, or one that is damaged cannot be read quickly: `open_store` makes it, brings it up
-to date, or tells what is wrong with it.
+It reads a store of this ktrial's schema, in a file or in PostgreSQL, and nothing else. A store that is not
+there, one of an older or newer schema, or one that is damaged cannot be read quickly: `open_store` makes it,
+brings it up to date, or tells what is wrong with it.
 """
 
 import hashlib
@@ -11,12 +11,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ktrial.store import sqlite
 from ktrial.store.errors import StoreError
-from ktrial.store.location import path_of
+from ktrial.store.location import path_of, postgresql_uri, shown_uri
 from ktrial.store.schema_version import SCHEMA_VERSION
 from ktrial.store.study_summary import StudyRow, moment
+
+if TYPE_CHECKING:
+    import psycopg
 
 _STUDIES = """
 SELECT studies.id, studies.name, studies.digest, studies.spec, studies.created,
@@ -44,6 +48,9 @@ _OF_STUDY = (
 """Every row that belongs to a study, of every table."""
 
 
+_CONNECT_SECONDS = 10
+
+
 class NoQuickReading(Exception):
     """The store has to be opened by `open_store`."""
 
@@ -51,53 +58,87 @@ class NoQuickReading(Exception):
 class QuickReader:
     """A store that is open for reading."""
 
-    def __init__(self, connection: sqlite3.Connection, file: Path) -> None:
-        self.name = str(file)
+    def __init__(self, connection: "sqlite3.Connection | psycopg.Connection", name: str) -> None:
+        self.name = name
         """As `Store.name`."""
         self._connection = connection
 
     def studies(self) -> tuple[StudyRow, ...]:
         """Every study, the newest last: as `Store.studies`."""
-        return tuple(StudyRow.of_sql(row) for row in self._connection.execute(_STUDIES))
+        return tuple(StudyRow.of_sql(row) for row in self._rows(_STUDIES))
 
     def trials(self, study_id: int) -> set[tuple[str, datetime]]:
         """The keys of a study's trials, and when each was started."""
         query = "SELECT key, started FROM trials WHERE study_id = ? AND outcome != 'machine-failed'"
-        return {(key, moment(started)) for key, started in self._connection.execute(query, (study_id,))}
+        return {(key, moment(started)) for key, started in self._rows(query, study_id)}
 
     def has_profiles(self, study_id: int) -> bool:
         """Whether any trial of the study has a profile."""
-        (exists,) = self._connection.execute(f"SELECT EXISTS ({_PROFILES})", (study_id,)).fetchone()
+        ((exists,),) = self._rows(f"SELECT EXISTS ({_PROFILES})", study_id)
         return bool(exists)
 
     def content_digest(self, study_id: int) -> str:
         """SHA-256 of all that the store has of a study: the same for the same content."""
         content = hashlib.sha256()
         for query in _OF_STUDY:
-            for row in self._connection.execute(query, (study_id,)):
+            for row in self._rows(query, study_id):
                 for value in row:
                     data = value if isinstance(value, bytes) else repr(value).encode()
                     content.update(b"%d:" % len(data) + data)
         return content.hexdigest()
 
+    def _rows(self, query: str, *values: int) -> Iterator[tuple[Any, ...]]:
+        if isinstance(self._connection, sqlite3.Connection):
+            return iter(self._connection.execute(query, values))
+        return iter(self._connection.execute(query.replace("?", "%s").encode(), values))
+
 
 @contextmanager
 def quick_reader(location: str | Path) -> Iterator[QuickReader]:
-    """The store at a path. Raises NoQuickReading, also for whatever goes wrong while it is read."""
-    file = path_of(location)
+    """The store at a path or URL. Raises NoQuickReading, also for whatever goes wrong while it is read."""
+    file, uri = path_of(location), postgresql_uri(location)
     try:
-        if file is None or sqlite.look(file) != SCHEMA_VERSION:
+        if uri:
+            with _on_postgresql(uri) as reader:
+                yield reader
+        elif file:
+            with _in_file(file) as reader:
+                yield reader
+        else:
             raise NoQuickReading
-        before = _state(file)
-        connection = sqlite.connect_read_only(file)
-        try:
-            connection.execute("BEGIN")  # so that all that is read was true at one moment
-            yield QuickReader(connection, file)
-        finally:
-            connection.close()
-        if _state(file) != before:
-            raise NoQuickReading  # without a log the file was read as one that nobody writes to
     except (StoreError, sqlite3.Error, OSError, ValueError, KeyError, TypeError) as error:
+        raise NoQuickReading from error
+
+
+@contextmanager
+def _in_file(file: Path) -> Iterator[QuickReader]:
+    if sqlite.look(file) != SCHEMA_VERSION:
+        raise NoQuickReading
+    before = _state(file)
+    connection = sqlite.connect_read_only(file)
+    try:
+        connection.execute("BEGIN")  # so that all that is read was true at one moment
+        yield QuickReader(connection, str(file))
+    finally:
+        connection.close()
+    if _state(file) != before:
+        raise NoQuickReading  # without a log the file was read as one that nobody writes to
+
+
+@contextmanager
+def _on_postgresql(uri: str) -> Iterator[QuickReader]:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise NoQuickReading from error
+    try:
+        with psycopg.connect(uri, connect_timeout=_CONNECT_SECONDS) as connection:
+            connection.read_only = True
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            if connection.execute("SELECT version FROM ktrial_schema").fetchone() != (SCHEMA_VERSION,):
+                raise NoQuickReading
+            yield QuickReader(connection, shown_uri(uri))
+    except psycopg.Error as error:
         raise NoQuickReading from error
 
 

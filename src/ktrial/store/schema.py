@@ -1,7 +1,6 @@
 """The store's tables, in SQLAlchemy Core: no SQL of one database's own."""
 
 from sqlalchemy import (
-    JSON,
     Column,
     DateTime,
     Float,
@@ -12,9 +11,10 @@ from sqlalchemy import (
     MetaData,
     String,
     Table,
-    Text,
     UniqueConstraint,
 )
+
+from ktrial.store.column_types import AnyNumber, AnyText, Json, whole_number
 
 metadata = MetaData()
 
@@ -23,10 +23,10 @@ schema = Table("ktrial_schema", metadata, Column("version", Integer, nullable=Fa
 studies = Table(
     "studies",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", String(255), nullable=False, index=True),
+    Column("id", whole_number, primary_key=True),
+    Column("name", AnyText(255), nullable=False, index=True),
     Column("digest", String(64), nullable=False, unique=True),
-    Column("spec", JSON, nullable=False),
+    Column("spec", Json, nullable=False),
     Column("created", DateTime, nullable=False),
 )
 """`created` is in UTC; `spec` is model.study.Study."""
@@ -34,19 +34,19 @@ studies = Table(
 trials = Table(
     "trials",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", whole_number, primary_key=True),
     Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
-    Column("key", String(255), nullable=False),
-    Column("run_order", Integer, nullable=False),
-    Column("planned", JSON, nullable=False),
+    Column("key", AnyText(255), nullable=False),
+    Column("run_order", whole_number, nullable=False),
+    Column("planned", Json, nullable=False),
     Column("outcome", String(32), nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("settings", JSON, nullable=False),
-    Column("warnings", JSON, nullable=False),
-    Column("console", Text, nullable=False),
-    Column("kernel", String(255), nullable=False),
+    Column("reason", AnyText, nullable=False),
+    Column("settings", Json, nullable=False),
+    Column("warnings", Json, nullable=False),
+    Column("console", AnyText, nullable=False),
+    Column("kernel", AnyText(255), nullable=False),
     Column("kernel_digest", String(64), nullable=False),
-    Column("provenance", JSON, nullable=False),
+    Column("provenance", Json, nullable=False),
     Column("started", DateTime, nullable=False),
     Column("seconds", Float, nullable=False),
     UniqueConstraint("study_id", "key"),
@@ -60,28 +60,28 @@ ktrial keeps it up to date without knowing it, and where it is missing the same 
 samples = Table(
     "samples",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", whole_number, primary_key=True),
     Column("trial_id", ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
-    Column("workload", Text, nullable=False),
-    Column("metric", String(255), nullable=False),
-    Column("unit", String(64), nullable=False),
+    Column("workload", AnyText, nullable=False),
+    Column("metric", AnyText(255), nullable=False),
+    Column("unit", AnyText(64), nullable=False),
     Column("direction", String(16), nullable=False),
     Column("mode", String(32), nullable=False),
-    Column("value", Float, nullable=False),
-    Column("operations", Integer, nullable=False),
-    Column("minimum", Float),
-    Column("median", Float),
-    Column("mean", Float),
+    Column("value", AnyNumber, nullable=False),
+    Column("operations", whole_number, nullable=False),
+    Column("minimum", AnyNumber),
+    Column("median", AnyNumber),
+    Column("mean", AnyNumber),
     Index("samples_of_trial", "trial_id"),
 )
 
 counters = Table(
     "counters",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", whole_number, primary_key=True),
     Column("trial_id", ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
-    Column("workload", Text, nullable=False),
-    Column("name", String(255), nullable=False),
+    Column("workload", AnyText, nullable=False),
+    Column("name", AnyText(255), nullable=False),
     Column("delta", Float, nullable=False),
     Index("counters_of_trial", "trial_id"),
 )
@@ -89,9 +89,9 @@ counters = Table(
 profiles = Table(
     "profiles",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", whole_number, primary_key=True),
     Column("trial_id", ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
-    Column("workload", Text, nullable=False),
+    Column("workload", AnyText, nullable=False),
     Column("content", LargeBinary, nullable=False),
     Index("profiles_of_trial", "trial_id"),
 )
@@ -100,7 +100,7 @@ profiles = Table(
 kernel_differences = Table(
     "kernel_differences",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", whole_number, primary_key=True),
     Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
     Column("before", String(64), nullable=False),
     Column("after", String(64), nullable=False),
@@ -113,9 +113,9 @@ compressed by zlib: 1 to 60 KB."""
 series = Table(
     "series",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", whole_number, primary_key=True),
     Column("trial_id", ForeignKey("trials.id", ondelete="CASCADE"), nullable=False),
-    Column("workload", Text, nullable=False),
+    Column("workload", AnyText, nullable=False),
     Column("content", LargeBinary, nullable=False),
     Index("series_of_trial", "trial_id"),
 )
@@ -125,7 +125,7 @@ moments."""
 answers = Table(
     "answers",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", whole_number, primary_key=True),
     Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False, unique=True),
     Column("content", LargeBinary, nullable=False),
 )
@@ -134,7 +134,7 @@ answers = Table(
 proofs = Table(
     "proofs",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", whole_number, primary_key=True),
     Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
     Column("difference", String(64), nullable=False),
     Column("content", LargeBinary, nullable=False),
@@ -146,12 +146,12 @@ model.proof.Proof as JSON, compressed by zlib: some 2 KB."""
 digests = Table(
     "digests",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", whole_number, primary_key=True),
     Column("trial_id", ForeignKey("trials.id", ondelete="CASCADE"), nullable=False, unique=True),
     Column("content", String(64), nullable=False),
     Column("counters", String(64), nullable=False),
-    Column("profiles", JSON, nullable=False),
-    Column("series", JSON, nullable=False),
+    Column("profiles", Json, nullable=False),
+    Column("series", Json, nullable=False),
 )
 """SHA-256 of what stands in a trial's rows (`trial_digests`): of its own and its samples', of its counters',
 and of each profile and series by workload. Trials that an older ktrial stored have none."""
@@ -159,7 +159,7 @@ and of each profile and series by workload. Trials that an older ktrial stored h
 study_digests = Table(
     "study_digests",
     metadata,
-    Column("id", Integer, primary_key=True),
+    Column("id", whole_number, primary_key=True),
     Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
     Column("what", String(255), nullable=False),
     Column("digest", String(64), nullable=False),

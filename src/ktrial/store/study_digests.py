@@ -5,11 +5,12 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert, inspect, select
+from sqlalchemy import Connection, delete, insert, select
 
 from ktrial.fault_points import fault_point
 from ktrial.store.schema import answers, kernel_differences, proofs, studies, study_digests
 from ktrial.store.study_summary import study_digest
+from ktrial.store.tables_there import has
 
 STUDY, ANSWER, PROOF = "study", "answer", "proof"
 UNREADABLE = (ValueError, TypeError, LookupError)
@@ -69,11 +70,13 @@ def note(connection: Connection, study_id: int, what: str, digest: str) -> None:
     fault_point("store: digest of a study's part noted")
 
 
-def noted(connection: Connection) -> dict[tuple[int, str], str]:
-    """Study and what → its digest; of an older ktrial's store there are none."""
-    if not inspect(connection).has_table(study_digests.name):
+def noted(connection: Connection, study_id: int | None = None) -> dict[tuple[int, str], str]:
+    """Study and what → its digest, of one study or of all; of an older ktrial's store there are none."""
+    if not has(connection, study_digests):
         return {}
     query = select(study_digests.c.study_id, study_digests.c.what, study_digests.c.digest)
+    if study_id is not None:
+        query = query.where(study_digests.c.study_id == study_id)
     return {(study_id, what): digest for study_id, what, digest in connection.execute(query)}
 
 

@@ -1,14 +1,17 @@
 """What is stored of a study beside its trials: written with its digest, compared with it when it is read."""
 
-from sqlalchemy import Connection, RowMapping, delete, insert, inspect, select, update
+from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy.schema import CreateIndex
 
 from ktrial.fault_points import fault_point
 from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.proof import Proof
 from ktrial.model.tuning import Tuned
 from ktrial.store import row_conversion, study_digests
-from ktrial.store.schema import answers, kernel_differences, proofs, studies
+from ktrial.store.postgresql import is_postgresql
+from ktrial.store.schema import answers, kernel_differences, proofs, studies, trials_by_outcome
 from ktrial.store.study_digests import ANSWER, PROOF, STUDY, NotAsStored
+from ktrial.store.tables_there import has
 
 
 def store(connection: Connection, values: row_conversion.Row) -> int:
@@ -16,6 +19,9 @@ def store(connection: Connection, values: row_conversion.Row) -> int:
 
     One whose row is not what was stored is put right: what it asks for is known again.
     """
+    if not is_postgresql(connection):  # where it was made with the tables, and this would wait for writers
+        # A file that an older ktrial made does not have it.
+        connection.execute(CreateIndex(trials_by_outcome, if_not_exists=True))
     there = connection.execute(select(studies).where(studies.c.digest == values["digest"])).mappings().first()
     if there is None:
         inserted = connection.execute(insert(studies).values(**values)).inserted_primary_key
@@ -25,7 +31,9 @@ def store(connection: Connection, values: row_conversion.Row) -> int:
         study_digests.note(connection, number, STUDY, study_digests.of_study(values))
         return number
     number = int(there["id"])
-    if not study_digests.fits(study_digests.noted(connection), number, STUDY, study_digests.of_study(there)):
+    if not study_digests.fits(
+        study_digests.noted(connection, number), number, STUDY, study_digests.of_study(there)
+    ):
         connection.execute(update(studies).where(studies.c.id == number).values(**values))
         study_digests.note(connection, number, STUDY, study_digests.of_study(values))
     return number
@@ -48,13 +56,13 @@ def store_answer(connection: Connection, study_id: int, tuned: Tuned) -> None:
 
 def answer(connection: Connection, study_id: int) -> Tuned | None:
     """None where there is none. Raises NotAsStored, zlib.error, pydantic.ValidationError."""
-    if not inspect(connection).has_table(answers.name):
+    if not has(connection, answers):
         return None
     content = connection.scalar(select(answers.c.content).where(answers.c.study_id == study_id))
     if content is None:
         return None
     made = study_digests.of_content(content)
-    if not study_digests.fits(study_digests.noted(connection), study_id, ANSWER, made):
+    if not study_digests.fits(study_digests.noted(connection, study_id), study_id, ANSWER, made):
         raise NotAsStored(ANSWER, study_id)
     return row_conversion.answer_of(content)
 
@@ -72,11 +80,11 @@ def store_proof(connection: Connection, study_id: int, proof: Proof) -> None:
 
 def proofs_of(connection: Connection, study_id: int) -> tuple[Proof, ...]:
     """In the order of storing. Raises NotAsStored, zlib.error, pydantic.ValidationError."""
-    if not inspect(connection).has_table(proofs.name):
+    if not has(connection, proofs):
         return ()
     query = select(proofs).where(proofs.c.study_id == study_id).order_by(proofs.c.id)
     records = connection.execute(query).mappings().all()
-    noted = study_digests.noted(connection) if records else {}
+    noted = study_digests.noted(connection, study_id) if records else {}
     for row in records:
         what = study_digests.proof(row["difference"])
         if not study_digests.fits(noted, study_id, what, study_digests.of_content(row["content"])):
@@ -98,11 +106,11 @@ def store_difference(connection: Connection, study_id: int, difference: KernelDi
 def differences(connection: Connection, study_id: int) -> tuple[KernelDifference, ...]:
     """In the order of storing. Raises NotAsStored, zlib.error, pydantic.ValidationError."""
     table = kernel_differences
-    if not inspect(connection).has_table(table.name):
+    if not has(connection, table):
         return ()
     query = select(table).where(table.c.study_id == study_id).order_by(table.c.id)
     records = connection.execute(query).mappings().all()
-    noted = study_digests.noted(connection) if records else {}
+    noted = study_digests.noted(connection, study_id) if records else {}
     for row in records:
         what = study_digests.difference(row["before"], row["after"])
         if not study_digests.fits(noted, study_id, what, study_digests.of_content(row["content"])):

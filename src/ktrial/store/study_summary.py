@@ -26,7 +26,7 @@ class StudyRow:
 
     @classmethod
     def of_sql(cls, row: tuple[Any, ...]) -> Self:
-        """From what SQLite has: JSON as text, and moments as text in UTC; last the digest that was noted.
+        """From what a database has: JSON as text, moments in UTC (SQLite: text); last the noted digest.
 
         Raises ValueError, also where the row is not what was noted; TypeError.
         """
@@ -78,6 +78,7 @@ def study_digest(name: str, key: str, spec: object, created: datetime) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def moment(text: str) -> datetime:
-    """A moment as SQLite has it: in UTC, without saying so. Raises ValueError, TypeError."""
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+def moment(stored: str | datetime) -> datetime:
+    """A moment as a database has it: in UTC, without saying so. Raises ValueError, TypeError."""
+    made = stored if isinstance(stored, datetime) else datetime.fromisoformat(stored)
+    return made.replace(tzinfo=UTC)

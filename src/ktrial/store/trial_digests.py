@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, RowMapping, Table, inspect, select
+from sqlalchemy import Connection, RowMapping, Table, select
 
 from ktrial.store.row_conversion import Row
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
+from ktrial.store.tables_there import has
 
 
 def _columns(table: Table) -> tuple[str, ...]:
@@ -24,6 +25,10 @@ def _columns(table: Table) -> tuple[str, ...]:
 _OF_TRIAL, _OF_SAMPLE, _OF_COUNTER = _columns(trials), _columns(samples), _columns(counters)
 _UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError)
 """What SQLAlchemy's types and pydantic raise where a value in a row is none of its kind."""
+
+
+class BlobDamaged(Exception):
+    """A profile or series is not what was stored."""
 
 
 class TrialCheck(NamedTuple):
@@ -74,7 +79,7 @@ def blob_digests(rows: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
 
 def noted_digests(connection: Connection, study_id: int) -> dict[int, RowMapping]:
     """The rows in `digests` of a study's trials, by trial; none where an older ktrial made the store."""
-    if not inspect(connection).has_table(digests.name):
+    if not has(connection, digests):
         return {}
     of_study = select(trials.c.id).where(trials.c.study_id == study_id)
     query = select(digests).where(digests.c.trial_id.in_(of_study))
@@ -98,19 +103,20 @@ def fit(
     return of_counters is None or counters_digest(of_counters) == noted["counters"]
 
 
-def blobs_fit(connection: Connection, table: Table, stored: Sequence[RowMapping]) -> bool:
-    """Whether rows of `profiles` or `series` are as they were stored, where that was noted."""
-    if not stored or not inspect(connection).has_table(digests.name):
-        return True
+def check_blobs(connection: Connection, table: Table, stored: Sequence[RowMapping]) -> None:
+    """Raises BlobDamaged where rows of `profiles` or `series` are not as they were stored."""
+    if not stored or not has(connection, digests):
+        return
     query = select(digests.c[table.name]).where(digests.c.trial_id == stored[0]["trial_id"])
     noted = connection.scalar(query)
-    return noted is None or all(noted.get(name) == made for name, made in blob_digests(stored).items())
+    if noted is not None and any(noted.get(name) != made for name, made in blob_digests(stored).items()):
+        raise BlobDamaged
 
 
 def checks(connection: Connection, study_id: int) -> tuple[TrialCheck, ...]:
     """Compare every trial of a study, one by one, with all that belongs to it."""
     query = select(trials.c.id, trials.c.key).where(trials.c.study_id == study_id).order_by(trials.c.id)
-    there = inspect(connection).has_table(digests.name)
+    there = has(connection, digests)
     return tuple(
         _check(connection, number, key, has_digests=there) for number, key in connection.execute(query).all()
     )

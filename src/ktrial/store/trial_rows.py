@@ -2,12 +2,15 @@
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, insert, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, insert, select
 
 from ktrial.fault_points import fault_point
+from ktrial.model.profile import Profile
+from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.store import row_conversion, trial_digests
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
+from ktrial.store.tables_there import has
 
 
 def read(connection: Connection, study_id: int, *, counted: bool) -> tuple[tuple[Trial, ...], int]:
@@ -32,6 +35,19 @@ def read(connection: Connection, study_id: int, *, counted: bool) -> tuple[tuple
 def _of_study(study_id: int) -> tuple[ColumnElement[bool], ...]:
     """Older ktrials stored trials with which the machine failed: they say nothing, and are run again."""
     return trials.c.study_id == study_id, trials.c.outcome != Outcome.MACHINE_FAILED.value
+
+
+def add(connection: Connection, study_id: int, trial: Trial, replaces: frozenset[Outcome]) -> bool:
+    """Insert a trial in place of one of the same key with one of these outcomes; False where it stays."""
+    same = (trials.c.study_id == study_id, trials.c.key == trial.planned.key)
+    if replaces:
+        old = trials.c.outcome.in_([outcome.value for outcome in replaces])
+        connection.execute(delete(trials).where(*same, old))
+        fault_point("store: older trial removed")
+    if connection.scalar(select(trials.c.id).where(*same)) is not None:
+        return False
+    store(connection, study_id, trial)
+    return True
 
 
 def store(connection: Connection, study_id: int, trial: Trial) -> None:
@@ -70,3 +86,40 @@ def _by_trial(connection: Connection, query: Select[Any]) -> dict[int, list[RowM
     for row in connection.execute(query.order_by("id")).mappings():
         grouped.setdefault(row["trial_id"], []).append(row)
     return grouped
+
+
+def profile(connection: Connection, study_id: int, trial_key: str, workload: str) -> Profile | None:
+    """None where there is none. Raises BlobDamaged, zlib.error, pydantic.ValidationError."""
+    query = (
+        select(profiles)
+        .join(trials, trials.c.id == profiles.c.trial_id)
+        .where(trials.c.study_id == study_id, trials.c.key == trial_key, profiles.c.workload == workload)
+    )
+    row = connection.execute(query).mappings().first() if has(connection, profiles) else None
+    if row is None:
+        return None
+    trial_digests.check_blobs(connection, profiles, [row])
+    return row_conversion.profile_of(row["content"])
+
+
+def profiled(connection: Connection, study_id: int) -> frozenset[str]:
+    """Workloads of which at least one trial of the study has a profile."""
+    query = (
+        select(profiles.c.workload)
+        .join(trials, trials.c.id == profiles.c.trial_id)
+        .where(trials.c.study_id == study_id)
+    )
+    return frozenset(connection.scalars(query.distinct())) if has(connection, profiles) else frozenset()
+
+
+def sampled(connection: Connection, study_id: int, trial_key: str) -> tuple[Sampled, ...]:
+    """In the order of storing. Raises BlobDamaged, zlib.error, pydantic.ValidationError."""
+    query = (
+        select(series)
+        .join(trials, trials.c.id == series.c.trial_id)
+        .where(trials.c.study_id == study_id, trials.c.key == trial_key)
+        .order_by(series.c.id)
+    )
+    records = connection.execute(query).mappings().all() if has(connection, series) else []
+    trial_digests.check_blobs(connection, series, records)
+    return tuple(row_conversion.sampled_of(row["content"]) for row in records)

@@ -299,7 +299,7 @@ def test_an_unknown_workload_is_an_error_before_any_kernel_is_fetched(store: Sto
 
 
 def test_a_full_store_ends_the_run(store: Store) -> None:
-    with store._reading() as connection:
+    with store.transactions.engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA max_page_count = 40")
     machine = ScriptedMachine()
     with pytest.raises(StoreFull):

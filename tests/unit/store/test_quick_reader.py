@@ -1,10 +1,9 @@
 """Reading a store with the standard library alone: it says what `Store` says, or that it cannot."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.backends import Backend
 from tests.support.making import a_study, a_trial, planned
 
 from ktrial.model.design import Design, Factor, FactorKind
@@ -32,20 +31,19 @@ STUDIES = {
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(backend: Backend) -> Backend:
     """A store with all the studies, and two trials, of which one failed."""
-    file = tmp_path / "trials.db"
-    with open_store(file) as store:
+    with open_store(backend.location) as store:
         first, *_ = [store.study(study) for study in STUDIES.values()]
         store.add_trial(first, a_trial())
         store.add_trial(first, a_trial(planned(number=1), outcome=Outcome.PANICKED))
-    return file
+    return backend
 
 
-def test_it_reads_the_studies_that_the_store_has(path: Path) -> None:
-    with open_store(path) as store:
+def test_it_reads_the_studies_that_the_store_has(path: Backend) -> None:
+    with open_store(path.location) as store:
         stored = store.studies()
-    with quick_reader(path) as reader:
+    with quick_reader(path.location) as reader:
         rows = reader.studies()
         assert reader.name == store.name
     assert [(one.id, one.digest, one.created) for one in rows] == [
@@ -56,8 +54,8 @@ def test_it_reads_the_studies_that_the_store_has(path: Path) -> None:
 
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
-def test_a_row_says_of_a_study_what_its_model_says(study: Study, path: Path) -> None:
-    with quick_reader(path) as reader:
+def test_a_row_says_of_a_study_what_its_model_says(study: Study, path: Backend) -> None:
+    with quick_reader(path.location) as reader:
         (row,) = (one for one in reader.studies() if one.name == study.name)
     expected = treatments(study)
     assert row.question == study.question
@@ -67,64 +65,68 @@ def test_a_row_says_of_a_study_what_its_model_says(study: Study, path: Path) -> 
     assert (row.is_search, row.planned) == (False, len(expected) * study.blocks)
 
 
-def test_a_workload_is_called_by_its_parameters_too(path: Path) -> None:
+def test_a_workload_is_called_by_its_parameters_too(path: Backend) -> None:
     use = WorkloadUse(name="hackbench", parameters={"loops": 5, "groups": 2})
-    with open_store(path) as store:
+    with open_store(path.location) as store:
         store.study(a_study("with-parameters").model_copy(update={"workloads": (use,)}))
-    with quick_reader(path) as reader:
+    with quick_reader(path.location) as reader:
         assert reader.studies()[-1].workloads == ["hackbench(groups=2, loops=5)"] == [use.label]
 
 
-def test_it_reads_what_a_writer_at_work_has_stored_so_far(path: Path) -> None:
-    with open_store(path) as store:
+def test_it_reads_what_a_writer_at_work_has_stored_so_far(path: Backend) -> None:
+    with open_store(path.location) as store:
         store.study(a_study("while-it-is-open"))
-        with quick_reader(path) as reader:
+        with quick_reader(path.location) as reader:
             assert reader.studies()[-1].name == "while-it-is-open"
 
 
-def test_reading_leaves_the_store_as_it_is(path: Path) -> None:
-    before = path.read_bytes()
-    with quick_reader(path) as reader:
+def test_reading_leaves_the_store_as_it_is(path: Backend) -> None:
+    if not path.is_file:
+        pytest.skip("a server writes what it likes")
+    file = Path(path.location)
+    before = file.read_bytes()
+    with quick_reader(file) as reader:
         assert len(reader.studies()) == len(STUDIES)
-    assert path.read_bytes() == before
-    assert sorted(path.parent.iterdir()) == [path]
+    assert file.read_bytes() == before
+    assert sorted(file.parent.iterdir()) == [file]
 
 
-def rows_of(path: Path | str) -> tuple[StudyRow, ...]:
-    with quick_reader(path) as reader:
+def rows_of(location: Path | str) -> tuple[StudyRow, ...]:
+    with quick_reader(location) as reader:
         return reader.studies()
 
 
 @pytest.mark.parametrize("version", [1, SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])
-def test_a_store_of_another_schema_is_for_open_store(version: int, path: Path) -> None:
-    changed(path, f"UPDATE ktrial_schema SET version = {version}")
+def test_a_store_of_another_schema_is_for_open_store(version: int, path: Backend) -> None:
+    path.sql(f"UPDATE ktrial_schema SET version = {version}")
     with pytest.raises(NoQuickReading):
-        rows_of(path)
+        rows_of(path.location)
 
 
 @pytest.mark.parametrize(
     "damage",
     [
         "UPDATE studies SET spec = '{' WHERE id = 1",
-        "UPDATE studies SET created = 'today' WHERE id = 1",
-        "DROP TABLE trials",
+        "UPDATE studies SET name = 'today' WHERE id = 1",
+        "ALTER TABLE trials RENAME TO trails",
         "DELETE FROM ktrial_schema",
     ],
 )
-def test_a_damaged_store_is_for_open_store(damage: str, path: Path) -> None:
-    changed(path, damage)
+def test_a_damaged_store_is_for_open_store(damage: str, path: Backend) -> None:
+    path.sql(damage)
     with pytest.raises(NoQuickReading):
-        rows_of(path)
+        rows_of(path.location)
 
 
-def test_what_a_spec_lacks_is_for_open_store(path: Path) -> None:
-    changed(path, "UPDATE studies SET spec = json_remove(spec, '$.design')")
-    with pytest.raises(NoQuickReading), quick_reader(path) as reader:
+def test_what_a_spec_lacks_is_for_open_store(path: Backend) -> None:
+    path.sql("""UPDATE studies SET spec = replace(spec, '"design"', '"dezign"')""")
+    path.sql("DELETE FROM study_digests")
+    with pytest.raises(NoQuickReading), quick_reader(path.location) as reader:
         assert reader.studies()[0].treatments == ()
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0 and no more", b"a text"])
-def test_a_file_that_is_no_store_is_for_open_store(content: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_no_store_is_for_open_store(content: bytes, tmp_path: Backend) -> None:
     file = tmp_path / "other.db"
     file.write_bytes(content)
     with pytest.raises(NoQuickReading):
@@ -135,9 +137,3 @@ def test_a_file_that_is_no_store_is_for_open_store(content: bytes, tmp_path: Pat
 def test_a_store_elsewhere_is_for_open_store(location: str) -> None:
     with pytest.raises(NoQuickReading):
         rows_of(location)
-
-
-def changed(path: Path, statement: str) -> None:
-    with closing(sqlite3.connect(path)) as raw:
-        raw.execute(statement)
-        raw.commit()

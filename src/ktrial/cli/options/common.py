@@ -10,7 +10,7 @@ from ktrial.cli.options.completion import format_names, study_names, workload_na
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 StoreOption = Annotated[
     str | None,
-    typer.Option("--store", metavar="FILE", help="The store; else KTRIAL_STORE, else the user's own."),
+    typer.Option("--store", metavar="FILE|URL", help="The store; else KTRIAL_STORE, else the user's own."),
 ]
 Html = Annotated[
     Path | None,

@@ -225,10 +225,10 @@ def _stored_studies(location: str) -> "Sequence[StudyRow]":
                 return reader.studies()
         except NoQuickReading:
             # Opening a store that is not there would make it.
-            if Path(location).is_file():
+            if _is_there(location):
                 from ktrial.store import open_store
 
-                with open_store(location) as store:
+                with open_store(location, existing=True) as store:
                     return [one.row() for one in store.studies()]
     return []
 
@@ -239,10 +239,15 @@ def _study_of_file(location: str, name: str) -> "StudyRow | None":
     from ktrial.store import open_store
 
     with _in_silence():
-        if Path(location).is_file():
-            with open_store(location) as store:
+        if _is_there(location):
+            with open_store(location, existing=True) as store:
                 return find(store, name).row()
     return None
+
+
+def _is_there(location: str) -> bool:
+    """Whether it may be opened: the file is there, or there is a server to ask."""
+    return "://" in location or Path(location).is_file()
 
 
 def _in_silence() -> contextlib.suppress:

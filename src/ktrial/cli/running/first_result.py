@@ -10,6 +10,7 @@ from ktrial.cli.running.study import SOME_TRIALS_FAILED, RunOptions, run_and_sho
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.report.text import study_summary
+from ktrial.store.location import masked
 
 _MORE_WORKLOADS = "syscall,fork,mmap,open,futex"
 
@@ -33,7 +34,7 @@ def run_and_advise(study: Study, options: RunOptions) -> None:
 def next_steps(record: StudyRecord, store: str | None) -> list[tuple[str, str]]:
     """Three commands, each with what it is for. They can be typed as they are."""
     kernels = [level for factor in record.study.factors for level in map(str, factor.levels)]
-    here = ["--store", store] if store else []
+    here = ["--store", masked(store)] if store else []
     named = [word for kernel in kernels for word in ("--kernel", kernel)]
     workload = record.study.workloads[0].label
     explain = ["ktrial", "explain", record.study.name, "--workload", workload, *here]

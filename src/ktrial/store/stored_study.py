@@ -1,0 +1,87 @@
+"""Studies as they are read: each with how many of its trials ended, and compared with its digest."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, select
+
+from ktrial.model.study import Study
+from ktrial.model.trial import Outcome
+from ktrial.store import row_conversion, study_digests, study_rows
+from ktrial.store.schema import studies, trials
+from ktrial.store.study_digests import StudyName
+from ktrial.store.study_summary import StudyRow
+
+_ENDED = func.count(trials.c.id).filter(trials.c.outcome != Outcome.MACHINE_FAILED.value)
+_COMPLETED = func.count(trials.c.id).filter(trials.c.outcome == Outcome.COMPLETED.value)
+_STUDIES = (
+    select(studies, _ENDED.label("finished"), (_ENDED - _COMPLETED).label("failed"))
+    .outerjoin(trials, trials.c.study_id == studies.c.id)
+    .group_by(studies.c.id)
+)
+"""Studies with how many of their trials ended, and how many of those failed: from an index alone."""
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """A study in the store, without its trials."""
+
+    id: int
+    study: Study
+    digest: str
+    created: datetime
+    finished: int
+    """How many of its trials ended."""
+    failed: int
+    """How many of those ended with another outcome than `completed`."""
+
+    def row(self) -> StudyRow:
+        """The same as its row has it."""
+        spec = self.study.model_dump(mode="json", by_alias=True)
+        return StudyRow(self.id, self.study.name, self.digest, spec, self.created, self.finished, self.failed)
+
+
+def every(connection: Connection) -> tuple[StoredStudy, ...]:
+    """Every study, the newest last. Raises NotAsStored, and what reading a damaged row raises."""
+    noted = study_digests.noted(connection)
+    rows_by_id = connection.execute(_STUDIES.order_by(studies.c.id)).mappings()
+    return tuple(_stored(row, noted) for row in rows_by_id)
+
+
+def readable(connection: Connection) -> tuple[tuple[StoredStudy, ...], tuple[StudyName, ...]]:
+    """The studies that are as they were stored, and those that are not; the newest last."""
+    try:
+        return every(connection), ()
+    except (study_digests.NotAsStored, *study_digests.UNREADABLE):
+        return _one_by_one(connection)
+
+
+def _one_by_one(connection: Connection) -> tuple[tuple[StoredStudy, ...], tuple[StudyName, ...]]:
+    sound, damaged = [], []
+    noted = study_digests.noted(connection)
+    for number, name in study_digests.named(connection):
+        try:
+            row = connection.execute(_STUDIES.where(studies.c.id == number)).mappings().one()
+            sound.append(_stored(row, noted))
+        except (study_digests.NotAsStored, *study_digests.UNREADABLE):
+            damaged.append(StudyName(number, name))
+    return tuple(sound), tuple(damaged)
+
+
+def newest(connection: Connection, *which: ColumnElement[bool]) -> StoredStudy | None:
+    """The study stored last of those; None where there is none."""
+    last = select(func.max(studies.c.id)).where(*which).scalar_subquery()
+    row = connection.execute(_STUDIES.where(studies.c.id == last)).mappings().one_or_none()
+    return None if row is None else _stored(row, study_digests.noted(connection, row["id"]))
+
+
+def _stored(row: RowMapping, noted: dict[tuple[int, str], str]) -> StoredStudy:
+    study_rows.check(noted, row)
+    return StoredStudy(
+        id=row["id"],
+        study=Study.model_validate(row["spec"]),
+        digest=row["digest"],
+        created=row_conversion.from_utc(row["created"]),
+        finished=row["finished"],
+        failed=row["failed"],
+    )

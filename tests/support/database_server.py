@@ -1,0 +1,159 @@
+"""A PostgreSQL server for the tests: Debian's package, as a user without rights, on a socket in a directory.
+
+One server a run, which its workers share; it is started when the first test asks, and ends with the last
+worker. A database is copied from one that has the store's tables already.
+"""
+
+import fcntl
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+from uuid import uuid4
+
+import psycopg
+from filelock import FileLock
+
+from ktrial.store import open_store
+
+USER = "ktrial"
+TEMPLATE = "with_tables"
+_OF_DEBIAN = Path("/usr/lib/postgresql")
+_NOBODY = "nobody"
+_SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    "autovacuum": "off",
+    "jit": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_connections": "120",
+    "shared_buffers": "32MB",
+    "listen_addresses": "''",
+}
+"""Safe against a killed server, not against a power cut, which no test makes."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs, or ran, in a directory."""
+
+    directory: Path
+
+    def url(self, database: str, *, password: str = "") -> str:
+        """Of one of its databases."""
+        secret = f":{quote(password)}" if password else ""
+        return f"postgresql://{USER}{secret}@/{database}?host={self.directory}"
+
+    def database(self, *, empty: bool = False) -> str:
+        """The URL of a new database: with the store's tables, or `empty`."""
+        name = f"t{uuid4().hex[:16]}"
+        self.sql("postgres", f"CREATE DATABASE {name} TEMPLATE {'template0' if empty else TEMPLATE}")
+        return self.url(name)
+
+    def sql(self, database: str, statement: str) -> list[tuple[object, ...]]:
+        """What one statement returns."""
+        return sql(self.url(database), statement)
+
+    def start(self) -> None:
+        """Start it, and wait until it takes connections."""
+        settings = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+        self._control("start", "-l", str(self.directory / "log"), "-o", f"{settings} -k {self.directory}")
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop it, as `pg_ctl stop -m` does: smart, fast, or immediate (as a crash)."""
+        self._control("stop", "-m", mode)
+
+    def _control(self, *arguments: str) -> None:
+        _run("pg_ctl", "-w", "-s", "-D", str(self.directory / "data"), *arguments)
+
+
+def sql(url: str, statement: str) -> list[tuple[object, ...]]:
+    """What one statement returns, in the database with this URL; nothing where it returns no rows."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def running() -> Iterator[Server]:
+    """A new server, with a database to copy from."""
+    directory = Path(tempfile.mkdtemp(prefix="ktrial-pg-"))
+    try:
+        yield made(directory)
+    finally:
+        ended(Server(directory))
+
+
+def made(directory: Path) -> Server:
+    """Make a server's files, start it, and make the database that others are copied from."""
+    directory.chmod(0o755)
+    if _is_root():
+        shutil.chown(directory, _NOBODY)
+    how = ("--no-sync", "--no-instructions", "--auth=trust", f"--username={USER}", "--locale=C")
+    _run("initdb", *how, "--encoding=UTF8", "-D", str(directory / "data"))
+    server = Server(directory)
+    server.start()
+    server.sql("postgres", f"CREATE DATABASE {TEMPLATE} TEMPLATE template0")
+    open_store(server.url(TEMPLATE)).close()
+    return server
+
+
+def ended(server: Server) -> None:
+    """Stop the server where it runs, and remove what it made."""
+    try:
+        if (server.directory / "data" / "postmaster.pid").exists():
+            server.stop()
+    finally:
+        shutil.rmtree(server.directory, ignore_errors=True)
+
+
+@contextmanager
+def shared(place: Path) -> Iterator[Server]:
+    """The server of the processes that name the same place: the first starts it, the last one ends it."""
+    place.mkdir(exist_ok=True)
+    known = place / "directory"
+    with (place / "users").open("w") as users:
+        with FileLock(place / "coming-and-going"):
+            if not known.exists():
+                known.write_text(tempfile.mkdtemp(prefix="ktrial-pg-"))
+                made(Path(known.read_text()))
+            fcntl.flock(users, fcntl.LOCK_SH)
+        server = Server(Path(known.read_text()))
+        yield server
+        with FileLock(place / "coming-and-going"):
+            try:
+                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return
+            known.unlink()
+            ended(server)
+
+
+def _run(program: str, *arguments: str) -> None:
+    newest = max(_OF_DEBIAN.glob("*/bin"), key=lambda path: float(path.parent.name), default=None)
+    assert newest, "PostgreSQL is not here: setup/system-packages test"
+    who = {"user": _NOBODY, "group": pwd.getpwnam(_NOBODY).pw_gid, "extra_groups": []} if _is_root() else {}
+    done = subprocess.run(
+        [str(newest / program), *arguments],
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        **who,  # type: ignore[call-overload]
+    )
+    assert done.returncode == 0, f"{program} {arguments[0]}: {done.stderr}"
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
