@@ -126,7 +126,7 @@ def test_what_a_spec_lacks_is_for_open_store(path: Backend) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\0 and no more", b"a text"])
-def test_a_file_that_is_no_store_is_for_open_store(content: bytes, tmp_path: Backend) -> None:
+def test_a_file_that_is_no_store_is_for_open_store(content: bytes, tmp_path: Path) -> None:
     file = tmp_path / "other.db"
     file.write_bytes(content)
     with pytest.raises(NoQuickReading):
