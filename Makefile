@@ -133,7 +133,7 @@ define environment
 endef
 
 guest: | system
-	@echo 'setup: the guest programs (the first time, Rust takes a minute or two)'
+	@crates/take-prebuilt --check || echo 'setup: the guest programs (the first time, Rust takes a minute or two)'
 	@crates/build-guest
 	@crates/build-plugin
 
