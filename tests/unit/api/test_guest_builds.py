@@ -9,7 +9,9 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 BUILT = Path("src/ktrial/_guest/x86_64")
-SOURCES = ["Cargo.toml", ".cargo", "crates"]
+SOURCES = ["Cargo.toml", ".cargo", "rust-toolchain.toml", "crates"]
+DIGESTS = ROOT / "crates" / "SHA256SUMS"
+PROGRAMS = [line.split()[1] for line in DIGESTS.read_text().splitlines() if not line.startswith("#")]
 
 
 @pytest.fixture
@@ -34,25 +36,69 @@ def cargo_home(tmp_path: Path) -> Path:
     return tmp_path / "cargo"
 
 
-@pytest.mark.nightly  # three programs are compiled: more than a minute of CPU time
+def taken(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """What comes of asking for the programs that are kept, on a system without a compiler."""
+    command: list[str | Path] = [checkout / "crates" / "take-prebuilt", *arguments]
+    return subprocess.run(command, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)
+
+
+def test_the_programs_that_are_kept_are_those_of_the_sources(elsewhere: Path) -> None:
+    assert taken(elsewhere, "--check").returncode == 0, "after a change in crates/: crates/record-digests"
+    assert sorted(file.name for file in (elsewhere / "crates" / "prebuilt").iterdir()) == sorted(
+        f"{name}.xz" for name in PROGRAMS
+    )
+
+
+def test_they_are_taken_without_a_compiler_and_are_what_their_digests_say(elsewhere: Path) -> None:
+    for build in ("build-guest", "build-plugin"):
+        subprocess.run([elsewhere / "crates" / build], env={"PATH": "/usr/bin:/bin"}, check=True)
+    subprocess.run(
+        ["sha256sum", "--check", "--quiet", elsewhere / "crates" / "SHA256SUMS"],
+        cwd=elsewhere / BUILT,
+        check=True,
+    )
+    assert all(os.access(elsewhere / BUILT / name, os.X_OK) != name.endswith(".json") for name in PROGRAMS)
+    assert taken(elsewhere).stdout == "", "those that are there are left as they are"
+
+
+@pytest.mark.parametrize("source", ["crates/agent/src/main.rs", "crates/insn/Cargo.toml", "Cargo.toml"])
+def test_changed_sources_are_compiled(elsewhere: Path, source: str) -> None:
+    with (elsewhere / source).open("a") as changed:
+        changed.write("\n")
+    assert taken(elsewhere).returncode == 1
+    assert not (elsewhere / BUILT).exists()
+
+
+@pytest.mark.parametrize("damage", ["bits", "another program", "removed"])
+def test_a_damaged_program_is_told_and_not_taken(elsewhere: Path, damage: str) -> None:
+    kept = elsewhere / "crates" / "prebuilt"
+    match damage:
+        case "bits":
+            kept.joinpath("work.xz").write_bytes(kept.joinpath("work.xz").read_bytes()[:-5000])
+        case "another program":
+            shutil.copy(kept / "agent.xz", kept / "work.xz")
+        case _:
+            (kept / "work.xz").unlink()
+    ended = taken(elsewhere)
+    assert ended.returncode == 2
+    assert "crates/prebuilt/work.xz is damaged" in ended.stderr
+    assert "git checkout" in ended.stderr
+    assert not [file for file in (elsewhere / BUILT).iterdir() if "work" in file.name and "new" in file.name]
+    assert not (elsewhere / BUILT / "work").exists()
+
+
+@pytest.mark.nightly  # every program is compiled: some minutes of CPU time
 @pytest.mark.timeout(3600)
-def test_another_directory_and_another_cache_of_cargo_give_the_same_bytes(
+def test_another_directory_and_another_cache_of_cargo_give_the_bytes_that_are_kept(
     elsewhere: Path, cargo_home: Path, tmp_path: Path
 ) -> None:
     moved = {"CARGO_HOME": str(cargo_home), "CARGO_TARGET_DIR": str(tmp_path / "target")}
-    subprocess.run([elsewhere / "crates" / "build-guest"], env={**os.environ, **moved}, check=True)
+    for build in ("build-guest", "build-plugin"):
+        command: list[str | Path] = [elsewhere / "crates" / build, "--compile"]
+        subprocess.run(command, env={**os.environ, **moved}, check=True)
     different = [
-        file.name
-        for file in sorted((elsewhere / BUILT).iterdir())
-        if file.read_bytes() != (ROOT / BUILT / file.name).read_bytes()
-    ]
-    assert [file.name for file in sorted((elsewhere / BUILT).iterdir())] == [
-        "SHA256SUMS",
-        "agent",
-        "launch",
-        "tasks",
-        "tasks.json",
-        "work",
-        "workloads.json",
+        name
+        for name in PROGRAMS
+        if (elsewhere / BUILT / name).read_bytes() != (ROOT / BUILT / name).read_bytes()
     ]
     assert different == []
