@@ -29,7 +29,6 @@ _NOBODY = "nobody"
 _SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
-    "synchronous_commit": "off",
     "autovacuum": "off",
     "jit": "off",
     "wal_level": "minimal",

@@ -92,6 +92,12 @@ class StudyDamaged(StoreDamaged):
     )
 
 
+class NotItsCopy(StoreError):
+    """Store {store} is no copy of {source}: it has another study under the number {number}, {study}."""
+
+    hint = "ktrial store merge puts studies into a store that has others, under new numbers"
+
+
 class StudyNotStored(StoreError):
     """Store {store} has no study {study}{similar}."""
 

@@ -74,14 +74,14 @@ class Transactions:
             try:
                 result = transaction()
             except _NotNow as error:
-                self._wait(error.told, deadline)
+                self._wait(error.told, deadline, is_new=pause == _FIRST_PAUSE)
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
             else:
                 self._away.ended(self.name, self.say)
                 return result
 
-    def _wait(self, error: StoreError, deadline: float) -> None:
+    def _wait(self, error: StoreError, deadline: float, *, is_new: bool) -> None:
         if time.monotonic() >= deadline:
             waited = f"{error.facts['problem']} (waited {WAIT_SECONDS:.0f} s)"
             raise type(error)(store=self.name, problem=waited) from error
@@ -89,7 +89,8 @@ class Transactions:
             return
         if interruption.is_asked_for():
             raise error
-        self._away.began(self.name, error, self.say)
+        if not is_new:  # a connection from before a restart fails once, and there is nothing to wait for
+            self._away.began(self.name, error, self.say)
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -23,7 +23,7 @@ def _columns(table: Table) -> tuple[str, ...]:
 
 
 _OF_TRIAL, _OF_SAMPLE, _OF_COUNTER = _columns(trials), _columns(samples), _columns(counters)
-_UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError)
+UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError)
 """What SQLAlchemy's types and pydantic raise where a value in a row is none of its kind."""
 
 
@@ -126,19 +126,25 @@ def _check(connection: Connection, trial_id: int, key: str, *, has_digests: bool
     try:
         noted = _rows(connection, digests, trial_id) if has_digests else []
         damaged = tuple(_differing(connection, trial_id, noted[0])) if noted else ()
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         return TrialCheck(trial_id, key, True, (f"a row that cannot be read ({type(error).__name__})",))
     return TrialCheck(trial_id, key, bool(noted), damaged)
 
 
 def _differing(connection: Connection, trial_id: int, noted: RowMapping) -> Iterable[str]:
     trial = connection.execute(select(trials).where(trials.c.id == trial_id)).mappings().one()
-    if content_digest(trial, _rows(connection, samples, trial_id)) != noted["content"]:
+    belonging = (_rows(connection, table, trial_id) for table in (samples, counters, profiles, series))
+    return differing(TrialRows(trial, *belonging), noted)
+
+
+def differing(parts: TrialRows, noted: Mapping[Any, Any]) -> Iterable[str]:
+    """What of a trial is not as its digests say."""
+    if content_digest(parts.trial, parts.samples) != noted["content"]:
         yield "samples, settings or provenance"
-    if counters_digest(_rows(connection, counters, trial_id)) != noted["counters"]:
+    if counters_digest(parts.counters) != noted["counters"]:
         yield "counters"
-    for what, table in (("profile", profiles), ("series", series)):
-        now, then = blob_digests(_rows(connection, table, trial_id)), noted[table.name]
+    for what, rows, name in (("profile", parts.profiles, "profiles"), ("series", parts.series, "series")):
+        now, then = blob_digests(rows), noted[name]
         for workload in sorted(now.keys() | then.keys()):
             if now.get(workload) != then.get(workload):
                 yield f"{what} of {workload}"

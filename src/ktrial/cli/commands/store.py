@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from ktrial.cli.command_line import KtrialCommand, command_group, examples
+from ktrial.cli.commands.store_copying import copy, merge
 from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import study_names
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from ktrial.store.trial_digests import TrialCheck
 
 app = command_group("Look after the store of trials.")
+app.command("copy", cls=KtrialCommand)(copy)
+app.command("merge", cls=KtrialCommand)(merge)
 DAMAGED = 1
 """The exit code where a trial is not what was stored."""
 

@@ -1,0 +1,91 @@
+"""Every command says of a store on a server what it says of the same store in a file."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, select
+from tests.support.command_line import STUDY, CommandLine
+from tests.support.database_server import Server
+from tests.support.report_records import FIVE, a_record
+from tests.support.scripted import ScriptedMachine
+from tests.support.stored_results import a_store
+
+from ktrial.store import open_store
+from ktrial.store.copying import copy_study
+from ktrial.store.location import shown_uri
+from ktrial.store.schema import metadata
+
+COMMANDS = (
+    "list --all --json",
+    "list --all",
+    "show",
+    "show quick-0 --json",
+    "history fork --json",
+    "matrix --study quick-0 --csv",
+    "recommend --workloads fork,pipe --json",
+    "counters quick-0 --workload fork",
+    "store verify --json",
+    "store verify",
+    "baseline list --json",
+    "systems quick-0",
+    "explain quick-0 --workload fork",
+    "report quick-0 --html report.html",
+    "report quick-0 --markdown",
+    "bundle quick-0 -o quick.zip",
+    "site pages",
+    "show nosuch",
+)
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory, postgresql: Server) -> tuple[str, str]:
+    """The same results in a file and on a server."""
+    file = a_store(tmp_path_factory.mktemp("stored"), a_record(FIVE[:3], ("fork", "pipe")))
+    url = postgresql.database()
+    with open_store(file) as source, open_store(url) as target:
+        for one in source.studies():
+            copy_study(source, target, one.id, keeps_number=True)
+    return str(file), url
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
+    monkeypatch.chdir(tmp_path)
+    return CommandLine(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_says_the_same_of_both(
+    command: str, both: tuple[str, str], cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, url = both
+    of_file = cli(*command.split(), "--store", file)
+    shutil.rmtree("pages", ignore_errors=True)  # a site that is there is not written again
+    monkeypatch.setenv("KTRIAL_STORE", url)
+    of_server = cli(*command.split())
+    for one, other in ((of_file.output, of_server.output), (of_file.messages, of_server.messages)):
+        assert one.replace(file, "STORE") == other.replace(shown_uri(url), "STORE")
+    assert of_server.status == of_file.status
+    assert of_file.output or of_file.status, "something was said"
+
+
+def test_a_study_is_run_resumed_and_shown_and_no_password_is_anywhere(
+    cli: CommandLine, postgresql: Server, tmp_path: Path
+) -> None:
+    url = postgresql.database(empty=True).replace("ktrial@", "ktrial:s3cret@")
+    (tmp_path / "mine.toml").write_text(STUDY)
+    cli.machine(ScriptedMachine())
+    said = [cli("run", "mine.toml", "--store", url, "--html", "r.html") for _ in range(2)]
+    said += [cli("show", "mine", "--store", url), cli("list", "--store", url, "--json")]
+    assert [one.status for one in said] == [0] * 4
+    with open_store(url) as store:
+        assert [one.finished for one in store.studies()] == [4]
+        everything = [str(row) for row in store.transactions.read(all_rows)]
+    pages = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    for text in [*pages, *everything, *(one.output + one.messages for one in said)]:
+        assert "s3cret" not in text
+
+
+def all_rows(connection: Connection) -> list[object]:
+    return [row for table in metadata.tables.values() for row in connection.execute(select(table))]
