@@ -10,6 +10,7 @@ from ktrial.analysis import environment
 from ktrial.analysis.comparability import kernel_difference, machine_difference, warn
 from ktrial.analysis.missing_data import failures
 from ktrial.analysis.setting_reach import out_of_reach
+from ktrial.format.labels import metric_name
 from ktrial.format.number_format import tenths
 from ktrial.model.comparison import Comparison
 from ktrial.model.study import Study
@@ -94,8 +95,8 @@ def _spread(study: Study, comparisons: Sequence[Comparison]) -> list[DataWarning
     return [
         DataWarning(
             kind=WarningKind.WIDE_SPREAD,
-            text=f"{one.workload}, {one.metric}, {one.treatment}: the perturbations alone move its ratio to "
-            f"the baseline by {moved * 100:.3g} %, more than the margin of {study.margin * 100:.3g} %",
+            text=f"{one.workload}, {metric_name(one.metric, one.unit)}, {one.treatment}: the perturbations alone "
+            f"move its ratio to the baseline by {moved * 100:.3g} %, more than the margin of {study.margin * 100:.3g} %",
             advice="only a change larger than that, or with a margin above it, can be decided",
         )
         for one in comparisons
