@@ -95,8 +95,9 @@ def _spread(study: Study, comparisons: Sequence[Comparison]) -> list[DataWarning
     return [
         DataWarning(
             kind=WarningKind.WIDE_SPREAD,
-            text=f"{one.workload}, {metric_name(one.metric, one.unit)}, {one.treatment}: the perturbations alone "
-            f"move its ratio to the baseline by {moved * 100:.3g} %, more than the margin of {study.margin * 100:.3g} %",
+            text=f"{one.workload}, {metric_name(one.metric, one.unit)}, {one.treatment}: the "
+            f"perturbations alone move its ratio to the baseline by {moved * 100:.3g} %, "
+            f"more than the margin of {study.margin * 100:.3g} %",
             advice="only a change larger than that, or with a margin above it, can be decided",
         )
         for one in comparisons
