@@ -237,3 +237,21 @@ class BadAmount(KtrialError):
 
     hint = "an amount is a percentage: 1%, 0.5 %"
     exit_code = 2
+
+
+class FidelityError(KtrialError):
+    """{problem}"""
+
+
+class WrongMachineForFidelity(FidelityError):
+    """Study {study} ran on machine {machine}: a study {wanted} is asked for there."""
+
+    hint = "name the study that counts first, then that in real time: ktrial fidelity EXACT TIMED"
+    exit_code = 2
+
+
+class NotTheSameTreatments(FidelityError):
+    """Studies {exact} and {timed} have no treatment with a number for the same workload in both."""
+
+    hint = 'run the same study file with machine = "exact" and machine = "host"'
+    exit_code = 2

@@ -1,0 +1,135 @@
+"""`ktrial fidelity`: changes that are counted, beside the same changes in real time."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.making import a_sample
+from tests.support.report_records import a_record
+from tests.support.stored_results import a_store
+
+from ktrial.analysis.errors import NotTheSameTreatments, WrongMachineForFidelity
+from ktrial.analysis.fidelity import fidelity
+from ktrial.analysis.result import result
+from ktrial.cli.installed import registry
+from ktrial.model.fidelity import Fidelity
+from ktrial.model.plan import treatments
+from ktrial.model.study import Timing
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.workload import Mode
+from ktrial.stats.correlation import pearson, spearman, with_interval
+from ktrial.studyfile import load
+
+KERNELS = ("debian:5.10", "debian:6.1", "debian:6.12", "debian:6.18", "debian:7.2")
+STUDY = Path("studies/fidelity-host.toml")
+
+
+def measured(kind: str, factors: tuple[float, ...], spread: float = 0.0, cycles: bool = False) -> StudyRecord:
+    """Five treatments; `factors` are their costs."""
+    record = a_record(KERNELS, ("fork",), perturbations=12)
+    timed, rng = kind == "host", np.random.default_rng(3)
+    cost = dict(zip(KERNELS, factors, strict=True))
+    trials = []
+    for trial in record.trials:
+        value = 10000 * cost[trial.planned.treatment.label] * math.exp(rng.normal(0, spread))
+        how = {"metric": "fork", "unit": "ns" if timed else "instructions"}
+        mode = Mode.TIMED if timed else Mode.EXACT_CLOCK
+        samples = [a_sample("fork", value, mode=mode, **how)]
+        if cycles:
+            samples.append(a_sample("fork", 1 / value, mode=mode, metric="modelled-cycles", unit="cycles"))
+        trials.append(trial.model_copy(update={"samples": tuple(samples), "counters": ()}))
+    machine = record.study.machine.model_copy(update={"kind": kind})
+    timing = Timing(blocks=12) if timed else None
+    study = record.study.model_copy(update={"machine": machine, "timing": timing})
+    found = result(study, trials)
+    return record.model_copy(update={"study": study, "trials": tuple(trials), "result": found})
+
+
+def only(exact: StudyRecord, timed: StudyRecord) -> Fidelity:
+    (one,) = fidelity(exact, timed).all
+    return one
+
+
+COUNTED, LIKE_IT = (1.0, 1.1, 1.2, 0.8, 0.9), (1.0, 1.15, 1.25, 0.75, 0.85)
+
+
+def test_the_same_changes_agree_in_sign_and_rank() -> None:
+    one = only(measured("exact", COUNTED), measured("host", LIKE_IT, 0.003))
+    assert (one.count, one.pairs, one.decided, one.same_sign) == ("instructions", 4, 4, 4)
+    assert one.spearman.value == pytest.approx(1.0)
+    assert one.slope == pytest.approx(1.34, abs=0.05)
+    assert one.rms_error == pytest.approx(0.056, abs=0.01)
+    assert "4 of 4" in one.sentence
+
+
+def test_a_change_of_the_other_sign_is_listed() -> None:
+    one = only(measured("exact", COUNTED), measured("host", (1.0, 0.85, 1.25, 0.75, 0.85), 0.003))
+    assert (one.decided, one.same_sign) == (4, 3)
+    assert [pair.treatment for pair in one.disagreements] == ["debian:6.1"]
+
+
+def test_what_noise_hides_is_undecided_and_counts_for_nothing() -> None:
+    one = only(measured("exact", COUNTED), measured("host", LIKE_IT, 2.0))
+    assert one.pairs == 4
+    assert one.undecided_in_time == 4 - one.decided - one.undecided_in_exact
+    assert one.undecided_in_time >= 3
+
+
+def test_what_exact_mode_calls_equivalent_is_told_apart() -> None:
+    one = only(measured("exact", (1.0, 1.0, 1.2, 0.8, 0.9)), measured("host", LIKE_IT, 0.003))
+    assert (one.decided, one.undecided_in_exact) == (3, 1)
+
+
+def test_modelled_cycles_are_another_count() -> None:
+    found = fidelity(measured("exact", COUNTED, cycles=True), measured("host", LIKE_IT, 0.003))
+    by_count = {one.count: one for one in found.all}
+    assert by_count["instructions"].same_sign == 4
+    assert by_count["modelled-cycles"].same_sign == 0, "these were made up to go the other way"
+    assert {one.count for one in found.held_out} == set(by_count)
+    assert [one.pairs for one in found.held_out] == [2, 2]
+
+
+def test_two_studies_that_count_are_refused() -> None:
+    exact, timed = measured("exact", COUNTED), measured("host", LIKE_IT, 0.003)
+    with pytest.raises(WrongMachineForFidelity, match="in real time"):
+        fidelity(exact, exact)
+    with pytest.raises(WrongMachineForFidelity, match="that counts"):
+        fidelity(timed, exact)
+    nothing = exact.result.model_copy(update={"comparisons": ()})
+    with pytest.raises(NotTheSameTreatments):
+        fidelity(exact.model_copy(update={"result": nothing}), timed)
+
+
+def test_intervals_of_correlations_hold_the_truth_as_often_as_they_say() -> None:
+    rng, held = np.random.default_rng(5), 0
+    for _ in range(40):
+        x = rng.normal(size=60)
+        y = 0.8 * x + 0.6 * rng.normal(size=60)
+        _, low, high = with_interval(pearson, x, y, [str(one) for one in range(60)], 1)
+        held += low is not None and high is not None and low <= 0.8 <= high
+    assert held >= 33
+    assert spearman(np.array([1.0, 2, 3, 4]), np.array([1.0, 8, 27, 64])) == pytest.approx(1)
+
+
+def test_the_committed_study_has_sixty_pairs() -> None:
+    study = load(STUDY, registry())
+    assert study.machine.kind == "host"
+    changed = len(treatments(study)) - 1
+    everywhere = sum(len(one.levels) - 1 for one in study.factors if one.kind == "setting")
+    assert changed - everywhere + everywhere * len(study.workloads) >= 60
+
+
+def test_fidelity_prints_and_tells_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli = CommandLine(monkeypatch, capsys)
+    store = a_store(tmp_path / "s", measured("exact", COUNTED), measured("host", LIKE_IT, 0.003))
+    said = cli("fidelity", "1", "2", "--store", store)
+    assert said.status == 0
+    assert "4 of 4 cases" in " ".join(said.output.split())
+    told = json.loads(cli("fidelity", "1", "2", "--json", "--store", store).output)
+    assert told["all"][0]["same_sign"] == 4
+    assert cli("fidelity", "2", "1", "--store", store).status == 2
