@@ -7,7 +7,7 @@ from itertools import pairwise
 from ktrial.knobs import lenient_reference
 from ktrial.model.design import FactorKind
 from ktrial.model.environment import Environment, Reading, ReadingKind
-from ktrial.model.study import Study
+from ktrial.model.study import REAL_MACHINES, Study
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.monitors.environment import changes, concerns, confounds
@@ -61,7 +61,7 @@ class Confounds:
 
 def while_running(trial: Trial) -> tuple[Reading, ...]:
     """What else went on while the workloads ran, from the counters around them; machine `host` only."""
-    if trial.provenance.machine != "host":
+    if trial.provenance.machine not in REAL_MACHINES:
         return ()
     totals: dict[str, float] = {}
     for counter in trial.counters:

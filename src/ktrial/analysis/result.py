@@ -18,7 +18,7 @@ from ktrial.analysis.string_weight import weighed
 from ktrial.model.comparison import Comparison, Result, Verdict
 from ktrial.model.design import FactorKind, Perturbation, Treatment
 from ktrial.model.plan import plan, treatments
-from ktrial.model.study import Study
+from ktrial.model.study import REAL_MACHINES, Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.time_series import TrialSampled
 from ktrial.model.trial import Outcome, Trial
@@ -171,7 +171,9 @@ def _at_last_look(
 
 def _with_name(warning: DataWarning, study: Study) -> DataWarning:
     """With advice that a shell takes as it stands."""
-    here = study.machine.kind == "host" and any(one.kind is FactorKind.SETTING for one in study.factors)
+    here = study.machine.kind in REAL_MACHINES and any(
+        one.kind is FactorKind.SETTING for one in study.factors
+    )
     leave = " --allow-host-changes" if here and "STUDY" in warning.advice else ""
     advice = f"{warning.advice.replace('STUDY', shlex.quote(study.name))}{leave}"
     return warning.model_copy(update={"advice": advice})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ktrial import workloads
 from ktrial.model.design import Factor, FactorKind
-from ktrial.model.study import Disk, Study
+from ktrial.model.study import REAL_MACHINES, Disk, Study
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import WorkloadUse
 from ktrial.target.errors import GuestProgramsMissing
@@ -20,7 +20,7 @@ def out_of_reach(study: Study) -> Iterator[DataWarning]:
     """A warning for each setting of a disk that no workload works on. Of this system's disks nothing is said:
     which of them a program uses is not known.
     """
-    if study.machine.kind == "host":
+    if study.machine.kind in REAL_MACHINES:
         return
     for factor in study.factors:
         named = study.references.knobs.get(factor.target) if factor.kind is FactorKind.SETTING else None

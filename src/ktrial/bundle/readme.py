@@ -3,6 +3,7 @@
 from ktrial.bundle.contents import Contents, KernelEntry
 from ktrial.bundle.signature import NAMESPACE
 from ktrial.format.sanitize import one_line
+from ktrial.model.study import REAL_MACHINES
 from ktrial.model.study_record import StudyRecord
 
 
@@ -28,7 +29,7 @@ It comes from {contents.trials} of {contents.planned} planned trials, measured i
 
 
 def _again(contents: Contents) -> str:
-    if contents.machine == "host":
+    if contents.machine in REAL_MACHINES:
         again = "It was measured on its author's machine itself; `ktrial run study.toml` repeats it on yours."
     else:
         again = "`ktrial replicate` runs all of it again in guests, and compares every number."

@@ -5,13 +5,14 @@ from contextlib import contextmanager
 from typing import Literal
 
 from ktrial import machines
+from ktrial.experiment.remote_settings import RemoteSettings, result_of
 from ktrial.knobs import Changes, changing
-from ktrial.knobs.errors import KnobError, KnobForbidden, KnobRefused
 from ktrial.knobs.journal.mounts_modules import Kind
-from ktrial.machines import Machine
+from ktrial.machines import Machine, RemoteMachine
 from ktrial.machines.host import HostMachine
+from ktrial.machines.ssh import SshMachine
 from ktrial.model.study import Study
-from ktrial.target import Failure, LocalTarget, StepResult, Write
+from ktrial.target import LocalTarget, StepResult, Write
 
 
 @contextmanager
@@ -24,6 +25,15 @@ def machine_for(
     changes at the end is taken back. Raises JournalHeld, JournalUnsafe, JournalForbidden.
     """
     machine = machines.find(study.machine.kind)
+    if isinstance(machine, RemoteMachine):
+        machine.reach(study.machine.host)
+        if allow_host_changes and isinstance(machine, SshMachine):
+            machine.writer = RemoteSettings(machine)
+        try:
+            yield machine
+        finally:
+            machine.close()
+        return
     if not isinstance(machine, HostMachine):
         yield None
         return
@@ -44,17 +54,7 @@ class Journaled:
 
     def write(self, step: Write) -> StepResult:
         """Make one. A kernel that refuses is the step's failure. Raises KnobForbidden, JournalError."""
-        done = StepResult(step=0, do=step.do)
-        try:
-            (applied,) = self._changes.apply((step.knob or step.path, step.value), exactly=False)
-        except KnobForbidden:
-            raise
-        except KnobRefused as error:
-            # Which knob, and which value, says whoever wanted it.
-            return done.model_copy(update={"failure": Failure(text=str(error.facts["answer"]))})
-        except KnobError as error:
-            return done.model_copy(update={"failure": Failure(text=error.message)})
-        return done.model_copy(update={"before": applied.before, "after": applied.now})
+        return result_of(step, lambda wanted: self._changes.apply(wanted, exactly=False))
 
     def attach(self, kind: Literal["mount", "module"], name: str, attach: Callable[[], None]) -> None:
         """Mount or load something by calling `attach`. Raises what that raises, JournalError."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from ktrial import kernels, machines, monitors, workloads
 from ktrial.experiment.kernel_builds import Builder, default_builder
 from ktrial.kernels import Progress, reference
-from ktrial.machines import Machine
+from ktrial.machines import Machine, RemoteMachine
 from ktrial.model.boot import CarriedFile
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.references import KernelRef
@@ -19,6 +19,7 @@ from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile import Registry
 from ktrial.workloads import Workload
+from ktrial.workloads.elsewhere import CommandElsewhere, only_built_in
 from ktrial.workloads.host_files import with_all_they_need
 
 
@@ -92,4 +93,14 @@ def sources_for(machine: Machine, sources: Resources) -> Resources:
     if not isinstance(machine, RunsAlready):
         return sources
     kernel = machine.kernel()
-    return replace(sources, obtain=lambda _name, _progress: kernel)
+    there = replace(sources, obtain=lambda _name, _progress: kernel)
+    return replace(there, workload=_elsewhere(sources)) if isinstance(machine, RemoteMachine) else there
+
+
+def _elsewhere(sources: Resources) -> Callable[[WorkloadUse], Workload]:
+    """Workloads whose programs are on another machine already, or are ktrial's own."""
+
+    def found(use: WorkloadUse) -> Workload:
+        return CommandElsewhere() if use.command else only_built_in(use, sources.workload(use))
+
+    return found

@@ -29,7 +29,7 @@ from ktrial.experiment.workers import (
 from ktrial.fault_points import fault_point
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import ImageError, KernelError
-from ktrial.machines import CountingMachine, Machine
+from ktrial.machines import CountingMachine, Machine, RemoteMachine
 from ktrial.model.design import Plan, PlannedTrial, Treatment
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.plan import plan as plan_of
@@ -379,6 +379,8 @@ def _machine(study: Study) -> Machine:
     machine = machines.find(study.machine.kind)
     if isinstance(machine, CountingMachine):
         machine.count_by(study.machine.count)
+    if isinstance(machine, RemoteMachine):
+        machine.reach(study.machine.host)
     return machine
 
 

@@ -6,6 +6,7 @@ from ktrial.machines.protocol import (
     CountingTarget,
     Machine,
     Progress,
+    RemoteMachine,
     SpeakingTarget,
 )
 from ktrial.machines.registry import find, installed, names
@@ -16,6 +17,7 @@ __all__ = [
     "CountingTarget",
     "Machine",
     "Progress",
+    "RemoteMachine",
     "SpeakingTarget",
     "find",
     "installed",

@@ -59,6 +59,22 @@ class CountingMachine(Protocol):
         ...
 
 
+@runtime_checkable
+class RemoteMachine(Protocol):
+    """A machine that is another system."""
+
+    programs_elsewhere: bool
+    """Programs are looked for there."""
+
+    def reach(self, host: str) -> None:
+        """Name it, before it is asked for anything."""
+        ...
+
+    def close(self) -> None:
+        """Put back and take away all that is there."""
+        ...
+
+
 class Machine(Protocol):
     """What the runner asks of a machine."""
 

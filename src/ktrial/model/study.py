@@ -123,10 +123,14 @@ class MachineSettings(Model):
     """Machine exact-parallel: how its CPUs belong together; None: one socket of cores."""
     memory_model: MemoryModel = Field(default=MemoryModel.NONE, exclude_if=lambda value: value == "none")
     """Machine exact-parallel: what memory costs beside the instruction that uses it."""
+    host: str = Field(default="", exclude_if=lambda value: not value)
+    """Machine ssh: which one, as the user's ssh calls it."""
     monitors: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Machine host: programs that watch the workloads, each in a run of its own."""
 
 
+REAL_MACHINES = frozenset({"host", "ssh"})
+"""Machines that run already: nothing is booted, and kernel, memory and CPUs are their own."""
 EXACT_MACHINES = frozenset({"exact", "exact-parallel"})
 """Machines on which the same trial gives the same numbers: blocks differ by their seeds alone."""
 

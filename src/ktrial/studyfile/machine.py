@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ktrial.model import quantities
+from ktrial.model import host_name, quantities
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
 from ktrial.model.parallel import MOST_CPUS, MemoryModel, Topology
-from ktrial.model.study import SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
+from ktrial.model.study import REAL_MACHINES, SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
 from ktrial.model.workload import CountedBy, WorkloadUse
-from ktrial.studyfile.diagnostics import Mistakes
+from ktrial.studyfile.diagnostics import Mistakes, shown
 from ktrial.studyfile.references import RUNNING_KERNEL, KernelReader, absolute_kernel
 from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import DiskTable, MachineTable
@@ -18,21 +18,28 @@ from ktrial.studyfile.workloads import existing_files
 HOST = "host"
 """The machine that is this system: it is not booted."""
 
+SSH = "ssh"
+"""The machine that is another system, as it runs."""
+
 _WHY = {
+    SSH: "it is another system, as it runs (its keys are host, pin, limit_seconds, sample_every)",
     HOST: "it is this system, as it runs (its keys are pin, cgroup, limit_seconds, sample_every, monitors)",
     "exact": "it counts instructions, wherever it runs",
     "exact-parallel": "it has a simulated time of its own, wherever it runs, and counts in no other way",
     "kvm": "its programs run in a guest; pin holds QEMU, and monitors watch programs of this system",
 }
 _FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every", "monitors"})
+_FOR_SSH = frozenset({"kind", "host", "pin", "limit_seconds", "sample_every"})
 _OF_PARALLEL = frozenset({"quantum", "memory_model", "topology"})
 _NOT_FOR = {
     HOST: frozenset(MachineTable.model_fields) - _FOR_HOST,
-    "exact": frozenset({"pin", "allow_emulated_time", "monitors"}) | _OF_PARALLEL,
-    "exact-parallel": frozenset({"pin", "allow_emulated_time", "monitors", "count"}),
-    "kvm": frozenset({"count", "monitors"}) | _OF_PARALLEL,
+    SSH: frozenset(MachineTable.model_fields) - _FOR_SSH,
+    "exact": frozenset({"pin", "allow_emulated_time", "monitors", "host"}) | _OF_PARALLEL,
+    "exact-parallel": frozenset({"pin", "allow_emulated_time", "monitors", "count", "host"}),
+    "kvm": frozenset({"count", "monitors", "host"}) | _OF_PARALLEL,
 }
 """Machine → keys of `[machine]` that mean nothing there."""
+_SYSTEM = {HOST: "this system", SSH: "another system"}
 _BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY, FactorKind.CPUS}) | BUILD_KINDS
 """Factors that change what is booted."""
 
@@ -45,12 +52,14 @@ def machine_settings(
         mistakes.unknown(("machine", "kind"), "machine", table.kind, sorted(registry.machines))
     _check_keys(table, mistakes)
     _check_monitors(table, registry, mistakes)
+    _check_host(table, mistakes)
     if table.kernel and (problem := kernels.problem(table.kernel)):
         mistakes.add(("machine", "kernel"), problem)
     return MachineSettings(
         kind=table.kind,
+        host=table.host,
         count=CountedBy(table.count) if table.count else None,
-        kernel=RUNNING_KERNEL if table.kind == HOST else absolute_kernel(table.kernel, directory),
+        kernel=RUNNING_KERNEL if table.kind in REAL_MACHINES else absolute_kernel(table.kernel, directory),
         memory_mib=quantities.memory_mib(table.memory),
         cpus=table.cpus,
         boot=tuple(table.boot),
@@ -142,13 +151,20 @@ def _check_monitors(table: MachineTable, registry: Registry, mistakes: Mistakes)
             mistakes.add(("machine", "monitors", place), f"{name} is here twice")
 
 
+def _check_host(table: MachineTable, mistakes: Mistakes) -> None:
+    if table.kind == SSH and not host_name.is_host_name(table.host):
+        found = f"found {shown(table.host)}; " if table.host else ""
+        where = ("machine", "host") if table.host else ("machine",)
+        mistakes.add(where, f"which machine? {found}host = {host_name.ALLOWED}")
+
+
 def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistakes: Mistakes) -> None:
     """What a factor changes cannot also be fixed; the kernel must be one of the two.
 
     Memory may be both: what `[machine]` says then holds for no treatment.
     """
-    if table.kind == HOST:
-        _check_run_time_only(factors, mistakes)
+    if table.kind in REAL_MACHINES:
+        _check_run_time_only(table.kind, factors, mistakes)
         return
     kernel_factor = any(factor.kind is FactorKind.KERNEL for factor in factors)
     if kernel_factor and table.kernel:
@@ -180,7 +196,7 @@ def _check_cpus(table: MachineTable, factor: Factor, mistakes: Mistakes) -> None
             mistakes.add(where, f"the machine {table.kind} has at most {MOST_CPUS} CPUs")
 
 
-def _check_run_time_only(factors: Sequence[Factor], mistakes: Mistakes) -> None:
+def _check_run_time_only(kind: str, factors: Sequence[Factor], mistakes: Mistakes) -> None:
     for factor in factors:
         if factor.kind is FactorKind.SCHEDULER:
             where = ("factors", factor.name)
@@ -189,8 +205,8 @@ def _check_run_time_only(factors: Sequence[Factor], mistakes: Mistakes) -> None:
         if factor.kind in _BOOTED:
             mistakes.add(
                 ("factors", factor.name),
-                f"a factor of kind {factor.kind.value} needs a boot, and the machine {HOST} is this system, "
-                "as it runs: take a setting or a parameter, or the machine kvm or exact",
+                f"a factor of kind {factor.kind.value} needs a boot, and the machine {kind} is "
+                f"{_SYSTEM[kind]}, as it runs: take a setting or a parameter, or the machine kvm or exact",
             )
 
 
@@ -198,5 +214,6 @@ def check_users(uses: tuple[WorkloadUse, ...], machine: str, mistakes: Mistakes)
     """A guest has no users but its root."""
     for index, use in enumerate(uses):
         if use.command and use.command.user and machine != HOST:
-            problem = f'"user" is for the machine {HOST}; a guest on the machine {machine} has only its root'
+            only = "programs run as whom ssh logs in" if machine == SSH else "a guest has only its root"
+            problem = f'"user" is for the machine {HOST}; on the machine {machine} {only}'
             mistakes.add(("workloads", index, "user"), problem)

@@ -106,6 +106,7 @@ class MachineTable(KeyTable):
     count: Literal["plugin", "clock"] | None = Field(
         None, description="plugin or clock: what counts instructions; the plugin where it loads"
     )
+    host: Text = Field("", description='machine ssh: its name as ssh knows it: "lab1"')
     kernel: Text = Field("", description='a kernel, where no factor is the kernel: "debian:6.12"')
     memory: Memory = Field("512M", description='a whole number with M or G, as text: "512M", "1G"')
     cpus: int = Field(1, ge=1, le=256, description="a whole number from 1 to 256")

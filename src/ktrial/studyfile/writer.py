@@ -11,7 +11,7 @@ from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Build
 from ktrial.model.levels import LevelValue
 from ktrial.model.parallel import QUANTUM_NS, MemoryModel
-from ktrial.model.study import EXACT_MACHINES, Disk, DiskKind, MachineSettings, Study, Timing
+from ktrial.model.study import EXACT_MACHINES, REAL_MACHINES, Disk, DiskKind, MachineSettings, Study, Timing
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
 
 
@@ -53,8 +53,9 @@ def _timed(timing: Timing) -> dict[str, Any]:
 
 
 def _machine(machine: MachineSettings) -> dict[str, Any]:
-    if machine.kind == "host":
-        return {"kind": machine.kind, "limit_seconds": machine.limit_seconds, **_real_time(machine)}
+    if machine.kind in REAL_MACHINES:
+        named = {"host": machine.host} if machine.host else {}
+        return {"kind": machine.kind, **named, "limit_seconds": machine.limit_seconds, **_real_time(machine)}
     return {
         "kind": machine.kind,
         "count": machine.count.value if machine.count else "",

@@ -88,10 +88,14 @@ class CommandWorkload:
             carried = with_all_they_need(use.label, (program, *command.files))
         return (*directories(use.label, command.directories), *carried)
 
+    def program(self, workload: str, named: str) -> str:
+        """What is started. Raises ProgramNotFound."""
+        return program_path(workload, named)
+
     def steps(self, use: WorkloadUse, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
         """The runs that are discarded, then the repeats. Raises ProgramNotFound."""
         command = _command(use)
-        argv = (program_path(use.label, command.argv[0]), *command.argv[1:])
+        argv = (self.program(use.label, command.argv[0]), *command.argv[1:])
         environment, directory = ENVIRONMENT | command.environment, command.directory or "/tmp"
         run = run_step(argv, perturbation, environment, directory=directory, user=command.user)
         return (run,) * (command.discarded + command.repeats)

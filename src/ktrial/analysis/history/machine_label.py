@@ -4,11 +4,9 @@ from collections.abc import Iterator
 
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import BUILD_KINDS, FactorKind, Treatment
-from ktrial.model.study import Disk, MachineSettings, Study
+from ktrial.model.study import REAL_MACHINES, Disk, MachineSettings, Study
 
 _OF_THE_KERNEL = BUILD_KINDS | {FactorKind.KERNEL}
-_HOST = "host"
-"""The machine that has memory and CPUs of its own: a study does not choose them."""
 _MILLISECOND = 1_000_000
 
 
@@ -27,7 +25,9 @@ def is_plain(words: str) -> bool:
 
 
 def _machine(machine: MachineSettings) -> Iterator[str]:
-    if machine.kind != _HOST:
+    if machine.host:
+        yield f"on {machine.host}"
+    if machine.kind not in REAL_MACHINES:
         yield f"{machine.memory_mib} MiB"
         yield f"{machine.cpus} CPU{'s' if machine.cpus > 1 else ''}"
     yield from machine.boot

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ktrial import interruption
 from ktrial.fault_points import fault_point
@@ -40,8 +40,20 @@ class Applied:
         return not values.form_of(self.path).shows(self.asked, self.now)
 
 
+class Notes(Protocol):
+    """Who is told of a change before it is made, so that it can be undone, and how far it got."""
+
+    def planned(self, system: System, knob: KnobInstance, before: str, value: str) -> Entry | None:
+        """It is going to be made. Raises KnobForbidden where it could not be undone."""
+        ...
+
+    def noted(self, entry: Entry, stage: Stage, made: str = "") -> Entry:
+        """How far it got."""
+        ...
+
+
 def apply(
-    target: Target, settings: Iterable[KnobSetting], changes: "Changes | None" = None, *, exactly: bool = True
+    target: Target, settings: Iterable[KnobSetting], changes: Notes | None = None, *, exactly: bool = True
 ) -> tuple[Applied, ...]:
     """Set knobs in this order: read, note in the journal, write, read back, compare.
 
@@ -56,7 +68,7 @@ def apply(
     return tuple(_one(system, instance, value, changes, exactly) for instance, value in wanted)
 
 
-def _one(system: System, knob: KnobInstance, value: str, changes: "Changes | None", exactly: bool) -> Applied:
+def _one(system: System, knob: KnobInstance, value: str, changes: Notes | None, exactly: bool) -> Applied:
     # Read again: another knob of the same call may have changed it (dirty_ratio clears dirty_bytes).
     (before,) = system.read(knob.path)
     if before.failure:
@@ -84,6 +96,15 @@ def _compared(knob: KnobInstance, before: str, value: str, result: StepResult, e
     if exactly:
         raise KnobRounded(knob=knob.name, value=value, now=now)
     return applied
+
+
+def undoing(knob: KnobInstance, before: str, value: str) -> str:
+    """What has to be written to undo it. Raises KnobForbidden where that cannot be done."""
+    old = values.form_of(knob.path).undoing(before.removesuffix("\n"), value)
+    if "\n" in old:
+        advice = "ktrial cannot put back a file of several lines"
+        raise KnobForbidden(knob=knob.name, action="changing it", answer="several lines", next=advice)
+    return old
 
 
 class Changes:
@@ -139,10 +160,7 @@ class Changes:
 
     def planned(self, system: System, knob: KnobInstance, before: str, value: str) -> Entry:
         """Note on disk what is going to be changed. Raises KnobForbidden where it could not be undone."""
-        form = values.form_of(knob.path)
-        if "\n" in (old := form.undoing(before.removesuffix("\n"), value)):
-            advice = "ktrial cannot put back a file of several lines"
-            raise KnobForbidden(knob=knob.name, action="changing it", answer="several lines", next=advice)
+        old = undoing(knob, before, value)
         entry = Entry(
             knob=knob.name,
             path=knob.path,

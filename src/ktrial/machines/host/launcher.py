@@ -6,7 +6,7 @@ import os
 import pwd
 import subprocess
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,8 +39,10 @@ def launch_program(where: Path) -> Path:
 class Launchers:
     """The launchers that are alive; `stop` ends them all, from whatever thread."""
 
-    def __init__(self, machine: str) -> None:
+    def __init__(self, machine: str, elsewhere: Callable[[str], Sequence[str]] | None = None) -> None:
+        """`elsewhere`: the command that runs a launcher on another system; None: it runs on this one."""
         self._machine = machine
+        self._elsewhere = elsewhere
         self._alive: set[subprocess.Popen[bytes]] = set()
         # Re-entrant: a signal handler calls stop(), and may have interrupted the very thread that holds it.
         self._lock = threading.RLock()
@@ -73,7 +75,7 @@ class Launchers:
             "rows": _rows(runs),
             "cpus": place.cpus,
             "cgroup": place.cgroup,
-            "parent": os.getpid(),
+            "parent": 0 if self._elsewhere else os.getpid(),
         }
         with memory_file("ktrial-results") as results, memory_file("ktrial-launch") as said:
             child = self._spawn(program, results, said)
@@ -93,11 +95,23 @@ class Launchers:
                 raise MachineError(machine=self._machine, problem=problem)
             return _with_printed(step_results, printed)
 
+    def _command(self, program: Path) -> tuple[Sequence[str], dict[str, str]]:
+        """What is started here, and its environment."""
+        if self._elsewhere is None:
+            return [str(program)], {}
+        return self._elsewhere(str(program)), {"PATH": os.environ.get("PATH", "")}
+
     def _spawn(self, program: Path, results: int, said: int) -> subprocess.Popen[bytes]:
+        command, environment = self._command(program)
         try:
             # A session of its own: a terminal's Ctrl-C reaches ktrial only, which calls stop().
             child = subprocess.Popen(
-                [program], stdin=subprocess.PIPE, stdout=results, stderr=said, env={}, start_new_session=True
+                command,
+                stdin=subprocess.PIPE,
+                stdout=results,
+                stderr=said,
+                env=environment,
+                start_new_session=True,
             )
         except OSError as error:
             problem = f"{program} cannot be started: {error.strerror}"

@@ -8,7 +8,6 @@ import os
 import platform
 import subprocess
 from collections.abc import Callable
-from itertools import groupby
 from pathlib import Path
 from typing import Literal, Protocol, Self
 
@@ -17,13 +16,12 @@ from ktrial.machines.errors import HostChangeForbidden
 from ktrial.machines.guest_programs import TASKS, TASKS_IN_GUEST, WORK, WORK_IN_GUEST
 from ktrial.machines.host.cpu_affinity_cgroup import cpu_list
 from ktrial.machines.host.launcher import Launchers, WorkingPlace, launch_program
+from ktrial.machines.host.performing import NumberedRuns, as_run_here, perform_in_rows
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel, Origin
-from ktrial.model.trial import Outcome
 from ktrial.model.workload import Mode
-from ktrial.target import Collect, Failure, LoadModule, Mount, Push, Read, Run, Step, StepResult, Write
-from ktrial.target.errors import GuestEnded
+from ktrial.target import Collect, Failure, LoadModule, Mount, Push, Read, Step, StepResult, Write
 from ktrial.target.local import LocalTarget
 
 
@@ -101,15 +99,7 @@ class HostTarget:
         leave, GuestEnded where a program passes the boot's limit, MachineError.
         """
         self._check(steps)
-        results: list[StepResult] = []
-        for is_run, group in groupby(enumerate(steps), key=lambda numbered: isinstance(numbered[1], Run)):
-            numbered = list(group)
-            if is_run:
-                results += self._run([(number, step) for number, step in numbered if isinstance(step, Run)])
-                self._judge(numbered, results)
-            else:
-                results += [self._do(number, step) for number, step in numbered]
-        return tuple(results)
+        return perform_in_rows(steps, self._boot, self._run, self._do)
 
     def _check(self, steps: tuple[Step, ...]) -> None:
         for step in steps:
@@ -120,25 +110,14 @@ class HostTarget:
                 what = f"{what} without a journal that takes it back"
                 raise HostChangeForbidden(machine=NAME, what=what, hint="ktrial run brings the journal")
 
-    def _run(self, runs: list[tuple[int, Run]]) -> tuple[StepResult, ...]:
-        limit_ns = round(self._boot.limit_seconds * 1e9)
-
-        def here(run: Run) -> Run:
-            limit = run.limit_ns or limit_ns
-            return run.model_copy(update={"argv": self._argv(run.argv), "limit_ns": limit, "layout_seed": 0})
-
-        return self._launchers.run(self._launch, [(number, here(run)) for number, run in runs], self._place)
+    def _run(self, runs: NumberedRuns) -> tuple[StepResult, ...]:
+        here = [(number, as_run_here(run, self._boot, self._argv(run.argv))) for number, run in runs]
+        return self._launchers.run(self._launch, here, self._place)
 
     def _argv(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """The built-in workloads' programs are elsewhere in a guest."""
         own = {WORK_IN_GUEST: WORK, TASKS_IN_GUEST: TASKS}.get(argv[0]) if argv else None
         return (str(self._guest / own), *argv[1:]) if own else argv
-
-    def _judge(self, numbered: list[tuple[int, Step]], results: list[StepResult]) -> None:
-        held = {number for number, step in numbered if isinstance(step, Run) and not step.limit_ns}
-        if any(result.timed_out and result.step in held for result in results):
-            reason = f"{self._boot.limit_seconds:g} s went by before the steps were done"
-            raise GuestEnded(outcome=Outcome.HUNG.value, reason=reason, console="", results=tuple(results))
 
     def _do(self, number: int, step: Step) -> StepResult:
         match step:

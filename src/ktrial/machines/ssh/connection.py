@@ -1,0 +1,199 @@
+"""One multiplexed connection of the user's own OpenSSH client, and the keeper at its other end.
+
+Every command is an ssh that uses the connection's socket alone: it reads no configuration, and cannot connect
+by itself. What a study says never reaches a login shell or ssh's arguments: scripts go to `/bin/sh` by
+standard input, and the host's name has been checked.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from ktrial.machines.errors import MachineToolMissing
+from ktrial.machines.ssh import keeper
+from ktrial.machines.ssh.errors import BadHostName, ConnectionLost, MachineInUse, NotReached
+from ktrial.model import host_name
+
+NAME = "ssh"
+CONFIG = "KTRIAL_SSH_CONFIG"
+"""The environment variable that names another file than ~/.ssh/config."""
+_PATIENCE = 60.0
+_DIRECTORY = re.compile(r"/[A-Za-z0-9._/-]+")
+_NO_MORE = (
+    *(
+        "BatchMode=yes",
+        "ClearAllForwardings=yes",
+        "ForwardAgent=no",
+        "ForwardX11=no",
+        "PermitLocalCommand=no",
+    ),
+    *("RemoteCommand=none", "RequestTTY=no", "ControlPersist=no", "ControlMaster=yes"),
+    *("ServerAliveInterval=15", "ServerAliveCountMax=3", "ConnectTimeout=20"),
+)
+"""Options of the connection: it asks nothing, and brings nothing of this system there."""
+_BY_SOCKET_ONLY = ("ControlMaster=no", "ProxyCommand=false", "BatchMode=yes", "LogLevel=ERROR")
+_SH = "exec /bin/sh"
+
+
+class Connection:
+    """A connection that stands. `close` takes away what is on the other machine."""
+
+    def __init__(self, host: str) -> None:
+        """Connect, and start the keeper. Raises BadHostName, MachineToolMissing, NotReached, MachineInUse."""
+        if not host_name.is_host_name(host):
+            raise BadHostName(machine=NAME, host=host, allowed=host_name.ALLOWED)
+        if shutil.which("ssh") is None:
+            raise MachineToolMissing(machine=NAME, program="ssh", where="in PATH", package="openssh-client")
+        self.host = host
+        self._ended = threading.Event()
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._keeper_lock = threading.Lock()
+        self._own = tempfile.TemporaryDirectory(prefix="ktrial-ssh-")
+        self._socket = Path(self._own.name) / "socket"
+        self._master = self._connected()
+        try:
+            self.directory = self._kept()
+        except BaseException:
+            self.close()
+            raise
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def command(self, remote: str) -> list[str]:
+        """What runs `remote`, ktrial's own text, on the other machine; standard input and output are its."""
+        options = [word for option in _BY_SOCKET_ONLY for word in ("-o", option)]
+        return ["ssh", "-F", "none", "-S", str(self._socket), *options, "-T", "--", self.host, remote]
+
+    def script(self, text: str, limit: float = _PATIENCE) -> bytes:
+        """What a script of `/bin/sh` prints there. Raises ConnectionLost where it does not end well."""
+        return self._done(_SH, text.encode(), limit)
+
+    def send(self, content: bytes, name: str, mode: int = 0o700) -> str:
+        """Put a program into the directory there, under a name of ktrial's own; return its path."""
+        path = f"{self.directory}/{name}"
+        self._done(f"cat >{path} && chmod {mode:o} {path}", content, _PATIENCE)
+        return path
+
+    def undo(self) -> None:
+        """Have the keeper put back all that was set. Raises ConnectionLost."""
+        with self._keeper_lock:
+            if not self._tell(b"undo\n") or self._keeper is None or self._keeper.stdout is None:
+                self._lost("its keeper has ended")
+            if self._keeper.stdout.readline().strip() != b"undone":
+                self._lost("its keeper has ended")
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether neither it nor the keeper has ended."""
+        keeper_runs = self._keeper is not None and self._keeper.poll() is None
+        return not self._ended.is_set() and keeper_runs and self._master.poll() is None
+
+    def close(self) -> None:
+        """End the keeper, which puts back and takes away, and the connection."""
+        self._ended.set()
+        if self._keeper is not None:
+            with contextlib.suppress(OSError):
+                if self._keeper.stdin is not None:
+                    self._keeper.stdin.close()
+            _ended(self._keeper, 20.0)
+        self._master.terminate()
+        _ended(self._master, 10.0)
+        self._own.cleanup()
+
+    def _connected(self) -> "subprocess.Popen[bytes]":
+        config = os.environ.get(CONFIG)
+        chosen = ["-F", config] if config else []
+        options = [word for option in _NO_MORE for word in ("-o", option)]
+        said = Path(self._own.name) / "said"
+        with said.open("wb") as file:
+            # A session of its own: a terminal's Ctrl-C reaches ktrial only.
+            master = subprocess.Popen(
+                ["ssh", *chosen, "-M", "-N", "-T", "-S", str(self._socket), *options, "--", self.host],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=file,
+                start_new_session=True,
+            )
+        until = time.monotonic() + _PATIENCE
+        while not self._socket.exists():
+            if master.poll() is not None or time.monotonic() > until:
+                master.kill()
+                master.wait()
+                problem = _last_line(said.read_bytes()) or f"no answer within {_PATIENCE:g} s"
+                self._own.cleanup()
+                raise NotReached(machine=NAME, host=self.host, problem=problem)
+            time.sleep(0.02)
+        return master
+
+    def _kept(self) -> str:
+        """The keeper's directory, once it has one."""
+        self._keeper = subprocess.Popen(
+            self.command(keeper.command()),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        stdout, stderr = self._keeper.stdout, self._keeper.stderr
+        line = stdout.readline().decode(errors="replace").rstrip("\n") if stdout else ""
+        if line == keeper.IN_USE:
+            raise MachineInUse(machine=NAME, host=self.host)
+        directory = line.removeprefix(keeper.READY)
+        if directory == line or not _DIRECTORY.fullmatch(directory):
+            problem = (_last_line(stderr.read()) if stderr and not line else "") or f"it answered {line!r}"
+            raise NotReached(machine=NAME, host=self.host, problem=f"no POSIX shell answers: {problem}")
+        return directory
+
+    def _done(self, remote: str, content: bytes, limit: float) -> bytes:
+        try:
+            done = subprocess.run(
+                self.command(remote),
+                input=content,
+                capture_output=True,
+                timeout=limit,
+                check=False,
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            self._lost(f"no answer within {limit:g} s")
+        if done.returncode:
+            self._lost(_last_line(done.stderr) or f"status {done.returncode}")
+        return done.stdout
+
+    def _beat(self) -> None:
+        while not self._ended.wait(keeper.BEAT_SECONDS):
+            with self._keeper_lock:
+                if not self._tell(b"beat\n"):
+                    return
+
+    def _tell(self, line: bytes) -> bool:
+        if self._keeper is None or self._keeper.stdin is None:
+            return False
+        try:
+            self._keeper.stdin.write(line)
+            self._keeper.stdin.flush()
+        except (OSError, ValueError):  # it has ended, or is being closed
+            return False
+        return True
+
+    def _lost(self, problem: str) -> NoReturn:
+        raise ConnectionLost(machine=NAME, host=self.host, problem=problem) from None
+
+
+def _ended(process: "subprocess.Popen[bytes]", patience: float) -> None:
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _last_line(said: bytes) -> str:
+    lines = said.decode(errors="replace").strip().splitlines()
+    return lines[-1].strip() if lines else ""

@@ -1,0 +1,38 @@
+"""Errors about machines that are reached by ssh."""
+
+from ktrial.machines.errors import MachineError
+
+
+class BadHostName(MachineError):
+    """Machine {machine}: {host!r} is no name of a machine; allowed: {allowed}."""
+
+    hint = (
+        'in the study file: [machine] kind = "ssh", host = "lab1"; ports and keys belong into ~/.ssh/config'
+    )
+    exit_code = 2
+
+
+class NotReached(MachineError):
+    """Machine {machine}: {host} cannot be reached: {problem}"""
+
+    hint = (
+        "ssh {host} true has to succeed without a question: host key known, key in the agent or without words"
+    )
+
+
+class ConnectionLost(MachineError):
+    """Machine {machine}: the connection to {host} was lost: {problem}"""
+
+    hint = "what was set there is put back by {host} itself; the same command again goes on where this ended"
+
+
+class MachineInUse(MachineError):
+    """Machine {machine}: {host} is in use by another ktrial: one trial at a time runs on a machine."""
+
+    hint = "try again when it has ended; ssh {host} ps -ef | grep ktrial shows whose it is"
+
+
+class UnlikeSystem(MachineError):
+    """Machine {machine}: {host} is {system} on {architecture}, and its programs are for {needed}."""
+
+    hint = "docs/ssh.md tells which systems are measured"

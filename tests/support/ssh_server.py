@@ -1,0 +1,78 @@
+"""A real sshd of the tests' own: on 127.0.0.1, with its own keys, configuration and known hosts."""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_SSHD = shutil.which("sshd", path="/usr/sbin:/usr/bin:/sbin")
+HOST = "lab1"
+"""What the client's configuration calls the server."""
+
+
+@dataclass
+class SshServer:
+    """A server that runs, and how a client reaches it."""
+
+    process: "subprocess.Popen[bytes]"
+    config: Path
+    """For KTRIAL_SSH_CONFIG."""
+
+    def children(self) -> list[int]:
+        """The processes that serve one connection each."""
+        pid = self.process.pid
+        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@contextmanager
+def ssh_server(directory: Path) -> Iterator[SshServer]:
+    """Start one; it, and what it started, ends with the block."""
+    if _SSHD is None:
+        raise FileNotFoundError("sshd is not here: apt-get install openssh-server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for name in ("host", "user"):
+        key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)]
+        subprocess.run(key, check=True, stdin=subprocess.DEVNULL)
+    (directory / "authorized").write_bytes((directory / "user.pub").read_bytes())
+    host_key = (directory / "host.pub").read_text().split()
+    (directory / "known").write_text(f"[127.0.0.1]:{port} {host_key[0]} {host_key[1]}\n")
+    (directory / "sshd").write_text(
+        f"ListenAddress 127.0.0.1:{port}\nHostKey {directory}/host\nPidFile none\nUsePAM no\n"
+        f"AuthorizedKeysFile {directory}/authorized\nPasswordAuthentication no\nStrictModes no\n"
+        "PermitRootLogin prohibit-password\nMaxSessions 50\nMaxStartups 100\n"
+    )
+    config = directory / "config"
+    config.write_text(
+        f"Host {HOST}\n  HostName 127.0.0.1\n  Port {port}\n  IdentityFile {directory}/user\n"
+        f"  IdentitiesOnly yes\n  UserKnownHostsFile {directory}/known\n  StrictHostKeyChecking yes\n"
+        "  IdentityAgent none\n"
+    )
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where sshd separates its privileges
+    log = (directory / "log").open("wb")
+    server = subprocess.Popen([_SSHD, "-D", "-e", "-f", str(directory / "sshd")], stderr=log)
+    log.close()
+    try:
+        _wait_for(port, server)
+        yield SshServer(server, config)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _wait_for(port: int, server: "subprocess.Popen[bytes]") -> None:
+    for _ in range(1000):
+        with socket.socket() as one:
+            if one.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        if server.poll() is not None:
+            break
+        time.sleep(0.02)
+    raise AssertionError("sshd does not listen")
