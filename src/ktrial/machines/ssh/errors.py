@@ -35,4 +35,4 @@ class MachineInUse(MachineError):
 class UnlikeSystem(MachineError):
     """Machine {machine}: {host} is {system} on {architecture}, and its programs are for {needed}."""
 
-    hint = "docs/ssh.md tells which systems are measured"
+    hint = "name a machine with Linux on x86_64"
