@@ -9,7 +9,7 @@ from ktrial.model.design import FactorKind
 from ktrial.model.environment import Environment, Reading, ReadingKind
 from ktrial.model.study import REAL_MACHINES, Study
 from ktrial.model.trial import Trial
-from ktrial.model.warnings import DataWarning
+from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.monitors.environment import changes, concerns, confounds
 
 _TICK_NS = 10_000_000
@@ -34,10 +34,24 @@ def warnings_of(study: Study, trials: Mapping[str, Sequence[Trial]]) -> tuple[Da
     arms = {label: _environments(of_treatment) for label, of_treatment in trials.items()}
     in_order = sorted((each for arm in arms.values() for each in arm), key=lambda each: each.taken)
     if not in_order:
-        return ()
+        return _not_looked_at(study, trials)
     changed = _changed_by(study)
     warnings = (*_concerns(in_order), *_changes(in_order, changed), *confounds(arms, changed))
     return tuple(dict.fromkeys(warnings))
+
+
+def _not_looked_at(study: Study, trials: Mapping[str, Sequence[Trial]]) -> tuple[DataWarning, ...]:
+    """Of a machine elsewhere nothing is known beside its trials: that is told, too."""
+    where = study.machine.host
+    if not where or not any(trials.values()):
+        return ()
+    warning = DataWarning(
+        kind=WarningKind.ENVIRONMENT,
+        text=f"the environment of {where} was not looked at: neither its governor, its temperature, the load "
+        "of others nor what changed meanwhile",
+        advice="ktrial doctor there says what disturbs",
+    )
+    return (warning,)
 
 
 class Confounds:

@@ -10,6 +10,7 @@ from ktrial.analysis import environment
 from ktrial.experiment.quiesce import plan
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.environment import Environment, Reading, ReadingKind
+from ktrial.model.study import MachineSettings
 from ktrial.model.trial import CounterDelta, Provenance
 from ktrial.model.warnings import WarningKind
 from ktrial.monitors.environment import audit, changes, concerns, confounds, readers
@@ -271,3 +272,13 @@ def test_quiesce_wants_only_what_disturbs(root: Path) -> None:
     }
     assert steps["/sys/kernel/mm/ksm/run"].left_out == "it is so already"
     assert "transparent_hugepage/enabled" not in steps
+
+
+def test_that_a_machine_elsewhere_was_not_looked_at_is_told() -> None:
+    trials = {"a": [a_trial(provenance=Provenance(machine="ssh"))]}
+    elsewhere = a_study(machine=MachineSettings(kind="ssh", host="lab3"))
+    (warning,) = environment.warnings_of(elsewhere, trials)
+    assert warning.kind is WarningKind.ENVIRONMENT
+    assert "lab3 was not looked at" in warning.text
+    assert environment.warnings_of(elsewhere, {"a": []}) == ()
+    assert environment.warnings_of(a_study(), trials) == ()
