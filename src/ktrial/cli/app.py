@@ -72,9 +72,7 @@ COMMANDS = {
     "site": CommandEntry("site", "site", "Write a static site of all results."),
     "recommend": CommandEntry("recommend", "recommend", "Say which kernels serve some workloads best."),
     "systems": CommandEntry("systems", "systems", "Say whether a change is the same on all machines."),
-    "fidelity": CommandEntry(
-        "fidelity", "fidelity", "Compare the changes that exact mode counts with those in real time."
-    ),
+    "fidelity": CommandEntry("fidelity", "fidelity", "Compare counted changes with those in real time."),
     "sanity": CommandEntry(
         "sanity", "sanity", "Compare a kernel with the one before it, after an upgrade.", CheckCommand
     ),

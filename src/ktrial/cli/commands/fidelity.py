@@ -29,7 +29,7 @@ def fidelity(
     json: Json = False,
     store: StoreOption = None,
 ) -> None:
-    """Compare the changes that exact mode counts with those in real time.
+    """Compare counted changes with those in real time.
 
     Of two stored studies with the same treatments and workloads: signs, correlations, error, disagreements.
     """
