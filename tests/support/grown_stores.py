@@ -1,16 +1,21 @@
 """Stores of many studies with many trials, filled inside the database: a million trials in seconds."""
 
+import hashlib
 import json
 import sqlite3
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from tests.support.growing_studies import growing_study, trials_of
 
 from ktrial.model.base import digest
 from ktrial.model.study import Study
 from ktrial.store import open_store
+from ktrial.store.trial_digests import OF_SAMPLE, OF_TRIAL, values_of
 
+JSON = ("planned", "settings", "warnings", "provenance")
 TREATMENTS = 20
 WORKLOADS = 5
 PERTURBATIONS = 5
@@ -28,8 +33,10 @@ def grown_store(directory: Path, trials: int) -> Path:
             store.add_trial(number, trial)
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("PRAGMA synchronous = OFF")
+        said = _said(raw, number)
         for copy in range(1, trials // TRIALS):
             _copy(raw, study, number, copy)
+            _note(raw, said, number, copy)
         raw.commit()
     return path
 
@@ -53,3 +60,40 @@ def _copy(raw: sqlite3.Connection, study: Study, number: int, copy: int) -> None
             f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table} WHERE {of_first}",
             {"by": copy * TRIALS, "study": number + copy, "first": number},
         )
+
+
+_ANY = -987654321
+"""In place of a study's number."""
+
+
+def _said(raw: sqlite3.Connection, number: int) -> list[tuple[int, str, str]]:
+    """Each trial's number, what its digest is of (with _ANY as the study), and its counters' digest."""
+    with closing(raw.cursor()) as cursor:
+        cursor.row_factory = sqlite3.Row
+        found = []
+        for row in cursor.execute("SELECT * FROM trials WHERE study_id = ?", (number,)).fetchall():
+            plain: dict[str, Any] = {**dict(row), "study_id": _ANY}
+            plain |= {name: json.loads(plain[name]) for name in JSON if name in plain}
+            plain["started"] = datetime.fromisoformat(plain["started"])
+            of_trial = cursor.execute("SELECT * FROM samples WHERE trial_id = ? ORDER BY id", (row["id"],))
+            values = [*values_of([plain], OF_TRIAL), *values_of(map(dict, of_trial.fetchall()), OF_SAMPLE)]
+            text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
+            ((counted,),) = cursor.execute("SELECT counters FROM digests WHERE trial_id = ?", (row["id"],))
+            found.append((row["id"], text, counted))
+    return found
+
+
+def _note(raw: sqlite3.Connection, said: list[tuple[int, str, str]], number: int, copy: int) -> None:
+    """The digests of a copy's trials."""
+    rows = [
+        (
+            trial + copy * TRIALS,
+            hashlib.sha256(text.replace(str(_ANY), str(number + copy)).encode()).hexdigest(),
+            counted,
+        )
+        for trial, text, counted in said
+    ]
+    raw.executemany(
+        "INSERT INTO digests (trial_id, content, counters, profiles, series) VALUES (?, ?, ?, '{}', '{}')",
+        rows,
+    )

@@ -113,12 +113,14 @@ class Store:
             store=self.name, study=study, similar=f": did you mean {near[0]}?" if near else ""
         )
 
-    def trials(self, study_id: int, *, counted: bool = True) -> tuple[Trial, ...]:
+    def trials(
+        self, study_id: int, *, counted: bool = True, workload: str | None = None
+    ) -> tuple[Trial, ...]:
         """The study's trials that ended, in run order. `counted=False`: without their event counters, which
-        are most of what is read.
+        are most of what is read. `workload`: with the samples of this one only (its label).
         """
         found, damaged = self.transactions.read(
-            lambda connection: trial_rows.read(connection, study_id, counted=counted)
+            lambda connection: trial_rows.read(connection, study_id, counted=counted, workload=workload)
         )
         if damaged:
             raise self._damaged(study_id, damaged)

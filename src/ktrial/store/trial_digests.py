@@ -22,7 +22,7 @@ def _columns(table: Table) -> tuple[str, ...]:
     return tuple(sorted(column.name for column in table.columns if column.name not in {"id", "trial_id"}))
 
 
-_OF_TRIAL, _OF_SAMPLE, _OF_COUNTER = _columns(trials), _columns(samples), _columns(counters)
+OF_TRIAL, OF_SAMPLE, _OF_COUNTER = _columns(trials), _columns(samples), _columns(counters)
 UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError)
 """What SQLAlchemy's types and pydantic raise where a value in a row is none of its kind."""
 
@@ -64,12 +64,12 @@ class TrialRows(NamedTuple):
 
 def content_digest(trial: Mapping[Any, Any], of_samples: Iterable[Mapping[Any, Any]]) -> str:
     """Of a trial's row and those of its samples."""
-    return _digest([*_values([trial], _OF_TRIAL), *_values(of_samples, _OF_SAMPLE)])
+    return _digest([*values_of([trial], OF_TRIAL), *values_of(of_samples, OF_SAMPLE)])
 
 
 def counters_digest(rows: Iterable[Mapping[Any, Any]]) -> str:
     """Of counters' rows, in their order."""
-    return _digest(_values(rows, _OF_COUNTER))
+    return _digest(values_of(rows, _OF_COUNTER))
 
 
 def blob_digests(rows: Iterable[Mapping[Any, Any]]) -> dict[str, str]:
@@ -86,21 +86,16 @@ def noted_digests(connection: Connection, study_id: int) -> dict[int, RowMapping
     return {row["trial_id"]: row for row in connection.execute(query).mappings()}
 
 
-def fit(
-    noted: RowMapping | None,
-    trial: RowMapping,
-    of_samples: Sequence[RowMapping],
-    of_counters: Sequence[RowMapping] | None,
-) -> bool:
-    """Whether a trial's rows are as they were stored; true where nothing was noted.
-
-    `of_counters`: None where they were not read.
-    """
-    if noted is None:
-        return True
-    if content_digest(trial, of_samples) != noted["content"]:
-        return False
-    return of_counters is None or counters_digest(of_counters) == noted["counters"]
+def noted_of_trials(connection: Connection, study_id: int) -> dict[int, tuple[str, str]]:
+    """Trial → the digests of it and its samples, and of its counters."""
+    if not has(connection, digests):
+        return {}
+    query = (
+        select(digests.c.trial_id, digests.c.content, digests.c.counters)
+        .join(trials, trials.c.id == digests.c.trial_id)
+        .where(trials.c.study_id == study_id)
+    )
+    return {number: (content, counted) for number, content, counted in connection.execute(query)}
 
 
 def check_blobs(connection: Connection, table: Table, stored: Sequence[RowMapping]) -> None:
@@ -155,7 +150,7 @@ def _rows(connection: Connection, table: Table, trial_id: int) -> Sequence[RowMa
     return connection.execute(query).mappings().all()
 
 
-def _values(rows: Iterable[Mapping[Any, Any]], names: tuple[str, ...]) -> list[Any]:
+def values_of(rows: Iterable[Mapping[Any, Any]], names: tuple[str, ...]) -> list[Any]:
     """The rows' values in these columns."""
     return list(map(itemgetter(*names), rows))
 

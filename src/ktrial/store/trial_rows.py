@@ -1,35 +1,60 @@
 """A trial's rows in all tables: written with their digest, and compared with it when they are read."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, Select, delete, insert, select
 
 from ktrial.fault_points import fault_point
 from ktrial.model.profile import Profile
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
-from ktrial.store import row_conversion, trial_digests
+from ktrial.store import row_conversion, stored_text, trial_digests
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
 from ktrial.store.tables_there import has
 
 
-def read(connection: Connection, study_id: int, *, counted: bool) -> tuple[tuple[Trial, ...], int]:
-    """A study's trials in run order, and none if some are not what was stored: then how many these are."""
+def read(
+    connection: Connection, study_id: int, *, counted: bool, workload: str | None = None
+) -> tuple[tuple[Trial, ...], int]:
+    """A study's trials in run order, and none if some are not what was stored: then how many these are.
+
+    `workload`: with its samples only, though all are compared with their digests.
+    """
     of_study = select(trials.c.id).where(trials.c.study_id == study_id)
-    query = select(trials).where(*_of_study(study_id)).order_by(trials.c.run_order, trials.c.id)
-    noted = trial_digests.noted_digests(connection, study_id)
-    records = connection.execute(query).mappings().all()
-    sampled = _by_trial(connection, select(samples).where(samples.c.trial_id.in_(of_study)))
+    query = stored_text.TRIALS.where(*_of_study(study_id)).order_by(trials.c.run_order, trials.c.id)
+    noted = trial_digests.noted_of_trials(connection, study_id)
+    records = connection.execute(query).all()
+    sampled = stored_text.samples(connection, of_study)
     events = select(counters).where(counters.c.trial_id.in_(of_study))
     risen = _by_trial(connection, events) if counted else {}
-    belonging = [(row, sampled.get(row["id"], []), risen.get(row["id"], [])) for row in records]
     whole = [
-        trial_digests.fit(noted.get(row["id"]), row, of_trial, rose if counted else None)
-        for row, of_trial, rose in belonging
+        _fits(noted.get(row.id), row, sampled.get(row.id, ()), risen.get(row.id, []) if counted else None)
+        for row in records
     ]
     if not all(whole):
         return (), whole.count(False)
-    return tuple(row_conversion.trial_of(*parts) for parts in belonging), 0
+    return tuple(
+        stored_text.trial(row, sampled.get(row.id, ()), risen.get(row.id, ()), workload, row.id in noted)
+        for row in records
+    ), 0
+
+
+def _fits(
+    noted: tuple[str, str] | None,
+    row: Row[Any],
+    of_trial: Sequence[tuple[Any, ...]],
+    rose: Sequence[RowMapping] | None,
+) -> bool:
+    """Whether a trial's rows are as they were stored; true where nothing was noted.
+
+    `rose`: None where counters were not read.
+    """
+    if noted is None:
+        return True
+    if stored_text.content_digest(row, of_trial) != noted[0]:
+        return False
+    return rose is None or trial_digests.counters_digest(rose) == noted[1]
 
 
 def _of_study(study_id: int) -> tuple[ColumnElement[bool], ...]:

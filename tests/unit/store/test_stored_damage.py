@@ -94,6 +94,22 @@ def test_one_changed_bit_is_seen_told_and_can_be_taken_away(what: str, path: Bac
     assert ran("verify", "--store", path.location).exit_code == 0
 
 
+def test_trials_are_read_with_one_workload_s_samples_and_damage_beside_them_is_seen(path: Backend) -> None:
+    values = {"fork": 1.5, "pipe": 2.5}
+    with open_store(path.location) as store:
+        study = store.study(a_study("two workloads"))
+        for number in range(2):
+            store.add_trial(study, a_trial(planned(number=number), values=values))
+        whole = store.trials(study)
+        found = store.trials(study, counted=False, workload="pipe")
+        assert [one.samples for one in found] == [whole[0].samples[1:], whole[1].samples[1:]]
+        assert [one.provenance for one in found] == [one.provenance for one in whole]
+        assert store.trials(study, workload="none of them")[0].samples == ()
+        path.sql("UPDATE samples SET value = 3.5 WHERE value = 1.5")
+        with pytest.raises(TrialsDamaged, match="2 trials"):
+            store.trials(study, counted=False, workload="pipe")
+
+
 def test_no_verdict_comes_of_a_damaged_trial_and_the_error_says_what_to_do(path: Backend) -> None:
     change(path, ONE_BIT["a sample"])
     with open_store(path.location) as store, pytest.raises(TrialsDamaged) as caught:

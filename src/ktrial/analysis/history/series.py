@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from statistics import geometric_mean, median
 
 from ktrial.analysis.history import change_points
@@ -13,10 +13,11 @@ from ktrial.model.kernel import measured_order
 from ktrial.model.plan import treatments
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Provenance, Trial
-from ktrial.model.workload import EXACT_MODES, STRING_BYTES, Metric, Mode, Sample
+from ktrial.model.workload import EXACT_MODES, STRING_BYTES, Direction, Metric, Mode, Sample
 from ktrial.stats.change_points import ALPHA
 from ktrial.store import Store, StoredStudy
 from ktrial.store.errors import TrialsDamaged
+from ktrial.store.study_digests import StudyName
 
 EXACT = EXACT_MODES
 _DEFAULT_MARGIN = 0.01
@@ -60,18 +61,27 @@ class StudyTrials:
 def stored_trials(store: Store, workload: str | None = None) -> tuple[StudyTrials, ...]:
     """The studies with this workload, or all, oldest first. Raises StoreError."""
     wanted = [one for one in store.studies() if workload is None or workload in _labels(one.study)]
-    return tuple(StudyTrials(one, store.trials(one.id, counted=False)) for one in wanted)
+    return tuple(StudyTrials(one, store.trials(one.id, counted=False, workload=workload)) for one in wanted)
 
 
-def readable_trials(store: Store, workload: str) -> tuple[tuple[StudyTrials, ...], tuple[str, ...]]:
-    """The studies with this workload, and those that are not what was stored: `study 2, quick`."""
-    readable, damaged = store.readable_studies()
+Readable = tuple[tuple[StoredStudy, ...], tuple[StudyName, ...]]
+
+
+def readable_trials(
+    store: Store, workload: str, studies: Readable | None = None
+) -> tuple[tuple[StudyTrials, ...], tuple[str, ...]]:
+    """The studies with this workload, and those that are not what was stored: `study 2, quick`.
+
+    `studies`: Store.readable_studies, where they were read already.
+    """
+    readable, damaged = studies or store.readable_studies()
     left_out = [f"study {one.id}, {one.name}" for one in damaged]
     sound: list[StudyTrials] = []
     for one in readable:
         if workload in _labels(one.study):
             try:
-                sound.append(StudyTrials(one, store.trials(one.id, counted=False)))
+                trials = store.trials(one.id, counted=False, workload=workload)
+                sound.append(StudyTrials(one, trials))
             except TrialsDamaged:
                 left_out.append(f"study {one.id}, {one.study.name}")
     return tuple(sound), tuple(left_out)
@@ -153,7 +163,7 @@ def _entries(
 def _samples(
     one: StudyTrials, treatment: Treatment, workload: str, metric: str | None
 ) -> dict[_Key, _Sampled]:
-    by_key: dict[_Key, _Sampled] = {}
+    by_facts: dict[_Facts, _Sampled] = {}
     first: str | None = metric
     settings = settings_in_words(one.stored.study, treatment)
     for trial, sample in one.samples(workload, treatment):
@@ -161,21 +171,41 @@ def _samples(
             continue
         first = first or sample.metric
         if sample.metric == first:
-            key = _key(settings, trial.provenance, sample)
-            by_key.setdefault(key, []).append((trial, sample))
-    return by_key
+            by_facts.setdefault(_facts(settings, trial.provenance, sample), []).append((trial, sample))
+    return {_key(facts): samples for facts, samples in by_facts.items()}
 
 
-def _key(settings: str, provenance: Provenance, sample: Sample) -> _Key:
+_Facts = tuple[str, str, Direction, Mode, str, str, str, str, int, str]
+
+
+def _facts(settings: str, provenance: Provenance, sample: Sample) -> _Facts:
+    """What a key is made of: compared a million times, where a key is made once."""
+    return (
+        sample.metric,
+        sample.unit,
+        sample.direction,
+        sample.mode,
+        provenance.machine,
+        provenance.qemu,
+        provenance.cpu_model,
+        provenance.agent_digest,
+        provenance.seed,
+        settings,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _key(facts: _Facts) -> _Key:
+    name, unit, direction, mode, machine, qemu, cpu_model, agent_digest, seed, settings = facts
     return _Key(
-        metric=Metric(name=sample.metric, unit=sample.unit, direction=sample.direction),
-        mode=sample.mode,
+        metric=Metric(name=name, unit=unit, direction=direction),
+        mode=mode,
         system=SystemIdentity(
-            machine=provenance.machine,
-            qemu=provenance.qemu,
-            cpu_model=provenance.cpu_model,
-            agent_digest=provenance.agent_digest,
-            seed=provenance.seed,
+            machine=machine,
+            qemu=qemu,
+            cpu_model=cpu_model,
+            agent_digest=agent_digest,
+            seed=seed,
             settings=settings,
         ),
     )

@@ -65,8 +65,9 @@ def history(
 
     edge = margin_of(margin)
     with open_existing(store) as opened:
-        label = label_of((one.study for one in opened.readable_studies()[0]), workload)
-        (studies, left_out), name = readable_trials(opened, label), opened.name
+        readable = opened.readable_studies()
+        label = label_of((one.study for one in readable[0]), workload)
+        (studies, left_out), name = readable_trials(opened, label, readable), opened.name
     only = chosen(kernels, versions(studies).items()) if kernels else None
     result = history_of(
         studies, label, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha
