@@ -148,8 +148,10 @@ docs:
 share: setup
 	$(BIN)/python distribution/command_line_files.py target/share
 
-wheel: setup
-	$(BIN)/python -m build --wheel --outdir dist
+# pip builds in an environment of its own, and the guest programs lie in the checkout: nothing else is needed.
+wheel: system
+	@[ -x target/wheel-env/bin/pip ] || $(PYTHON) -m venv target/wheel-env
+	target/wheel-env/bin/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 clean:
 	rm -rf $(VENV) target dist src/ktrial/_guest/*/
