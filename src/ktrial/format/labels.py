@@ -52,9 +52,14 @@ SCATTER_MEANING = "scatters otherwise than the baseline"
 
 
 def metric_name(metric: str, unit: str) -> str:
-    """`instructions/operation`, `rate (requests/s)`: metric and unit, without saying a word twice."""
+    """`instructions/operation`, `rate (requests/s)`: metric and unit, without saying a word twice.
+
+    A command's `wall time` is instructions where these are what a machine counts: then the unit alone is its name.
+    """
     if not unit or unit == metric:
         return metric
+    if metric == "wall time" and unit.startswith("instructions"):
+        return unit
     return unit if unit.startswith(metric) else f"{metric} ({unit})"
 
 
