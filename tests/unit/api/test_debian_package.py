@@ -1,0 +1,62 @@
+"""The Debian package: lintian finds no error, and what it installs runs; it is built twice alike."""
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.support.places import ROOT
+
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3600)]
+
+
+def ran(*command: object) -> str:
+    ended = subprocess.run([*map(str, command)], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def built(where: Path) -> Path:
+    ran(ROOT / "distribution/build-debian-package", where)
+    (made,) = where.glob("ktrial_*.deb")
+    return made
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("debian"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("installed")
+    ran("dpkg-deb", "-x", package, where)
+    return where
+
+
+def test_lintian_has_no_error(package: Path) -> None:
+    (changes,) = package.parent.glob("*.changes")
+    ran("lintian", "--fail-on", "error", "--allow-root", changes)
+
+
+def test_two_builds_are_identical(package: Path, tmp_path: Path) -> None:
+    again = built(tmp_path)
+    digests = [hashlib.sha256(one.read_bytes()).hexdigest() for one in (package, again)]
+    assert digests[0] == digests[1]
+
+
+def test_it_installs_pages_and_completions(unpacked: Path) -> None:
+    share = unpacked / "usr/share"
+    assert (share / "man/man1/ktrial-compare.1.gz").is_file()
+    assert (share / "bash-completion/completions/ktrial").is_file()
+    assert (share / "zsh/vendor-completions/_ktrial").is_file()
+    assert (share / "fish/vendor_completions.d/ktrial.fish").is_file()
+
+
+def test_what_it_installs_runs(unpacked: Path, tmp_path: Path) -> None:
+    program = (unpacked / "usr/bin/ktrial").read_text()
+    there = tmp_path / "ktrial"
+    there.write_text(program.replace("/usr/lib/ktrial", f"{unpacked}/usr/lib/ktrial"))
+    assert ran("/usr/bin/python3", "-P", there, "--version").startswith("ktrial ")
+    shown = ran("/usr/bin/python3", "-P", there, "show", ROOT / "docs/notebooks/quick.zip")
+    assert "fork by 14.8" in shown
