@@ -54,7 +54,7 @@ SCATTER_MEANING = "scatters otherwise than the baseline"
 def metric_name(metric: str, unit: str) -> str:
     """`instructions/operation`, `rate (requests/s)`: metric and unit, without saying a word twice.
 
-    A command's `wall time` is instructions where these are what a machine counts: then the unit alone is its name.
+    A command's `wall time` is instructions where a machine counts these: the unit alone is its name there.
     """
     if not unit or unit == metric:
         return metric

@@ -14,7 +14,6 @@ from tests.support.profiles import a_profile
 
 from ktrial.analysis import kernel_confounds
 from ktrial.analysis.result import record
-from ktrial.cli.render.study_json import as_json
 from ktrial.cli.render.study_result import print_result
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Factor, FactorKind, Treatment
@@ -24,6 +23,7 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Provenance
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.report import study_html, study_markdown
+from ktrial.report.json.study import as_json
 from ktrial.store import open_store
 
 PATCH = Patch(path="/sched.patch", digest="1" * 64)

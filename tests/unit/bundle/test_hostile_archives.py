@@ -16,8 +16,8 @@ from ktrial.analysis.result import record as record_of
 from ktrial.bundle.errors import BundleError
 from ktrial.bundle.reading import open_bundle
 from ktrial.bundle.replicating import Asked, study_again
-from ktrial.cli.render.study_json import as_json
 from ktrial.errors import KtrialError
+from ktrial.report.json.study import as_json
 from ktrial.store import open_store
 
 OF_EACH_CHANGE, AT_NIGHT = 240, 100_000

@@ -12,10 +12,11 @@ from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial import report
 from ktrial.analysis.result import record as record_in
-from ktrial.cli.render.attribution import print_whys, whys_as_json
+from ktrial.cli.render.attribution import print_whys
 from ktrial.model.conditions_diff import Governed, ValueDifference
 from ktrial.model.proof import Candidate, CauseKind, Proof, Side, Status, Together, Tried
 from ktrial.model.study_record import StudyRecord
+from ktrial.report.json.attribution import whys_as_json
 from ktrial.report.text.attribution import Why, explained
 from ktrial.store import open_store
 

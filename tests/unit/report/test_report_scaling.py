@@ -13,13 +13,13 @@ from tests.support.making import a_sample, a_study, a_trial
 from ktrial import report
 from ktrial.analysis.result import record
 from ktrial.analysis.scaling import curves
-from ktrial.cli.render.study_json import as_json
 from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
 from ktrial.model.plan import perturbation
 from ktrial.model.scaling import ScalingCurve
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Sample
+from ktrial.report.json.study import as_json
 from ktrial.stats.universal_scalability import Coefficients
 from ktrial.store import open_store
 

@@ -15,13 +15,14 @@ from tests.unit.report.test_flame_graph import AFTER, BEFORE
 
 from ktrial import report
 from ktrial.analysis.errors import NotCounted
-from ktrial.cli.render.attribution import print_whys, whys_as_json
+from ktrial.cli.render.attribution import print_whys
 from ktrial.errors import KtrialError
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Verdict
 from ktrial.model.conditions_diff import CounterDifference, Differences
 from ktrial.model.profile import Profile
 from ktrial.model.study_record import StudyRecord
+from ktrial.report.json.attribution import whys_as_json
 from ktrial.report.text.attribution import TOP, Why, explained
 from ktrial.report.text.conditions_diff import sections
 from ktrial.store import Store, open_store

@@ -12,12 +12,12 @@ from tests.support.report_records import a_record
 from ktrial import report
 from ktrial.analysis.answer_sentence import variability_answer
 from ktrial.analysis.result import result
-from ktrial.cli.render.study_json import as_json
 from ktrial.model.comparison import Scatter, Variability, Verdict
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import Direction, Metric, Mode
 from ktrial.report import csv as as_csv
 from ktrial.report.html.matrix import matrix_page
+from ktrial.report.json.study import as_json
 from ktrial.report.tables.matrix import for_programs, matrix
 from ktrial.stats.dispersion import PairedArms, spread_p, variability
 

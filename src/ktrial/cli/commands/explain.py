@@ -105,8 +105,9 @@ def explain(
     from ktrial.cli.render.functions import print_explanation
     from ktrial.cli.render.guest_time import print_guest_time_difference
     from ktrial.cli.render.profile_json import why_as_json
-    from ktrial.cli.render.proof import print_proof, proof_as_json
+    from ktrial.cli.render.proof import print_proof
     from ktrial.cli.running.explanation import ExplainOptions, ProveOptions, proven, refuse_of_proofs, why
+    from ktrial.report.json.proof import proof_as_json
     from ktrial.report.text.call_tree import call_tree
 
     check_writable([path for path in (folded, flame_graph) if path])

@@ -40,9 +40,9 @@ def revalidate(
     """
     from ktrial.cli.console import print_json
     from ktrial.cli.options.stored_study import open_existing
-    from ktrial.cli.render.study_json import as_json
     from ktrial.cli.running.study import RunOptions, run_and_show
     from ktrial.optimize.revalidation import RevalidationOutcome, judged
+    from ktrial.report.json.study import as_json
 
     with open_existing(store) as opened:
         searched, tuned = _tuned(opened, study)

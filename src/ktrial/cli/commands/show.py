@@ -51,8 +51,8 @@ def _worked_out(store: str | None, study: str | None, form: str, signers: Path |
     from ktrial.analysis.result import record as record_of
     from ktrial.cli.render.attribution import MOST_WORKLOADS
     from ktrial.cli.render.recorded import recorded
-    from ktrial.cli.render.study_json import as_json
     from ktrial.report import whys
+    from ktrial.report.json.study import as_json
 
     with open_named(store, study, signers) as (opened, stored):
         if stored.study.search and form != "consoles":

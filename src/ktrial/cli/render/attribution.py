@@ -1,17 +1,15 @@
-"""What a study's differences are made of, in a line each, and as JSON."""
+"""What a study's differences are made of, in a line each."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from ktrial.cli.console import breakable
-from ktrial.cli.render.proof import proof_as_json
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line
 from ktrial.model.workload import short_labels
-from ktrial.report.text.attribution import Part, Why
+from ktrial.report.text.attribution import Why
 from ktrial.report.text.proof import shares
 
 MOST_WORKLOADS = 12
@@ -43,38 +41,3 @@ def print_whys(whys: Sequence[Why], console: Console) -> None:
             console.print(f"    suspected, not measured: setting {one_line(breakable(cause))}")
     if len(whys) > MOST_WORKLOADS:
         console.print("  and more, in the report")
-
-
-def whys_as_json(whys: Sequence[Why]) -> list[dict[str, Any]]:
-    """What `run`, `compare` and `show` have as `why`; docs/commands.md names the fields."""
-    return [
-        {
-            "workload": why.workload,
-            "baseline": why.baseline,
-            "treatment": why.treatment,
-            "unit": "instructions/operation",
-            "from": why.whole.before,
-            "to": why.whole.after,
-            "difference": why.whole.difference,
-            "unexplained": why.unexplained,
-            "functions": [_part(part) for part in why.parts],
-            "others": _part(why.others),
-            "causes": why.causes,
-            "proof": proof_as_json(why.proof) if why.proof else None,
-            "subsystems": {part.name: part.difference for part in why.subsystems},
-        }
-        for why in whys
-    ]
-
-
-def _part(part: Part) -> dict[str, Any]:
-    return {
-        "function": part.name,
-        "subsystem": part.subsystem,
-        "match": part.match.value,
-        "from": part.before,
-        "to": part.after,
-        "difference": part.difference,
-        "share": part.share,
-        "string_bytes_difference": part.byte_difference,
-    }

@@ -5,10 +5,10 @@ import shlex
 import typer
 
 from ktrial.cli.console import output, print_json
-from ktrial.cli.render.study_json import as_json
 from ktrial.cli.running.study import SOME_TRIALS_FAILED, RunOptions, run_and_show
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
+from ktrial.report.json.study import as_json
 from ktrial.report.text import study_summary
 from ktrial.store.location import masked
 

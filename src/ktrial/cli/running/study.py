@@ -14,7 +14,6 @@ from ktrial.cli.console import output, print_json, print_link, say
 from ktrial.cli.files import ReportNotWritten, write_page
 from ktrial.cli.render.attribution import print_whys
 from ktrial.cli.render.recorded import recorded
-from ktrial.cli.render.study_json import as_json
 from ktrial.cli.render.study_result import print_result
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.host_settings import machine_for
@@ -22,6 +21,7 @@ from ktrial.experiment.session import run
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.report import study_html, whys
+from ktrial.report.json.study import as_json
 from ktrial.report.text import study_summary
 from ktrial.report.text.attribution import Why
 from ktrial.store import default_location, open_store

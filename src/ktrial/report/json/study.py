@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from ktrial.analysis.scaling import curves
-from ktrial.cli.render.attribution import whys_as_json
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
+from ktrial.report.json.attribution import whys_as_json
 from ktrial.report.tables import comparisons as comparison_table
 from ktrial.report.text import provenance, study_summary
 from ktrial.report.text.attribution import Why
