@@ -5,6 +5,6 @@ import sys
 
 sys.path.insert(0, "/usr/lib/ktrial")
 
-from ktrial_launcher import main  # noqa: E402  # found where the line above says
+from ktrial_launcher import main  # found where the line above says
 
 main()

@@ -45,12 +45,14 @@ def history_page(
     links: Links | None = None,
     crumbs: Crumbs = (),
     sheet: str = "",
+    json: str = "",
     made: Environment | None = None,
     baselines: Mapping[int, str] | None = None,
     reasons: Reasons | None = None,
     proofs: Proofs | None = None,
 ) -> str:
-    """The page as text. `sheet`: where the style sheet lies; else it is inside the page.
+    """The page as text. `sheet`: where the style sheet lies; else it is inside the page. `json`: where its
+    numbers lie.
 
     `baselines`: a study's number → the label of its baseline, against which its page explains; `reasons`:
     where on that page.
@@ -71,6 +73,7 @@ def history_page(
         "proofs": proofs or {},
         "crumbs": crumbs,
         "sheet": sheet,
+        "json": json,
         "style": "" if sheet else style(),
         "foot": f"{number_format.counted(sum(len(line.points) for line in history.lines), 'point')}",
     }

@@ -28,6 +28,7 @@ def matrix_page(
     """
     own = {(why.workload, why.treatment): f"#why-{place}" for place, why in enumerate(reasons, start=1)}
     facts: dict[str, Any] = {
+        "json": "matrix.json" if sheet else "",
         "title": whole.study,
         "eyebrow": "ktrial matrix",
         "question": "",

@@ -31,6 +31,8 @@ class ResultPage(Model):
     """A result's page, as it was rendered."""
 
     text: str
+    data: str
+    """Its numbers as JSON."""
     reasons: tuple[Reason, ...] = ()
     answer: str = ""
 

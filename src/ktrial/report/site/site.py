@@ -1,5 +1,6 @@
 """A static site of everything in a store: index, matrix, histories, results. Relative links, no server."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -10,20 +11,24 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 
 from ktrial.analysis.errors import NoMatrix, SiteInTheWay, SiteNotWritten
+from ktrial.analysis.history.kernel_pairs import kernel_pairs
 from ktrial.analysis.history.series import StudyTrials, history, stored_trials
 from ktrial.analysis.machine_agreement import on_several_machines
 from ktrial.analysis.result import record_of
 from ktrial.format import number_format
 from ktrial.model.base import digest
 from ktrial.model.history import ChangePoint, History
+from ktrial.model.kernel_pairs import KernelPairs
 from ktrial.model.machine_agreement import Across
 from ktrial.model.matrix import Matrix
 from ktrial.model.plan import treatments
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import short_labels
 from ktrial.report.html.history import history_page, site_environment, style
+from ktrial.report.html.kernel_pairs import kernel_pairs_page
 from ktrial.report.html.matrix import matrix_page
 from ktrial.report.html.study import console_end, facts
+from ktrial.report.json.study import as_json
 from ktrial.report.site.page_cache import PageCache, Reason, ResultPage
 from ktrial.report.tables import site_index
 from ktrial.report.tables.matrix import matrix
@@ -35,6 +40,7 @@ MARK = "ktrial-site"
 """The file that tells a directory is one of ktrial's sites."""
 _SHEET = "style.css"
 _MOST_CHANGES = 20
+_SUFFIXES = (".html", ".json")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 Tell = Callable[[str], None]
@@ -97,20 +103,25 @@ class _Building:
         written: dict[str, str] = {MARK: "A site made by ktrial.\n", _SHEET: str(style())}
         pages = {one.stored.id: f"results/{one.stored.id}.html" for one in studies}
         rendered, fresh = self._results(studies, made)
-        written |= {pages[number]: page.text for number, page in rendered.items()}
+        for number, page in rendered.items():
+            written |= {pages[number]: page.text, _data_place(pages[number]): page.data}
         histories = self._histories(studies, pages, rendered, made)
-        written |= {place: text for place, (_, text) in histories.items()}
+        for place, (one, text) in histories.items():
+            written |= {place: text, _data_place(place): _json(one.model_dump(mode="json"))}
         places = {past.workload: place for place, (past, _) in histories.items()}
-        chosen = _matrix(self.store, studies)
-        if chosen:
-            written["matrix.html"] = _matrix_text(chosen, rendered, places, made)
         past = [one for one, _ in histories.values()]
+        pairs = kernel_pairs(past)
+        if studies:
+            written |= _matrix_files(_matrix(self.store, studies), rendered, places, made)
+            written["compare.html"] = kernel_pairs_page(pairs, places, _crumbs()[:2], _SHEET, made)
+            written["compare.json"] = _json(pairs.model_dump(mode="json"))
         results = [_row(one.stored, rendered[one.stored.id].answer, pages) for one in studies]
         machines = on_several_machines(studies, past)
-        front = _Front(self.store.name, results, past, places, machines, matrix=bool(chosen))
-        written["index.html"] = _index(front, made)
+        front = _Front(self.store.name, results, past, places, machines, pairs)
+        written |= _index(front, made)
         self._write(written)
-        return Site(self.directory / "index.html", len(written) - 2, fresh)
+        count = sum(place.endswith(".html") for place in written)
+        return Site(self.directory / "index.html", count, fresh)
 
     def _results(
         self, studies: Sequence[StudyTrials], made: Environment
@@ -153,17 +164,26 @@ class _Building:
         for label, own in by_label.items():
             past = history(list(own.values()), label)
             if past.lines:
+                name = _file_name(label)
                 text = history_page(
-                    past, links, _crumbs("../"), f"../{_SHEET}", made, baselines, reasons, proofs
+                    past,
+                    links,
+                    _crumbs("../"),
+                    f"../{_SHEET}",
+                    f"{name}.json",
+                    made,
+                    baselines,
+                    reasons,
+                    proofs,
                 )
-                written[f"history/{_file_name(label)}.html"] = (past, text)
+                written[f"history/{name}.html"] = (past, text)
         return written
 
     def _write(self, written: Mapping[str, str]) -> None:
         for place in ("results", "history"):
             (self.directory / place).mkdir(parents=True, exist_ok=True)
-            for old in (self.directory / place).glob("*.html"):
-                if f"{place}/{old.name}" not in written:
+            for old in (self.directory / place).iterdir():
+                if old.suffix in _SUFFIXES and f"{place}/{old.name}" not in written:
                     old.unlink()
         for place, text in written.items():
             file = self.directory / place
@@ -177,7 +197,17 @@ def _row(stored: StoredStudy, answer: str, pages: Mapping[int, str]) -> StudyRow
 
 
 def _crumbs(up: str = "") -> tuple[tuple[str, str], ...]:
-    return (("All results", f"{up}index.html"), ("Matrix", f"{up}matrix.html"))
+    pages = (("All results", "index"), ("Matrix", "matrix"), ("Compare", "compare"))
+    return tuple((text, f"{up}{page}.html") for text, page in pages)
+
+
+def _data_place(page: str) -> str:
+    """Where the numbers of a page lie as JSON: beside it."""
+    return f"{page.removesuffix('.html')}.json"
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _file_name(label: str) -> str:
@@ -199,6 +229,29 @@ def _cells(stored: StoredStudy) -> int:
     return (len(treatments(stored.study)) - 1) * len(stored.study.workloads)
 
 
+def _matrix_files(
+    chosen: Matrix | None, rendered: Mapping[int, ResultPage], places: Mapping[str, str], made: Environment
+) -> dict[str, str]:
+    if chosen is None:
+        return {"matrix.html": _no_matrix(made), "matrix.json": _json(None)}
+    text = _matrix_text(chosen, rendered, places, made)
+    return {"matrix.html": text, "matrix.json": _json(chosen.model_dump(mode="json"))}
+
+
+def _no_matrix(made: Environment) -> str:
+    facts: dict[str, Any] = {
+        "title": "Matrix",
+        "eyebrow": "ktrial",
+        "question": "",
+        "notice": "No study compares anything yet.",
+        "crumbs": (*_crumbs()[:1], *_crumbs()[2:]),
+        "sheet": _SHEET,
+        "json": "matrix.json",
+        "foot": "",
+    }
+    return made.get_template("notice.html.j2").render(**facts)
+
+
 def _matrix_text(
     chosen: Matrix, rendered: Mapping[int, ResultPage], places: Mapping[str, str], made: Environment
 ) -> str:
@@ -216,7 +269,7 @@ def _matrix_text(
         histories=places,
         result=page,
         why_places=changed | said,
-        crumbs=_crumbs()[:1],
+        crumbs=(*_crumbs()[:1], *_crumbs()[2:]),
         sheet=_SHEET,
         made=made,
     )
@@ -231,28 +284,34 @@ class _Front:
     past: Sequence[History]
     places: Mapping[str, str]
     machines: Sequence[Across]
-    matrix: bool
+    pairs: KernelPairs
 
 
-def _index(front: _Front, made: Environment) -> str:
+def _index(front: _Front, made: Environment) -> dict[str, str]:
     past = front.past
     changes = [_Changed(one.workload, change) for one in past for change in one.lines[0].changes[-1:]]
     changes.sort(key=lambda one: -abs((one.change.ratio or 2.0) - 1))
+    tables = {
+        "workloads": site_index.workloads(past, front.places),
+        "kernels": site_index.kernels(front.pairs, "compare.html"),
+        "results": site_index.results(reversed(front.results)),
+    }
     facts: dict[str, Any] = {
         "title": "Kernel performance",
         "eyebrow": "ktrial",
         "question": "",
         "short": short_labels(one.workload for one in past),
         "changes": changes[:_MOST_CHANGES],
-        "workloads": site_index.workloads(past, front.places),
+        **tables,
         "machines": site_index.machines(front.machines, past, front.places) if front.machines else None,
         "histories": front.places,
-        "results": site_index.results(reversed(front.results)),
-        "crumbs": (("Matrix", "matrix.html"),) if front.matrix else (),
+        "crumbs": _crumbs()[1:] if front.results else (),
         "sheet": _SHEET,
+        "json": "index.json",
         "foot": f"{number_format.counted(len(front.results), 'result')} of {Path(front.store).name}",
     }
-    return made.get_template("site_index.html.j2").render(**facts)
+    text = made.get_template("site_index.html.j2").render(**facts)
+    return {"index.html": text, "index.json": _json({key: one.data() for key, one in tables.items()})}
 
 
 def result_page(
@@ -266,10 +325,12 @@ def result_page(
         title=record.study.name,
         eyebrow="ktrial result",
         question=record.result.question or record.study.question,
-        crumbs=(("All results", "../index.html"), ("Matrix", "../matrix.html")),
+        crumbs=_crumbs("../"),
         sheet=sheet,
+        json=f"{record.id}.json",
         foot=f"Study {record.id}, digest {record.study_digest[:16]}",
         **facts(record, every_why),
         graphs=[None] * len(every_why),
     )
-    return ResultPage(text=text, reasons=tuple(places), answer=record.result.answer)
+    data = _json(as_json(record, store.name, whys=every_why))
+    return ResultPage(text=text, data=data, reasons=tuple(places), answer=record.result.answer)

@@ -1,13 +1,15 @@
-"""The tables of a site's front page: workloads, changes machine by machine, results."""
+"""The tables of a site's front page: workloads, kernels, changes machine by machine, results."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import shortened
 from ktrial.format.table import Cell, Column, Field, Kind, Table, change, name, own, table
 from ktrial.model.history import History
+from ktrial.model.kernel_pairs import KernelPairs, MeasuredKernel
 from ktrial.model.machine_agreement import Across, OnSystem
 from ktrial.model.workload import short_labels
 
@@ -30,6 +32,11 @@ class _Past(NamedTuple):
     page: str
 
 
+class _Kernel(NamedTuple):
+    kernel: MeasuredKernel
+    page: str
+
+
 class _Machines(NamedTuple):
     across: Across
     name: str
@@ -42,6 +49,20 @@ def workloads(past: Iterable[History], pages: Mapping[str, str]) -> Table:
     short = short_labels(one.workload for one in every)
     rows = [_Past(one, short[one.workload], pages[one.workload]) for one in every]
     return table(_WORKLOADS, rows, "workloads")
+
+
+def kernels(pairs: KernelPairs, page: str) -> Table:
+    """A row a kernel, the newest first. `page`: where it is compared with the one before it."""
+    before = ("", *(one.name for one in pairs.kernels))
+    rows = [
+        _Kernel(one, f"{page}#?{_chosen(old, one.name)}")
+        for old, one in zip(before, pairs.kernels, strict=False)
+    ]
+    return table(_KERNELS, reversed(rows), "kernels")
+
+
+def _chosen(old: str, new: str) -> str:
+    return urlencode({"from": old, "to": new} if old else {"to": new})
 
 
 def machines(changes: Iterable[Across], past: Iterable[History], pages: Mapping[str, str]) -> Table:
@@ -92,6 +113,12 @@ _WORKLOADS: tuple[Field[_Past], ...] = (
         lambda row: _count(len(row.history.lines[0].changes)),
     ),
     Field(Column("ratio", "first to last", numeric=True), lambda row: change(first_to_last(row.history))),
+)
+
+_KERNELS: tuple[Field[_Kernel], ...] = (
+    Field(Column("kernel", "kernel"), lambda row: name(row.kernel.name, link=row.page)),
+    Field(Column("release", "release"), lambda row: name(row.kernel.release)),
+    Field(Column("workloads", "workloads", numeric=True), lambda row: _count(row.kernel.workloads)),
 )
 
 _MACHINES: tuple[Field[_Machines], ...] = (

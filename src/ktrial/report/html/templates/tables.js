@@ -57,7 +57,14 @@
     return by(blocks.map(inside), first).flat();
   }
 
-  function sorting(table) {
+  // A table's part of the address. What a closed section holds comes and goes, and has none.
+  function partOf(table) {
+    const name = table.className.split(' ')[0];
+    if (!name || table.closest('details')) return {of: () => '', keep() {}};
+    return {of: key => address.of(name + '.' + key), keep: (key, value) => address.keep(name + '.' + key, value)};
+  }
+
+  function sorting(table, kept) {
     const body = table.tBodies[0];
     const blocks = blocksOf(body.rows);
     const headings = [...table.tHead.rows[0].cells];
@@ -69,6 +76,7 @@
     let sorted = -1, order = -1;
     function sort(place, wanted) {
       [sorted, order] = wanted < 0 ? [-1, -1] : [place, wanted];
+      kept.keep('sort', order < 0 ? '' : headingOf(place) + ' ' + ORDERS[order]);
       headings.forEach((heading, at) => {
         if (at === sorted) heading.setAttribute('aria-sort', ORDERS[order]);
         else heading.removeAttribute('aria-sort');
@@ -76,18 +84,26 @@
       body.append(...arranged(blocks, place, order));
     }
     // Numbers begin with the largest, names with the first; a third click brings the rows back.
+    const headingOf = place => headings[place].textContent.trim();
+    function restored() {
+      const [, title, word] = kept.of('sort').match(/^(.*) (\S+)$/) || [];
+      const place = headings.findIndex((_, at) => headingOf(at) === title);
+      if (place >= 0) sort(place, ORDERS.indexOf(word));
+    }
     buttons.forEach((button, place) => button.addEventListener('click', () => {
       const start = headings[place].matches('.number') ? 1 : 0;
       sort(place, place !== sorted ? start : order === start ? 1 - start : -1);
     }));
+    restored();
+    address.changed(restored);
     return {headings, sort};
   }
 
-  function filtering(table, input, count) {
+  function filtering(table, input, count, kept) {
     const blocks = blocksOf(table.tBodies[0].rows);
     const rows = blocks.flat().filter(row => !row.matches('.group'));
     const said = row => [row.textContent, ...[...row.cells].map(cell => cell.className)].join(' ').toLowerCase();
-    input.addEventListener('input', () => {
+    function filter() {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       for (const block of blocks) {
         const heading = block[0].matches('.group') ? said(block[0]) : '';
@@ -99,7 +115,20 @@
       }
       const shown = rows.filter(row => !row.hidden).length;
       count.textContent = words.length ? shown + ' of ' + rows.length : '';
+      kept.keep('filter', input.value.trim());
+    }
+    function restored() {
+      input.value = kept.of('filter');
+      filter();
+    }
+    input.addEventListener('input', filter);
+    input.addEventListener('keydown', event => {
+      if (event.key !== 'Escape') return;
+      input.value = '';
+      filter();
     });
+    if (kept.of('filter')) restored();
+    address.changed(restored);
   }
 
   // A narrow page sets rows as blocks and hides the headings: there the order is chosen from a list.
@@ -116,15 +145,16 @@
   }
 
   function tools(table) {
-    const {headings, sort} = sorting(table);
-    if (table.tBodies[0].rows.length < FEWEST_TO_FILTER) return;
-    const input = element('input', {type: 'search', placeholder: 'Filter rows: a name, a verdict'});
+    const kept = partOf(table);
+    const {headings, sort} = sorting(table, kept);
+    if (table.tBodies[0].rows.length < FEWEST_TO_FILTER && !kept.of('filter')) return;
+    const input = element('input', {type: 'search', placeholder: 'Filter rows ( / ): a name, a verdict'});
     input.setAttribute('aria-label', 'Filter rows');
     const count = element('output', {});
     const stacks = table.getAttribute('role') === 'table';
     const bar = element('div', {className: 'tools'}, input, count, ...(stacks ? [chooser(headings, sort)] : []));
     (table.closest('.scroll') || table).before(bar);
-    filtering(table, input, count);
+    filtering(table, input, count, kept);
   }
 
   function cue(box) {
@@ -134,6 +164,14 @@
     box.addEventListener('scroll', more, {passive: true});
     new ResizeObserver(more).observe(box);
   }
+
+  addEventListener('keydown', event => {
+    if (event.key !== '/' || event.ctrlKey || event.metaKey || event.target.closest?.('input, select, textarea')) return;
+    const input = [...document.querySelectorAll('input[type=search]')].find(one => one.getClientRects().length);
+    if (!input) return;
+    event.preventDefault();
+    input.focus();
+  });
 
   const done = new WeakSet();
   function all(part) {
