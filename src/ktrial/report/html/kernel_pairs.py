@@ -33,6 +33,7 @@ def kernel_pairs_page(
         "eyebrow": "ktrial",
         "question": "",
         "pairs": pairs,
+        "unit": _usual_unit(pairs),
         "data": _embedded(_data(pairs, histories or {})),
         "crumbs": crumbs,
         "sheet": sheet,
@@ -56,10 +57,16 @@ def _data(pairs: KernelPairs, histories: Mapping[str, str]) -> dict[str, Any]:
     """What the script needs. Names of files and guests lose their control characters, as in every page."""
     short = short_labels(line.workload for line in pairs.lines)
     return {
+        "unit": shortened(_usual_unit(pairs), _LONGEST_NAME),
         "kernels": [{"name": printable(one.name)} for one in pairs.kernels],
         "lines": [_line(line, short[line.workload], histories) for line in pairs.lines],
         "words": {letter.value: _words(letter) for letter in PairVerdict if letter in _SHOWN},
     }
+
+
+def _usual_unit(pairs: KernelPairs) -> str:
+    """The unit of the first line: lines with another one say theirs."""
+    return pairs.lines[0].unit if pairs.lines else ""
 
 
 _SHOWN = frozenset(PairVerdict) - {PairVerdict.NO_NUMBER}

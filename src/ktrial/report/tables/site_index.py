@@ -58,7 +58,7 @@ def kernels(pairs: KernelPairs, page: str) -> Table:
         _Kernel(one, f"{page}#?{_chosen(old, one.name)}")
         for old, one in zip(before, pairs.kernels, strict=False)
     ]
-    return table(_KERNELS, reversed(rows), "kernels")
+    return table(_KERNELS, reversed(rows), "measured-kernels")
 
 
 def _chosen(old: str, new: str) -> str:

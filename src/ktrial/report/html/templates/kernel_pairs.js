@@ -47,7 +47,8 @@
   }
 
   function remarks(line) {
-    return [line.unit, line.alone && line.alone + ': ' + line.settings].filter(Boolean)
+    const unit = line.unit === data.unit ? '' : line.unit;
+    return [unit, line.alone && line.alone + ': ' + line.settings].filter(Boolean)
       .map(text => element('span', {className: 'remark'}, text));
   }
 
@@ -62,10 +63,10 @@
     const name = line.page ? element('a', {href: line.page}, line.short) : element('bdi', {}, line.short);
     return element('tr', {},
       element('th', {scope: 'row'}, name, ...remarks(line)),
-      element('td', {className: 'number'}, number(line.values[i])),
-      element('td', {className: 'number'}, number(line.values[j])),
       element('td', {className: 'number cell'}, change(line.values[i], line.values[j])),
-      element('td', {}, chip(letter)));
+      element('td', {}, chip(letter)),
+      element('td', {className: 'number'}, number(line.values[i])),
+      element('td', {className: 'number'}, number(line.values[j])));
   }
 
   function heading(text, numeric) {
@@ -74,8 +75,8 @@
 
   function table(lines, i, j) {
     const names = [data.kernels[i].name, data.kernels[j].name];
-    const head = element('tr', {}, heading('Workload'), heading(names[0], true), heading(names[1], true),
-      heading('Change', true), heading('Verdict'));
+    const head = element('tr', {}, heading('Workload'), heading('Change', true), heading('Verdict'),
+      heading(names[0], true), heading(names[1], true));
     const body = element('tbody', {}, ...lines.map(line => row(line, i, j)));
     return element('table', {className: 'pairs sorts'}, element('thead', {}, head), body);
   }
