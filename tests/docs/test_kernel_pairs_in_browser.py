@@ -90,10 +90,8 @@ def expected_rows(pairs: KernelPairs, i: int, j: int) -> list[list[str]]:
         ratio = 1.0 if before == after else after / before if before > 0 else None
         verdict = line.verdict(i, j).verdict
         said = f"{VERDICTS[verdict].symbol} {VERDICTS[verdict].word}" if verdict else "– not judged here"
-        change = number_format.step(ratio, after)
-        rows.append(
-            [short[line.workload], number_format.number(before), number_format.number(after), change, said]
-        )
+        numbers = (number_format.number(before), number_format.number(after))
+        rows.append([short[line.workload], number_format.step(ratio, after), said, *numbers])
     return rows
 
 
