@@ -1,6 +1,6 @@
 """Runs a bundle's study again in a store of its own, in guests only, and compares."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
@@ -12,7 +12,7 @@ from ktrial.bundle.errors import HostFilesNamed, NoSuchWorkloadInBundle, NotRepl
 from ktrial.bundle.kernel_sources import KernelSources
 from ktrial.bundle.reading import Bundle
 from ktrial.bundle.writing import host_files
-from ktrial.experiment import session
+from ktrial.experiment import guest_storage, session
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, default_resources
 from ktrial.kernels import Progress
@@ -26,6 +26,9 @@ from ktrial.store import Store
 
 IN_GUESTS = frozenset({"exact", "exact-parallel", "kvm"})
 """Machines that run whatever a study says in a guest."""
+
+FileReader = Callable[[str, tuple[str, ...]], tuple[CarriedFile, ...]]
+"""Who asks, and files of this system → what a guest is given."""
 
 
 @dataclass(frozen=True)
@@ -105,19 +108,23 @@ def replicate(
     before = record_of(first, stored, first.trials(stored.id))
     plain = sources or default_resources()
     found = KernelSources(bundle, plain.kernel, cached)
-    files = plain.files if asked.host_files else _no_files(bundle.file)
+    files = plain.files if asked.host_files else _own_programs(bundle.file, study, plain.files)
     again = replace(plain, obtain=found.obtain, builder=found.builder(), files=files)
     now = session.run(study, store=fresh, machine=machine, observer=observer, jobs=jobs, sources=again)
     made = compared(before, now, found.had, asked.only, bundle.signer)
     return Replicated(made, before, now)
 
 
-def _no_files(file: Path) -> Callable[[str, Sequence[str]], tuple[CarriedFile, ...]]:
-    """In place of what reads files of this system: study_again has said that there are none."""
+def _own_programs(file: Path, study: Study, files: FileReader) -> FileReader:
+    """In place of what reads files of this system: only what ktrial itself gives a guest to make its disk.
 
-    def refused(_who: str, files: Sequence[str]) -> tuple[CarriedFile, ...]:
-        if files:
-            raise HostFilesNamed(file=file, files=", ".join(files))
-        return ()
+    study_again has said that the study names none.
+    """
+    own = {guest_storage.program(study.machine.disk)} if study.machine.disk else set()
 
-    return refused
+    def only_own(who: str, named: tuple[str, ...]) -> tuple[CarriedFile, ...]:
+        if set(named) - own:
+            raise HostFilesNamed(file=file, files=", ".join(named))
+        return files(who, named)
+
+    return only_own

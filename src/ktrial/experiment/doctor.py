@@ -59,6 +59,8 @@ def examine(progress: Progress) -> Iterator[Check]:
     yield _program("depmod", "kmod", "resolves the dependencies of kernel modules", State.MISSING)
     yield _program("apt-get", "apt", "fetches distribution kernels", State.LIMITED)
     yield _program("dpkg-deb", "dpkg", "unpacks distribution kernels", State.LIMITED)
+    yield _program("mke2fs", "e2fsprogs", "makes the file systems of guests' disks", State.LIMITED)
+    yield _program("strace", "strace", "finds what a program of yours needs in a guest", State.LIMITED)
     progress("asking the mirrors for their kernels")
     yield _debian_kernels()
     progress("trying KVM")

@@ -4,6 +4,7 @@ import os
 import pwd
 import stat
 
+from ktrial.experiment import guest_storage
 from ktrial.experiment.jobs import Job
 from ktrial.knobs import System, find, values
 from ktrial.knobs.errors import KnobForbidden
@@ -23,8 +24,11 @@ _WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 def check(study: Study, machine: Machine) -> None:
     """Raise what would keep a treatment from being tried here, before one is; elsewhere nothing is looked at.
 
-    Of settings: what `ktrial knob set` raises before it writes. Of programs: NoSuchUser, UserNotTaken.
+    Of settings: what `ktrial knob set` raises before it writes. Of programs: NoSuchUser, UserNotTaken. Of a
+    guest's disk: MachineToolMissing.
     """
+    if study.machine.disk:
+        guest_storage.program(study.machine.disk)
     if isinstance(machine, HostMachine):
         for user in dict.fromkeys(use.command.user for use in study.workloads if use.command):
             _check_user(machine.name, user)

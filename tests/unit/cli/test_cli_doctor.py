@@ -65,6 +65,7 @@ def _checks() -> dict[str, Check]:
         ("setpriv", State.MISSING, "sudo apt-get install util-linux"),
         ("apt-get", State.LIMITED, "sudo apt-get install apt"),
         ("dpkg-deb", State.LIMITED, "sudo apt-get install dpkg"),
+        ("strace", State.LIMITED, "sudo apt-get install strace"),
     ],
 )
 def test_a_missing_program_is_named_with_the_command_that_brings_it(
@@ -74,7 +75,7 @@ def test_a_missing_program_is_named_with_the_command_that_brings_it(
     assert check.state is state
     assert remedy in check.remedy
     _install_qemu(programs)
-    for program in ("cpio", "setpriv", "apt-get", "dpkg-deb"):
+    for program in ("cpio", "setpriv", "apt-get", "dpkg-deb", "mke2fs", "strace"):
         _install(programs, program)
     assert _checks()[name].state is State.FINE
 
@@ -152,7 +153,7 @@ def test_all_is_well_where_all_is_there(
     programs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     _install_qemu(programs)
-    for program in ("cpio", "setpriv", "apt-get", "dpkg-deb", "depmod"):
+    for program in ("cpio", "setpriv", "apt-get", "dpkg-deb", "depmod", "mke2fs", "strace"):
         _install(programs, program)
     guest = tmp_path / "guest"
     guest.mkdir()

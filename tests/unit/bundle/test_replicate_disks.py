@@ -1,0 +1,67 @@
+"""Replication of a study with a disk: what makes its file system is ktrial's own choice, not the bundle's."""
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.support import bundles
+from tests.support.command_line import KNOWN, STUDY
+from tests.support.scripted import ScriptedMachine, a_kernel, sources
+
+from ktrial.bundle import replicating
+from ktrial.bundle.reading import open_bundle
+from ktrial.experiment import session
+from ktrial.kernels import Progress
+from ktrial.machines.errors import MachineToolMissing
+from ktrial.model.kernel import Kernel
+from ktrial.model.references import KernelRef
+from ktrial.store import open_store
+from ktrial.studyfile import StudySource, study_from
+
+WITH_A_DISK = STUDY + '\n[machine.disk]\nsize = "64M"\n'
+
+
+def cached(digest: str, _progress: Progress) -> Kernel:
+    (found,) = (one for one in map(a_kernel, ("debian:6.1", "debian:6.12")) if one.digest == digest)
+    return found
+
+
+def test_a_disk_needs_no_files_of_the_bundles_reader(tmp_path: Path) -> None:
+    study = study_from(tomllib.loads(WITH_A_DISK), StudySource("disk.toml"), "disk", tmp_path, KNOWN)
+    with open_store(tmp_path / "trials.db") as store:
+        session.run(study, store=store, machine=ScriptedMachine(), sources=sources())
+    file = tmp_path / "disk.zip"
+    bundles.bundle(tmp_path / "trials.db", file)
+    with (
+        open_store(tmp_path / "a.db") as first,
+        open_store(tmp_path / "b.db") as fresh,
+        open_bundle(file) as bundle,
+    ):
+        again = replicating.replicate(
+            bundle,
+            (first, fresh),
+            replicating.Asked(),
+            machine=ScriptedMachine(),
+            sources=sources(),
+            cached=cached,
+        )
+    assert [trial.outcome for trial in again.now.trials] == [trial.outcome for trial in again.before.trials]
+
+
+def test_a_missing_maker_is_told_before_a_kernel_is_obtained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = study_from(tomllib.loads(WITH_A_DISK), StudySource("disk.toml"), "disk", tmp_path, KNOWN)
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    obtained: list[str] = []
+    plain = sources()
+
+    def obtain(kernel: KernelRef, progress: Progress) -> Kernel:
+        obtained.append(kernel.asked)
+        return plain.obtain(kernel, progress)
+
+    told = replace(plain, obtain=obtain)
+    with open_store(tmp_path / "trials.db") as store, pytest.raises(MachineToolMissing, match="mke2fs"):
+        session.run(study, store=store, machine=ScriptedMachine(), sources=told)
+    assert obtained == []
