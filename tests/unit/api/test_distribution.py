@@ -86,10 +86,10 @@ def option_names() -> set[str]:
 
 def test_the_container_has_all_that_running_needs() -> None:
     text = (ROOT / "distribution/Containerfile").read_text()
-    needed = re.findall(r"^    need \S+ (\S+) ", (ROOT / "setup/system-packages").read_text(), re.MULTILINE)[
-        :5
-    ]
-    assert needed == ["qemu-system-x86", "cpio", "kmod", "xz-utils", "zstd"]
+    packages = (ROOT / "setup/system-packages").read_text()
+    running = packages[packages.index("run_packages()") : packages.index("build_packages()")]
+    needed = re.findall(r"^    need \S+ (\S+) ", running, re.MULTILINE)
+    assert "qemu-system-x86" in needed
     assert [package for package in needed if package not in text] == []
 
 
