@@ -10,6 +10,7 @@ from ktrial.model.trial import Trial
 KERNEL, QEMU, PROGRAMS, DISK = "kernel", "QEMU", "guest program", "initial RAM disk"
 COMMAND_LINE, CPU, OUTCOME, ENVIRONMENT = "kernel's command line", "CPU model", "outcome", "machine"
 _KTRIAL, _SETTING, _HOST_PROGRAM = "ktrial", "setting", "program"
+_DISK_MAKERS = ("mke2fs", "mkfs.xfs", "mkfs.btrfs")
 _TOLD_APART = ("image", "symbols", "plugin", DISK)
 PLUGIN = "plugin in QEMU"
 _BESIDE_QEMU = frozenset({QEMU, _KTRIAL, PLUGIN, CPU})
@@ -26,6 +27,7 @@ _LIKELY = (
     _Rank(KERNEL, "another kernel was booted"),
     _Rank(PROGRAMS, "ktrial's guest programs are others"),
     _Rank(_SETTING, "a setting was another"),
+    *(_Rank(f"{_HOST_PROGRAM} {tool}", f"another build of {tool} made the disk") for tool in _DISK_MAKERS),
     _Rank(_HOST_PROGRAM, "a program that is measured is another"),
     _Rank(COMMAND_LINE, "the kernel was started with other parameters"),
     _Rank(QEMU, "another QEMU counted"),
@@ -81,7 +83,8 @@ def _differing(old: Trial, new: Trial) -> Iterator[tuple[str, str, str]]:
 
 def _new(what: str, then: dict[str, str]) -> bool:
     """Whether an older ktrial did not note it: then it cannot differ."""
-    return what not in then and what.startswith((PROGRAMS, DISK, PLUGIN))
+    made = tuple(f"{_HOST_PROGRAM} {tool}" for tool in _DISK_MAKERS)
+    return what not in then and what.startswith((PROGRAMS, DISK, PLUGIN, *made))
 
 
 def _facts(trial: Trial) -> Iterator[tuple[str, str]]:

@@ -14,11 +14,12 @@ later. What it had allocated before stays where it was charged. The disk's own m
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ktrial.experiment.resources import Resources
+from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import MachineToolMissing
 from ktrial.model.boot import CarriedFile, CgroupLimits
 from ktrial.model.kernel import Kernel
@@ -99,6 +100,16 @@ def program(disk: Disk) -> str:
         package = _PACKAGES[disk.filesystem]
         raise MachineToolMissing(machine="exact", program=tool, where="in PATH or /usr/sbin", package=package)
     return str(Path(path).absolute())
+
+
+def maker(disk: Disk, carried: Iterable[CarriedFile]) -> dict[str, str]:
+    """The name of the program that makes the file system, and its digest, among what a guest is given.
+
+    Another build of it takes other instructions before the workload, whose timers then fall otherwise.
+    """
+    tool = _MAKERS[disk.filesystem][0]
+    programs = (one for one in carried if Path(one.guest).name == tool)
+    return {Path(one.guest).name: f"sha256:{digest_of_file(one.host)}" for one in programs}
 
 
 def steps(disk: Disk) -> tuple[Step, ...]:

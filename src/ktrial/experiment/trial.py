@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from ktrial import monitors
 from ktrial.errors import KtrialError
-from ktrial.experiment import host_checks, monitoring
+from ktrial.experiment import guest_storage, host_checks, monitoring
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.monitoring import rises, sampled_of
@@ -84,6 +84,7 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Notes
     with machine.start(boot) as target:
         for job in jobs:
             notes.warnings += host_checks.warnings_of(machine, job)
+            notes.programs |= guest_storage.maker(job.disk, boot.files) if job.disk else {}
             try:
                 _do_and_watch(target, machine, job, notes)
             except (*_FAILURES, SettingRefused) as error:

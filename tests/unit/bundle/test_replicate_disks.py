@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from tests.support import bundles
 from tests.support.command_line import KNOWN, STUDY
+from tests.support.report_records import a_record
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
+from ktrial.analysis.replication_circumstances import circumstances, likely_reason
 from ktrial.bundle import replicating
 from ktrial.bundle.reading import open_bundle
 from ktrial.experiment import session
@@ -16,6 +18,7 @@ from ktrial.kernels import Progress
 from ktrial.machines.errors import MachineToolMissing
 from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
+from ktrial.model.trial import Trial
 from ktrial.store import open_store
 from ktrial.studyfile import StudySource, study_from
 
@@ -47,6 +50,22 @@ def test_a_disk_needs_no_files_of_the_bundles_reader(tmp_path: Path) -> None:
             cached=cached,
         )
     assert [trial.outcome for trial in again.now.trials] == [trial.outcome for trial in again.before.trials]
+    for trial in again.now.trials:
+        assert trial.provenance.programs["mke2fs"].startswith("sha256:")
+
+
+def test_another_build_of_mke2fs_is_the_likely_reason() -> None:
+    trial = a_record(("debian:6.1", "debian:6.12")).trials[0]
+
+    def made_by(digest: str) -> Trial:
+        noted = {"programs": {"mke2fs": digest}, "executed": {"initial RAM disk": digest}}
+        return trial.model_copy(update={"provenance": trial.provenance.model_copy(update=noted)})
+
+    found = circumstances([(made_by("sha256:aa"), made_by("sha256:bb"))])
+    assert likely_reason(found) == "another build of mke2fs made the disk: sha256:bb in place of sha256:aa"
+    # A bundle of before this was noted says nothing of it.
+    noted_first = circumstances([(trial, made_by("sha256:bb"))])
+    assert [one.what for one in noted_first] == []
 
 
 def test_a_missing_maker_is_told_before_a_kernel_is_obtained(
