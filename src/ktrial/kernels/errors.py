@@ -120,6 +120,10 @@ class UnknownPackageFormat(KernelError):
     """{file} is a package in a format that ktrial cannot unpack; it knows {known}."""
 
 
+class PackageTooLarge(KernelError):
+    """{file} would unpack to {size} bytes, and a kernel's package to {most} at most: it is not unpacked."""
+
+
 class NoDebianSource(KernelError):
     """There is no apt here that knows a Debian archive, so kernel {name} cannot be fetched."""
 

@@ -4,15 +4,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ktrial.kernels.errors import UnknownPackageFormat
-from ktrial.kernels.packages import deb
+from ktrial.kernels.packages import deb, rpm
 
-_FORMATS: Mapping[str, Callable[[str, Path, Path], None]] = {".deb": deb.unpack}
+_FORMATS: Mapping[str, Callable[[str, Path, Path], None]] = {".deb": deb.unpack, ".rpm": rpm.unpack}
 
 
 def unpack(name: str, file: Path, root: Path) -> None:
     """Unpack a package of the kernel `name` below `root`.
 
-    Raises UnknownPackageFormat, ToolMissing, ToolFailed.
+    Raises UnknownPackageFormat, ToolMissing, ToolFailed, PackageTooLarge.
     """
     unpack_one = _FORMATS.get(file.suffix)
     if unpack_one is None:

@@ -1,0 +1,73 @@
+"""RPM packages of Fedora, openSUSE and their like, by libarchive's bsdtar, which runs no script of theirs.
+
+bsdtar leaves out paths with `..`, takes the root away from absolute ones, and follows no link that the
+archive made (bsdtar(1), -P). Only what belongs to a kernel is unpacked, and only after the sizes that the
+archive tells were added up; no file can grow beyond its limit, whatever was told.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from ktrial.kernels.cache.disk_space import check_output, require_space
+from ktrial.kernels.errors import PackageTooLarge, ToolFailed
+from ktrial.kernels.packages.apt import require_tool
+
+_WANTED = tuple(
+    f"{up}{where}" for where in ("lib/modules", "usr/lib/modules", "boot") for up in ("./", "", "/")
+)
+_LARGEST = 4 << 30
+"""Bytes of one package: a kernel's modules with everything switched on take some 500 MiB."""
+_LARGEST_FILE = 1 << 30
+_FIELDS, _SIZE = 9, 4
+"""Of a line of `bsdtar -tv`: mode, links, owner, group, size, three of the time, name."""
+_PLAIN = ("--no-same-owner", "--no-same-permissions", "--no-acls", "--no-xattrs", "--no-fflags")
+_DAMAGED = "the package may be damaged: fetch it again"
+
+
+def unpack(name: str, file: Path, root: Path, most: int = _LARGEST) -> None:
+    """Unpack what is a kernel's below `root`; of more than `most` bytes nothing.
+
+    Raises ToolMissing, ToolFailed, PackageTooLarge, NoSpace.
+    """
+    require_tool(name, "bsdtar", "libarchive-tools")
+    members = list(_members(_run(name, ["-t", "-v", "--numeric-owner", "-f", str(file)], file.parent)))
+    size = sum(bytes_of for bytes_of, _ in members)
+    if size > most:
+        raise PackageTooLarge(file=file.name, size=size, most=most)
+    require_space(root.parent, size)
+    root.mkdir(parents=True, exist_ok=True)
+    if patterns := _present(path for _, path in members):
+        _run(name, ["-x", *_PLAIN, "-f", str(file), "-C", str(root), *patterns], root)
+
+
+def _members(listing: str) -> Iterable[tuple[int, str]]:
+    """The bytes and the path of each."""
+    for line in listing.splitlines():
+        fields = line.split(maxsplit=_FIELDS - 1)
+        if len(fields) == _FIELDS and fields[_SIZE].isdigit():
+            yield int(fields[_SIZE]), fields[-1]
+
+
+def _present(paths: Iterable[str]) -> list[str]:
+    """The wanted directories that some path is in: bsdtar fails where a pattern meets nothing."""
+    every = list(paths)
+    return [where for where in _WANTED if any(path.startswith(where) for path in every)]
+
+
+def _run(name: str, arguments: list[str], where: Path) -> str:
+    done = subprocess.run(
+        ["prlimit", f"--fsize={_LARGEST_FILE}", "bsdtar", *arguments],
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    if done.returncode:
+        output = done.stderr.strip()
+        check_output(output, where)
+        raise ToolFailed(name=name, tool="bsdtar", status=done.returncode, output=output, advice=_DAMAGED)
+    return done.stdout
