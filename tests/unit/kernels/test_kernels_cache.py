@@ -352,7 +352,7 @@ def test_a_remembered_name_is_fetched_once_until_a_refresh(slow: dict[str, str],
 def test_a_broken_provider_warns_and_the_others_work(slow: dict[str, str]) -> None:
     with pytest.warns(UserWarning, match=r"kernel provider broken .* is broken .*No module named"):
         found = all_providers()
-    assert {"build", "debian", "git", "path", "host", "slow", "source"} == set(found)
+    assert {"build", "debian", "git", "path", "host", "rpm", "slow", "source"} == set(found)
 
 
 ADD = "import sys; from ktrial import kernels; print(kernels.add(sys.argv[1]).digest)"
