@@ -145,7 +145,8 @@ def host_files(study: Study) -> tuple[str, ...]:
 def _of_study(store: Store, stored: StoredStudy, record: StudyRecord, contents: Contents) -> Iterator[Entry]:
     whys = report.whys(store, record)
     yield Entry(parts.CONTENTS, _json(contents.model_dump(mode="json")))
-    yield Entry(parts.STUDY, _json(record.study.model_dump(mode="json", by_alias=True)))
+    # The order of a workload's parameters is that of its program's arguments, which its digits depend on.
+    yield Entry(parts.STUDY, _json(record.study.model_dump(mode="json", by_alias=True), in_order=False))
     if not record.study.search:
         yield Entry(parts.STUDY_FILE, study_toml(record.study).encode())
         yield Entry(parts.RESULT, _json(record.result.model_dump(mode="json")))
@@ -217,7 +218,7 @@ def _replace(file: Path, packed: bytes) -> None:
         raise BundleNotWritten(file=absolute, problem=error.strerror or str(error)) from error
 
 
-def _json(data: Any) -> bytes:
-    """Keys in order, numbers with all their digits."""
-    text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False)
+def _json(data: Any, *, in_order: bool = True) -> bytes:
+    """Numbers with all their digits, and keys in order; else as they stand in the data."""
+    text = json.dumps(data, indent=1, sort_keys=in_order, ensure_ascii=False, allow_nan=False)
     return (text + "\n").encode()

@@ -14,6 +14,7 @@ from ktrial.analysis.replication_circumstances import circumstances, likely_reas
 from ktrial.bundle import replicating
 from ktrial.bundle.reading import open_bundle
 from ktrial.experiment import session
+from ktrial.experiment.resources import installed
 from ktrial.kernels import Progress
 from ktrial.machines.errors import MachineToolMissing
 from ktrial.model.kernel import Kernel
@@ -66,6 +67,20 @@ def test_another_build_of_mke2fs_is_the_likely_reason() -> None:
     # A bundle of before this was noted says nothing of it.
     noted_first = circumstances([(trial, made_by("sha256:bb"))])
     assert [one.what for one in noted_first] == []
+
+
+def test_parameters_stay_in_the_order_of_the_study(tmp_path: Path) -> None:
+    """They are a program's arguments: in another order it takes other instructions before its work."""
+    names = ["path", "size", "reads", "passes"]
+    given = {"name": "random-read", "path": "/mnt", "size": 8, "reads": 50, "passes": 1}
+    data = {"workloads": [given], "factors": {"kernel": {"levels": ["debian:6.1", "debian:6.12"]}}}
+    study = study_from(data, StudySource("order.toml"), "order", tmp_path, installed().registry)
+    assert list(study.workloads[0].parameters) == names
+    with open_store(tmp_path / "trials.db") as store:
+        session.run(study, store=store, machine=ScriptedMachine(), sources=sources())
+    bundles.bundle(tmp_path / "trials.db", tmp_path / "order.zip")
+    with open_bundle(tmp_path / "order.zip") as bundle:
+        assert list(bundle.study.workloads[0].parameters) == names
 
 
 def test_a_missing_maker_is_told_before_a_kernel_is_obtained(
