@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from ktrial.model.trial import Outcome
 from ktrial.model.workload import Direction, Metric, Mode, Sample, WorkloadDescription, WorkloadUse
 from ktrial.target import Failure, Run, Step, StepResult, Write
 from ktrial.target.errors import GuestEnded
+from ktrial.workloads import Workload
 from ktrial.workloads.errors import WorkloadError
 from ktrial.workloads.host_files import with_all_they_need
 
@@ -184,7 +185,7 @@ def refused(name: str, text: str) -> StepResult:
 
 
 def sources(
-    workloads: dict[str, ScriptedWorkload] | None = None,
+    workloads: Mapping[str, Workload] | None = None,
     missing: dict[str, KernelError] | None = None,
     builder: Builder | None = None,
 ) -> Resources:
@@ -199,7 +200,7 @@ def sources(
     def modules(kernel: Kernel, names: Iterable[str]) -> tuple[Path, ...]:
         return tuple(Path(f"/modules/{name}.ko") for name in names)
 
-    def workload(use: WorkloadUse) -> ScriptedWorkload:
+    def workload(use: WorkloadUse) -> Workload:
         return (workloads or {}).get(use.name) or ScriptedWorkload(use.name)
 
     return Resources(

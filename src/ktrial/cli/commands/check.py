@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ktrial.cli.command_line import examples
-from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.common import (
+    BootParameters,
+    GuestMemory,
+    Jobs,
+    Json,
+    OwnMetrics,
+    Perturbations,
+    StoreOption,
+)
 from ktrial.cli.options.completion import kernel_names
 from ktrial.cli.options.kernel_measurement import Cpus, Limits, MeasurementOptions, Workloads
 from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
@@ -29,6 +37,7 @@ def check(
     kernel: KernelName = None,
     source: SourceTree = None,
     workload: Workloads = None,
+    metrics: OwnMetrics = None,
     maximum: Limits = None,
     config: Config = None,
     option: BuildOptions = None,
@@ -61,7 +70,8 @@ def check(
 
     with Endings():
         tested = KernelSelection.of(kernel, source, config, option)
-        given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, own_words(context))
+        words = own_words(context)
+        given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, words, metrics)
         result = _checked(tested, against, given, maximum or [], store, jobs)
         if summary:
             append_text(summary, as_markdown(result, top))

@@ -10,6 +10,7 @@ from ktrial.cli.options.common import (
     GuestMemory,
     Jobs,
     Json,
+    OwnMetrics,
     Perturbations,
     StoredStudyName,
     StoreOption,
@@ -41,6 +42,7 @@ def counters(
         ),
     ] = None,
     workload: Workloads = None,
+    metrics: OwnMetrics = None,
     glob: Annotated[str, typer.Option(metavar="PATTERN", help="Which counters: 'vmstat.pg*'.")] = "*",
     all_: Annotated[bool, typer.Option("--all", help="Show those that did not change, too.")] = False,
     top: Annotated[int, typer.Option(min=1, metavar="N", help="How many to show of each.")] = _ROWS,
@@ -69,7 +71,9 @@ def counters(
     words = own_words(context)
     if words and not kernel:
         raise BadOption(option="--", problem="a command goes with --kernel: a study has its own workloads")
-    given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, words)
+    if metrics and not kernel:
+        raise BadOption(option="--metrics", problem="it goes with --kernel: a study has its own workloads")
+    given = MeasurementOptions.of(workload, memory, cpus, boot, perturbations, words, metrics)
     with open_store(store or default_location()) if kernel else open_existing(store) as opened:
         record = _measured(kernel, given, opened, jobs) if kernel else _stored(study, opened)
     rows = compared(record.study, record.trials, glob)

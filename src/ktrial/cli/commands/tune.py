@@ -14,6 +14,7 @@ from ktrial.cli.options.common import (
     Json,
     Margin,
     NoHtml,
+    OwnMetrics,
     StoreOption,
 )
 from ktrial.cli.options.completion import kernel_names, machine_names, tunable_names, workload_names
@@ -56,6 +57,7 @@ def tune(
         list[str] | None, typer.Option(metavar="'p99<=20ms'", help="A limit to keep; repeated.")
     ] = None,
     metric: Annotated[list[str] | None, typer.Option(metavar="NAME=HOW", help=_METRIC)] = None,
+    metrics: OwnMetrics = None,
     machine: Annotated[
         str | None,
         typer.Option(
@@ -139,6 +141,7 @@ def tune(
         minimise=tuple(minimise or ()),
         subject_to=tuple(subject_to or ()),
         metrics=tuple(metric or ()),
+        format=metrics,
         machine=machine,
         kernel=kernel,
         budget=budget,

@@ -51,6 +51,8 @@ class MeasurementOptions:
     perturbations: int | None = None
     words: tuple[str, ...] = ()
     """A command of one's own, behind `--`."""
+    format: str | None = None
+    """What the command prints, and is measured by; None: its instructions are."""
 
     @classmethod
     def of(
@@ -61,11 +63,12 @@ class MeasurementOptions:
         boot: list[str] | None,
         perturbations: int | None,
         words: tuple[str, ...] = (),
+        format: str | None = None,
     ) -> "MeasurementOptions":
         """From a command's parameters: `--workload` may be repeated, and hold commas."""
         names = [name.strip() for text in workloads or () for name in text.split(",")]
         once = tuple(dict.fromkeys(filter(None, names)))
-        return cls(once, memory, cpus, tuple(boot or ()), perturbations, words)
+        return cls(once, memory, cpus, tuple(boot or ()), perturbations, words, format)
 
 
 def measurement(given: MeasurementOptions) -> "Measurement":
@@ -73,7 +76,7 @@ def measurement(given: MeasurementOptions) -> "Measurement":
     from ktrial.cli.options.own_command import asked, memory_for
     from ktrial.experiment.single_kernel import Measurement
 
-    uses = asked(given.workloads, given.words).uses()
+    uses = asked(given.workloads, given.words).printing(given.format).uses()
     how = Measurement(uses, _settings(replace(given, memory=memory_for(given.words, given.memory))))
     return replace(how, perturbations=given.perturbations) if given.perturbations else how
 
@@ -101,6 +104,8 @@ def measurement_like(baseline: "Baseline", given: MeasurementOptions) -> "Measur
 
     if given.words:
         raise BadOption(option="--", problem=_OF_A_BASELINE)
+    if given.format:
+        raise BadOption(option="--metrics", problem=_OF_A_BASELINE)
     there = baseline.measurement
     labels = {use.label: use for use in there.workloads}
     for name in given.workloads:

@@ -70,7 +70,9 @@ class Asked:
 
     def uses(self) -> "tuple[WorkloadUse, ...]":
         """As they are run. Raises WorkloadError, StudyError."""
-        own = (captured(self.words).use,) if self.words else ()
+        from ktrial.workloads.capture.captured import with_format
+
+        own = (with_format(captured(self.words), self.format).use,) if self.words else ()
         return (*map(use_of, self.names), *own)
 
 

@@ -12,9 +12,10 @@ from ktrial.cli.options.duration_size_share import duration
 from ktrial.cli.options.own_command import captured, memory_for, study_table
 from ktrial.model.study import Study
 from ktrial.model.workload import MetricRule
+from ktrial.program_outputs import find
 from ktrial.studyfile import StudySource, bundled_studies, load, study_from
 from ktrial.studyfile.errors import NotATune
-from ktrial.studyfile.search import rules_of
+from ktrial.studyfile.search import CLOCK, guard_of, rules_of
 from ktrial.workloads.capture.captured import name_of
 
 _OPTIONS = {
@@ -32,6 +33,7 @@ _OPTIONS = {
 }
 """Key of a study file → the option that stands for it, for messages."""
 _PREFIX = "tune-"
+_FOR_A_COMMAND = "it is for a command; a workload has its own metrics"
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class TuneOptions:
     minimise: tuple[str, ...] = ()
     subject_to: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
+    format: str | None = None
+    """What the command prints: `wrk`."""
     machine: str | None = None
     kernel: str | None = None
     budget: int | None = None
@@ -90,6 +94,8 @@ def study_of(asked: TuneOptions) -> Study:
 
 def _of_file(asked: TuneOptions) -> Study:
     """A file's study; its budget, machine and seed may be given anew."""
+    if asked.format:
+        raise BadOption(option="--metrics", problem='a study file says it: metrics = "…" of its workload')
     study = load(bundled_studies.file_of(Path(asked.words[0])), registry())
     if study.search is None:
         raise NotATune(study=study.name)
@@ -135,7 +141,9 @@ def _workload(asked: TuneOptions) -> Any:
         raise BadOption(option="--workload", problem="there is a command too: give one of the two")
     if asked.workload:
         if asked.metrics:
-            raise BadOption(option="--metric", problem="it is for a command; a workload has its own metrics")
+            raise BadOption(option="--metric", problem=_FOR_A_COMMAND)
+        if asked.format:
+            raise BadOption(option="--metrics", problem=_FOR_A_COMMAND)
         return asked.workload
     if not asked.words:
         problem = "what is to be measured? ktrial tune --knobs vm -- ./bench.sh, or --workload W"
@@ -145,12 +153,11 @@ def _workload(asked: TuneOptions) -> Any:
     program, *arguments = asked.words
     # A command runs in /tmp: what is named from here is found from there.
     program = str(Path(program).absolute()) if "/" in program else program
-    rules = rules_of(asked.metrics, asked.maximise, asked.minimise, asked.subject_to)
     return {
         "name": name_of(program, frozenset(registry().workloads)),
         "command": [program, *arguments],
         "files": [str(Path(file).absolute()) for file in asked.carry],
-        "metrics": [_rule(rule) for rule in rules],
+        "metrics": _metrics(asked),
         "repeats": asked.repeats or 1,
         "discarded": asked.discarded or 0,
     }
@@ -163,9 +170,27 @@ def _in_a_guest(asked: TuneOptions) -> bool:
 
 def _captured(asked: TuneOptions) -> dict[str, Any]:
     """The command with what it needs, found by running it once here."""
-    rules = rules_of(asked.metrics, asked.maximise, asked.minimise, asked.subject_to)
     runs = {"repeats": asked.repeats or 1, "discarded": asked.discarded or 0}
-    return {**study_table(captured(asked.words)), "metrics": [_rule(rule) for rule in rules], **runs}
+    return {**study_table(captured(asked.words)), "metrics": _metrics(asked), **runs}
+
+
+def _metrics(asked: TuneOptions) -> list[dict[str, Any]]:
+    """How each is found: by the format where there is one, else by its name; `--metric` says otherwise."""
+    if not asked.format:
+        rules = rules_of(asked.metrics, asked.maximise, asked.minimise, asked.subject_to)
+        return [_rule(rule) for rule in rules]
+    format = find(asked.format)
+    own = {CLOCK, *(rule.name for rule in rules_of(asked.metrics, (), (), ()))}
+    mine = ([name for name in names if name in own] for names in (asked.maximise, asked.minimise))
+    guards = [text for text in asked.subject_to if guard_of(text).metric in own]
+    wanted = (asked.metrics, *mine, guards)
+    if not (asked.maximise or asked.minimise):
+        known = ", ".join(column.metric for column in format.columns)
+        raise BadOption(
+            option="--metrics", problem=f"which of them? --maximise or --minimise one of: {known}"
+        )
+    rules = rules_of(*wanted) if any(wanted) else ()
+    return [{"format": format.name}, *map(_rule, rules)]
 
 
 def _rule(rule: MetricRule) -> dict[str, Any]:

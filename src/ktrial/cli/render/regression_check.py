@@ -19,6 +19,7 @@ from ktrial.model.attribution import FunctionDifference as Part
 from ktrial.model.comparison import Verdict
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import STRING_BYTES
+from ktrial.program_outputs.protocol import is_by_clock
 from ktrial.report.markdown.markup import block, code, grid, prose
 
 _AS_VERDICT = {
@@ -68,14 +69,19 @@ def answer(check: Check) -> str:
             return f"Not run: {check.problem.rstrip('.')}."
         case Decision.BEYOND:
             changes = ", ".join(f"{_name(row)} {_change(row)}" for row in beyond)
-            return (
-                f"Beyond the limit: {changes}; {len(beyond)} of {total}, by instructions counted, not time."
-            )
+            return f"Beyond the limit: {changes}; {len(beyond)} of {total}, {_basis(check)}."
         case Decision.UNDECIDED:
             names = ", ".join(_name(row) for row in check.rows if row.decision is Decision.UNDECIDED)
             return f"Undecided: {names}: a larger --max, or more --perturbations, may decide."
         case _:
-            return f"Within the limit: {total}, by instructions counted, not time."
+            return f"Within the limit: {total}, {_basis(check)}."
+
+
+def _basis(check: Check) -> str:
+    """What was compared: instructions, or what programs told by the guest's clock."""
+    if any(_is_told(row) for row in check.rows):
+        return "as the command tells them by the guest's clock, where an instruction takes 1 ns"
+    return "by instructions counted, not time"
 
 
 def as_markdown(check: Check, top: int) -> str:
@@ -136,7 +142,12 @@ def _decision(decision: Decision) -> Cell:
 
 def _name(row: CheckedMetric) -> str:
     one = row.comparison
-    return f"{one.workload} {one.metric}" if row.secondary else one.workload
+    return f"{one.workload} {one.metric}" if row.secondary or _is_told(row) else one.workload
+
+
+def _is_told(row: CheckedMetric) -> bool:
+    """Whether it is a time or a rate that the program found out by itself."""
+    return is_by_clock(row.comparison.unit)
 
 
 def _change(row: CheckedMetric) -> str:
