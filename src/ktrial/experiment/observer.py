@@ -37,6 +37,9 @@ class Observer(Protocol):
     def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
         """A study in real time goes on: the next look is after `wanted` blocks. What is known so far."""
 
+    def notice(self, text: str) -> None:
+        """Something that a person should know: what became of a part of a fleet. The run goes on."""
+
     def stopping(self) -> None:
         """Ctrl-C, SIGTERM or SIGHUP: what is under way is being ended, what is finished is being stored."""
 
@@ -66,6 +69,9 @@ class Silent:
         """See Observer."""
 
     def blocks_wanted(self, ended: int, wanted: int, comparisons: Sequence[Comparison]) -> None:
+        """See Observer."""
+
+    def notice(self, text: str) -> None:
         """See Observer."""
 
     def stopping(self) -> None:

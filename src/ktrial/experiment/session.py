@@ -1,6 +1,6 @@
 """Run a study: plan, skip what is finished, obtain kernels, prepare, run trials at once, store, resume."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ktrial import interruption, machines
@@ -8,32 +8,33 @@ from ktrial.analysis import interim, kernel_confounds
 from ktrial.analysis.result import metrics_of, record, result
 from ktrial.errors import Interrupted, KtrialError
 from ktrial.experiment import host_checks, monitoring
-from ktrial.experiment.errors import FactorLost
-from ktrial.experiment.host_failures import HOST_PROBLEMS, TrialsNotMeasured
-from ktrial.experiment.jobs import Job, check_workloads, jobs_of
-from ktrial.experiment.kernel_builds import misconfigured, numbered
-from ktrial.experiment.observer import Observer, Silent
-from ktrial.experiment.resources import Resources, default_resources, sources_for
-from ktrial.experiment.trial_recorder import without_running
-from ktrial.experiment.workers import (
+from ktrial.experiment.executor import (
     Broken,
     Ended,
     Event,
+    Executor,
+    Executors,
     Prepared,
     Preparing,
     Started,
     StopAsked,
-    Workers,
-    trials_at_once,
+    Told,
+    Wanted,
+    Withdrawn,
+    chosen,
 )
+from ktrial.experiment.host_failures import TrialsNotMeasured
+from ktrial.experiment.jobs import Job, check_workloads, jobs_of
+from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.resources import Resources, default_resources, sources_for
+from ktrial.experiment.study_kernels import StudyKernels, raise_host_problem, treatments_of
+from ktrial.experiment.trial_recorder import without_running
+from ktrial.experiment.workers import ThisSystem
 from ktrial.fault_points import fault_point
-from ktrial.kernels import Progress
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import CountingMachine, Machine, RemoteMachine
-from ktrial.model.design import Plan, PlannedTrial, Treatment
-from ktrial.model.kernel import Build, Kernel
+from ktrial.model.design import Plan, PlannedTrial
 from ktrial.model.plan import plan as plan_of
-from ktrial.model.references import KernelRef
 from ktrial.model.study import Study, kernel_of
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
@@ -59,13 +60,15 @@ def run(
     retry_failed: bool = False,
     sources: Resources | None = None,
     until: int | None = None,
+    executors: Executors | None = None,
 ) -> StudyRecord:
     """Run all trials of the study that are not in the store yet, and return the study with its result.
 
     `machine`: what to run them on, instead of the one that the study names. `jobs`: how many trials at once;
     as many as there are cores where load does not change the numbers, and one elsewhere, whatever is asked.
     `retry_failed`: run trials again that ended with another outcome than `completed`. `until`: in real time,
-    run so many blocks, whatever they say, instead of stopping by the study's own rule.
+    run so many blocks, whatever they say, instead of stopping by the study's own rule. `executors`: what has
+    the trials performed, instead of what `ktrial.experiment.executor.performed_by` says, or this system.
 
     A kernel that cannot be had, or that fails, is the outcome of its trials; the study goes on. If none of
     the kernels can be had, the first one's KernelError is raised. Raises Interrupted after Ctrl-C, SIGTERM
@@ -79,7 +82,8 @@ def run(
     session = (_TimedSession if study.timing else _Session)(
         study, store, machine, observer, sources, retry_failed
     )
-    session.until = until
+    session.until, session.jobs = until, jobs
+    session.executors = executors or chosen(ThisSystem)
     with interruption.caught():
         try:
             interruption.check()
@@ -87,10 +91,10 @@ def run(
             check_workloads(study, session.sources)
             host_checks.check(study, machine)
             monitoring.check(study)
-            session.run(trials_at_once(machine, jobs))
+            session.run()
             session.check_measured()
             fault_point("session: all trials stored")
-            kernel_confounds.remember(store, session.study_id, study, session.kernels)
+            kernel_confounds.remember(store, session.study_id, study, session.kernels.known)
             interruption.check()
         except KeyboardInterrupt:
             raise session.interrupted() from None
@@ -109,19 +113,23 @@ class _Session:
     plan: Plan = field(init=False)
     done: set[str] = field(default_factory=set)
     """Keys of the trials that are not run (again)."""
-    kernels: dict[str, Kernel | KernelError] = field(default_factory=dict)
+    kernels: StudyKernels = field(init=False)
     total: int = 0
     """How many trials there will be."""
     seconds: list[float] = field(default_factory=list)
     at_once: int = 1
     unmeasured: dict[str, Trial] = field(default_factory=dict)
     """By key: what ended with the machine's failure, each time that it was tried."""
+    jobs: int | None = None
+    """How many trials at once were asked for."""
+    executors: Executors = field(default_factory=ThisSystem)
     until: int | None = None
     """In real time: how many blocks are asked for; None: as many as it takes."""
 
     def __post_init__(self) -> None:
         self.plan = plan_of(self.study)
         self.total = len(self.plan.trials)
+        self.kernels = StudyKernels(self.study, self.plan, self.sources, self.observer)
 
     @property
     def replaced(self) -> frozenset[Outcome]:
@@ -133,13 +141,12 @@ class _Session:
         """How many trials are in the store, and stay there."""
         return len(self.done)
 
-    def run(self, at_once: int) -> None:
+    def run(self) -> None:
         """Run what is missing."""
-        self._begin(at_once)
+        self._begin()
         self._run_missing(self.plan.trials)
 
-    def _begin(self, at_once: int) -> None:
-        self.at_once = at_once
+    def _begin(self) -> None:
         self.study_id = self.store.study(self.study)
         fault_point("session: study stored")
         self.done = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
@@ -188,10 +195,10 @@ class _Session:
 
     def _ready(self, missing: list[PlannedTrial]) -> tuple[list[PlannedTrial], dict[str, tuple[Job, ...]]]:
         """The trials that can be run, with what each treatment does; the others are stored with why not."""
-        kernels = self._kernels(missing)
+        kernels = self.kernels.obtain(missing, begun=bool(self.finished))
         jobs: dict[str, tuple[Job, ...]] = {}
         failed: dict[str, KtrialError] = {}
-        for treatment in _treatments(missing):
+        for treatment in treatments_of(missing):
             name = kernel_of(self.study, treatment).label
             try:
                 kernel = kernels[name]
@@ -199,102 +206,35 @@ class _Session:
                     raise kernel
                 jobs[treatment.key] = jobs_of(self.study, treatment, kernel, self.sources)
             except KernelError as error:
-                _raise_host_problem(error)
+                raise_host_problem(error)
                 failed[treatment.key] = error
         for planned in missing:
             if reason := failed.get(planned.treatment.key):
                 self._store(_not_had(planned, reason, kernel_of(self.study, planned.treatment).label))
         return [planned for planned in missing if planned.treatment.key in jobs], jobs
 
-    def _kernels(self, missing: list[PlannedTrial]) -> dict[str, Kernel | KernelError]:
-        """Every kernel that is needed, by name, or why it cannot be had.
-
-        Raises where none can, and where a build fails without which nothing is compared.
-        """
-        kernels = self.kernels
-        wanted = {one.label: one for one in (kernel_of(self.study, each) for each in _treatments(missing))}
-        baseline = kernel_of(self.study, self.plan.baseline).label
-        # The baseline's first: if it fails, the others need not be built.
-        names = sorted((name for name in wanted if name not in kernels), key=lambda name: name != baseline)
-        builds = {name: build for name in names if (build := wanted[name].build)}
-        for name, error in misconfigured(builds, self.sources.builder, self._teller).items():
-            self._not_had(name, error)
-        self._raise_hopeless(builds)
-        for name in names:
-            if name not in kernels:
-                try:
-                    kernels[name] = self._kernel(wanted[name], builds)
-                except KernelError as error:
-                    self._not_had(name, error)
-                    self._raise_hopeless(builds)
-        errors = [one for one in kernels.values() if isinstance(one, KernelError)]
-        if errors and len(errors) == len(kernels) and not self.finished:
-            raise errors[0]
-        return kernels
-
-    def _kernel(self, kernel: KernelRef, builds: dict[str, Build]) -> Kernel:
-        progress = self._teller(kernel.label)
-        if kernel.build is None:
-            return self.sources.obtain(kernel, progress)
-        number = list(builds).index(kernel.label) + 1
-        return self.sources.builder.build(kernel.build, numbered(progress, number, len(builds)))
-
-    def _teller(self, name: str) -> Progress:
-        def progress(what: str, done: int = 0, total: int = 0) -> None:
-            self.observer.kernel_progress(name, what, done, total)
-
-        return progress
-
-    def _not_had(self, name: str, error: KernelError) -> None:
-        _raise_host_problem(error)
-        self.kernels[name] = error
-        self.observer.kernel_failed(name, error)
-
-    def _raise_hopeless(self, builds: Iterable[str]) -> None:
-        """Compiling takes minutes: not for a study that cannot tell any more what it is there to tell."""
-        errors = {name: one for name in builds if isinstance(one := self.kernels.get(name), KernelError)}
-        if not errors or self.finished:
-            return
-        baseline, *others = (kernel_of(self.study, one).label for one in self.plan.treatments)
-        if baseline in errors:
-            raise errors[baseline]
-        if errors.keys() >= set(others):
-            raise next(iter(errors.values()))
-        if not self.kernels.keys() >= set(builds):
-            self._raise_lost_factor(errors)
-
-    def _raise_lost_factor(self, errors: Mapping[str, KernelError]) -> None:
-        """Raise FactorLost where every treatment is lost that has another level of it than the baseline."""
-        for factor in self.study.factors:
-            changed = [
-                kernel_of(self.study, one).label
-                for one in self.plan.treatments
-                if one.levels[factor.name] != self.plan.baseline.levels[factor.name]
-            ]
-            if changed and errors.keys() >= set(changed):
-                first = errors[changed[0]]
-                advice = f"{first.advice}; or " if first.advice else ""
-                raise FactorLost(
-                    name=changed[0], factor=factor.name, problem=first.message, advice=advice
-                ) from first
-
     def _run_trials(self, trials: list[PlannedTrial], jobs: dict[str, tuple[Job, ...]]) -> None:
-        workers = Workers(self.machine, self.at_once)
-        with interruption.listening(lambda: workers.events.put(StopAsked())):
-            awaited = len(trials)
+        self.at_once = self.executors.at_once(self.machine, self.jobs)
+        scope = f"{self.store.name} {self.study_id}"
+        executor = self.executors.executor(self.machine, Wanted(self.jobs, scope=scope))
+        with interruption.listening(executor.ask_to_stop):
             try:
-                workers.begin(trials, jobs)
-                while awaited:
-                    event = workers.next_event()
-                    self._handle(event)
-                    awaited -= isinstance(event, Ended)
+                executor.begin(trials, jobs)
+                self._see_through(executor, len(trials))
             except BaseException:
                 self.observer.stopping()
                 fault_point("session: stopping")
-                for trial in workers.stop():
+                for trial in executor.stop():
                     self._store(trial)
                 raise
-            workers.close()
+            executor.close()
+
+    def _see_through(self, executor: Executor, awaited: int) -> None:
+        while awaited:
+            event = executor.next_event()
+            self._handle(event)
+            awaited -= isinstance(event, Ended)
+            awaited += len(event.trials) if isinstance(event, Withdrawn) else 0
 
     def _handle(self, event: Event) -> None:
         match event:
@@ -310,11 +250,21 @@ class _Session:
                     self._store(trial)
                 finally:
                     stored.set()
+            case Withdrawn(trials, why):
+                self._withdraw(trials)
+                self.observer.notice(why)
+            case Told(text):
+                self.observer.notice(text)
             case Broken(error):
                 interruption.check()  # what broke because it was stopped
                 raise error
             case StopAsked():
                 interruption.check()
+
+    def _withdraw(self, trials: Iterable[PlannedTrial]) -> None:
+        keys = {planned.key for planned in trials}
+        self.store.remove_trials_of(self.study_id, keys)
+        self.done -= keys
 
     def _store(self, trial: Trial) -> None:
         if trial.outcome is Outcome.MACHINE_FAILED:
@@ -336,9 +286,9 @@ class _Session:
 class _TimedSession(_Session):
     """Blocks, one after another, for as long as a verdict is open."""
 
-    def run(self, at_once: int) -> None:
+    def run(self) -> None:
         """Run blocks up to the next look, look, and so on."""
-        self._begin(at_once)
+        self._begin()
         trials = self._stored()
         while not self.unmeasured and (wanted := self._wanted(trials)):
             self._tell(trials, wanted)
@@ -384,15 +334,6 @@ def _machine(study: Study) -> Machine:
     return machine
 
 
-def _treatments(trials: list[PlannedTrial]) -> list[Treatment]:
-    return list({planned.treatment.key: planned.treatment for planned in trials}.values())
-
-
 def _not_had(planned: PlannedTrial, error: KtrialError, kernel: str) -> Trial:
     outcome = Outcome.NOT_A_KERNEL if isinstance(error, ImageError) else Outcome.KERNEL_MISSING
     return without_running(planned, outcome, str(error), kernel)
-
-
-def _raise_host_problem(error: KtrialError) -> None:
-    if isinstance(error, HOST_PROBLEMS):
-        raise error

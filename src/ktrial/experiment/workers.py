@@ -1,13 +1,12 @@
-"""Prepares systems and runs trials, several at once; tells what happens as events, read by one thread."""
+"""The executor of this system: prepares systems and runs trials, several at once, each in a thread."""
 
 import os
-import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 from ktrial.errors import KtrialError
+from ktrial.experiment.executor import Broken, Ended, Event, Prepared, Preparing, Started, StopAsked, Wanted
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.kernel_symbols import KernelSymbols
@@ -23,51 +22,6 @@ from ktrial.model.workload import EXACT_MODES
 _GLANCE_SECONDS = 0.05
 
 
-@dataclass(frozen=True)
-class Preparing:
-    """A system is being prepared; `what` says what is being done."""
-
-    boot: Boot
-    what: str
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A system is ready, or will fail all its trials."""
-
-    boot: Boot
-
-
-@dataclass(frozen=True)
-class Started:
-    """A trial started."""
-
-    planned: PlannedTrial
-
-
-@dataclass(frozen=True)
-class Ended:
-    """A trial ended. Its thread goes on when `stored` is set: no more can be lost than is under way."""
-
-    trial: Trial
-    stored: threading.Event = field(default_factory=threading.Event)
-
-
-@dataclass(frozen=True)
-class Broken:
-    """Something went wrong that is no trial's outcome: the run cannot go on."""
-
-    error: BaseException
-
-
-@dataclass(frozen=True)
-class StopAsked:
-    """Ctrl-C, SIGTERM or SIGHUP."""
-
-
-Event = Preparing | Prepared | Started | Ended | Broken | StopAsked
-
-
 def trials_at_once(machine: Machine, asked: int | None) -> int:
     """As many as there are cores where load does not change the numbers, else one."""
     if machine.mode not in EXACT_MODES:
@@ -75,14 +29,27 @@ def trials_at_once(machine: Machine, asked: int | None) -> int:
     return max(1, asked or len(os.sched_getaffinity(0)))
 
 
+class ThisSystem:
+    """Has trials performed here: Executors."""
+
+    def at_once(self, machine: Machine, jobs: int | None) -> int:
+        """As `trials_at_once`."""
+        return trials_at_once(machine, jobs)
+
+    def executor(self, machine: Machine, wanted: Wanted) -> "Workers":
+        """Threads of this process."""
+        at_once = trials_at_once(machine, wanted.jobs)
+        return Workers(machine, at_once, wanted.symbols, audited=wanted.audited)
+
+
 class Workers:
-    """Threads that wait for the machine's guests. `events` is read by the thread that owns the store."""
+    """Threads that wait for the machine's guests: an Executor."""
 
     def __init__(
         self, machine: Machine, at_once: int, symbols: KernelSymbols | None = None, *, audited: bool = True
     ) -> None:
         """`symbols`: those known from earlier workers. `audited`: look at the host before each trial."""
-        self.events: SimpleQueue[Event] = SimpleQueue()
+        self._events: SimpleQueue[Event] = SimpleQueue()
         self._machine = machine
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="trial")
         self._preparations: dict[Boot, Future[KtrialError | None]] = {}
@@ -111,9 +78,13 @@ class Workers:
         """
         while True:
             try:
-                return self.events.get(timeout=_GLANCE_SECONDS)
+                return self._events.get(timeout=_GLANCE_SECONDS)
             except Empty:
                 continue
+
+    def ask_to_stop(self) -> None:
+        """Have `next_event` return StopAsked. Safe in a signal handler."""
+        self._events.put(StopAsked())
 
     def stop(self) -> tuple[Trial, ...]:
         """End everything that is under way; return the trials that had ended, but are not stored yet."""
@@ -123,9 +94,9 @@ class Workers:
         fault_point("workers: what waits is cancelled")
         self._machine.stop()
         fault_point("workers: machine stopped")
-        while not (all(trial.done() for trial in self._trials) and self.events.empty()):
+        while not (all(trial.done() for trial in self._trials) and self._events.empty()):
             try:
-                event = self.events.get(timeout=_GLANCE_SECONDS)
+                event = self._events.get(timeout=_GLANCE_SECONDS)
             except Empty:
                 continue
             if isinstance(event, Ended):
@@ -142,7 +113,7 @@ class Workers:
     def _prepare(self, boot: Boot) -> KtrialError | None:
         """Return why the system fails, where that is an outcome of its trials."""
         try:
-            self._machine.prepare(boot, lambda what: self.events.put(Preparing(boot, what)))
+            self._machine.prepare(boot, lambda what: self._events.put(Preparing(boot, what)))
             fault_point("workers: system prepared")
         except KtrialError as error:
             if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
@@ -152,14 +123,14 @@ class Workers:
             self._broken(error)
             raise
         finally:
-            self.events.put(Prepared(boot))
+            self._events.put(Prepared(boot))
         return None
 
     def _trial(self, planned: PlannedTrial, jobs: tuple[Job, ...]) -> None:
         try:
             boots = {job.boot for job in jobs}
             failed = {boot: error for boot in boots if (error := self._preparations[boot].result())}
-            self.events.put(Started(planned))
+            self._events.put(Started(planned))
             fault_point("workers: trial started")
             trial = run_trial(self._machine, planned, jobs, failed, self._symbols, audited=self._audited)
         except BaseException as error:
@@ -169,10 +140,10 @@ class Workers:
         if not (self._stopped and trial.outcome is Outcome.MACHINE_FAILED):
             fault_point("workers: trial ended")
             ended = Ended(trial)
-            self.events.put(ended)
+            self._events.put(ended)
             fault_point("workers: trial handed over")
             ended.stored.wait()
             fault_point("workers: trial known to be stored")
 
     def _broken(self, error: BaseException) -> None:
-        self.events.put(Broken(error))
+        self._events.put(Broken(error))

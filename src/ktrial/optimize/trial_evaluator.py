@@ -7,13 +7,14 @@ from functools import partial
 
 from ktrial import interruption
 from ktrial.errors import KtrialError
+from ktrial.experiment.executor import Broken, Ended, Event, Prepared, Preparing, Started, StopAsked
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job, jobs_of
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, RunsAlready
 from ktrial.experiment.trial_recorder import without_running
-from ktrial.experiment.workers import Broken, Ended, Event, Prepared, Preparing, Started, StopAsked, Workers
+from ktrial.experiment.workers import Workers
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
@@ -157,7 +158,7 @@ class TrialEvaluator:
         self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]], failed: list[Trial]
     ) -> Iterator[Observation]:
         workers = Workers(self.machine, self.at_once, self._symbols, audited=self._looks_around())
-        with interruption.listening(lambda: workers.events.put(StopAsked())):
+        with interruption.listening(workers.ask_to_stop):
             awaited = len(trials)
             try:
                 workers.begin(trials, jobs)

@@ -143,6 +143,11 @@ class Store:
         query = delete(trials).where(trials.c.id.in_(numbers))
         self.transactions.write(lambda connection: connection.execute(query))
 
+    def remove_trials_of(self, study_id: int, keys: Collection[str]) -> None:
+        """Take trials of a study away (PlannedTrial.key), with all that belongs to them."""
+        query = delete(trials).where(trials.c.study_id == study_id, trials.c.key.in_(keys))
+        self.transactions.write(lambda connection: connection.execute(query))
+
     def _damaged(self, study_id: int, count: int) -> TrialsDamaged:
         many = "1 trial" if count == 1 else f"{count} trials"
         differ = "differs" if count == 1 else "differ"

@@ -188,6 +188,10 @@ class StepLines(Silent):
         if finished == total:
             self._console.print(f"  trials: {finished}/{total}")
 
+    def notice(self, text: str) -> None:
+        """See Observer."""
+        self._console.print(f"  {text}")
+
     def stopping(self) -> None:
         """See Observer."""
         self._console.print("stopping: what is finished is being stored")

@@ -80,6 +80,9 @@ class _Shown(Silent):
         if error.advice:
             self.console.print(f"  {error.advice}")
 
+    def notice(self, text: str) -> None:
+        self.console.print(text)
+
     def stopping(self) -> None:
         self.console.print("stopping: what is finished is being stored")
 
