@@ -1,6 +1,7 @@
 //! The plugin's arguments: `name=value`, as QEMU hands them over.
 
-use crate::caches::{Shape, Shapes};
+use crate::caches::Shapes;
+use crate::set_associative::Shape;
 use alloc::format;
 use alloc::string::String;
 

@@ -3,83 +3,8 @@
 //! It knows nothing of prefetching, of write-back, of the translation of addresses, or of other CPUs: what it says is
 //! how a function's accesses fall, not how long they take.
 
-use alloc::format;
-use alloc::string::String;
+use crate::set_associative::{Cache, Shape};
 use alloc::vec::Vec;
-
-/// Size and shape of one cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Bytes in all.
-    pub size: u64,
-    /// Lines that share a set.
-    pub ways: u64,
-    /// Bytes in a line.
-    pub line: u64,
-}
-
-impl Shape {
-    /// Reads `size:ways:line`; the error says what is wrong with it.
-    pub fn read(text: &str) -> Result<Self, String> {
-        let parts: Vec<u64> = text
-            .split(':')
-            .filter_map(|part| part.parse().ok())
-            .collect();
-        let [size, ways, line] = parts[..] else {
-            return Err(format!("{text} is not of the form bytes:ways:bytes-a-line"));
-        };
-        if !line.is_power_of_two() || !(8..=4096).contains(&line) {
-            return Err(format!(
-                "{text}: a line has 8 to 4096 bytes, a power of two"
-            ));
-        }
-        let shape = Self { size, ways, line };
-        let whole = ways
-            .checked_mul(line)
-            .is_some_and(|row| row > 0 && size % row == 0);
-        if !whole || !shape.sets().is_power_of_two() || size > 1 << 30 {
-            return Err(format!("{text}: bytes / (ways × bytes a line) must be a power of two, and bytes at most 1 GiB"));
-        }
-        Ok(shape)
-    }
-
-    fn sets(&self) -> u64 {
-        self.size / (self.ways * self.line)
-    }
-}
-
-struct Cache {
-    line_bits: u32,
-    set_mask: u64,
-    ways: usize,
-    /// Line numbers + 1, a set after another, the one used last in front; 0 is empty.
-    lines: Vec<u64>,
-}
-
-impl Cache {
-    fn new(shape: Shape) -> Self {
-        Self {
-            line_bits: shape.line.trailing_zeros(),
-            set_mask: shape.sets() - 1,
-            ways: shape.ways as usize,
-            lines: alloc::vec![0; (shape.sets() * shape.ways) as usize],
-        }
-    }
-
-    /// Touches the line that holds `address`; whether it was there.
-    fn touch(&mut self, address: u64) -> bool {
-        let line = address >> self.line_bits;
-        let first = (line & self.set_mask) as usize * self.ways;
-        let set = &mut self.lines[first..first + self.ways];
-        if set[0] == line + 1 {
-            return true;
-        }
-        let place = set.iter().position(|&held| held == line + 1);
-        set[..=place.unwrap_or(self.ways - 1)].rotate_right(1);
-        set[0] = line + 1;
-        place.is_some()
-    }
-}
 
 /// What one function's accesses came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

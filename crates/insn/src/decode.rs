@@ -111,32 +111,33 @@ pub fn may_end_with_repeat(before: &[u8]) -> bool {
             && back.take(2).any(|byte| is_rep(Some(byte))))
 }
 
-struct Prefixes {
-    length: usize,
+/// What stands before an instruction's opcode.
+#[derive(Default)]
+pub struct Prefixes {
+    /// How many bytes they are.
+    pub length: usize,
     rex: u8,
     operand_16: bool,
     segment: bool,
     gs: bool,
-    repeat: bool,
+    /// `rep` or `repne`.
+    pub repeat: bool,
+    /// `lock`.
+    pub lock: bool,
 }
 
 impl Prefixes {
-    fn read(bytes: &[u8]) -> Self {
-        let mut found = Self {
-            length: 0,
-            rex: 0,
-            operand_16: false,
-            segment: false,
-            gs: false,
-            repeat: false,
-        };
+    /// Reads those of the instruction in `bytes`.
+    pub fn read(bytes: &[u8]) -> Self {
+        let mut found = Self::default();
         for &byte in bytes {
             match byte {
                 0x66 => found.operand_16 = true,
                 0x65 => (found.segment, found.gs) = (true, true),
                 0x64 => found.segment = true,
                 0xf2 | 0xf3 => found.repeat = true,
-                0x26 | 0x2e | 0x36 | 0x3e | 0x67 | 0xf0 => {}
+                0xf0 => found.lock = true,
+                0x26 | 0x2e | 0x36 | 0x3e | 0x67 => {}
                 0x40..=0x4f => {
                     found.rex = byte;
                     found.length += 1;

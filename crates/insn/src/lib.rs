@@ -8,18 +8,25 @@
 extern crate alloc;
 
 pub mod arguments;
+pub mod branches;
 pub mod caches;
 pub mod calls;
 pub mod decode;
 pub mod functions;
+pub mod hierarchy;
+pub mod kinds;
 pub mod layout;
+pub mod machine;
+pub mod machine_model;
 pub mod output;
 pub mod pages;
 pub mod plan;
 pub mod region;
 pub mod repeats;
 pub mod roles;
+pub mod set_associative;
 pub mod symbols;
+pub mod translation;
 pub mod tree;
 
 // What touches QEMU or the C library cannot be linked into a test.

@@ -99,26 +99,3 @@ fn resetting_keeps_the_caches_warm() {
         }
     );
 }
-
-#[test]
-fn shapes_that_cannot_be() {
-    for (bad, said) in [
-        ("32768", "not of the form"),
-        ("32768:8:48", "a power of two"),
-        ("32768:0:64", "must be a power of two"),
-        ("32768:7:64", "must be a power of two"),
-        ("98304:8:64", "must be a power of two"),
-        ("big:8:64", "not of the form"),
-    ] {
-        let error = Shape::read(bad).unwrap_err();
-        assert!(error.contains(said), "{error}");
-    }
-    assert_eq!(
-        Shape::read("49152:12:64"),
-        Ok(Shape {
-            size: 49152,
-            ways: 12,
-            line: 64
-        })
-    );
-}

@@ -1,0 +1,360 @@
+//! Modelled cycles: what instructions, misses and mispredictions are taken to cost, added up by whose they are.
+//!
+//! docs/machine-model.md says what is modelled and what is not. All costs are whole thousandths of a cycle, so that two
+//! runs give the same sum. Nothing overlaps but what the costs themselves leave out.
+
+use crate::branches::Predictor;
+use crate::hierarchy::{Hierarchy, Level};
+use crate::kinds::Branch;
+use crate::machine::{Costs, Machine};
+use crate::translation::{Found, Translation};
+use alloc::vec::Vec;
+
+/// What a function's, or a page of code's, instructions came to beside their number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Thousandths of a cycle.
+    pub cycles: u64,
+    /// Lines of code that were not in the first level.
+    pub code_misses: u64,
+    /// Lines of data that were not in the first level.
+    pub data_misses: u64,
+    /// Lines that were not in the second level.
+    pub second_misses: u64,
+    /// Lines that were not in the last level.
+    pub last_misses: u64,
+    /// Translations that were not in the first level.
+    pub translation_misses: u64,
+    /// Translations for which the page tables were walked.
+    pub walks: u64,
+    /// Branches that were predicted wrongly.
+    pub mispredictions: u64,
+}
+
+/// What a block's last instruction makes of translations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Change {
+    /// Nothing.
+    #[default]
+    None,
+    /// A page is mapped elsewhere; which one is not known.
+    Page,
+    /// Other page tables.
+    Tables,
+    /// All of them are forgotten.
+    All,
+}
+
+/// What is known of a block when it is translated.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// Whose it is.
+    pub owner: u32,
+    /// Where it starts.
+    pub address: u64,
+    /// Where its code is in memory; None where that is not known.
+    pub physical: Option<u64>,
+    /// Bytes of its code.
+    pub length: u64,
+    /// What the classes of its instructions cost.
+    pub cost: u64,
+    /// How its last instruction, which starts at `branch_at`, branches.
+    pub branch: Branch,
+    /// Where its last instruction starts.
+    pub branch_at: u64,
+    /// What its last instruction does to translations.
+    pub change: Change,
+    /// Its last instruction enters the kernel: what follows is no interrupt.
+    pub system_call: bool,
+    /// The CPU jumps to it: on an interrupt, an exception or a system call.
+    pub entry: bool,
+    /// It is one repeated string instruction, which goes on by starting again.
+    pub repeats: bool,
+}
+
+impl Block {
+    fn end(&self) -> u64 {
+        self.address.wrapping_add(self.length)
+    }
+}
+
+/// Where an access went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// To memory, at this physical address.
+    Memory(u64),
+    /// To a device.
+    Device,
+}
+
+const PAGE_BITS: u32 = 12;
+const PAGE: u64 = 1 << PAGE_BITS;
+/// Pages whose place in memory is kept, so that QEMU is not asked each time.
+const PLACES: usize = 1024;
+/// At most so many lines that were used last in their set are remembered: those of one page of 64-byte lines.
+const RECENT: usize = 64;
+const NOWHERE: u64 = u64::MAX;
+
+/// The model at work.
+pub struct MachineModel {
+    caches: Hierarchy,
+    translation: Translation,
+    predictor: Predictor,
+    costs: Costs,
+    line_bits: u32,
+    /// The block that ran last: where it led is known when the next one starts.
+    before: Option<Block>,
+    code_page: u64,
+    code_line: u64,
+    /// Pages (as `Translation::key` of 4 KiB) and where each is in memory.
+    places: Vec<(u64, u64)>,
+    /// Lines, by address, that were used last in their set of the first level.
+    recent: [u64; RECENT],
+    recent_mask: u64,
+    /// Pages, by address, with their set of first-level translations; and the page that was used last in each set.
+    pages: [(u64, usize); RECENT],
+    last_pages: Vec<u64>,
+    total: u64,
+    counts: Vec<Counts>,
+}
+
+impl MachineModel {
+    /// A machine that has done nothing yet; counts for owners 0 to `owners` - 1.
+    pub fn new(machine: &Machine, owners: usize) -> Self {
+        let data = machine.caches.data;
+        let within_page = (PAGE / data.line).max(1);
+        let sizes = machine.translations.data;
+        Self {
+            caches: Hierarchy::new(machine.caches),
+            translation: Translation::new(machine.translations),
+            predictor: Predictor::new(machine.branches),
+            costs: machine.costs.clone(),
+            line_bits: data.line.trailing_zeros(),
+            before: None,
+            code_page: NOWHERE,
+            code_line: NOWHERE,
+            places: alloc::vec![(NOWHERE, 0); PLACES],
+            recent: [NOWHERE; RECENT],
+            recent_mask: within_page.min(data.sets()).min(RECENT as u64) - 1,
+            pages: [(NOWHERE, 0); RECENT],
+            last_pages: alloc::vec![NOWHERE; (sizes.entries / sizes.ways) as usize],
+            total: 0,
+            counts: alloc::vec![Counts::default(); owners],
+        }
+    }
+
+    /// The costs by which it adds up.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    /// Thousandths of a cycle since the beginning, beside those of `Costs::base`.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Counts start again at 0; what was learned and kept stays.
+    pub fn reset(&mut self) {
+        self.counts.fill(Counts::default());
+    }
+
+    /// What an owner's instructions came to.
+    pub fn counts(&self, owner: usize) -> Counts {
+        self.counts[owner]
+    }
+
+    /// A block starts: the branch of the one before is settled, and its code is fetched.
+    #[inline]
+    pub fn block(&mut self, block: &Block) {
+        if let Some(before) = self.before {
+            if block.repeats && before.repeats && before.address == block.address {
+                return;
+            }
+            self.settle(&before, block);
+        }
+        self.before = Some(*block);
+        self.fetch(block);
+        if block.cost > 0 {
+            self.charge(block.owner as usize, block.cost);
+        }
+    }
+
+    /// Data at `address`, `length` bytes, is read or written; `place` tells where that is.
+    #[inline]
+    pub fn access(
+        &mut self,
+        owner: usize,
+        address: u64,
+        length: u64,
+        store: bool,
+        place: impl FnOnce() -> Place,
+    ) {
+        let (line, page) = (address >> self.line_bits, address >> PAGE_BITS);
+        let one = (address + length - 1) >> self.line_bits == line;
+        if one && self.recent[(line & self.recent_mask) as usize] == line {
+            let (known, set) = self.pages[page as usize % RECENT];
+            if known == page && self.last_pages[set] == page {
+                return;
+            }
+        }
+        self.access_slowly(owner, address, length, store, place);
+    }
+
+    /// A repeated string instruction is done.
+    pub fn string_done(&mut self, owner: usize) {
+        self.charge(owner, self.costs.string);
+    }
+
+    fn access_slowly(
+        &mut self,
+        owner: usize,
+        address: u64,
+        length: u64,
+        store: bool,
+        place: impl FnOnce() -> Place,
+    ) {
+        let last = address + length.max(1) - 1;
+        self.translate(owner, address);
+        if last >> PAGE_BITS != address >> PAGE_BITS {
+            self.translate(owner, last);
+        }
+        let Place::Memory(physical) = self.place(address, place) else {
+            return self.charge(owner, self.costs.device);
+        };
+        for line in address >> self.line_bits..=last >> self.line_bits {
+            let within = (line << self.line_bits).max(address) - address;
+            let level = self.caches.access(physical + within);
+            self.recent[(line & self.recent_mask) as usize] = line;
+            if level != Level::First {
+                self.counts[owner].data_misses += 1;
+                let share = if store { self.costs.stores } else { 100 };
+                self.missed(owner, level, share);
+            }
+        }
+    }
+
+    fn translate(&mut self, owner: usize, address: u64) {
+        let page = address >> PAGE_BITS;
+        let key = self.translation.key(address);
+        let set = self.translation.data_set(key);
+        let found = self.translation.access(key);
+        self.pages[page as usize % RECENT] = (page, set);
+        self.last_pages[set] = page;
+        self.translated(owner, found);
+    }
+
+    /// Where `address` is; QEMU is asked where it was not asked before.
+    fn place(&mut self, address: u64, ask: impl FnOnce() -> Place) -> Place {
+        let page = address >> PAGE_BITS;
+        let known = &mut self.places[page as usize % PLACES];
+        if known.0 == page {
+            return Place::Memory(known.1 | (address & (PAGE - 1)));
+        }
+        let place = ask();
+        if let Place::Memory(physical) = place {
+            *known = (page, physical & !(PAGE - 1));
+        }
+        place
+    }
+
+    fn fetch(&mut self, block: &Block) {
+        let owner = block.owner as usize;
+        let last = block.address + block.length.max(1) - 1;
+        for page in block.address >> PAGE_BITS..=last >> PAGE_BITS {
+            if page != self.code_page {
+                self.code_page = page;
+                let key = self.translation.key(page << PAGE_BITS);
+                let found = self.translation.fetch(key);
+                self.translated(owner, found);
+            }
+        }
+        let Some(physical) = block.physical else {
+            return;
+        };
+        let end = physical + block.length.max(1) - 1;
+        for line in physical >> self.line_bits..=end >> self.line_bits {
+            if line != self.code_line {
+                self.code_line = line;
+                let level = self.caches.fetch(line << self.line_bits);
+                if level != Level::First {
+                    self.counts[owner].code_misses += 1;
+                    self.missed(owner, level, 100);
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, before: &Block, next: &Block) {
+        if next.entry {
+            // What was on its way is done over again, or goes on after the interrupt.
+            if !before.system_call {
+                self.charge(next.owner as usize, self.costs.interrupt);
+            }
+        } else if self.mispredicted(before, next.address) {
+            self.counts[before.owner as usize].mispredictions += 1;
+            self.charge(before.owner as usize, self.costs.misprediction);
+        }
+        match before.change {
+            Change::None => return,
+            Change::Page => {}
+            Change::Tables => self.translation.switch(),
+            Change::All => self.translation.flush(),
+        }
+        self.forget_places();
+    }
+
+    fn mispredicted(&mut self, before: &Block, next: u64) -> bool {
+        match before.branch {
+            Branch::None => false,
+            Branch::Conditional { target } => {
+                let goes_on = next == before.end();
+                (goes_on || next == target)
+                    && self.predictor.conditional(before.branch_at, !goes_on)
+            }
+            Branch::Call => {
+                self.predictor.called(before.end());
+                false
+            }
+            Branch::IndirectCall => {
+                self.predictor.called(before.end());
+                self.predictor.indirect(before.branch_at, next)
+            }
+            Branch::IndirectJump => self.predictor.indirect(before.branch_at, next),
+            Branch::Return => self.predictor.returned(next),
+        }
+    }
+
+    /// What was remembered by address is not where it was.
+    fn forget_places(&mut self) {
+        self.places.fill((NOWHERE, 0));
+        self.recent.fill(NOWHERE);
+        self.pages.fill((NOWHERE, 0));
+        self.last_pages.fill(NOWHERE);
+        self.code_page = NOWHERE;
+    }
+
+    fn missed(&mut self, owner: usize, level: Level, share: u64) {
+        let counts = &mut self.counts[owner];
+        counts.second_misses += u64::from(level != Level::Second);
+        counts.last_misses += u64::from(level == Level::Memory);
+        self.charge(owner, self.costs.levels[level as usize - 1] * share / 100);
+    }
+
+    fn translated(&mut self, owner: usize, found: Found) {
+        if found == Found::First {
+            return;
+        }
+        let counts = &mut self.counts[owner];
+        counts.translation_misses += 1;
+        counts.walks += u64::from(found == Found::Walked);
+        self.charge(owner, self.costs.translations[found as usize - 1]);
+    }
+
+    fn charge(&mut self, owner: usize, cost: u64) {
+        self.total += cost;
+        self.counts[owner].cycles += cost;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,366 @@
+use super::*;
+use crate::branches;
+use crate::hierarchy::Shapes;
+use crate::kinds::{Class, CLASSES};
+use crate::set_associative::Shape;
+use crate::translation::{self, Size};
+
+const LINE: u64 = 64;
+const CODE: u64 = 0xffff_ffff_8100_0000;
+
+/// 1/4 cycle an instruction, 10, 40 and 200 a line, 9 and 30 a translation, 16 a misprediction.
+fn machine(ahead: u64) -> Machine {
+    let shape = |size, ways| Shape {
+        size,
+        ways,
+        line: LINE,
+    };
+    let size = |entries, ways| Size { entries, ways };
+    let mut classes = [0; CLASSES];
+    classes[Class::Divide as usize] = 26_000;
+    Machine {
+        caches: Shapes {
+            code: shape(32 << 10, 8),
+            data: shape(32 << 10, 8),
+            second: shape(128 << 10, 4),
+            last: shape(1 << 20, 16),
+            ahead,
+        },
+        translations: translation::Sizes {
+            code: size(128, 8),
+            data: size(64, 4),
+            second: size(128, 4),
+        },
+        branches: branches::Sizes {
+            history_bits: 12,
+            returns: 16,
+            targets: 64,
+        },
+        costs: Costs {
+            instruction: 250,
+            string_bytes: 32,
+            string: 30_000,
+            levels: [10_000, 40_000, 200_000],
+            stores: 50,
+            translations: [9_000, 30_000],
+            misprediction: 16_000,
+            interrupt: 500_000,
+            device: 1_000_000,
+            classes,
+        },
+    }
+}
+
+fn block(address: u64, length: u64) -> Block {
+    Block {
+        owner: 0,
+        address,
+        physical: Some(address & 0xfff_ffff),
+        length,
+        cost: 0,
+        branch: Branch::None,
+        branch_at: address + length - 2,
+        change: Change::None,
+        system_call: false,
+        entry: false,
+        repeats: false,
+    }
+}
+
+fn load(model: &mut MachineModel, address: u64) {
+    model.access(0, address, 8, false, || {
+        Place::Memory(address & 0xffff_ffff)
+    });
+}
+
+/// What a round over the addresses costs after one that warms, in thousandths of a cycle.
+fn second_round(ahead: u64, addresses: &[u64]) -> u64 {
+    let mut model = MachineModel::new(&machine(ahead), 1);
+    addresses
+        .iter()
+        .for_each(|&address| load(&mut model, address));
+    let before = model.total();
+    addresses
+        .iter()
+        .for_each(|&address| load(&mut model, address));
+    model.total() - before
+}
+
+fn stride(bytes: u64, size: u64) -> Vec<u64> {
+    (0..size).step_by(bytes as usize).collect()
+}
+
+#[test]
+fn a_stride_costs_what_its_lines_and_its_pages_cost() {
+    for (size, line, page) in [
+        (32 << 10, 0, 0),
+        (128 << 10, 10, 0),
+        (512 << 10, 40, 9),
+        (2 << 20, 200, 30),
+    ] {
+        let expected = size / LINE * line + size / PAGE * page;
+        assert_eq!(
+            second_round(0, &stride(LINE, size)),
+            expected * 1000,
+            "{size}"
+        );
+    }
+}
+
+#[test]
+fn several_accesses_to_a_line_cost_as_one() {
+    let each_word = second_round(0, &stride(8, 2 << 20));
+    assert_eq!(each_word, second_round(0, &stride(LINE, 2 << 20)));
+}
+
+#[test]
+fn with_prefetching_only_the_first_line_of_a_page_comes_from_memory() {
+    let (pages, lines) = (512, 64);
+    let a_page = 200 + (lines - 1) * 10 + 30;
+    assert_eq!(
+        second_round(1, &stride(LINE, 2 << 20)),
+        pages * a_page * 1000
+    );
+}
+
+#[test]
+fn a_set_that_evicts_itself_costs_a_line_each_time() {
+    let in_one_set = |lines: u64| stride(4096, lines * 4096);
+    assert_eq!(second_round(0, &in_one_set(8)), 0);
+    assert_eq!(second_round(0, &in_one_set(9)), 9 * 10_000);
+}
+
+/// Numbers below `most` in an order that is drawn at random (Fisher and Yates, with Knuth's MMIX generator).
+fn shuffled(most: u64) -> Vec<u64> {
+    let mut state = 17u64;
+    let mut all: Vec<u64> = (0..most).collect();
+    for left in (1..most).rev() {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        all.swap(left as usize, ((state >> 33) % (left + 1)) as usize);
+    }
+    all
+}
+
+#[test]
+fn a_pointer_chase_at_random_costs_what_its_lines_and_a_share_of_its_pages_cost() {
+    // The same order each round, over twice what the last level holds: no line is left. A page is one of 512, drawn at
+    // random: of the 64 used last with probability 64/512, of the 128 with 128/512.
+    let chase: Vec<u64> = shuffled(1 << 15).iter().map(|line| line * LINE).collect();
+    let a_page = (128.0 - 64.0) / 512.0 * 9.0 + (512.0 - 128.0) / 512.0 * 30.0;
+    let expected = ((1 << 15) as f64 * (200.0 + a_page) * 1000.0) as u64;
+    let found = second_round(0, &chase);
+    assert!(
+        found.abs_diff(expected) < expected / 100,
+        "{found} {expected}"
+    );
+}
+
+#[test]
+fn what_is_quick_is_exact_all_the_same() {
+    // Every access again by a model without its memory of recent lines and pages.
+    let mut state = 1u64;
+    let mut addresses = Vec::new();
+    for _ in 0..200_000 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let far = state >> 40 & 0xff_ffff;
+        let base = [0x40_0000, 0xffff_c900_0000_0000, 0xffff_8880_0000_0000]
+            [(state >> 37 & 3) as usize % 3];
+        addresses.push(
+            base + if state >> 35 & 3 == 0 {
+                far
+            } else {
+                far & 0x3fff
+            },
+        );
+    }
+    let (mut quick, mut slow) = (
+        MachineModel::new(&machine(1), 1),
+        MachineModel::new(&machine(1), 1),
+    );
+    for &address in &addresses {
+        quick.access(0, address, 4, false, || {
+            Place::Memory(address & 0xffff_ffff)
+        });
+        slow.access_slowly(0, address, 4, false, || {
+            Place::Memory(address & 0xffff_ffff)
+        });
+    }
+    assert_eq!(quick.counts(0), slow.counts(0));
+    assert!(quick.counts(0).walks > 1000);
+}
+
+#[test]
+fn a_store_is_held_up_by_its_share() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    load(&mut model, 0);
+    let before = model.total();
+    model.access(0, LINE, 8, true, || Place::Memory(LINE));
+    assert_eq!(model.total() - before, 100_000);
+}
+
+#[test]
+fn an_access_across_a_page_costs_two_lines_and_two_pages() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    load(&mut model, PAGE - 4);
+    assert_eq!(model.total(), 2 * (200_000 + 30_000));
+}
+
+#[test]
+fn a_device_costs_each_time() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    for _ in 0..3 {
+        model.access(0, 0xffff_c900_0000_0000, 4, true, || Place::Device);
+    }
+    assert_eq!(model.total(), 30_000 + 3 * 1_000_000);
+}
+
+#[test]
+fn code_that_fits_costs_nothing_and_code_that_does_not_a_line_each() {
+    for (lines, expected) in [(512, 0), (1024, 1024 * 10_000)] {
+        let mut model = MachineModel::new(&machine(0), 1);
+        let round = |model: &mut MachineModel| {
+            (0..lines).for_each(|line| model.block(&block(CODE + line * LINE, LINE)));
+        };
+        round(&mut model);
+        let before = model.total();
+        round(&mut model);
+        assert_eq!(model.total() - before, expected);
+    }
+}
+
+/// A block that ends with a branch, then where it leads; what that costs beside the code.
+fn led(model: &mut MachineModel, branch: Branch, to: u64) -> u64 {
+    let before = model.counts(0).mispredictions;
+    model.block(&Block {
+        branch,
+        ..block(CODE, 16)
+    });
+    model.block(&block(to, 16));
+    model.counts(0).mispredictions - before
+}
+
+#[test]
+fn branches_are_settled_by_where_they_led() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    let target = CODE + 0x100;
+    let conditional = Branch::Conditional { target };
+    for _ in 0..100 {
+        led(&mut model, conditional, target);
+    }
+    assert_eq!(led(&mut model, conditional, target), 0);
+    assert_eq!(led(&mut model, conditional, CODE + 16), 1);
+    // Elsewhere than it can lead: something came between, and nothing is learned.
+    assert_eq!(led(&mut model, conditional, CODE + 0x700), 0);
+    assert_eq!(led(&mut model, Branch::IndirectCall, target), 1);
+    assert_eq!(led(&mut model, Branch::Return, CODE + 16), 0);
+    assert_eq!(led(&mut model, Branch::Call, target), 0);
+    assert_eq!(led(&mut model, Branch::Return, CODE + 0x500), 1);
+}
+
+#[test]
+fn what_an_interrupt_comes_between_is_not_predicted() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    model.block(&block(CODE, 16));
+    let before = model.total();
+    model.block(&Block {
+        branch: Branch::Return,
+        ..block(CODE, 16)
+    });
+    model.block(&Block {
+        entry: true,
+        ..block(CODE, 16)
+    });
+    assert_eq!(model.total() - before, 500_000);
+}
+
+#[test]
+fn a_system_call_is_no_interrupt() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    model.block(&Block {
+        system_call: true,
+        ..block(CODE, 16)
+    });
+    let before = model.total();
+    model.block(&Block {
+        entry: true,
+        ..block(CODE, 16)
+    });
+    assert_eq!(model.total() - before, 0);
+}
+
+#[test]
+fn other_page_tables_cost_the_programs_pages_anew() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    model.block(&Block {
+        change: Change::Tables,
+        ..block(CODE, 16)
+    });
+    load(&mut model, 0x1000);
+    let before = model.total();
+    load(&mut model, 0x1000);
+    assert_eq!(model.total() - before, 0);
+    model.block(&block(CODE, 16));
+    load(&mut model, 0x1000);
+    assert_eq!(model.total() - before, 30_000);
+}
+
+#[test]
+fn a_page_that_is_mapped_elsewhere_is_looked_for_there() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    load(&mut model, 0x1000);
+    model.block(&Block {
+        change: Change::Page,
+        ..block(CODE, 16)
+    });
+    model.block(&block(CODE, 16));
+    let before = model.total();
+    model.access(0, 0x1000, 8, false, || Place::Memory(0x7000));
+    assert_eq!(model.total() - before, 200_000);
+}
+
+#[test]
+fn a_repeated_string_instruction_costs_its_start_and_its_lines_not_its_passes() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    let copy = Block {
+        repeats: true,
+        ..block(CODE, 2)
+    };
+    model.block(&copy);
+    let before = model.total();
+    for byte in 0..4096 {
+        model.block(&copy);
+        model.access(0, 0x1_0000 + byte, 1, false, || {
+            Place::Memory(0x1_0000 + byte)
+        });
+    }
+    model.string_done(0);
+    let expected = 64 * 200_000 + 30_000 + 30_000;
+    assert_eq!(model.total() - before, expected);
+    assert_eq!(model.costs().base(1, 4096), 250 + 128_000);
+}
+
+#[test]
+fn a_costly_instruction_costs_by_its_class() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    model.block(&block(CODE, 16));
+    let before = model.total();
+    let cost = model.costs().of(Class::Divide);
+    model.block(&Block {
+        cost,
+        ..block(CODE, 16)
+    });
+    assert_eq!(model.total() - before, 26_000);
+}
+
+#[test]
+fn resetting_keeps_what_was_learned() {
+    let mut model = MachineModel::new(&machine(0), 1);
+    load(&mut model, 0);
+    model.reset();
+    load(&mut model, 0);
+    assert_eq!(model.counts(0), Counts::default());
+}
