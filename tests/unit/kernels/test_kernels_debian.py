@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ktrial.kernels.errors import NoDebianSource, NoHostKernel, NoSuchRelease
-from ktrial.kernels.packages.apt import Package
+from ktrial.kernels.packages.apt_lists import Package
 from ktrial.kernels.packages.apt_sources import ConfiguredSource, configured_sources, source_options
 from ktrial.kernels.progress import silent
 from ktrial.kernels.providers.debian import choose, debian_archives, needed_packages

@@ -22,7 +22,7 @@ from ktrial.kernels.build.errors import (
     SourceNotClean,
 )
 from ktrial.kernels.errors import CacheFull
-from ktrial.kernels.packages.apt import Package
+from ktrial.kernels.packages.apt_lists import Package
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from ktrial.cli.options.kernel_selection import Fuzz
     "ktrial series v6.1.170..my-branch --git linux",
     "ktrial series --mbox v3.mbx --onto debian:linux-source-6.1 --max +0.5%",
     "ktrial series --quilt debian/patches-rt --onto linux --text reply.txt",
+    "ktrial series --quilt debian:linux-source-6.1/patches-rt --onto debian:linux-source-6.1",
 )
 def series(
     context: typer.Context,
@@ -30,7 +31,9 @@ def series(
     ] = None,
     quilt: Annotated[
         Path | None,
-        typer.Option("--quilt", metavar="DIR", help="A directory with a series file: debian/patches."),
+        typer.Option(
+            "--quilt", metavar="DIR", help="A series file's directory, or debian:linux-source-6.1/patches-rt."
+        ),
     ] = None,
     onto: Annotated[
         str | None,

@@ -2,7 +2,7 @@
 
 import shlex
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,8 +51,18 @@ class SeriesOptions:
 
     @cached_property
     def series(self) -> "PatchSeries":
-        """The series. Raises SeriesNotChosen, BadCommitRange, BadMailbox, BadQuiltSeries, BadPatch."""
-        from ktrial.kernels.patch_series import series_in_git, series_in_mailbox, series_in_quilt
+        """The series. Raises SeriesNotChosen, BadCommitRange, BadMailbox, BadQuiltSeries, BadPatch.
+
+        One of a source package is fetched: it raises what that raises, too.
+        """
+        from ktrial.cli.running.bisection import StepLines
+        from ktrial.kernels.patch_series import (
+            is_packaged,
+            series_in_git,
+            series_in_mailbox,
+            series_in_package,
+            series_in_quilt,
+        )
 
         self._check()
         if self.commits is not None:
@@ -60,7 +70,10 @@ class SeriesOptions:
         base = self._build(self.onto or "").source
         if self.mbox is not None:
             return series_in_mailbox(self.mbox, base)
-        return series_in_quilt(self.quilt or Path(), base)
+        quilt = self.quilt or Path()
+        if is_packaged(quilt):
+            return series_in_package(quilt, base, partial(StepLines(messages()).kernel_progress, str(quilt)))
+        return series_in_quilt(quilt, base)
 
     @cached_property
     def plain(self) -> "Build":

@@ -13,6 +13,7 @@ from ktrial.kernels.build.builds import build, cached, check_applies, compiles_t
 from ktrial.kernels.build.directory_build import add, build_directory, check_request, name_of
 from ktrial.kernels.build.recipes import aliases, check_alias, give_alias, recipe_of
 from ktrial.kernels.build.source_debian import debian_config, debian_source
+from ktrial.kernels.build.source_packaging import debian_packaging
 from ktrial.kernels.build.time_estimate import build_seconds
 from ktrial.model.kernel import DEFCONFIG, GUEST
 
@@ -35,6 +36,7 @@ __all__ = [
     "compiles_the_same",
     "configured",
     "debian_config",
+    "debian_packaging",
     "debian_source",
     "give_alias",
     "kept_trees",

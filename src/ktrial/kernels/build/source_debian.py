@@ -3,6 +3,7 @@
 import lzma
 import re
 import subprocess
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held
 from ktrial.kernels.errors import ToolFailed
 from ktrial.kernels.packages import unpack
-from ktrial.kernels.packages.apt import Package, PrivateApt, require_tool
+from ktrial.kernels.packages.apt import PrivateApt, require_tool
+from ktrial.kernels.packages.apt_lists import Package
+from ktrial.kernels.packages.apt_sources import Archive
 from ktrial.kernels.progress import Progress, silent
 from ktrial.kernels.providers.debian import debian_archives, system_sources
 
@@ -48,7 +51,7 @@ def _fetched(package: str, sources: Path, progress: Progress) -> Path:
     cache = Cache()
     with cache.adding(f"debian:{package}", progress), cache.workspace() as workspace:
         newest = _unpacked(package, workspace, sources, progress)
-        _untar(package, workspace / "root/usr/src" / f"{package}.tar.xz", workspace)
+        untar(package, workspace / "root/usr/src" / f"{package}.tar.xz", workspace, _UNPACKED_BYTES)
         home = sources / f"{package}_{newest.version}"
         (workspace / package).rename(home)
         return home
@@ -82,7 +85,7 @@ def series_of(version: str) -> str:
 
 def _unpacked(package: str, workspace: Path, sources: Path, progress: Progress) -> Package:
     """Fetch the newest version of a package, and unpack it into the directory `root` of the workspace."""
-    apt = PrivateApt(Cache().root / "providers" / "debian-build", "Debian", "amd64", _PACKAGES)
+    apt = _apt()
     archives = debian_archives(package, system_sources(package))
     newest = chosen(package, apt.packages(archives, package, progress))
     unpacked = _UNPACKED_BYTES if package.startswith("linux-source") else 0
@@ -93,6 +96,23 @@ def _unpacked(package: str, workspace: Path, sources: Path, progress: Progress) 
     progress(f"unpacking {package}")
     unpack(package, deb, workspace / "root")
     return newest
+
+
+def suites_of(package: str, version: str, progress: Progress) -> tuple[Archive, ...]:
+    """The suites that hold this version of the package; all where its lists have gone on since.
+
+    Raises FetchFailed, NoDebianSource, ToolMissing.
+    """
+    archives = debian_archives(package, system_sources(package))
+    packages = [one for one in _apt().packages(archives, package, progress) if one.name == package]
+    suites = {one.suite for one in packages if one.version == version} or {one.suite for one in packages}
+    # The lists of all suites are hundreds of megabytes.
+    fewer = (replace(one, suites=tuple(name for name in one.suites if name in suites)) for one in archives)
+    return tuple(one for one in fewer if one.suites)
+
+
+def _apt() -> PrivateApt:
+    return PrivateApt(Cache().root / "providers" / "debian-build", "Debian", "amd64", _PACKAGES)
 
 
 def chosen(package: str, packages: tuple[Package, ...]) -> Package:
@@ -114,7 +134,8 @@ def _numbers(name: str) -> list[int]:
     return [int(part) for part in re.findall(r"\d+", name)]
 
 
-def _untar(package: str, archive: Path, directory: Path) -> None:
+def untar(package: str, archive: Path, directory: Path, size: int) -> None:
+    """Unpack an archive, out of which `size` bytes may come. Raises ToolMissing, ToolFailed, NoSpace."""
     require_tool(package, "xz", "xz-utils")
     done = subprocess.run(
         ["tar", "-xJf", archive, "-C", directory],
@@ -124,6 +145,6 @@ def _untar(package: str, archive: Path, directory: Path) -> None:
         check=False,
     )
     if done.returncode:
-        check_output(done.stderr, directory, _UNPACKED_BYTES)
+        check_output(done.stderr, directory, size)
         said, advice = done.stderr.strip(), "the package may be damaged: try again"
         raise ToolFailed(name=package, tool="tar", status=done.returncode, output=said, advice=advice)

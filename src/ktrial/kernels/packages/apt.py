@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,8 @@ from ktrial.kernels.cache.atomic_write import write_atomically
 from ktrial.kernels.cache.disk_space import check_output, require_space
 from ktrial.kernels.cache.locks import held
 from ktrial.kernels.errors import FetchFailed, ListsOutOfDate, ToolMissing
-from ktrial.kernels.packages.apt_sources import Archive
+from ktrial.kernels.packages.apt_lists import Package, binary_packages, source_packages
+from ktrial.kernels.packages.apt_sources import SOURCE, Archive
 from ktrial.kernels.progress import Progress
 
 _LEFT_OUT = re.compile(
@@ -36,6 +36,7 @@ _WAITING = "waiting for another ktrial that uses apt"
 _ABSENT_SUITE = re.compile(r"does not have a Release file|no longer has a Release file|404 ")
 _NOT_NOW = re.compile(r"Release file for .* is (?:expired|not valid yet)")
 """apt-pkg/acquire-item.cc: the file is signed for another time than this machine's clock shows."""
+_NO_REASON = "apt gave no reason"
 _POLL_SECONDS = 0.1
 _OLD_SECONDS = 6 * 3600
 _INDEX_FORMAT = 2
@@ -45,25 +46,11 @@ _LISTS_BYTES = 150 << 20
 """About what the lists of all suites take."""
 
 
-@dataclass(frozen=True)
-class Package:
-    """One version of a package in a suite."""
-
-    name: str
-    version: str
-    suite: str
-    depends: str
-    size: int
-    """Bytes to download."""
-    installed: int
-    """Bytes when unpacked."""
-    uri: str
-    sha256: str
-    """From the package list, whose own hash stands in the signed Release file."""
-
-
 class PrivateApt:
-    """apt-get with its whole state below `directory`, for packages of `architecture` whose names match."""
+    """apt-get with its whole state below `directory`, for packages of `architecture` whose names match.
+
+    Of the architecture `source` they are source packages, each as the file with its packaging.
+    """
 
     def __init__(self, directory: Path, distribution: str, architecture: str, names: str) -> None:
         self.directory = directory
@@ -102,10 +89,11 @@ class PrivateApt:
         what = f"fetching {len(wanted)} packages" if len(wanted) > 1 else "fetching the package"
         total = sum(package.size for package in wanted)
         done = self._run(kernel, _download_command(wanted, into), into, progress, what, total)
-        files = sorted(into.glob("*.deb"))
+        files = sorted(path for end in {one.ending for one in wanted} for path in into.glob(f"*{end}"))
         if done.returncode or len(files) != len(wanted):
             check_output(done.stderr, into, total)
-            raise self._failure(kernel, done.stderr)
+            # Of a file that is not there the 404 is all that tells; of a suite it is only one of many.
+            raise fetch_failed(kernel, self.distribution, _complaints(done.stderr)[:4] or [_NO_REASON])
         return files
 
     def _read_index(self) -> dict[str, Any]:
@@ -152,8 +140,7 @@ class PrivateApt:
             "Dir::Cache::pkgcache": "",
             "Dir::Cache::srcpkgcache": "",
             "Dir::Log": self.directory / "log",
-            "APT::Architecture": self.architecture,
-            "APT::Architectures::": self.architecture,
+            **self._native,
             # The user _apt, to whom root's apt steps down, may not enter another user's cache directory.
             "APT::Sandbox::User": "root",
             "Acquire::GzipIndexes": "true",
@@ -182,29 +169,26 @@ class PrivateApt:
         }
         write_atomically(self._index, json.dumps(index))
 
+    @property
+    def _native(self) -> dict[str, str]:
+        """The architecture that apt takes for its own; source packages have none."""
+        if self.architecture == SOURCE:
+            return {}
+        return {"APT::Architecture": self.architecture, "APT::Architectures::": self.architecture}
+
     def _targets(self, kernel: str) -> Iterator[Mapping[str, str]]:
         text = run_tool(kernel, ["apt-get", "indextargets"], "apt", self._environment()).stdout
+        wanted = "Sources" if self.architecture == SOURCE else "Packages"
         for target in Deb822.iter_paragraphs(text, use_apt_pkg=False):
-            if target.get("Identifier", "Packages") == "Packages" and Path(target["Filename"]).exists():
+            if target.get("Identifier", wanted) == wanted and Path(target["Filename"]).exists():
                 yield target
 
     def _read(self, kernel: str, target: Mapping[str, str]) -> Iterator[Package]:
         text = run_tool(
             kernel, [str(_HELPER), "cat-file", target["Filename"]], "apt", self._environment()
         ).stdout
-        for match in re.finditer(r"^Package: (\S+)$", text, re.MULTILINE):
-            if self.names.fullmatch(match[1]):
-                fields = Deb822(text[match.start() : text.find("\n\n", match.end()) + 1])
-                yield Package(
-                    name=match[1],
-                    version=fields["Version"],
-                    suite=target["Release"],
-                    depends=fields.get("Depends", ""),
-                    size=int(fields["Size"]),
-                    installed=int(fields.get("Installed-Size", "0")) * 1024,
-                    uri=target["Repo-URI"] + fields["Filename"],
-                    sha256=fields["SHA256"],
-                )
+        packages = source_packages if self.architecture == SOURCE else binary_packages
+        return packages(text, self.names, target["Repo-URI"], target["Release"])
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "APT_CONFIG": str(self.directory / "apt.conf"), "LC_ALL": "C.UTF-8"}
@@ -244,7 +228,7 @@ class PrivateApt:
         return subprocess.CompletedProcess(command, process.returncode, "", errors)
 
     def _failure(self, kernel: str, output: str) -> FetchFailed:
-        complaints = _complaints(output) or ["apt gave no reason"]
+        complaints = _complaints(output) or [_NO_REASON]
         # Suites that are not there matter only where nothing else went wrong.
         telling = [line for line in complaints if not _ABSENT_SUITE.search(line)] or complaints
         return fetch_failed(kernel, self.distribution, telling[:4])
@@ -262,10 +246,12 @@ def fetch_failed(kernel: str, distribution: str, complaints: list[str], before: 
 def _download_command(wanted: list[Package], into: Path) -> list[str]:
     """apt-helper fetches at once; apt-get must first index all packages, but knows mirror+file: addresses."""
     if any(package.uri.startswith("mirror") for package in wanted):
-        return ["apt-get", "-q=2", "download", *(f"{one.name}={one.version}" for one in wanted)]
+        is_source = all(one.ending != ".deb" for one in wanted)
+        ask = ["source", "--download-only", "--diff-only"] if is_source else ["download"]
+        return ["apt-get", "-q=2", *ask, *(f"{one.name}={one.version}" for one in wanted)]
     command = [str(_HELPER), "download-file"]
     for package in wanted:
-        command += [package.uri, str(into / f"{package.name}.deb"), f"SHA256:{package.sha256}"]
+        command += [package.uri, str(into / f"{package.name}{package.ending}"), f"SHA256:{package.sha256}"]
     return command
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from debian.deb822 import Deb822
 
+SOURCE = "source"
+"""What Debian calls the architecture of source packages."""
 _KEPT_OPTIONS = ("Signed-By", "Check-Valid-Until", "Check-Date", "By-Hash")
 """Options of a system's source that hold for its other suites too; not `Trusted`: signatures count."""
 
@@ -20,14 +22,20 @@ class Archive:
     options: tuple[tuple[str, str], ...] = ()
 
     def stanza(self, architecture: str) -> str:
-        """Write it in the format of sources.list(5), asking for nothing but package lists."""
+        """Write it in the format of sources.list(5), asking for nothing but package lists.
+
+        `architecture`: `source` asks for the lists of source packages.
+        """
+        kind = (
+            {"Types": "deb-src", "Targets": "Sources"}
+            if architecture == SOURCE
+            else {"Types": "deb", "Architectures": architecture, "Targets": "Packages"}
+        )
         fields = {
-            "Types": "deb",
+            **kind,
             "URIs": self.uri,
             "Suites": " ".join(self.suites),
             "Components": "main",
-            "Architectures": architecture,
-            "Targets": "Packages",
             "Languages": "none",
             "PDiffs": "no",
             **dict(self.options),

@@ -16,7 +16,8 @@ from debian.debian_support import Version
 from ktrial.kernels.cache.disk_space import require_space
 from ktrial.kernels.errors import BadKernelName, NoDebianSource, NoSuchRelease
 from ktrial.kernels.packages import unpack
-from ktrial.kernels.packages.apt import Package, PrivateApt, fetch_failed, run_tool
+from ktrial.kernels.packages.apt import PrivateApt, fetch_failed, run_tool
+from ktrial.kernels.packages.apt_lists import Package
 from ktrial.kernels.packages.apt_sources import Archive, ConfiguredSource, configured_sources
 from ktrial.kernels.progress import Progress
 from ktrial.kernels.providers.protocol import Parts, Request
