@@ -10,7 +10,7 @@ from ktrial.cli.console import messages, output, print_json
 from ktrial.cli.options.kernel_measurement import MeasurementOptions
 from ktrial.errors import Interrupted
 from ktrial.format import number_format
-from ktrial.format.sanitize import one_line
+from ktrial.format.sanitize import one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -255,9 +255,4 @@ def print_plan(asked: SeriesOptions, estimate: "Estimate", console: object, *, e
             for one in series.patches
         ]
     for line in (*lines, estimate.words()):
-        console.print(
-            one_line(line) if not line.startswith(" ") else line,
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

@@ -162,7 +162,7 @@ def _of_the_series(path: Path, mails: Sequence[Mail]) -> tuple[list[Mail], tuple
         # A patch in an answer is a proposal: b4 leaves those out as well.
         replies += with_diff
     chosen = numbered or with_diff
-    if not any(one.has_diff for one in chosen):
+    if not any(one.has_diff and one.number != 0 for one in chosen):
         raise _bad(path, "no mail in it changes a file", _WRITE_IT)
     if len(found := {(one.version, one.of) for one in chosen}) > 1:
         names = sorted(f"{version or 'v1'} of {of}" for version, of in found)

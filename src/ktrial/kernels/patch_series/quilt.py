@@ -21,6 +21,7 @@ _LEVEL = re.compile(r"-p\s*(\d|ab)")
 _SUBJECT = re.compile(r"^(?:Subject|Description): *(?P<first>.*(?:\n[ \t]+\S.*)*)", re.MULTILINE)
 _MAIL_TAG = re.compile(r"^\[[^\]]*PATCH[^\]]*\]\s*", re.IGNORECASE)
 _PLACES = ("series", "patches/series", "debian/patches/series")
+_EACH_LINE = "each line names a file beside the series file"
 _ADVICE = "give the directory that holds the file series, as quilt and Debian's debian/patches have it"
 
 
@@ -105,11 +106,14 @@ def _patch(path: Path, file: Path, number: int, entry: Entry) -> SeriesPatch:
     if Path(entry.name).is_absolute() or ".." in Path(entry.name).parts:
         problem = f"line {entry.line}: {entry.name} lies outside of {file.parent}"
         raise _bad(path, problem, "patches lie beside the series file, or below it")
+    if place.exists() and not place.is_file():
+        # A pipe or a device may never end.
+        raise _bad(path, f"line {entry.line}: {entry.name} is no file", _EACH_LINE)
     try:
         content = place.read_bytes()
     except OSError as error:
         problem = f"line {entry.line}: {entry.name}: {error.strerror}"
-        raise _bad(path, problem, "each line names a file beside the series file") from None
+        raise _bad(path, problem, _EACH_LINE) from None
     text = content.decode("utf-8", "surrogateescape")
     changes = [change for part in series_in(str(place), text, entry.level) for change in part]
     subject = subject_of(text) or entry.name
