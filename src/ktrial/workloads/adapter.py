@@ -10,10 +10,13 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from ktrial.model.boot import CarriedFile
 from ktrial.model.design import Perturbation
+from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Direction, Metric, Mode, Parameter, Sample, WorkloadDescription, WorkloadUse
+from ktrial.program_outputs import Told
 from ktrial.target import Run, Step, StepResult
 from ktrial.workloads.command import ENVIRONMENT
 from ktrial.workloads.errors import (
@@ -32,6 +35,15 @@ Settings = Mapping[str, int | float | str]
 Arguments = Callable[[Settings], tuple[str, ...]]
 Reading = Callable[[str, Settings], Mapping[str, float | list[float]]]
 """What it printed, and the settings → metric → its number, or several. Raises ValueError, LookupError."""
+
+
+@runtime_checkable
+class ReportsNotes(Protocol):
+    """A reading that may find something odd about a report that is good all the same."""
+
+    def notes(self, output: str) -> tuple[Told, ...]:
+        """What it found, in what could be read."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -110,6 +122,18 @@ class InstalledProgram:
         if not metrics:
             raise BadOutput(workload=use.label, problem=f"there is no number in it: {last_words(result)}")
         return tuple(self._sample(use.label, mode, name, numbers) for name, numbers in metrics.items())
+
+    def warnings(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> tuple[DataWarning, ...]:
+        """What the report says that is good all the same: transactions that failed."""
+        if not isinstance(self.read, ReportsNotes):
+            return ()
+        result = results[1 + len(self.before)]
+        return tuple(
+            DataWarning(
+                kind=WarningKind.INPUT_INCOMPLETE, text=f"{use.label}: {note.text}", advice=note.advice
+            )
+            for note in self.read.notes(result.stdout or result.stderr)
+        )
 
     def programs(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> dict[str, str]:
         """Program → its version and the arguments that it was run with."""

@@ -15,11 +15,13 @@ from tests.support.places import PROGRAM_OUTPUTS as OUTPUTS
 from ktrial import workloads
 from ktrial.model.design import Perturbation
 from ktrial.model.workload import Direction, Mode, WorkloadUse
+from ktrial.program_outputs import find
 from ktrial.target import Run, StepResult
 from ktrial.workloads.adapter import GROUP, InstalledProgram
 from ktrial.workloads.adapters import nginx_wrk
 from ktrial.workloads.adapters.unixbench_run import index, score
 from ktrial.workloads.errors import BadOutput, ProgramNotInstalled, WorkloadFailed
+from ktrial.workloads.reported import Reported
 
 PLAIN = Perturbation(number=0)
 
@@ -53,17 +55,17 @@ def read_text(name: str, text: str, **parameters: int | float | str) -> dict[str
             "sysbench-cpu",
             "sysbench-cpu-1.0.20.txt",
             {},
-            {"events": 3372.79, "latency": 0.3, "latency p95": 0.32},
+            {"events": 3372.79, "latency": 999.22 / 3377, "latency p95": 0.32},
         ),
         ("sysbench-memory", "sysbench-memory-1.0.20.txt", {}, {"throughput": 8012.54}),
         (
             "sysbench-fileio",
             "sysbench-fileio-1.0.20.txt",
             {},
-            {"read rate": 56392.63, "write rate": 37595.08, "fsync rate": 3761.5, "latency": 0.01},
+            {"read rate": 56392.63, "write rate": 37595.08, "fsync rate": 3761.5, "latency": 981.99 / 97966},
         ),
         ("rt-hackbench", "hackbench-2.40.txt", {}, {"time": 0.09}),
-        ("cyclictest", "cyclictest-2.40.txt", {"threads": 2}, {"worst latency": 9841711}),
+        ("cyclictest", "cyclictest-2.40.json", {"threads": 2}, {"worst latency": 35_685_000}),
         ("stress-ng", "stress-ng-0.15.06.yaml", {}, {"operations": 2369.80998}),
         ("perf-bench", "perf-bench-sched-messaging-6.1.txt", {}, {"time": 0.043}),
         ("perf-bench", "perf-bench-sched-pipe-6.1.txt", {"benchmark": "sched pipe"}, {"operation": 2.809}),
@@ -140,6 +142,54 @@ def test_requests_that_failed_are_no_result() -> None:
     text = (OUTPUTS / "nginx-wrk-4.1.0.txt").read_text()
     with pytest.raises(BadOutput, match="not all requests were answered"):
         read_text("nginx-wrk", f"{text}  Non-2xx or 3xx responses: 17\n")
+
+
+READ_BY_A_FORMAT = {
+    name: each.read
+    for name in workloads.descriptions()
+    if isinstance(each := workloads.find(WorkloadUse(name=name)), InstalledProgram)
+    and isinstance(each.read, Reported)
+}
+
+
+def test_what_has_a_format_is_read_by_it() -> None:
+    programs = {"fio", "cyclictest", "nginx-wrk", "pgbench", "stress-ng"}
+    tests = {"sysbench-cpu", "sysbench-memory", "sysbench-fileio", "sysbench-oltp"}
+    assert set(READ_BY_A_FORMAT) == programs | tests
+
+
+@pytest.mark.parametrize("name", READ_BY_A_FORMAT)
+def test_a_metric_is_in_the_unit_of_its_format_and_better_the_same_way(name: str) -> None:
+    reading = READ_BY_A_FORMAT[name]
+    known = {each.metric: (each.unit, each.direction) for each in find(reading.format).columns}
+    promised = {each.name: (each.unit, each.direction) for each in installed(name).description.metrics}
+    assert set(promised) == {*reading.required, *reading.optional}
+    assert promised.items() <= known.items()
+
+
+def test_the_numbers_of_another_stressor_are_no_result() -> None:
+    with pytest.raises(BadOutput, match=r"it tells of .*, where vm is meant"):
+        read("stress-ng", "stress-ng-0.15.06.yaml", stressor="vm")
+
+
+def test_two_jobs_in_a_report_are_not_taken_for_one() -> None:
+    with pytest.raises(BadOutput, match="it tells of "):
+        read("fio", "fio-3.33-jobs.json")
+
+
+def test_a_report_without_what_was_promised_is_an_error() -> None:
+    text = (OUTPUTS / "nginx-wrk-4.1.0.txt").read_text()
+    without = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("99%"))
+    with pytest.raises(BadOutput, match="there is no latency p99 in it; it tells: requests"):
+        read_text("nginx-wrk", without)
+
+
+def test_transactions_that_failed_are_told_with_the_result() -> None:
+    text = (OUTPUTS / "pgbench-15.txt").read_text()
+    failed = re.sub(r"(?m)^number of failed transactions: .*", "number of failed transactions: 7 (1%)", text)
+    results = (StepResult(step=0, do="run", exit=0), StepResult(step=1, do="run", exit=0, stdout=failed))
+    (warning,) = installed("pgbench").warnings(WorkloadUse(name="pgbench"), results)
+    assert warning.text.startswith("pgbench: 7 transactions failed")
 
 
 def test_a_program_that_fails_is_an_error_with_its_last_words() -> None:

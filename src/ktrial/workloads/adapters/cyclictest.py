@@ -1,10 +1,7 @@
 """cyclictest of rt-tests: how late threads wake up."""
 
-import re
-
 from ktrial.workloads.adapter import InstalledProgram, Program, Settings, choice, described, less, whole
-
-_LINE = re.compile(r"^T:\s*\d+ .*?C:\s*(\d+) Min:\s*(\d+) Act:\s*\d+ Avg:\s*(\d+) Max:\s*(\d+)", re.MULTILINE)
+from ktrial.workloads.reported import Reported
 
 
 def _arguments(settings: Settings) -> tuple[str, ...]:
@@ -13,18 +10,9 @@ def _arguments(settings: Settings) -> tuple[str, ...]:
         *("--quiet", "--nsecs", "-t", str(settings["threads"]), "-i", str(settings["interval"])),
         *("-D", str(settings["duration"]), *real_time),
         *(("--default-system",) if settings["idle-states"] == "as they are" else ()),
+        # Guests have no /dev/stdout: a file of that name would be made.
+        "--json=/proc/self/fd/1",
     )
-
-
-def _read(output: str, settings: Settings) -> dict[str, float]:
-    threads = [tuple(map(float, match)) for match in _LINE.findall(output)]
-    if len(threads) != settings["threads"]:
-        raise ValueError(f"{len(threads)} of {settings['threads']} threads are told of")
-    cycles = sum(each[0] for each in threads)
-    return {
-        "latency": sum(each[0] * each[2] for each in threads) / cycles,
-        "worst latency": max(each[3] for each in threads),
-    }
 
 
 WORKLOAD = InstalledProgram(
@@ -51,5 +39,5 @@ WORKLOAD = InstalledProgram(
     # It has no --version; its help begins with one.
     Program("cyclictest", "rt-tests", ("--help",), r"(cyclictest V \S+)"),
     _arguments,
-    _read,
+    Reported("cyclictest-json", required=("latency", "worst latency")),
 )

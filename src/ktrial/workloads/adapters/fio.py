@@ -1,7 +1,5 @@
 """fio: the flexible I/O tester, read by its JSON."""
 
-import json
-
 from ktrial.workloads.adapter import (
     InstalledProgram,
     Program,
@@ -13,8 +11,18 @@ from ktrial.workloads.adapter import (
     whole,
     word,
 )
+from ktrial.workloads.reported import Reported
 
-_WAYS = ("read", "write", "trim")
+_METRICS = tuple(
+    metric
+    for way in ("read", "write", "trim")
+    for metric in (
+        more(f"{way} rate", "IOPS"),
+        more(f"{way} throughput", "KiB/s"),
+        less(f"{way} latency", "ns"),
+        less(f"{way} latency p99", "ns"),
+    )
+)
 
 
 def _arguments(settings: Settings) -> tuple[str, ...]:
@@ -34,37 +42,13 @@ def _arguments(settings: Settings) -> tuple[str, ...]:
     )
 
 
-def _read(output: str, _settings: Settings) -> dict[str, float]:
-    # Notes for people may stand before the JSON.
-    (job,) = json.loads(output[output.index("{") :])["jobs"]
-    if job["error"]:
-        raise ValueError(f"fio reports error {job['error']}")
-    metrics = {}
-    for way in _WAYS:
-        if job[way]["total_ios"]:
-            metrics[f"{way} rate"] = float(job[way]["iops"])
-            metrics[f"{way} throughput"] = float(job[way]["bw"])
-            metrics[f"{way} latency"] = float(job[way]["lat_ns"]["mean"])
-            metrics[f"{way} latency p99"] = float(job[way]["clat_ns"]["percentile"]["99.000000"])
-    return metrics
-
-
 WORKLOAD = InstalledProgram(
     described(
         "fio",
         "disk reads and writes by fio",
         "Runs one fio job for `runtime` seconds on files of `size` that it makes in `directory` and removes. "
         "The numbers are fio's: operations a second, KiB a second, mean and 99th percentile of the latency.",
-        tuple(
-            metric
-            for way in _WAYS
-            for metric in (
-                more(f"{way} rate", "IOPS"),
-                more(f"{way} throughput", "KiB/s"),
-                less(f"{way} latency", "ns"),
-                less(f"{way} latency p99", "ns"),
-            )
-        ),
+        _METRICS,
         (
             choice("rw", "what is done", "randread", "randwrite", "randrw", "read", "write", "rw"),
             word("bs", "size of one operation", "4k"),
@@ -81,5 +65,5 @@ WORKLOAD = InstalledProgram(
     ),
     Program("fio", "fio", version_pattern=r"(fio-\S+)"),
     _arguments,
-    _read,
+    Reported("fio-json", optional=tuple(each.name for each in _METRICS)),
 )

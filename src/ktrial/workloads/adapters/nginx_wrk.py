@@ -1,7 +1,5 @@
 """nginx under wrk: a static file over loopback."""
 
-import re
-
 from ktrial.workloads.adapter import (
     PROLOGUE,
     SHELL,
@@ -11,9 +9,9 @@ from ktrial.workloads.adapter import (
     described,
     less,
     more,
-    number,
     whole,
 )
+from ktrial.workloads.reported import Reported
 
 _SCRIPT = (
     PROLOGUE
@@ -40,29 +38,11 @@ wrk -v | sed -n '1s/ Copyright.*//p'
 wrk --latency -t "$3" -c "$4" -d "$5s" "http://127.0.0.1:$6/file"
 """
 )
-_MICROSECONDS = {"us": 1.0, "ms": 1e3, "s": 1e6, "m": 6e7}
 
 
 def _arguments(settings: Settings) -> tuple[str, ...]:
     names = ("file-size", "workers", "threads", "connections", "time", "port")
     return ("-c", _SCRIPT, "nginx", *(str(settings[name]) for name in names))
-
-
-def _read(output: str, _settings: Settings) -> dict[str, float]:
-    if match := re.search(r"(Non-2xx or 3xx responses|Socket errors):? .*", output):
-        raise ValueError(f"not all requests were answered: {match[0]}")
-    return {
-        "requests": number(r"^Requests/sec:\s+([0-9.]+)", output),
-        "latency p50": _latency("50", output),
-        "latency p99": _latency("99", output),
-    }
-
-
-def _latency(percentile: str, output: str) -> float:
-    match = re.search(rf"^\s+{percentile}%\s+([0-9.]+)(us|ms|s|m)$", output, re.MULTILINE)
-    if not match:
-        raise ValueError(f"the latency's {percentile} % are not in it")
-    return float(match[1]) * _MICROSECONDS[match[2]]
 
 
 WORKLOAD = InstalledProgram(
@@ -84,7 +64,7 @@ WORKLOAD = InstalledProgram(
     ),
     SHELL,
     _arguments,
-    _read,
+    Reported("wrk", required=("requests", "latency p50", "latency p99")),
     others=(
         Program("nginx", "nginx-light", version_pattern=r"(nginx/\S+)"),
         Program("wrk", "wrk", version_pattern=r"^(wrk .*)"),

@@ -1,20 +1,14 @@
 """pgbench: PostgreSQL's own benchmark, on a server of its own."""
 
-from ktrial.workloads.adapter import Program, Settings, choice, less, more, number, whole
+from ktrial.workloads.adapter import Program, choice, less, more, whole
 from ktrial.workloads.adapters.postgres import on_a_server
+from ktrial.workloads.reported import Reported
 
 _SCRIPT = """
 quietly pgbench -h "$scratch" -U postgres -i -q -s "$1" bench
 pgbench --version
 pgbench -h "$scratch" -U postgres -c "$2" -j "$3" -T "$4" -b "$5" bench
 """
-
-
-def _read(output: str, _settings: Settings) -> dict[str, float]:
-    return {
-        "transactions": number(r"^tps = ([0-9.]+) \(without initial connection time\)", output),
-        "latency": number(r"^latency average = ([0-9.]+) ms", output),
-    }
 
 
 WORKLOAD = on_a_server(
@@ -34,6 +28,6 @@ WORKLOAD = on_a_server(
     ),
     _SCRIPT,
     ("scale", "clients", "threads", "time", "script"),
-    _read,
+    Reported("pgbench", required=("transactions", "latency")),
     Program("pgbench", "postgresql", version_pattern=r"(pgbench \(.*)"),
 )

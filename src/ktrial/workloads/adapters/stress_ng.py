@@ -1,10 +1,7 @@
 """stress-ng: one of its some three hundred stressors."""
 
-import re
-
 from ktrial.workloads.adapter import InstalledProgram, Program, Settings, described, more, whole, word
-
-_FIELD = re.compile(r"^\s+(?:- )?([a-z-]+): (.*)$", re.MULTILINE)
+from ktrial.workloads.reported import Reported
 
 
 def _arguments(settings: Settings) -> tuple[str, ...]:
@@ -14,19 +11,6 @@ def _arguments(settings: Settings) -> tuple[str, ...]:
         # Guests have no /dev/stdout: a file of that name would be made.
         *("--timeout", f"{settings['time']}s", "--metrics", "--yaml", "/proc/self/fd/1"),
     )
-
-
-def _read(output: str, settings: Settings) -> dict[str, float]:
-    """The YAML's part `metrics` is a list of flat tables: here, of one."""
-    _, heading, metrics = output.partition("\nmetrics:\n")
-    if not heading:
-        raise ValueError("it has no metrics")
-    fields: dict[str, str] = {}
-    for name, value in _FIELD.findall(metrics):
-        fields.setdefault(name, value)
-    if fields["stressor"] != settings["stressor"]:
-        raise ValueError(f"these are the metrics of {fields['stressor']}")
-    return {"operations": float(fields["bogo-ops-per-second-real-time"])}
 
 
 WORKLOAD = InstalledProgram(
@@ -46,5 +30,5 @@ WORKLOAD = InstalledProgram(
     ),
     Program("stress-ng", "stress-ng", version_pattern=r"(stress-ng, version \S+)"),
     _arguments,
-    _read,
+    Reported("stress-ng-yaml", required=("operations",), of=lambda settings: str(settings["stressor"])),
 )

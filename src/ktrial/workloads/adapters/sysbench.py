@@ -9,15 +9,17 @@ from ktrial.workloads.adapter import (
     described,
     less,
     more,
-    number,
     whole,
     word,
 )
 from ktrial.workloads.adapters.postgres import on_a_server
+from ktrial.workloads.reported import Reported
 
 PROGRAM = Program("sysbench", "sysbench", version_pattern=r"(sysbench \S+)")
 SOURCE = "https://github.com/akopytov/sysbench"
 THREADS = whole("threads", "threads", 1, high=65536)
+_LATENCIES = ("latency", "latency p95")
+"""A percentile below what sysbench's two decimals show is left out."""
 TIME = whole("time", "seconds", 10, high=86400)
 
 
@@ -26,21 +28,8 @@ def limits(settings: Settings) -> tuple[str, ...]:
     return (f"--threads={settings['threads']}", f"--time={settings['time']}")
 
 
-def latency(output: str) -> dict[str, float]:
-    """Mean and 95th percentile, in milliseconds, which it tells with two decimals."""
-    return {
-        "latency": number(r"^\s+avg:\s+([0-9.]+)$", output),
-        "latency p95": number(r"^\s+95th percentile:\s+([0-9.]+)$", output),
-    }
-
-
 def _cpu_arguments(settings: Settings) -> tuple[str, ...]:
     return ("cpu", f"--cpu-max-prime={settings['max-prime']}", *limits(settings), "run")
-
-
-def _cpu_read(output: str, _settings: Settings) -> dict[str, float]:
-    rate = number(r"events per second:\s+([0-9.]+)", output)
-    return {"events": rate, **latency(output)}
 
 
 _CPU = InstalledProgram(
@@ -55,7 +44,7 @@ _CPU = InstalledProgram(
     ),
     PROGRAM,
     _cpu_arguments,
-    _cpu_read,
+    Reported("sysbench", required=("events",), optional=_LATENCIES),
 )
 
 
@@ -69,10 +58,6 @@ def _memory_arguments(settings: Settings) -> tuple[str, ...]:
         *limits(settings),
         "run",
     )
-
-
-def _memory_read(output: str, _settings: Settings) -> dict[str, float]:
-    return {"throughput": number(r"transferred \(([0-9.]+) MiB/sec\)", output)}
 
 
 _MEMORY = InstalledProgram(
@@ -92,7 +77,7 @@ _MEMORY = InstalledProgram(
     ),
     PROGRAM,
     _memory_arguments,
-    _memory_read,
+    Reported("sysbench", required=("throughput",)),
 )
 
 
@@ -114,15 +99,6 @@ def _fileio_arguments(settings: Settings) -> tuple[str, ...]:
         *limits(settings),
         "run",
     )
-
-
-def _fileio_read(output: str, _settings: Settings) -> dict[str, float]:
-    rates = {
-        "read rate": number(r"reads/s:\s+([0-9.]+)", output),
-        "write rate": number(r"writes/s:\s+([0-9.]+)", output),
-        "fsync rate": number(r"fsyncs/s:\s+([0-9.]+)", output),
-    }
-    return {name: rate for name, rate in rates.items() if rate} | latency(output)
 
 
 _FILEIO = InstalledProgram(
@@ -153,7 +129,7 @@ _FILEIO = InstalledProgram(
     ),
     PROGRAM,
     _fileio_arguments,
-    _fileio_read,
+    Reported("sysbench", optional=("read rate", "write rate", "fsync rate", *_LATENCIES)),
     before=(AdapterCommand(lambda settings: (*_fileio_files(settings), "prepare")),),
     after=(AdapterCommand(lambda settings: (*_fileio_files(settings), "cleanup")),),
     directory=lambda settings: str(settings["directory"]),
@@ -168,11 +144,6 @@ set -- --db-driver=pgsql --pgsql-host="$scratch" --pgsql-user=postgres --pgsql-d
 quietly sysbench "$test" "$@" prepare
 sysbench "$test" "$@" run
 """
-
-
-def _oltp_read(output: str, _settings: Settings) -> dict[str, float]:
-    rate = number(r"transactions:\s+[0-9]+\s+\(([0-9.]+) per sec", output)
-    return {"transactions": rate, **latency(output)}
 
 
 _OLTP = on_a_server(
@@ -192,7 +163,7 @@ _OLTP = on_a_server(
     ),
     _OLTP_SCRIPT,
     ("test", "tables", "table-size", "threads", "time"),
-    _oltp_read,
+    Reported("sysbench", required=("transactions",), optional=_LATENCIES),
     PROGRAM,
 )
 
