@@ -16,6 +16,7 @@ from ktrial.model.attribution import Explanation, FunctionDifference
 from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Build
 from ktrial.model.patch_series import PatchSeries
+from ktrial.model.profile import Profile
 from ktrial.series.selection import Selection
 from ktrial.series.steps import Step
 
@@ -38,6 +39,8 @@ class Cell:
     """What the difference is made of; None where there is none, or no profile."""
     changed: tuple[str, ...] = ()
     """Functions that the patch changes."""
+    profiles: tuple[Profile, Profile] | None = None
+    """Before and after, where there is more to say than ≈."""
 
     @property
     def difference(self) -> Fraction:

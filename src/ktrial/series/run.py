@@ -193,7 +193,8 @@ class _Comparing:
         else:
             values = [_value(one, use.label) for one in (before[1], after[1])]
         changed = after[0].functions if number else self.selection.changed
-        return Cell(number, use.label, values[0], values[1], tuple(rows), explanation, changed)
+        cell = Cell(number, use.label, values[0], values[1], tuple(rows), explanation, changed)
+        return replace(cell, profiles=(old, new)) if old and new and cell.is_told else cell
 
 
 def _problem(record: StudyRecord) -> str:

@@ -1,0 +1,82 @@
+"""The HTML page of a series: a differential flame graph for each changed cell; a script only beside one."""
+
+import json
+import re
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from tests.support.profiles import with_calls
+from tests.support.scripted import ScriptedMachine
+from tests.support.series import SeriesBuilder, a_series, answer, runs
+
+from ktrial.analysis.attribution.decomposition import explain
+from ktrial.experiment.single_kernel import Measurement
+from ktrial.kernels.patch_series import series_in_quilt
+from ktrial.model.kernel import Build
+from ktrial.model.workload import WorkloadUse
+from ktrial.report.html.patch_series import page
+from ktrial.series.result import SeriesResult
+from ktrial.series.run import SeriesRun
+from ktrial.store import open_store
+
+SOURCE = "debian:linux-source-6.1"
+BEFORE = {("entry", "fork"): Fraction(900), ("entry", "fork", "copy"): Fraction(100)}
+AFTER = {("entry", "fork"): Fraction(900), ("entry", "fork", "copy"): Fraction(150)}
+
+
+@pytest.fixture
+def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SeriesResult:
+    """One patch of three makes fork slower."""
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    series = series_in_quilt(a_series(tmp_path / "q", "doc", "cost-fork-50", "cost-pipe-1"), SOURCE)
+    how = Measurement((WorkloadUse(name="fork"), WorkloadUse(name="pipe")), perturbations=1)
+    with open_store(str(tmp_path / "x.db")) as store:
+        given = runs(store, SeriesBuilder(), ScriptedMachine(answer))
+        return SeriesRun(series, Build(source=SOURCE), how, given, lambda _: None).run()
+
+
+def counted(result: SeriesResult) -> SeriesResult:
+    """The same, as if the plugin had followed the calls of fork."""
+    before, after = with_calls(BEFORE), with_calls(AFTER)
+    why = explain(before, after)
+    cells = tuple(
+        replace(one, profiles=(before, after), explanation=why) if one.workload == "fork" else one
+        for one in result.cells
+    )
+    return replace(result, cells=cells)
+
+
+def test_without_profiles_the_page_has_no_script(result: SeriesResult) -> None:
+    text = page(result, "ktrial series")
+    assert "<script" not in text
+    assert "script-src" not in text
+    assert "What the changes are made of" not in text
+
+
+def test_each_changed_cell_has_its_graph_and_no_other_one(result: SeriesResult) -> None:
+    text = page(counted(result), "ktrial series")
+    drawn = [json.loads(one) for one in re.findall(r'class="frames">(.*?)</script>', text)]
+    assert [one["title"] for one in drawn] == ["2 mm: cost-fork-50: fork +5.00%"]
+    names = {frame[0]: frame[2:5] for frame in drawn[0]["frames"]}
+    assert names["copy"] == [10, 15, 5]
+    assert '<template id="flame">' in text
+
+
+def test_the_content_policy_names_the_pages_own_script(result: SeriesResult) -> None:
+    text = page(counted(result), "ktrial series")
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert "default-src 'none'" in policy
+    assert re.search(r"script-src 'sha256-[\w+/=]+'", policy)
+
+
+def test_a_subject_is_no_markup(result: SeriesResult) -> None:
+    evil = "mm: </script><b>bold</b>"
+    steps = tuple(
+        replace(one, patch=one.patch.model_copy(update={"subject": evil})) if one.patch else one
+        for one in result.steps
+    )
+    text = page(replace(counted(result), steps=steps), "ktrial series")
+    assert "<b>bold" not in text
+    assert text.count("</script>") == text.count("<script")
