@@ -6,7 +6,9 @@ where verdict and interval agree, not where both are 'significant'.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from ktrial.analysis.replication_bounds import COUNT_BOUND, has_bound, ratio_bound, workloads_on_disk
 from ktrial.analysis.replication_circumstances import circumstances, likely_reason, only_qemu_differs
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.replication import (
@@ -19,17 +21,19 @@ from ktrial.model.replication import (
     VerdictPair,
     Word,
 )
+from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
-from ktrial.model.workload import EXACT_MODES
+from ktrial.model.workload import EXACT_MODES, Sample
 
-COUNT_BOUND = 0.02
-"""Another QEMU: the most by which a count may differ, as a fraction of it (docs/exact-mode.md: QEMU 7.2 and
-10.0)."""
-RATIO_BOUND = 0.002
-"""Another QEMU: the most by which a ratio of two kernels may differ."""
 _OPPOSITE = {(Verdict.BETTER, Verdict.WORSE), (Verdict.WORSE, Verdict.BETTER)}
-_ORDER = (Agreement.DIFFERENT, Agreement.MISSING, Agreement.WITHIN, Agreement.IDENTICAL)
+_ORDER = (
+    Agreement.DIFFERENT,
+    Agreement.MISSING,
+    Agreement.UNBOUNDED,
+    Agreement.WITHIN,
+    Agreement.IDENTICAL,
+)
 
 
 def compared(
@@ -43,9 +47,9 @@ def compared(
     pairs = tuple(_pairs(before, now))
     exact = bool(pairs) and all(sample.mode in EXACT_MODES for old, _ in pairs for sample in old.samples)
     changed = circumstances(pairs)
-    slack = RATIO_BOUND if only_qemu_differs(changed) else 0.0
-    numbers = tuple(_numbers(pairs, bounded=bool(slack))) if exact else ()
-    verdicts = tuple(_verdicts(before, now, slack if slack else before.study.margin if exact else 0.0))
+    bounded = only_qemu_differs(changed, own_files=_takes_own_files(before.study))
+    numbers = tuple(_numbers(pairs, bounded=bounded)) if exact else ()
+    verdicts = tuple(_verdicts(before, now, _bounds(before.study, exact=exact, bounded=bounded)))
     differing = tuple(_differing_counters(pairs))
     total = sum(len(old.counters) for old, _ in pairs)
     told = {"kernels": tuple(kernels), "only": tuple(only), "signer": signer}
@@ -62,7 +66,7 @@ def compared(
         trials=(sum(new is not None for _, new in pairs), len(pairs)),
         **told,
     )
-    outcome = _outcome(made)
+    outcome = _outcome(made, same=exact and (not changed or bounded))
     reason = likely_reason(changed) if outcome is not Outcome.IDENTICAL else ""
     return made.model_copy(update={"outcome": outcome, "said": _said(made, outcome), "likely": reason})
 
@@ -95,8 +99,14 @@ def _numbers(pairs: Iterable[Pair], *, bounded: bool) -> Iterator[NumberPair]:
                 perturbation=old.planned.perturbation.number,
                 before=sample.value,
                 now=value,
-                agreement=agreement(sample.value, value, bounded=bounded),
+                agreement=_agreement(sample, value, bounded=bounded),
             )
+
+
+def _agreement(sample: Sample, now: float | None, *, bounded: bool) -> Agreement:
+    said = agreement(sample.value, now, bounded=bounded)
+    without = bounded and not has_bound(sample.metric, sample.unit)
+    return Agreement.UNBOUNDED if without and said in {Agreement.WITHIN, Agreement.DIFFERENT} else said
 
 
 def agreement(before: float, now: float | None, *, bounded: bool) -> Agreement:
@@ -125,13 +135,41 @@ def _differing_counters(pairs: Iterable[Pair]) -> Iterator[CounterPair]:
                 )
 
 
-def _verdicts(before: StudyRecord, now: StudyRecord, slack: float) -> Iterator[VerdictPair]:
+class _Bounds(NamedTuple):
+    """How far apart two ratios may lie that still agree."""
+
+    of_another_qemu: bool
+    on_disk: frozenset[str]
+    otherwise: float
+
+    def slack(self, one: Comparison) -> float:
+        return ratio_bound(one, self.on_disk) if self.of_another_qemu else self.otherwise
+
+    def word(self, one: Comparison, now: Comparison | None) -> tuple[Word, str]:
+        said, reason = word(one, now, self.slack(one))
+        without = self.of_another_qemu and not has_bound(one.metric, one.unit)
+        if without and now is not None and said is not Word.CONSISTENT:
+            return Word.UNBOUNDED, f"{reason}; for what another QEMU makes of it no bound is stated"
+        return said, reason
+
+
+def _bounds(study: Study, *, exact: bool, bounded: bool) -> _Bounds:
+    """Where something else differs than QEMU, exact ratios agree as far as the study's margin."""
+    return _Bounds(bounded, workloads_on_disk(study), study.margin if exact else 0.0)
+
+
+def _takes_own_files(study: Study) -> bool:
+    """Whether its guests are given files of the system that it runs on."""
+    return bool(study.machine.files) or any(use.command for use in study.workloads)
+
+
+def _verdicts(before: StudyRecord, now: StudyRecord, bounds: _Bounds) -> Iterator[VerdictPair]:
     wanted = {use.label for use in now.study.workloads}
     again = {_place(one): one for one in now.result.comparisons}
     for one in before.result.comparisons:
         if one.workload in wanted:
             new = again.get(_place(one))
-            said, reason = word(one, new, slack)
+            said, reason = bounds.word(one, new)
             yield VerdictPair(before=one, now=new, word=said, reason=reason)
 
 
@@ -168,13 +206,12 @@ def _interval(one: Comparison) -> tuple[float, float]:
     return (ratio if one.low is None else one.low), (ratio if one.high is None else one.high)
 
 
-def _outcome(made: Replication) -> Outcome:
+def _outcome(made: Replication, *, same: bool) -> Outcome:
+    """`same`: all that was executed is the same, or only QEMU is another."""
     counts = {each: made.count(each) for each in Agreement}
     words = {one.word for one in made.verdicts}
     if made.exact and counts[Agreement.IDENTICAL] == len(made.numbers) and Word.CONTRADICTED not in words:
         return Outcome.IDENTICAL
-    # Where all that was executed is the same, no digit may differ.
-    same = made.exact and (not made.circumstances or only_qemu_differs(made.circumstances))
     if Word.CONTRADICTED in words or (same and counts[Agreement.DIFFERENT]):
         return Outcome.CONTRADICTED
     if counts[Agreement.MISSING] or Word.UNDECIDED in words or not words:
@@ -189,6 +226,10 @@ def _said(made: Replication, outcome: Outcome) -> str:
     if not made.exact:
         return f"{outcome.value.capitalize()}. Of {verdicts}."
     digits = f"{made.count(Agreement.IDENTICAL)} of {len(made.numbers)} numbers are identical"
-    within = made.count(Agreement.WITHIN)
+    return f"{outcome.value.capitalize()}: {digits}{_beyond_identical(made)}. Of {verdicts}."
+
+
+def _beyond_identical(made: Replication) -> str:
+    within, unbounded = made.count(Agreement.WITHIN), made.count(Agreement.UNBOUNDED)
     bounds = f", {within} within {COUNT_BOUND:.0%} of what another QEMU counted" if within else ""
-    return f"{outcome.value.capitalize()}: {digits}{bounds}. Of {verdicts}."
+    return f"{bounds}, {unbounded} differ for which no bound is stated" if unbounded else bounds

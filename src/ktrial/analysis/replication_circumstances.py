@@ -23,14 +23,18 @@ class _Rank(NamedTuple):
     why: str
 
 
+_MADE_BY = frozenset(f"{_HOST_PROGRAM} {tool}" for tool in _DISK_MAKERS)
+_MAKING_THE_DISK = _MADE_BY | {DISK}
+"""The initial RAM disk has the program."""
+
 _LIKELY = (
     _Rank(KERNEL, "another kernel was booted"),
     _Rank(PROGRAMS, "ktrial's guest programs are others"),
     _Rank(_SETTING, "a setting was another"),
-    *(_Rank(f"{_HOST_PROGRAM} {tool}", f"another build of {tool} made the disk") for tool in _DISK_MAKERS),
-    _Rank(_HOST_PROGRAM, "a program that is measured is another"),
     _Rank(COMMAND_LINE, "the kernel was started with other parameters"),
     _Rank(QEMU, "another QEMU counted"),
+    *(_Rank(f"{_HOST_PROGRAM} {tool}", f"another build of {tool} made the disk") for tool in _DISK_MAKERS),
+    _Rank(_HOST_PROGRAM, "a program that is measured is another"),
     _Rank(CPU, "the guest's CPU is another"),
     _Rank(DISK, "something in the initial RAM disk is another"),
     _Rank(ENVIRONMENT, "the machine is another"),
@@ -59,10 +63,15 @@ def circumstances(pairs: Iterable[tuple[Trial, Trial | None]]) -> tuple[Circumst
     )
 
 
-def only_qemu_differs(changed: Sequence[Circumstance]) -> bool:
-    """Whether another QEMU counted, and all that the guest executed is the same."""
+def only_qemu_differs(changed: Sequence[Circumstance], *, own_files: bool = False) -> bool:
+    """Whether another QEMU counted, and all that the guest measured is the same.
+
+    Where no files of the system that the study runs on are measured (`own_files`), the program that makes the
+    guest's disk may be another: its file system is the same, and it is not what is counted.
+    """
     kinds = {one.what for one in changed}
-    return QEMU in kinds and kinds <= _BESIDE_QEMU
+    beside = _BESIDE_QEMU if own_files else _BESIDE_QEMU | _MAKING_THE_DISK
+    return QEMU in kinds and kinds <= beside and (DISK not in kinds or bool(kinds & _MADE_BY))
 
 
 def likely_reason(changed: Sequence[Circumstance]) -> str:

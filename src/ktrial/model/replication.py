@@ -14,6 +14,8 @@ class Agreement(StrEnum):
     IDENTICAL = "identical"
     WITHIN = "within bounds"
     """Another QEMU counted it, and it lies within the bounds that are stated for that."""
+    UNBOUNDED = "without a bound"
+    """Another QEMU ran the guest, the number is another, and no bound is stated for this metric."""
     DIFFERENT = "different"
     MISSING = "missing"
     """There is no number now."""
@@ -28,6 +30,8 @@ class Word(StrEnum):
     """Better became worse, or the intervals do not meet."""
     UNDECIDED = "undecided"
     """Neither: one of the two is inconclusive, or the verdicts differ where the intervals meet."""
+    UNBOUNDED = "without a bound"
+    """Another QEMU ran the guest, the verdict is another, and no bound is stated for its metric."""
 
 
 class Outcome(StrEnum):
@@ -36,6 +40,7 @@ class Outcome(StrEnum):
     IDENTICAL = "identical"
     """Every number, to the last digit."""
     WITHIN = "within bounds"
+    """Another QEMU counted, and every number and verdict for which a bound is stated lies within it."""
     CONSISTENT = "consistent"
     """Every verdict, where digits cannot be expected to agree."""
     UNDECIDED = "undecided"

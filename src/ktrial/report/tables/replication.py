@@ -31,6 +31,7 @@ _WORDS = {
     Word.CONSISTENT: Emphasis.GOOD,
     Word.CONTRADICTED: Emphasis.BAD,
     Word.UNDECIDED: Emphasis.CAUTION,
+    Word.UNBOUNDED: Emphasis.CAUTION,
 }
 _VALUE_COLUMNS = 60
 
