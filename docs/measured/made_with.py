@@ -40,8 +40,9 @@ class MadeWith:
     programs: str = field(default_factory=guest_programs)
 
     def add(self, kernel: str, release: str) -> None:
-        """Note a kernel that was measured."""
-        self.kernels[kernel] = release
+        """Note a kernel that was measured; one in a file has no name elsewhere."""
+        if not kernel.startswith("path:"):
+            self.kernels[kernel] = release
 
     def others(self, now: "MadeWith") -> list[str]:
         """What is another one now, in words."""

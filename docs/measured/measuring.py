@@ -17,8 +17,12 @@ from ktrial.experiment import session
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.proof import Proving, prove
 from ktrial.experiment.resources import installed
+from ktrial.file_digests import digest_of_file
 from ktrial.installation import cache_directory
 from ktrial.machines.exact.plugin import CacheShapes
+from ktrial.machines.exact_parallel import ParallelMachine
+from ktrial.machines.guest_programs import directory as guest_programs_in
+from ktrial.machines.guest_programs import parallel
 from ktrial.model.profile import Profile
 from ktrial.model.proof import Proof
 from ktrial.model.study import MachineSettings, Study
@@ -37,9 +41,10 @@ class Measuring:
 
     def __init__(self, place: Path | None = None, jobs: int | None = None, observer: Observer | None = None):
         """`place`: where measurements are kept. `jobs`: trials at once; None: one a core."""
-        self._place = place or default_place()
-        self._place.mkdir(parents=True, exist_ok=True)
-        self._store = open_store(self._place / "trials.db")
+        self.place = place or default_place()
+        """Where files go that only measurements need."""
+        self.place.mkdir(parents=True, exist_ok=True)
+        self._store = open_store(self.place / "trials.db")
         self._jobs, self._observer = jobs, observer
         self._registry = installed().registry
         self.made_with = MadeWith()
@@ -52,7 +57,7 @@ class Measuring:
     def study(self, name: str, data: Mapping[str, Any]) -> StudyNumbers:
         """The study that `data` describes, in a study file's shape. Raises NotMeasured, KtrialError."""
         source = StudySource(f"docs/measured: {name}")
-        return self.run(study_from(data, source, name, self._place, self._registry))
+        return self.run(study_from(data, source, name, self.place, self._registry))
 
     def run(self, study: Study) -> StudyNumbers:
         """Run what the store has not got of a study. Raises NotMeasured, KtrialError."""
@@ -75,13 +80,19 @@ class Measuring:
         parameters: Mapping[str, int | float | str] | None = None,
         boot: Sequence[str] = (),
         caches: CacheShapes | None = None,
+        cpus: int = 1,
     ) -> Profile:
-        """One kernel in one workload, by function. Raises KtrialError."""
+        """One kernel in one workload, by function; on several CPUs in simulated time. Raises KtrialError."""
         settings = MachineSettings(kernel=kernel, boot=tuple(boot))
+        if several := cpus > 1:
+            settings = settings.model_copy(update={"kind": ParallelMachine.name, "cpus": cpus})
         use = WorkloadUse(name=workload, parameters=dict(parameters or {}))
         digest = kernels.add(kernel).digest
+        key = ["profile", digest, use.model_dump(mode="json"), list(boot), repr(caches)]
         text = self.kept(
-            ["profile", digest, use.model_dump(mode="json"), list(boot), repr(caches)],
+            [*key, cpus, *map(digest_of_file, (parallel(), guest_programs_in() / "tasks"))]
+            if several
+            else key,
             lambda: profiling.profile(
                 settings, use, caches=caches, observer=self._observer
             ).model_dump_json(),
@@ -93,7 +104,7 @@ class Measuring:
     def kept(self, key: object, measure: Callable[[], str]) -> str:
         """What `measure` returns; the same key is measured once. The key names all that it depends on."""
         name = sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:24]
-        file = self._place / f"{name}.json"
+        file = self.place / f"{name}.json"
         if not file.exists():
             partly = file.with_suffix(".part")
             partly.write_text(measure(), encoding="utf-8")

@@ -64,6 +64,13 @@ class TopologyOfOtherCpus(MachineError):
     exit_code = 2
 
 
+class NodesImpossible(MachineError):
+    """Machine {machine}: {problem}."""
+
+    hint = 'nodes = ["256M", "256M"] in the topology: one size for each node, and together the memory'
+    exit_code = 2
+
+
 class QemuInsideUnknown(MachineError):
     """Machine {machine} works with the inside of QEMU, and knows that of {known}: {program} is {found}."""
 

@@ -25,6 +25,8 @@ class Topology(Model):
     """Of a socket."""
     threads: int = Field(default=1, ge=1)
     """Of a core."""
+    nodes_mib: tuple[int, ...] = Field(default=(), exclude_if=lambda value: not value)
+    """The memory of each NUMA node, in MiB; the CPUs are theirs in order, as many each. Empty: no nodes."""
 
     @property
     def cpus(self) -> int:
@@ -33,6 +35,16 @@ class Topology(Model):
 
     def __str__(self) -> str:
         return f"{self.sockets} sockets, {self.cores} cores, {self.threads} threads"
+
+    def nodes_problem(self, memory_mib: int) -> str:
+        """Why there cannot be such nodes in so much memory; empty where there can."""
+        if not self.nodes_mib:
+            return ""
+        if self.cpus % len(self.nodes_mib):
+            return f"{self.cpus} CPUs cannot be shared out evenly among {len(self.nodes_mib)} nodes"
+        if sum(self.nodes_mib) != memory_mib:
+            return f"the nodes have {sum(self.nodes_mib)} MiB together, and memory is {memory_mib} MiB"
+        return ""
 
 
 class MemoryModel(StrEnum):

@@ -111,10 +111,13 @@ def _check_disk(table: DiskTable, mistakes: Mistakes) -> None:
 def _topology(machine: MachineTable, mistakes: Mistakes) -> Topology | None:
     if machine.topology is None:
         return None
-    topology = Topology(**machine.topology.model_dump())
+    nodes = tuple(map(quantities.memory_mib, machine.topology.nodes))
+    topology = Topology(**machine.topology.model_dump(exclude={"nodes"}), nodes_mib=nodes)
     if topology.cpus != machine.cpus:
         problem = f"{topology} are {topology.cpus} CPUs, and cpus = {machine.cpus}"
         mistakes.add(("machine", "topology"), problem)
+    elif problem := topology.nodes_problem(quantities.memory_mib(machine.memory)):
+        mistakes.add(("machine", "topology", "nodes"), problem)
     return topology
 
 

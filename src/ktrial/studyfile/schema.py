@@ -97,6 +97,9 @@ class TopologyTable(KeyTable):
     sockets: int = Field(1, ge=1, le=64, description="a whole number from 1 to 64")
     cores: int = Field(1, ge=1, le=64, description="a whole number from 1 to 64, of each socket")
     threads: int = Field(1, ge=1, le=64, description="a whole number from 1 to 64, of each core")
+    nodes: list[Memory] = Field(
+        [], max_length=64, description='a list of sizes, one for each NUMA node: ["256M", "256M"]'
+    )
 
 
 class MachineTable(KeyTable):

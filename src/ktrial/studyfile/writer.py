@@ -10,7 +10,7 @@ from ktrial.model import quantities
 from ktrial.model.design import Factor, FactorKind
 from ktrial.model.kernel import Build
 from ktrial.model.levels import LevelValue
-from ktrial.model.parallel import QUANTUM_NS, MemoryModel
+from ktrial.model.parallel import QUANTUM_NS, MemoryModel, Topology
 from ktrial.model.study import EXACT_MACHINES, REAL_MACHINES, Disk, DiskKind, MachineSettings, Study, Timing
 from ktrial.model.workload import Command, MetricRule, WorkloadUse
 
@@ -85,13 +85,18 @@ def _disk(disk: Disk) -> dict[str, Any]:
     }
 
 
+def _topology(topology: Topology) -> dict[str, Any]:
+    nodes = {"nodes": [f"{size}M" for size in topology.nodes_mib]} if topology.nodes_mib else {}
+    return topology.model_dump(exclude={"nodes_mib"}) | nodes
+
+
 def _real_time(machine: MachineSettings) -> dict[str, Any]:
     """Keys that not all machines have, and only where they say something."""
     table: dict[str, Any] = {"pin": machine.pin}
     if machine.quantum_ns != QUANTUM_NS:
         table["quantum"] = machine.quantum_ns
     if machine.topology:
-        table["topology"] = machine.topology.model_dump()
+        table["topology"] = _topology(machine.topology)
     if machine.memory_model is not MemoryModel.NONE:
         table["memory_model"] = machine.memory_model.value
     if machine.sample_ns:

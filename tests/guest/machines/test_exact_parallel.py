@@ -17,10 +17,10 @@ from ktrial.machines.exact_parallel.setup import TIME_IS_UP
 from ktrial.machines.qemu import program
 from ktrial.model.design import Perturbation
 from ktrial.model.kernel import Kernel
-from ktrial.model.parallel import MemoryModel
+from ktrial.model.parallel import MemoryModel, Topology
 from ktrial.model.profile import Profile
 from ktrial.model.workload import Mode, WorkloadUse
-from ktrial.target import Push, Run, StepResult, Target
+from ktrial.target import Push, Read, Run, StepResult, Target
 from ktrial.target.errors import GuestEnded
 
 pytestmark = pytest.mark.guest
@@ -146,6 +146,19 @@ def test_a_qemu_that_runs_otherwise_is_refused(arguments: tuple[str, ...], plugi
     assert done.returncode == 1
     assert "parallel: " in done.stderr
     assert said in done.stderr
+
+
+@pytest.mark.nightly
+def test_a_guest_has_the_nodes_it_was_given(machine: ParallelMachine, kernel: Kernel) -> None:
+    topology = Topology(sockets=2, cores=2, nodes_mib=(128, 384))
+    directory = "/sys/devices/system/node"
+    files = [f"{directory}/node{node}/{file}" for node in (0, 1) for file in ("cpulist", "meminfo")]
+    with machine.start(boot_of(kernel, cpus=CPUS, topology=topology)) as target:
+        contents = [result.content for result in target.perform(tuple(Read(path=file) for file in files))]
+    assert contents[0] == "0-1\n"
+    assert contents[2] == "2-3\n"
+    first, second = (int(text.split("MemTotal:")[1].split()[0]) >> 10 for text in contents[1::2])
+    assert 64 < first < 128 < second < 384
 
 
 @pytest.mark.nightly

@@ -41,6 +41,14 @@ def test_topology_and_memory_model_are_read_and_written(tmp_path: Path) -> None:
     assert load(tmp_path / "again.toml", MACHINES).machine == machine
 
 
+def test_nodes_are_read_and_written(tmp_path: Path) -> None:
+    keys = 'cpus = 2\ntopology = { sockets = 2, nodes = ["128M", "384M"] }'
+    machine = read(tmp_path, keys).machine
+    assert machine.topology == Topology(sockets=2, nodes_mib=(128, 384))
+    (tmp_path / "again.toml").write_text(study_toml(read(tmp_path, keys)))
+    assert load(tmp_path / "again.toml", MACHINES).machine == machine
+
+
 def test_cpus_are_a_factor(tmp_path: Path) -> None:
     study = read(tmp_path, "[factors.cpus]\nlevels = [1, 2, 4]")
     factor = study.factors[0]
@@ -101,6 +109,16 @@ def test_real_time_takes_blocks_for_what_exact_machines_take_seeds_for(tmp_path:
             "cpus = 4\ntopology = { cores = 3 }",
             "exact-parallel",
             "3 cores, 1 threads are 3 CPUs, and cpus = 4",
+        ),
+        (
+            'cpus = 2\ntopology = { cores = 2, nodes = ["128M", "128M"] }',
+            "exact-parallel",
+            "256 MiB together, and memory is 512 MiB",
+        ),
+        (
+            'cpus = 2\ntopology = { cores = 2, nodes = ["1K"] }',
+            "exact-parallel",
+            "machine.topology.nodes",
         ),
         ('memory_model = "caches"', "exact-parallel", "There are: none, coherence"),
         ("topology = { cores = 1 }", "kvm", '"topology" means nothing on the machine kvm'),

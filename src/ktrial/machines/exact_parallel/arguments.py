@@ -44,7 +44,7 @@ def machine_arguments(boot: Boot, cpu_model: str) -> tuple[str, ...]:
 def _cpus(boot: Boot) -> tuple[str, ...]:
     _, cpus, *memory = size_arguments(boot)
     if boot.topology:
-        parts = boot.topology.model_dump()
+        parts = boot.topology.model_dump(exclude={"nodes_mib"})
         cpus = ",".join([cpus, *(f"{name}={count}" for name, count in parts.items())])
     return ("-smp", cpus, *memory)
 

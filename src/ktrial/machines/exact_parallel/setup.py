@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines.errors import (
     CpusBeyondKernel,
     CpusBeyondMachine,
+    NodesImpossible,
     QemuInsideUnknown,
     TopologyOfOtherCpus,
 )
@@ -17,6 +19,7 @@ from ktrial.machines.exact_parallel.arguments import (
     machine_arguments,
     plugin_arguments,
 )
+from ktrial.machines.exact_parallel.nodes import affinity, node_arguments
 from ktrial.machines.guest_programs import coalesce, parallel
 from ktrial.machines.qemu import migration
 from ktrial.machines.qemu.arguments import EXACT_SEED, cpu_model_for
@@ -59,7 +62,7 @@ class ParallelSetup(SnapshotSetup):
     def loading(self, state: bytes | None) -> tuple[str, ...]:
         """QEMU's arguments that load the plugin. Raises CannotLoadState."""
         clock = 0 if state is None else migration.clock_in(state, self.machine)
-        return plugin_arguments(
+        return node_arguments(self.boot) + plugin_arguments(
             self.boot, self.preload, seed=self.seed, clock=clock, out=self.out, symbols=self.symbols
         )
 
@@ -76,13 +79,15 @@ def check_qemu(qemu: Qemu, machine: str) -> None:
 
 
 def check_cpus(boot: Boot, machine: str) -> None:
-    """Raise CpusBeyondMachine, CpusBeyondKernel or TopologyOfOtherCpus where there cannot be so many."""
+    """Raise CpusBeyondMachine, CpusBeyondKernel, TopologyOfOtherCpus or NodesImpossible."""
     if boot.cpus > MOST_CPUS:
         raise CpusBeyondMachine(machine=machine, cpus=boot.cpus, most=MOST_CPUS)
     if boot.topology and boot.topology.cpus != boot.cpus:
         raise TopologyOfOtherCpus(
             machine=machine, topology=boot.topology, product=boot.topology.cpus, cpus=boot.cpus
         )
+    if boot.topology and (problem := boot.topology.nodes_problem(boot.memory_mib)):
+        raise NodesImpossible(machine=machine, problem=problem)
     most = _most_cpus_of_kernel(boot.kernel.config)
     if most and boot.cpus > most:
         raise CpusBeyondKernel(machine=machine, cpus=boot.cpus, kernel=boot.kernel.name, most=most)
@@ -105,13 +110,20 @@ def _modelled(boot: Boot) -> tuple[str, ...]:
     return (f"transfer={TRANSFER_NS}",) if boot.memory_model is MemoryModel.COHERENCE else ()
 
 
+def _nodes(boot: Boot) -> tuple[str, ...]:
+    """The nodes, for the record and the snapshot's key: QEMU is told by a file."""
+    if not (boot.topology and boot.topology.nodes_mib):
+        return ()
+    return (f"nodes={sha256(affinity(boot.topology)).hexdigest()}",)
+
+
 def prepare(boot: Boot, qemu: Qemu, guest: Path, machine: str) -> ParallelSetup:
     """Find, check and hash everything. Raises MachineError, GuestProgramsMissing, GuestEnded (no kernel)."""
     check_qemu(qemu, machine)
     check_cpus(boot, machine)
     cpu_model = cpu_model_for(qemu, CPU_MODEL)
     files = boot_files(boot, guest, machine)
-    booted = (*machine_arguments(boot, cpu_model), f"quantum={boot.quantum_ns}")
+    booted = (*machine_arguments(boot, cpu_model), f"quantum={boot.quantum_ns}", *_nodes(boot))
     identity = MachineIdentity(
         machine=machine,
         mode=Mode.EXACT_PARALLEL,
