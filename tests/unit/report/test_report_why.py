@@ -16,10 +16,12 @@ from tests.unit.report.test_flame_graph import AFTER, BEFORE
 from ktrial import report
 from ktrial.analysis.errors import NotCounted
 from ktrial.cli.render.attribution import print_whys
+from ktrial.cli.running.study import prove_command
 from ktrial.errors import KtrialError
 from ktrial.kernels.errors import KernelError
 from ktrial.model.comparison import Verdict
 from ktrial.model.conditions_diff import CounterDifference, Differences
+from ktrial.model.design import FactorKind
 from ktrial.model.profile import Profile
 from ktrial.model.study_record import StudyRecord
 from ktrial.report.json.attribution import whys_as_json
@@ -248,3 +250,18 @@ def test_a_reason_that_cannot_be_told_is_no_reason_for_no_report(
     monkeypatch.setattr("ktrial.report.text.attribution.explain_record", explain_record)
     with open_store(str(tmp_path / "store.db")) as store:
         assert report.whys(store, stored(record, store)) == ()
+
+
+def test_the_next_command_measures_the_first_change_that_is_not_measured(whys: tuple[Why, ...]) -> None:
+    study = a_counted_record()
+    command = prove_command(study, whys, "some.db")
+    assert command == "ktrial explain quick --workload fork --prove --store some.db"
+    three = a_counted_matrix()
+    assert "--to debian:6.12 --prove" in prove_command(three, whys, None)
+
+
+def test_where_no_kernel_differs_no_command_is_named(record: StudyRecord, whys: tuple[Why, ...]) -> None:
+    factors = tuple(one.model_copy(update={"kind": FactorKind.BOOT}) for one in record.study.factors)
+    settings = record.model_copy(update={"study": record.study.model_copy(update={"factors": factors})})
+    assert prove_command(settings, whys, None) == ""
+    assert prove_command(record, (), None) == ""

@@ -1,6 +1,7 @@
 """Runs a study and prints its result: what `run` and `compare` have in common."""
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,8 @@ from ktrial.cli.render.study_result import print_result
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.host_settings import machine_for
 from ktrial.experiment.session import run
+from ktrial.model.design import FactorKind
+from ktrial.model.plan import treatments
 from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
 from ktrial.report import study_html, whys
@@ -25,6 +28,7 @@ from ktrial.report.json.study import as_json
 from ktrial.report.text import study_summary
 from ktrial.report.text.attribution import Why
 from ktrial.store import default_location, open_store
+from ktrial.store.location import masked
 
 SOME_TRIALS_FAILED = 3
 """Exit code: the study ended, there are verdicts, but not from all trials."""
@@ -59,6 +63,8 @@ def run_and_print(study: Study, options: RunOptions, confirmation: Study | None 
         result["confirmation"] = as_json(confirmed.record, confirmed.store, confirmed.report, confirmed.whys)
     if options.json:
         print_json(result)
+    else:
+        _print_next(ended, options.store)
     if failed:
         raise typer.Exit(SOME_TRIALS_FAILED)
 
@@ -104,6 +110,30 @@ def run_and_show(study: Study, options: RunOptions) -> Ended:
     if report and not options.json:
         print_link("report", report, output())
     return Ended(record, name, report, reasons)
+
+
+def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -> str:
+    """The command that measures the causes of the first change whose causes are not measured; empty: none.
+
+    It can be typed as it is.
+    """
+    if not any(factor.kind is FactorKind.KERNEL for factor in record.study.factors):
+        return ""
+    several = len(treatments(record.study)) > 2
+    for why in whys:
+        if why.proof is None and why.whole.difference:
+            to = ["--to", why.treatment] if several else []
+            here = ["--store", masked(store)] if store else []
+            return shlex.join(
+                ["ktrial", "explain", record.study.name, "--workload", why.workload, *to, "--prove", *here]
+            )
+    return ""
+
+
+def _print_next(ended: Ended, store: str | None) -> None:
+    if command := prove_command(ended.record, ended.whys, store):
+        output().print("\nnext, to measure which settings it comes from:")
+        output().print(f"  {command}", soft_wrap=True)
 
 
 def default_report(record: StudyRecord, location: str) -> Path:

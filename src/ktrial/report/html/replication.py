@@ -1,6 +1,6 @@
 """The page of a replication: both results side by side, and what differs between the two runs."""
 
-from ktrial.model.replication import Agreement, Replication
+from ktrial.model.replication import Agreement, Replication, Word
 from ktrial.model.study_record import StudyRecord
 from ktrial.report.html.templating import environment, style_of
 from ktrial.report.tables import replication as tables
@@ -20,6 +20,7 @@ def page(replication: Replication, before: StudyRecord, now: StudyRecord) -> str
             answers=(("Then", before.result.answer), ("Now", now.result.answer)),
             verdicts=tables.verdicts(replication),
             numbers=tables.numbers(replication),
+            bounds=replication.count(Agreement.UNBOUNDED) + replication.said_of(Word.UNBOUNDED),
             left_out=max(0, unlike - tables.MOST_NUMBERS),
             circumstances=tables.circumstances(replication),
             kernels=tables.kernels(replication),
