@@ -85,6 +85,7 @@ COMMANDS = {
     "workload": CommandEntry(
         "workload", "app", "List and show the workloads; capture a command of your own."
     ),
+    "fleet": CommandEntry("fleet", "app", "Have exact trials performed by many machines."),
     "knob": CommandEntry("knob", "app", "Look at the kernel's settings, and change them."),
     "restore": CommandEntry("restore", "restore", "Put back what ktrial has changed on this system."),
     "doctor": CommandEntry("doctor", "doctor", "Check this machine, and say what is missing."),

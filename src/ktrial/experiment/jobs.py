@@ -1,7 +1,7 @@
 """From a study and a treatment to the systems that are booted for it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ktrial.experiment import guest_storage, sched_ext
 from ktrial.experiment.cpus_online import cpus_online
@@ -12,17 +12,30 @@ from ktrial.experiment.settings import TreatmentSetting, settings_of
 from ktrial.kernels import Progress
 from ktrial.model import quantities
 from ktrial.model.boot import Boot, CarriedFile, CgroupLimits
-from ktrial.model.design import FactorKind, Treatment, level_text, scheduler_argv
+from ktrial.model.design import FactorKind, Perturbation, Treatment, level_text, scheduler_argv
 from ktrial.model.kernel import Kernel
 from ktrial.model.levels import AS_IT_IS, LevelValue
 from ktrial.model.study import Disk, Study, kernel_of
-from ktrial.model.workload import WorkloadUse
+from ktrial.model.workload import Mode, WorkloadUse
 from ktrial.target import Step, StepResult
 from ktrial.workloads import Workload
 
 _THIS_SYSTEM = "host"
 _ON_SEVERAL = "exact-parallel"
 """The machine that limits its programs itself; a guest's are limited inside."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """All that one job of one trial does, worked out where its files are: programs have that host's paths."""
+
+    before: tuple[tuple[Step, ...], ...]
+    """Of each check of the job."""
+    disk: tuple[Step, ...]
+    work: tuple[Step, ...]
+    """The workload's."""
+    after: tuple[tuple[Step, ...], ...]
+    """Of each check."""
 
 
 @dataclass(frozen=True)
@@ -45,24 +58,44 @@ class Job:
     monitors: tuple[str, ...] = ()
     """What watches the workload, each in a run of its own."""
 
+    said: Steps | None = None
+    """What is done, where that was worked out already (`with_steps`)."""
+
     @property
     def before(self) -> tuple[Step, ...]:
         """What is done before the preparation."""
-        return tuple(step for each in self.checks for step in each.before)
+        return tuple(step for each in self._around()[0] for step in each)
 
     @property
     def after(self) -> tuple[Step, ...]:
         """What is done after the workload."""
-        return tuple(step for each in self.checks for step in each.after)
+        return tuple(step for each in self._around()[1] for step in each)
+
+    def _around(self) -> tuple[tuple[tuple[Step, ...], ...], tuple[tuple[Step, ...], ...]]:
+        if self.said:
+            return self.said.before, self.said.after
+        return tuple(each.before for each in self.checks), tuple(each.after for each in self.checks)
+
+    def steps(self, mode: Mode, perturbation: Perturbation) -> tuple[Step, ...]:
+        """The workload's own. Raises WorkloadError."""
+        return self.said.work if self.said else self.workload.steps(self.use, mode, perturbation)
+
+    def with_steps(self, mode: Mode, perturbation: Perturbation) -> "Job":
+        """The job of one trial, which needs nothing of this host any more to know what it does.
+
+        Raises WorkloadError, MachineToolMissing.
+        """
+        before, after = self._around()
+        return replace(self, said=Steps(before, self.disk_steps, self.steps(mode, perturbation), after))
 
     def checked(
         self, before: tuple[StepResult, ...], after: tuple[StepResult, ...], console: str
     ) -> dict[str, str]:
         """What was, by name, from the results of those steps. Raises SettingRefused."""
         in_force: dict[str, str] = {}
-        for each in self.checks:
-            first, last = len(each.before), len(each.after)
-            in_force |= each.read_back(before[:first], after[:last], console)
+        for check, *around in zip(self.checks, *self._around(), strict=True):
+            first, last = map(len, around)
+            in_force |= check.read_back(before[:first], after[:last], console)
             before, after = before[first:], after[last:]
         return in_force
 
@@ -74,6 +107,8 @@ class Job:
     @property
     def disk_steps(self) -> tuple[Step, ...]:
         """What makes the disk, if there is one."""
+        if self.said:
+            return self.said.disk
         return guest_storage.steps(self.disk) if self.disk else ()
 
     def check_preparation(self, results: tuple[StepResult, ...]) -> None:

@@ -99,7 +99,7 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Notes
 
 def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: Notes) -> None:
     """One job, and its programs once more for each monitor: before it in every other block."""
-    steps = job.workload.steps(job.use, machine.mode, notes.planned.perturbation)
+    steps = job.steps(machine.mode, notes.planned.perturbation)
     watched_first = notes.planned.block % 2 == 1
     watch = partial(monitoring.watched, target, machine.mode, job, _watched(steps, job.boot.sample_ns))
     watched = watch() if watched_first else ()
@@ -122,7 +122,7 @@ def _keep_watched(watched: monitoring.Watched, job: Job, notes: Notes) -> None:
 def _do(target: BootedTarget, machine: Machine, job: Job, notes: Notes) -> None:
     """One job: its disk, its settings, the workload's steps; samples and counters go into the notes."""
     writes = tuple(setting.step for setting in job.settings)
-    steps = job.workload.steps(job.use, machine.mode, notes.planned.perturbation)
+    steps = job.steps(machine.mode, notes.planned.perturbation)
     prepared = len(job.before)
     first = prepared + len(job.preparation)
     everything = (*job.before, *job.preparation, *writes, *_watched(steps, job.boot.sample_ns), *job.after)

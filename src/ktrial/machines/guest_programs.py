@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from ktrial.file_digests import digest_of_file
+from ktrial.file_digests import digest_of_bytes, digest_of_file
 from ktrial.installation import package_directory
 from ktrial.target.errors import GuestProgramsMissing
 
@@ -57,6 +57,15 @@ def unpublished_digests(executed: Mapping[str, str]) -> tuple[str, ...]:
     """What was executed of ktrial's own (a trial's provenance names it) and is not as it is published."""
     known = set(published(directory()).values())
     return tuple(what for what in _OWN if what in executed and executed[what] not in known)
+
+
+def digest_of_all(where: Path) -> str:
+    """One digest of all the programs there are, with their names: another build of one makes it another.
+
+    Raises OSError.
+    """
+    files = sorted(path for path in where.glob("*") if path.name != PUBLISHED and path.is_file())
+    return digest_of_bytes("".join(f"{path.name} {digest_of_file(path)}\n" for path in files).encode())
 
 
 def lockstep() -> Path:

@@ -75,6 +75,19 @@ class RemoteMachine(Protocol):
         ...
 
 
+@runtime_checkable
+class PortableMachine(Protocol):
+    """A machine whose numbers are the same, to the last digit, wherever its like runs."""
+
+    def elsewhere(self) -> "Callable[[], Machine]":
+        """What makes its like in another process, on another system too; can be pickled. After `check`."""
+        ...
+
+    def has_to_agree(self) -> dict[str, str]:
+        """What must be the same there, in words: `QEMU` → its build. After `check`. Raises MachineError."""
+        ...
+
+
 class Machine(Protocol):
     """What the runner asks of a machine."""
 

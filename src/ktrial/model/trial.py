@@ -84,6 +84,8 @@ class Provenance(Model):
     snapshot: str = ""
     """The snapshot's key, or `plain boot` with the reason."""
     ktrial: str = ""
+    worker: str = Field(default="", exclude_if=lambda value: not value)
+    """Which worker of a fleet ran it; empty: this system."""
     programs: dict[str, str] = Field(default_factory=dict)
     """Programs that are not ktrial's: their versions and the arguments that they were run with."""
     environment: Environment | None = None

@@ -26,6 +26,8 @@ class WarningKind(StrEnum):
     """What is otherwise in a guest than where a command was captured: a note."""
     GUEST_PROGRAMS = "guest-programs"
     """The guest's programs are not the published ones: another compiler or C library made them."""
+    WORKER_QUARANTINED = "worker-quarantined"
+    """A worker of a fleet told other digits than another one: its trials were run again elsewhere."""
     DIFFERENT_MACHINES = "different-machines"
     DIFFERENT_KERNELS = "different-kernels"
     """One treatment's trials ran on kernels that differ, under one name."""

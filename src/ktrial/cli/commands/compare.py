@@ -19,6 +19,7 @@ from ktrial.cli.options.common import (
     StoreOption,
 )
 from ktrial.cli.options.completion import kernel_names, workload_names
+from ktrial.cli.options.fleet import on_fleet
 
 _OPTIONS = {
     "factors": "--kernel",
@@ -37,6 +38,7 @@ _OPTIONS = {
     "ktrial compare --kernel debian:6.1 --kernel debian:6.12 --workload fork,pipe",
     "ktrial compare --kernel debian:6.1 --kernel debian:6.12 -- ./bench.sh",
 )
+@on_fleet
 def compare(
     context: typer.Context,
     kernel: Annotated[

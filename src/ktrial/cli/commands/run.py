@@ -9,6 +9,7 @@ import typer
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Count, Html, Jobs, Json, NoHtml, Perturbations, StoreOption
 from ktrial.cli.options.completion import study_files
+from ktrial.cli.options.fleet import on_fleet
 from ktrial.cli.options.user import User, with_user
 from ktrial.errors import KtrialError
 
@@ -65,6 +66,7 @@ Confirm = Annotated[
 
 
 @examples("ktrial run quick", "ktrial run my-study.toml --jobs 2", "ktrial run --list")
+@on_fleet
 def run(
     study: Given = None,
     json: Json = False,

@@ -4,7 +4,7 @@
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -70,6 +70,16 @@ class ExactMachine:
                 raise MachineToolMissing(machine=NAME, program=program, where="in PATH", package=package)
         guest_programs.programs(self._guest)
         self._chosen()
+
+    def elsewhere(self) -> "Callable[[], ExactMachine]":
+        """A machine that counts by the same. See PortableMachine."""
+        counted = CountedBy.PLUGIN if self.mode is Mode.EXACT_PLUGIN else CountedBy.CLOCK
+        return partial(ExactMachine, count=counted)
+
+    def has_to_agree(self) -> dict[str, str]:
+        """See PortableMachine."""
+        programs = guest_programs.digest_of_all(self._guest)
+        return qemu.has_to_agree(qemu.find(NAME), programs, self.mode.value)
 
     def prepare(self, boot: Boot, progress: Progress) -> None:
         """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""

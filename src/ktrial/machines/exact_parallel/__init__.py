@@ -4,7 +4,7 @@ QEMU's TCG without instruction counting, and crates/parallel in it. docs/paralle
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -57,6 +57,15 @@ class ParallelMachine:
         guest_programs.programs(self._guest)
         guest_programs.parallel()
 
+    def elsewhere(self) -> "Callable[[], ParallelMachine]":
+        """A machine that counts as this one does. See PortableMachine."""
+        return _CountsByFunction() if self._by_function else ParallelMachine
+
+    def has_to_agree(self) -> dict[str, str]:
+        """See PortableMachine."""
+        programs = guest_programs.digest_of_all(self._guest)
+        return qemu.has_to_agree(qemu.find(NAME), programs, self.mode.value)
+
     def prepare(self, boot: Boot, progress: Progress) -> None:
         """Boot once and keep a snapshot, unless there is one. Raises MachineError or GuestEnded."""
         self._prepare(self._setup(boot), progress)
@@ -99,6 +108,15 @@ class ParallelMachine:
             self._snapshots.make(setup.facts, contents, self._children.check)
         except CannotSaveState as error:
             self._plain_boot_reasons[setup.key] = str(error.facts["problem"])
+
+
+class _CountsByFunction:
+    """Makes a machine that does; there is nothing in it, so that it can be pickled."""
+
+    def __call__(self) -> ParallelMachine:
+        machine = ParallelMachine()
+        machine.count_by(CountedBy.PLUGIN)
+        return machine
 
 
 def _silent(_text: str) -> None:

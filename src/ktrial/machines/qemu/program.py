@@ -42,6 +42,19 @@ class Qemu:
         return f"{self.text} sha256:{self.digest}"
 
 
+def has_to_agree(installed: Qemu, guest: str, mode: str) -> dict[str, str]:
+    """What two systems must have in common to count the same: in words → what this one has.
+
+    `guest`: the digest of all guest programs. `mode`: what counts.
+    """
+    return {
+        "QEMU": installed.build,
+        "QEMU's firmware": installed.firmware,
+        "the guest's programs": guest,
+        "what counts": mode,
+    }
+
+
 def find(machine: str = "exact") -> Qemu:
     """The QEMU that `KTRIAL_QEMU` names, or else the first `qemu-system-x86_64` in PATH.
 

@@ -1,0 +1,108 @@
+"""`ktrial fleet`: be a worker of a fleet, and see who does what in one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ktrial.cli.command_line import KtrialCommand, command_group, examples
+from ktrial.cli.options.common import Json
+
+if TYPE_CHECKING:
+    from ktrial.fleet.status import WorkerStatus
+
+app = command_group("Have exact trials performed by many machines.")
+
+Address = Annotated[
+    str,
+    typer.Argument(
+        metavar="ADDRESS|FILE", help="Where the scheduler listens (tcp://HOST:8786), or the fleet's file."
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option("--insecure", help="The network is trusted: traffic goes in the clear."),
+]
+
+
+@app.command("worker", cls=KtrialCommand)
+@examples("ktrial fleet worker tcp://127.0.0.1:8786", "ktrial fleet worker lab.toml --jobs 8")
+def worker(
+    address: Address,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What it is called; else as the host.")
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, max=1024, metavar="N", help="Trials at once; else one a core."),
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(metavar="DIRECTORY", help="Where it keeps files and snapshots; else KTRIAL_CACHE."),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="End when the scheduler is gone.")] = False,
+    insecure: Insecure = False,
+) -> None:
+    """Be a worker: perform trials for whoever asks the fleet, until Ctrl-C.
+
+    The scheduler is Dask's own: dask scheduler --host 127.0.0.1.
+    """
+    import os
+
+    from ktrial.cli.console import say
+    from ktrial.fleet.serving import Service, own_name, serve, use_cache
+    from ktrial.fleet.settings import fleet
+
+    settings = fleet(address, insecure=insecure)
+    if settings.local_workers:
+        raise _no_worker_of(address)
+    use_cache(cache)
+    slots = jobs or len(os.sched_getaffinity(0))
+    serve(Service(settings, name or own_name(), slots, once), say)
+
+
+@app.command("status", cls=KtrialCommand)
+@examples("ktrial fleet status tcp://127.0.0.1:8786", "ktrial fleet status --json")
+def status(
+    address: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ADDRESS|FILE]", help="As for a worker; else KTRIAL_FLEET.", show_default=False
+        ),
+    ] = None,
+    json: Json = False,
+    insecure: Insecure = False,
+) -> None:
+    """Say who is in a fleet, and what each worker does."""
+    from ktrial.cli.console import print_json
+    from ktrial.fleet.settings import asked_for, fleet
+    from ktrial.fleet.status import status_of
+
+    settings = fleet(address, insecure=insecure) if address else asked_for(None)
+    if settings is None or settings.local_workers:
+        raise _no_worker_of(address or "")
+    workers = status_of(settings)
+    if json:
+        print_json({"address": settings.address, "workers": [one.as_json() for one in workers]})
+        return
+    _print(workers)
+
+
+def _print(workers: "tuple[WorkerStatus, ...]") -> None:
+    from ktrial.cli.console import output
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Field, table, text_field
+
+    fields: tuple[Field[WorkerStatus], ...] = (
+        text_field("worker", lambda one: one.name),
+        text_field("at once", lambda one: str(one.slots)),
+        text_field("standing", lambda one: one.standing),
+        text_field("does", lambda one: "; ".join(one.under_way) or "nothing"),
+    )
+    output().print(rendered(table(fields, workers)))
+
+
+def _no_worker_of(address: str) -> Exception:
+    from ktrial.fleet.errors import BadFleet
+
+    return BadFleet(address=address, problem="workers come to a scheduler, which has an address")

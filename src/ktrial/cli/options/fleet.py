@@ -1,0 +1,47 @@
+"""The option `--fleet` of commands that measure: their trials are performed by many machines."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+_OPTION = typer.Option(
+    "--fleet",
+    metavar="local:N|ADDRESS|FILE",
+    help="Who performs the trials: ktrial help fleet. Else KTRIAL_FLEET; none: this system.",
+)
+
+
+def on_fleet(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option; its trials are performed by the fleet that is named there."""
+
+    @wraps(command)
+    def performed(*arguments: Any, fleet: str | None = None, **options: Any) -> None:
+        with _performed_by(fleet):
+            command(*arguments, **options)
+
+    own = inspect.signature(command, eval_str=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    option = inspect.Parameter("fleet", kind, default=None, annotation=Annotated[str | None, _OPTION])
+    parameters = [one.replace(kind=kind) for one in own.parameters.values()]
+    performed.__signature__ = own.replace(parameters=[*parameters, option])  # type: ignore[attr-defined]
+    performed.__annotations__ = {one.name: one.annotation for one in [*parameters, option]}
+    return performed
+
+
+@contextmanager
+def _performed_by(named: str | None) -> Iterator[None]:
+    from ktrial.fleet.settings import asked_for
+
+    settings = asked_for(named)
+    if settings is None:
+        yield
+        return
+    from ktrial.experiment.executor import performed_by
+    from ktrial.fleet.fleet import Fleet
+
+    with Fleet(settings) as fleet, performed_by(fleet):
+        yield

@@ -1,0 +1,190 @@
+"""Calls on workers. What a worker lacks for one is sent to it first; what is lost is told as `Gone`."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+
+from ktrial.fleet import worker_side
+from ktrial.fleet.connection import Connection, Pending, is_lost
+from ktrial.fleet.orders import Failed, Gone, Lacking, Unable
+from ktrial.fleet.packages import Package
+
+_PART_BYTES = 2 << 20
+_PARTS_AT_ONCE = 4
+_MOST_DELIVERIES = 5
+"""For one call: a worker that lacks the same again and again does not keep what it is given."""
+
+_Part = tuple[str, int, bytes, int]
+"""Digest of a file, offset, content there, size of the file."""
+
+
+@dataclass
+class _Call:
+    worker: str
+    name: str
+    function: Callable[..., object]
+    argument: object
+    future: Pending | None = None
+    deliveries: int = 0
+
+
+@dataclass
+class _Delivery:
+    """All that goes to one worker now: in order, each file once."""
+
+    digests: set[str] = field(default_factory=set)
+    parts: Iterator[_Part] = field(default_factory=lambda: iter(()))
+    sent: dict[int, Pending] = field(default_factory=dict)
+    waiting: list[int] = field(default_factory=list)
+    """Calls that begin again after it."""
+
+
+class Calls:
+    """Of one thread."""
+
+    def __init__(self, connection: Connection, packages: Mapping[str, Package]) -> None:
+        """`packages`: by their digests; where files are taken from that workers lack."""
+        self._connection = connection
+        self._packages = packages
+        self._calls: dict[int, _Call] = {}
+        self._deliveries: dict[str, _Delivery] = {}
+        self._numbers = itertools.count()
+        self._ended: SimpleQueue[tuple[str, int]] = SimpleQueue()
+        self._answers: list[tuple[int, object]] = []
+
+    def begin(self, worker: str, name: str, function: Callable[..., object], argument: object) -> int:
+        """Have the worker at the address call the function; return the call's number."""
+        number = next(self._numbers)
+        self._calls[number] = _Call(worker, name, function, argument)
+        self._submit(number)
+        return number
+
+    def finished(self, seconds: float) -> list[tuple[int, object]]:
+        """Numbers and answers of the calls that have ended; waits so long for the first."""
+        self._collect(seconds)
+        answers, self._answers = self._answers, []
+        return [(number, answer) for number, answer in answers if self._calls.pop(number, None)]
+
+    def lose(self, workers: Iterable[str]) -> None:
+        """These workers are not there any more: what they were asked is answered with Gone."""
+        gone = set(workers)
+        for worker in gone:
+            self._deliveries.pop(worker, None)
+        self._answers += [(number, Gone()) for number, one in self._calls.items() if one.worker in gone]
+
+    def look_for_lost(self) -> None:
+        """What the scheduler has forgotten is answered with Gone."""
+        lost = {one.worker for one in self._calls.values() if one.future and is_lost(one.future)}
+        lost |= {
+            worker
+            for worker, delivery in self._deliveries.items()
+            if any(is_lost(one) for one in delivery.sent.values())
+        }
+        self.lose(lost)
+
+    def give_up(self, numbers: Iterable[int] | None = None) -> None:
+        """Nobody waits for these calls any more; None: for any."""
+        calls = [
+            self._calls.pop(number, None) for number in (list(self._calls) if numbers is None else numbers)
+        ]
+        self._connection.give_up(one.future for one in calls if one and one.future)
+
+    def _submit(self, number: int) -> None:
+        call = self._calls[number]
+        name = f"{call.name} #{number}.{call.deliveries}"
+        call.future = self._connection.call(call.worker, name, call.function, call.argument)
+        self._tell_end(call.future, "call", number)
+
+    def _tell_end(self, future: Pending, kind: str, number: int) -> None:
+        ended = self._ended
+        future.add_done_callback(lambda _future: ended.put((kind, number)))
+
+    def _collect(self, seconds: float) -> None:
+        ended = []
+        try:
+            ended.append(self._ended.get(timeout=0 if self._answers else seconds))
+            while True:
+                ended.append(self._ended.get_nowait())
+        except Empty:
+            pass
+        futures = {
+            number: call.future
+            for kind, number in ended
+            if kind == "call"
+            if (call := self._calls.get(number)) and call.future and call.future.done()
+        }
+        for number, result in zip(futures, self._connection.results(futures.values()), strict=True):
+            self._answered(number, result)
+        for kind, number in ended:
+            if kind != "call":
+                self._part_arrived(kind, number)
+
+    def _answered(self, number: int, result: object) -> None:
+        call = self._calls[number]
+        if isinstance(result, Lacking):
+            self._deliver(number, call, result)
+        elif isinstance(result, BaseException):
+            problem = f"{type(result).__name__}: {result}"
+            self._answers.append((number, Failed(problem)))
+        else:
+            self._answers.append((number, Gone() if result is None else result))
+
+    def _deliver(self, number: int, call: _Call, lacking: Lacking) -> None:
+        call.deliveries += 1
+        if call.deliveries > _MOST_DELIVERIES:
+            self._answers.append((number, Unable("it does not keep the files that it is given")))
+            return
+        delivery = self._deliveries.setdefault(call.worker, _Delivery())
+        new = [digest for digest in lacking.digests if digest not in delivery.digests]
+        delivery.digests.update(new)
+        delivery.parts = itertools.chain(delivery.parts, self._parts(new))
+        delivery.waiting.append(number)
+        self._send(call.worker, delivery)
+
+    def _send(self, worker: str, delivery: _Delivery) -> None:
+        while len(delivery.sent) < _PARTS_AT_ONCE and (part := next(delivery.parts, None)):
+            number = next(self._numbers)
+            digest, offset, data, size = part
+            name = f"ktrial file {digest[:12]} #{number}"
+            future = self._connection.call(worker, name, worker_side.receive, digest, offset, data, size)
+            delivery.sent[number] = future
+            self._tell_end(future, worker, number)
+        if not delivery.sent:
+            self._deliveries.pop(worker, None)
+            for number in delivery.waiting:
+                if number in self._calls:
+                    self._submit(number)
+
+    def _part_arrived(self, worker: str, number: int) -> None:
+        delivery = self._deliveries.get(worker)
+        future = delivery.sent.get(number) if delivery else None
+        if delivery is None or future is None:
+            return
+        (result,) = self._connection.results([future])
+        if result is None:
+            self.lose([worker])
+        elif isinstance(result, BaseException | Unable | Failed):
+            self._deliveries.pop(worker, None)
+            problem = result if isinstance(result, Unable) else Unable(str(result))
+            self._answers += [(waiting, problem) for waiting in delivery.waiting]
+        else:
+            del delivery.sent[number]
+            self._send(worker, delivery)
+
+    def _parts(self, digests: Iterable[str]) -> Iterator[_Part]:
+        for digest in digests:
+            package = self._packages.get(digest)
+            if package:
+                yield from _in_parts(digest, package.data)
+                continue
+            path = next(each.files[digest] for each in self._packages.values() if digest in each.files)
+            size = path.stat().st_size
+            with path.open("rb") as file:
+                for offset in range(0, max(size, 1), _PART_BYTES):
+                    yield digest, offset, file.read(_PART_BYTES), size
+
+
+def _in_parts(digest: str, data: bytes) -> Iterator[_Part]:
+    for offset in range(0, max(len(data), 1), _PART_BYTES):
+        yield digest, offset, data[offset : offset + _PART_BYTES], len(data)

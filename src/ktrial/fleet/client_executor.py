@@ -1,0 +1,390 @@
+"""The executor that has trials performed by a fleet: who does what, and what becomes of the answers.
+
+One thread of the client decides all of it. Nothing that a worker tells is believed for being told (`checks`).
+What is lost with a worker is given to another; what a worker cannot do is told, and it gets no more.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Protocol
+
+from ktrial.errors import KtrialError
+from ktrial.experiment.executor import (
+    Broken,
+    Ended,
+    Event,
+    Prepared,
+    Preparing,
+    Started,
+    StopAsked,
+    Told,
+    Wanted,
+    Withdrawn,
+)
+from ktrial.experiment.jobs import Job, Steps
+from ktrial.experiment.trial import run_trial
+from ktrial.experiment.trial_recorder import without_running
+from ktrial.fleet import worker_side
+from ktrial.fleet.calls import Calls
+from ktrial.fleet.checks import Check, Checks, compared, for_member, short
+from ktrial.fleet.connection import Connection
+from ktrial.fleet.entries import Entry, Member, Pace, Waiting, next_group
+from ktrial.fleet.errors import ClientDisagrees, WorkerBroke
+from ktrial.fleet.muster import Muster
+from ktrial.fleet.orders import Bench, Done, Failed, Order, Preparation, Stopped, Unable
+from ktrial.fleet.packages import Package, packed
+from ktrial.fleet.settings import FleetSettings
+from ktrial.machines import Machine
+from ktrial.model.boot import Boot
+from ktrial.model.design import PlannedTrial
+from ktrial.model.trial import Outcome, Trial
+from ktrial.model.warnings import DataWarning, WarningKind
+
+_GLANCE_SECONDS = 0.05
+_MOST_DEATHS = 3
+"""Of workers, while they perform one trial: then it is the trial's doing."""
+
+
+class Home(Protocol):
+    """What executors of one fleet share."""
+
+    settings: FleetSettings
+    members: dict[str, Member]
+    packages: dict[str, Package]
+    pace: Pace
+
+    @property
+    def connection(self) -> Connection:
+        """To the scheduler."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What one call is for."""
+
+    member: Member
+    entry: Entry | None = None
+    """The trial that is performed."""
+    check: Check | None = None
+    """The trial is performed once more."""
+    boot: Boot | None = None
+    """The system that is prepared."""
+    begun: float = field(default_factory=time.monotonic)
+
+
+class FleetExecutor:
+    """An Executor."""
+
+    def __init__(self, home: Home, machine: Machine, bench: Bench, wanted: Wanted) -> None:
+        """`machine`: the client's own, which says who is right where workers disagree."""
+        self._home, self._machine, self._bench, self._wanted = home, machine, bench, wanted
+        self._events: SimpleQueue[Event] = SimpleQueue()
+        self._calls = Calls(home.connection, home.packages)
+        self._muster = Muster(home, machine, bench, self._calls, self._tell)
+        self._checks = Checks(home.settings.share, wanted.scope)
+        self._waiting = Waiting()
+        self._work: dict[int, _Work] = {}
+        self._held: Ended | None = None
+        """The last trial: it ends when no other can be withdrawn any more."""
+        self._unended = 0
+        self._unsaid: list[DataWarning] = []
+        """Of quarantined workers, none of whose trials is run again: the last trial says it."""
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="fleet", daemon=True)
+        self._here = ThreadPoolExecutor(1, thread_name_prefix="judge")
+        self._judged: list[tuple[Check, list[tuple[Member, Trial]], Future[Trial]]] = []
+
+    def begin(self, trials: Sequence[PlannedTrial], jobs: Mapping[str, Sequence[Job]]) -> None:
+        """Hand everything over. `jobs` is by the treatments' keys."""
+        packages = {key: packed(jobs[key]) for key in dict.fromkeys(one.treatment.key for one in trials)}
+        self._home.packages.update({one.digest: one for one in packages.values()})
+        for planned in trials:
+            key = planned.treatment.key
+            steps = tuple(_steps(job, self._machine, planned) for job in jobs[key])
+            self._waiting.add(Entry(planned, jobs[key], packages[key], steps, self._wanted.scope))
+        self._unended = len(trials)
+        self._thread.start()
+
+    def next_event(self) -> Event:
+        """What has happened next; looks up now and then, so that signal handlers run."""
+        while True:
+            try:
+                return self._events.get(timeout=_GLANCE_SECONDS)
+            except Empty:
+                continue
+
+    def ask_to_stop(self) -> None:
+        """Have `next_event` return StopAsked. Safe in a signal handler."""
+        self._events.put(StopAsked())
+
+    def stop(self) -> tuple[Trial, ...]:
+        """End all that is under way, on every worker; return the trials that had ended before."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._calls.give_up()
+        there = [one.address for one in self._home.members.values() if not one.out]
+        self._home.connection.tell_all(there, worker_side.end, self._bench.key)
+        self._machine.stop()
+        self._here.shutdown(wait=True, cancel_futures=True)
+        ended = [self._held.trial] if self._held else []
+        while not self._events.empty():
+            event = self._events.get()
+            ended += [event.trial] if isinstance(event, Ended) else []
+        return tuple(ended)
+
+    def close(self) -> None:
+        """Wait for the thread, which has nothing left to do."""
+        self._thread.join()
+        self._calls.give_up()
+        self._here.shutdown(wait=True)
+
+    def _tell(self, text: str) -> None:
+        self._events.put(Told(text))
+
+    def _run(self) -> None:
+        try:
+            while self._unended and not self._stopping.is_set():
+                self._muster.look()
+                self._hand_out()
+                for number, answer in self._calls.finished(_GLANCE_SECONDS):
+                    self._answered(number, answer)
+                self._judge()
+                self._end_last()
+        except BaseException as error:  # noqa: BLE001 - whoever reads the events raises it
+            self._events.put(Broken(error))
+
+    def _hand_out(self) -> None:
+        """Give every worker that has room something to do, one thing each in turn."""
+        members = [one for one in self._home.members.values() if one.works_for(self._bench)]
+        slots = sum(one.slots for one in members)
+        ahead = 1 if len(self._waiting) > 2 * slots else 0
+        given = True
+        while given and self._may_give_more():
+            given = False
+            for member in sorted(members, key=lambda one: one.busy):
+                if member.busy < member.slots + ahead and self._may_give_more():
+                    given = self._give(member, members) or given
+        self._check_here(members)
+
+    def _may_give_more(self) -> bool:
+        jobs = self._wanted.jobs
+        return jobs is None or len(self._work) < jobs
+
+    def _give(self, member: Member, members: Sequence[Member]) -> bool:
+        others = [one for one in members if one is not member]
+        group = next_group(member, self._bench, self._waiting, others, self._home.pace)
+        checks = self._checks.open(self._members_believed())
+        check = for_member(checks, member, self._bench, idle=group is None)
+        if check and member.has(self._bench, check.entry.boots):
+            self._checks.begin(check)
+            self._perform(member, check.entry, check)
+        elif group and member.has(self._bench, group):
+            self._perform(member, self._waiting.take(group))
+        elif member.busy >= member.slots:
+            return False  # only what begins at once is given ahead
+        elif group:
+            self._prepare(member, self._waiting.first(group))
+        elif check:
+            self._prepare(member, check.entry)
+        else:
+            return False
+        return True
+
+    def _members_believed(self) -> list[Member]:
+        return [one for one in self._home.members.values() if one.done and not one.quarantined]
+
+    def _perform(self, member: Member, entry: Entry, check: Check | None = None) -> None:
+        if not entry.started:
+            entry.started = True
+            self._events.put(Started(entry.planned))
+        order = Order(self._bench, entry.package.digest, entry.planned, entry.steps)
+        what = "check" if check else "trial"
+        name = f"ktrial {what} {entry.planned.treatment.label} {entry.planned.perturbation.number}"
+        self._begin(_Work(member, entry, check), name, worker_side.perform, order)
+
+    def _prepare(self, member: Member, entry: Entry) -> None:
+        ready = member.prepared.setdefault(self._bench.key, set())
+        boot = next(boot for boot in entry.boots if boot not in ready)
+        number = entry.boots.index(boot)
+        member.preparing.add(boot)
+        self._events.put(Preparing(boot, f"preparing on {member.name}"))
+        order = Preparation(self._bench, entry.package.digest, number)
+        name = f"ktrial prepares {boot.kernel.name}"
+        self._begin(_Work(member, boot=boot), name, worker_side.prepare, order)
+
+    def _begin(self, work: _Work, name: str, function: Callable[..., object], order: object) -> None:
+        work.member.busy += 1
+        self._work[self._calls.begin(work.member.address, name, function, order)] = work
+
+    def _answered(self, number: int, answer: object) -> None:
+        if number not in self._work:
+            self._muster.answered(number, answer)
+            return
+        work = self._work.pop(number)
+        work.member.busy -= 1
+        if work.boot:
+            work.member.preparing.discard(work.boot)
+        if isinstance(answer, Failed):
+            problem = answer.problem.strip().splitlines()[-1]
+            raise WorkerBroke(worker=work.member.name, problem=problem) from RuntimeError(answer.problem)
+        if isinstance(answer, Done):
+            self._done(work, answer)
+            return
+        if isinstance(answer, Unable):
+            self._muster.dismiss(work.member, answer.problem, answer.advice)
+        self._undone(work, died=not isinstance(answer, Unable | Stopped))
+
+    def _done(self, work: _Work, answer: Done) -> None:
+        if work.boot:
+            work.member.prepared.setdefault(self._bench.key, set()).add(work.boot)
+            self._home.pace.saw_preparation(time.monotonic() - work.begun)
+            self._events.put(Prepared(work.boot))
+            return
+        trial = Trial.model_validate_json(answer.trial)
+        self._home.pace.saw_trial(trial.seconds)
+        if work.check:
+            self._performed_again(work.member, work.check, trial)
+        elif work.entry and not work.member.quarantined:
+            self._performed(work.member, work.entry, trial)
+        elif work.entry:
+            self._waiting.add(work.entry)
+
+    def _undone(self, work: _Work, *, died: bool) -> None:
+        """Somebody else has to do it."""
+        if work.check:
+            self._checks.abandon(work.check)
+        elif work.entry:
+            work.entry.deaths += died
+            if work.entry.deaths < _MOST_DEATHS:
+                self._waiting.add(work.entry)
+                return
+            reason = f"{work.entry.deaths} workers of the fleet were lost while they ran it"
+            planned, kernel = work.entry.planned, work.entry.boots[0].kernel.name
+            self._end(without_running(planned, Outcome.MACHINE_FAILED, reason, kernel))
+
+    def _performed(self, member: Member, entry: Entry, trial: Trial) -> None:
+        if trial.outcome is not Outcome.MACHINE_FAILED:
+            entry.told = short(trial)
+            member.done.append(entry)
+            self._checks.performed(member, entry)
+        self._end(_from(trial, member.name, entry.warnings))
+
+    def _end(self, trial: Trial) -> None:
+        if self._unended == 1:
+            self._held = Ended(trial)
+        else:
+            self._unended -= 1
+            self._events.put(Ended(trial))
+
+    def _end_last(self) -> None:
+        """Once nothing can be withdrawn any more."""
+        if self._held is None or self._judged or self._checks.under_way:
+            return
+        if not self._checks.open(self._members_believed()):
+            trial = self._held.trial
+            warnings = (*trial.warnings, *self._unsaid)
+            self._events.put(Ended(trial.model_copy(update={"warnings": warnings})))
+            self._held = None
+            self._unended = 0
+
+    def _performed_again(self, member: Member, check: Check, trial: Trial) -> None:
+        before = check.entry.told
+        if before is None or check.first.quarantined:
+            self._checks.end(check)
+            return
+        if trial.outcome is Outcome.MACHINE_FAILED or member.quarantined:
+            self._checks.abandon(check)
+            return
+        if compared(before, trial):
+            self._ask_this_system(check, [(check.first, before), (member, short(trial))])
+            return
+        self._checks.end(check)
+        check.entry.settled = member.confirmed = check.first.confirmed = True
+
+    def _check_here(self, members: Sequence[Member]) -> None:
+        """Where there is no second worker this system is the second, unless the fleet is its own."""
+        if self._muster.expects_more or self._judged or len(self._waiting) or self._work:
+            return
+        for check in self._checks.open(self._members_believed()):
+            if [one for one in members if one is not check.first]:
+                continue
+            if self._home.settings.local_workers:
+                check.first.confirmed = True
+                self._checks.forget(check.first)
+            elif check.entry.told:
+                self._checks.begin(check)
+                self._ask_this_system(check, [(check.first, check.entry.told)])
+            return
+
+    def _ask_this_system(self, check: Check, opinions: list[tuple[Member, Trial]]) -> None:
+        self._judged.append((check, opinions, self._here.submit(self._run_here, check.entry)))
+
+    def _run_here(self, entry: Entry) -> Trial:
+        return run_trial(self._machine, entry.planned, entry.jobs, audited=False)
+
+    def _judge(self) -> None:
+        """What this system found about trials of which workers told different digits."""
+        for check, opinions, found in [one for one in self._judged if one[2].done()]:
+            entry = check.entry
+            self._judged = [one for one in self._judged if one[2] is not found]
+            self._checks.end(check)
+            try:
+                trial = found.result()
+            except KtrialError as error:
+                raise ClientDisagrees(trial=entry.planned.key, problem=error.message) from error
+            if trial.outcome is Outcome.MACHINE_FAILED:
+                raise ClientDisagrees(trial=entry.planned.key, problem=trial.reason)
+            wrong = [(member, told) for member, told in opinions if compared(told, trial)]
+            for member, _ in opinions:
+                member.confirmed = True
+            entry.settled = True
+            for member, told in wrong:
+                if not member.quarantined:
+                    self._quarantine(member, entry, told, trial)
+
+    def _quarantine(self, member: Member, entry: Entry, told: Trial, right: Trial) -> None:
+        first = compared(told, right)[0]
+        why = f"{first.what} was {first.before} there, and is {first.now}"
+        member.quarantined = True
+        self._muster.dismiss(member, f"it told wrong digits ({entry.planned.treatment.label}: {why})", "")
+        self._checks.forget(member)
+        again = [one for one in member.done if one.scope == self._wanted.scope]
+        text = f"worker {member.name} of the fleet told wrong digits ({why}): it was quarantined"
+        warning = DataWarning(
+            kind=WarningKind.WORKER_QUARANTINED,
+            text=f"{text}, and its trials were run again elsewhere ({len(again)})",
+            advice="find out what is wrong with that system (memory?); ktrial verify runs any trial again",
+        )
+        self._unsaid += [] if again else [warning]
+        for one in again:
+            one.warnings, one.told, one.settled = (*one.warnings, warning), None, False
+        self._withdraw(again, text)
+
+    def _withdraw(self, entries: Sequence[Entry], text: str) -> None:
+        """Their trials have ended; one of them may be held. Those of an earlier executor are stored."""
+        held, self._held = self._held, None
+        ended = tuple(one.planned for one in entries if held is None or one.planned != held.trial.planned)
+        self._unended += len(ended)
+        self._events.put(Withdrawn(ended, text) if ended else Told(text))
+        if held and all(one.planned != held.trial.planned for one in entries):
+            self._end(held.trial)
+        for one in entries:
+            self._waiting.add(one)
+
+
+def _steps(job: Job, machine: Machine, planned: PlannedTrial) -> Steps | None:
+    try:
+        return job.with_steps(machine.mode, planned.perturbation).said
+    except KtrialError:
+        return None
+
+
+def _from(trial: Trial, worker: str, warnings: tuple[DataWarning, ...]) -> Trial:
+    provenance = trial.provenance.model_copy(update={"worker": worker})
+    return trial.model_copy(update={"provenance": provenance, "warnings": (*trial.warnings, *warnings)})

@@ -1,0 +1,192 @@
+"""The one place that talks to Dask: who is there, calls on one of them, and what came of these."""
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ktrial.fleet.errors import FleetInClear, FleetNotInstalled, FleetOutOfReach
+from ktrial.fleet.settings import FleetSettings
+
+if TYPE_CHECKING:
+    from distributed.security import Security
+
+_SCHEDULER_SECONDS = 5.0
+_LOST = frozenset({"lost", "cancelled"})
+
+
+class Pending(Protocol):
+    """A call that was made: of Dask's Future, what is needed here."""
+
+    status: str
+
+    def done(self) -> bool:
+        """Whether it has ended, or was lost."""
+        ...
+
+    def add_done_callback(self, told: Callable[[Any], object]) -> None:
+        """Call `told`, in some thread, once it has."""
+        ...
+
+    def result(self, timeout: float) -> Any:
+        """What came of it. Raises what it raised."""
+        ...
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A worker that the scheduler knows."""
+
+    address: str
+    name: str
+    slots: int
+    """How many calls it works on at a time."""
+
+
+class Connection:
+    """To the scheduler of a fleet."""
+
+    def __init__(self, settings: FleetSettings, address: str, patience: float = _SCHEDULER_SECONDS) -> None:
+        """`address`: the scheduler's. `patience`: seconds that it may take until it answers.
+
+        Raises FleetNotInstalled, FleetOutOfReach, FleetInClear.
+        """
+        self._settings = settings
+        self.address = address
+        self._client = self._opened(patience)
+
+    def reopen(self) -> None:
+        """Begin anew: what was under way is lost. Raises FleetOutOfReach."""
+        self.close()
+        self._client = self._opened(_SCHEDULER_SECONDS)
+
+    def _opened(self, patience: float) -> Any:
+        distributed = imported()
+        try:
+            return distributed.Client(
+                self.address,
+                timeout=patience,
+                security=security_of(self._settings),
+                set_as_default=False,
+                name="ktrial",
+            )
+        except (OSError, TimeoutError, ValueError, TypeError) as error:
+            raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
+
+    def workers(self) -> dict[str, Seen]:
+        """By address. Raises FleetOutOfReach where the scheduler does not answer."""
+        try:
+            told: dict[str, Any] = self._client.sync(
+                self._client.scheduler.identity, n_workers=-1, callback_timeout=_SCHEDULER_SECONDS
+            )
+        except (OSError, TimeoutError, RuntimeError, AttributeError) as error:
+            raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
+        return {
+            address: Seen(address, str(one.get("name", address)), int(one.get("nthreads", 1)))
+            for address, one in told.get("workers", {}).items()
+        }
+
+    def call(self, worker: str, name: str, function: Callable[..., object], *arguments: object) -> Pending:
+        """Have the worker at this address call the function. Raises FleetOutOfReach."""
+        try:
+            made: Pending = self._client.submit(
+                function, *arguments, key=name, workers=[worker], allow_other_workers=False, pure=False
+            )
+        except (OSError, RuntimeError) as error:
+            raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
+        return made
+
+    def results(self, futures: Iterable[Pending]) -> list[object | None]:
+        """Of calls that have ended, in order: None where it was lost, else what it returned or raised."""
+        wanted = list(futures)
+        if all(one.status == "finished" for one in wanted):
+            with contextlib.suppress(Exception):
+                return list(self._client.gather(wanted))
+        return [self._result(one) for one in wanted]
+
+    def _result(self, future: Pending) -> object | None:
+        if is_lost(future):
+            return None
+        try:
+            returned: object = future.result(timeout=_SCHEDULER_SECONDS)
+        except (CancelledError, TimeoutError, OSError):
+            return None
+        except Exception as error:  # noqa: BLE001 - whatever a worker's Python raises
+            return None if type(error).__name__ in {"KilledWorker", "FutureCancelledError"} else error
+        return returned
+
+    def give_up(self, futures: Iterable[Pending]) -> None:
+        """Their results are of no interest any more: what has not begun will not."""
+        with contextlib.suppress(Exception):
+            self._client.cancel(list(futures), asynchronous=False)
+
+    def tell_all(self, workers: Iterable[str], function: Callable[..., object], *arguments: object) -> None:
+        """Have the workers call the function at once, whatever they do; what comes of it is not told."""
+        with contextlib.suppress(Exception):
+            self._client.run(function, *arguments, workers=list(workers), on_error="ignore", wait=True)
+
+    def note(self, worker: str, standing: str) -> None:
+        """Leave a word about a worker with the scheduler, for `ktrial fleet status`."""
+        with contextlib.suppress(Exception):
+            self._client.set_metadata(["ktrial", worker], standing)
+
+    def notes(self) -> dict[str, str]:
+        """What `note` left, by the workers' addresses."""
+        try:
+            found = self._client.get_metadata(["ktrial"], default={})
+        except Exception:  # noqa: BLE001 - an answer without it is an answer, too
+            return {}
+        return {str(key): str(value) for key, value in dict(found or {}).items()}
+
+    def under_way(self) -> dict[str, tuple[str, ...]]:
+        """The names of the calls that each worker has, by address."""
+        try:
+            told = self._client.processing()
+        except (OSError, TimeoutError, RuntimeError) as error:
+            raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
+        return {address: tuple(str(key) for key in keys) for address, keys in told.items()}
+
+    def close(self) -> None:
+        """Leave the fleet."""
+        with contextlib.suppress(Exception):
+            self._client.close(timeout=2)
+
+
+def is_lost(future: Pending) -> bool:
+    """Whether nothing will ever come of the call."""
+    return future.status in _LOST
+
+
+def imported() -> Any:
+    """Dask distributed, without the messages that it logs. Raises FleetNotInstalled."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise FleetNotInstalled(address="", problem=str(error)) from None
+    for name in ("distributed", "tornado.application", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    return distributed
+
+
+def security_of(settings: FleetSettings) -> "Security | None":
+    """What Dask needs to encrypt its traffic; None where it does not. Raises FleetInClear."""
+    settings.check()
+    if settings.tls is None:
+        if settings.address.startswith("tls://"):
+            raise FleetInClear(address=settings.address)
+        return None
+    security: Any = imported().security.Security
+    ca, cert, key = map(str, settings.tls)
+    own = {
+        f"tls_{who}_{what}": value
+        for who in ("client", "worker", "scheduler")
+        for what, value in (("cert", cert), ("key", key))
+    }
+    made: Security = security(tls_ca_file=ca, require_encryption=True, **own)
+    return made
+
+
+def _said(error: BaseException) -> str:
+    return " ".join((str(error) or type(error).__name__).split())

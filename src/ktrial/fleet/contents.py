@@ -1,0 +1,128 @@
+"""Files that a worker was given, by the digest of their content: verified on arrival, and when they are used.
+
+<cache>/fleet/files/<sha256>/content      what has this digest
+<cache>/fleet/files/<sha256>/<name>       the same file under a name that somebody needs it to have
+<cache>/fleet/kernels/<digest>/<name>     a kernel's parts, beside which its symbols are kept
+<cache>/fleet/arriving/<sha256>.<pid>     not all of it has arrived
+"""
+
+import contextlib
+import errno
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+
+from ktrial.file_digests import digest_of_file, has_digest
+from ktrial.fleet.errors import FleetError, TransferDamaged, WorkerDiskFull
+from ktrial.installation import cache_directory
+
+_CONTENT = "content"
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class Contents:
+    """All files that were given. May be used from several threads and processes."""
+
+    def __init__(self, directory: Path | None = None) -> None:
+        """`directory`: another place than below the user's cache."""
+        self._root = directory or cache_directory() / "fleet"
+        self._arrived: dict[str, dict[int, int]] = {}
+        """Digest → offset → length, of the parts of files that are not complete."""
+        self._lock = threading.Lock()
+
+    def lacking(self, digests: Iterable[str]) -> tuple[str, ...]:
+        """Those that are not here, or not whole: what is damaged is taken away."""
+        return tuple(digest for digest in digests if not self._is_here(digest))
+
+    def receive(self, digest: str, offset: int, data: bytes, size: int) -> None:
+        """Take a part of a file of `size` bytes; with the last part it is verified, and is here.
+
+        Raises WorkerDiskFull, TransferDamaged.
+        """
+        place = self._root / "arriving" / f"{digest}.{os.getpid()}"
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with self._lock:
+                _write(place, offset, data)
+                parts = self._arrived.setdefault(digest, {})
+                parts[offset] = len(data)
+                complete = sum(parts.values()) >= size
+            if complete:
+                self._complete(digest, place)
+        except OSError as error:
+            self._forget(digest, place)
+            if error.errno not in _FULL:
+                raise
+            raise WorkerDiskFull(directory=self._root, problem=error.strerror) from None
+
+    def place(self, digest: str, name: str) -> Path:
+        """Where the content is, under this name. Raises KeyError where it is not here."""
+        content = self._content(digest)
+        return _linked(content, content.with_name(name)) if name != _CONTENT else content
+
+    def kernel_part(self, kernel: str, digest: str, name: str) -> Path:
+        """Where the content is as a part of the kernel with that digest. Raises KeyError."""
+        return _linked(self._content(digest), self._root / "kernels" / kernel / name)
+
+    def read(self, digest: str) -> bytes:
+        """All of the content. Raises KeyError."""
+        return self._content(digest).read_bytes()
+
+    def _content(self, digest: str) -> Path:
+        if not self._is_here(digest):
+            raise KeyError(digest)
+        return self._root / "files" / digest / _CONTENT
+
+    def _is_here(self, digest: str) -> bool:
+        content = self._root / "files" / digest / _CONTENT
+        try:
+            if has_digest(content, digest):
+                return True
+            content.unlink(missing_ok=True)
+        except OSError:
+            return False
+        return False
+
+    def _complete(self, digest: str, place: Path) -> None:
+        found = digest_of_file(place, anew=True)
+        if found != digest:
+            self._forget(digest, place)
+            raise TransferDamaged(digest=digest, found=found)
+        home = self._root / "files" / digest
+        home.mkdir(parents=True, exist_ok=True)
+        place.replace(home / _CONTENT)
+        self._arrived.pop(digest, None)
+
+    def _forget(self, digest: str, place: Path) -> None:
+        self._arrived.pop(digest, None)
+        with contextlib.suppress(OSError):
+            place.unlink(missing_ok=True)
+
+
+def _write(place: Path, offset: int, data: bytes) -> None:
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT, 0o644)
+    try:
+        written = 0
+        while written < len(data):
+            written += os.pwrite(descriptor, data[written:], offset + written)
+    finally:
+        os.close(descriptor)
+
+
+def _linked(content: Path, wanted: Path) -> Path:
+    """The content under another name: one file, so that it need not be read again."""
+    try:
+        if wanted.samefile(content):
+            return wanted
+    except FileNotFoundError:
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+    new = wanted.with_name(f".{wanted.name}.{os.getpid()}.{threading.get_ident()}")
+    try:
+        os.link(content, new)
+        new.replace(wanted)
+    except OSError as error:
+        raise FleetError(address="worker", problem=f"{wanted}: {error.strerror}") from None
+    finally:
+        new.unlink(missing_ok=True)
+    return wanted

@@ -1,0 +1,70 @@
+"""Errors about fleets."""
+
+from ktrial.errors import KtrialError
+
+
+class FleetError(KtrialError):
+    """Fleet {address}: {problem}"""
+
+
+class FleetNotInstalled(FleetError):
+    """A fleet needs Dask distributed, which is not installed here ({problem})."""
+
+    hint = "pip install 'ktrial[fleet]'"
+
+
+class BadFleet(FleetError):
+    """There is no fleet {address!r}: {problem}"""
+
+    hint = "local:N is N workers of this system; else it is an address or a file: ktrial help fleet"
+    exit_code = 2
+
+
+class FleetInClear(FleetError):
+    """Fleet {address}: its traffic is not encrypted, and leaves this system."""
+
+    hint = (
+        "give certificates (tls-ca, tls-cert and tls-key in the fleet's file, and tls:// in its address); or "
+        "say --insecure, insecure = true in the file, where the network is trusted: who reaches the "
+        "scheduler runs programs on all workers"
+    )
+    exit_code = 2
+
+
+class FleetOutOfReach(FleetError):
+    """Fleet {address} is not reached: {problem}"""
+
+    hint = "is the scheduler running (dask scheduler)? what ended is stored: run the same command again"
+
+
+class FleetEmpty(FleetError):
+    """Fleet {address} has no worker that can be used{problem}"""
+
+    hint = "ktrial fleet worker ADDRESS starts one; trials that ended are stored; run the same command again"
+
+
+class NotForFleet(FleetError):
+    """A fleet performs exact trials only: the machine {machine} measures this system."""
+
+    hint = "leave --fleet out (--fleet none, where KTRIAL_FLEET or the configuration names one)"
+    exit_code = 2
+
+
+class TransferDamaged(FleetError):
+    """What arrived of {digest} is something else: {found}."""
+
+
+class WorkerDiskFull(FleetError):
+    """Worker: {directory} takes no more files: {problem}"""
+
+    hint = "free some space there, or start the worker with another --cache"
+
+
+class WorkerBroke(FleetError):
+    """Worker {worker}: {problem}"""
+
+
+class ClientDisagrees(FleetError):
+    """Workers told different digits for {trial}, and this system could not say which are right: {problem}"""
+
+    hint = "trials that ended before are stored; ktrial doctor says what this system lacks"

@@ -1,0 +1,88 @@
+"""A fleet, as a run uses it: makes executors that share a connection and what is known of its workers."""
+
+import contextlib
+import pickle
+import uuid
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from ktrial.experiment.executor import Executor, Wanted
+from ktrial.experiment.workers import ThisSystem
+from ktrial.fleet.client_executor import FleetExecutor
+from ktrial.fleet.connection import Connection, imported
+from ktrial.fleet.entries import Member, Pace
+from ktrial.fleet.errors import NotForFleet
+from ktrial.fleet.local_workers import LocalWorkers
+from ktrial.fleet.orders import Bench
+from ktrial.fleet.packages import Package
+from ktrial.fleet.settings import FleetSettings
+from ktrial.machines import Machine, PortableMachine
+from ktrial.model.workload import EXACT_MODES
+
+
+class Fleet:
+    """Executors. Connects when the first trial is to be performed; workers of its own end with it."""
+
+    def __init__(self, settings: FleetSettings) -> None:
+        """Raises FleetNotInstalled, FleetInClear."""
+        settings.check()
+        imported()
+        self.settings = settings
+        self.members: dict[str, Member] = {}
+        self.packages: dict[str, Package] = {}
+        self.pace = Pace()
+        self._session = uuid.uuid4().hex
+        self._open = contextlib.ExitStack()
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave it; end its workers, where they are this process's own."""
+        self._open.close()
+        self._connection = None
+
+    @property
+    def connection(self) -> Connection:
+        """To its scheduler. Raises FleetOutOfReach."""
+        if self._connection is None:
+            address = self.settings.address
+            if self.settings.local_workers:
+                address = self._open.enter_context(LocalWorkers(self.settings.local_workers)).address
+            self._connection = Connection(self.settings, address, self.settings.patience)
+            self._open.callback(self._connection.close)
+        return self._connection
+
+    def at_once(self, machine: Machine, jobs: int | None) -> int:
+        """As many as its workers take; never more than `jobs`."""
+        if not self._performs(machine):
+            return ThisSystem().at_once(machine, jobs)
+        slots = sum(one.slots for one in self.connection.workers().values()) or self.settings.local_workers
+        return max(1, min(slots, jobs) if jobs else slots)
+
+    def executor(self, machine: Machine, wanted: Wanted) -> Executor:
+        """What performs trials there; those in real time are performed here. Raises NotForFleet."""
+        if not self._performs(machine):
+            return ThisSystem().executor(machine, wanted)
+        assert isinstance(machine, PortableMachine)
+        return FleetExecutor(self, machine, self._bench(machine.elsewhere(), wanted), wanted)
+
+    def _performs(self, machine: Machine) -> bool:
+        if machine.mode in EXACT_MODES and isinstance(machine, PortableMachine):
+            return True
+        if self.settings.asked:
+            raise NotForFleet(address=self.settings.address, machine=machine.name)
+        return False
+
+    def _bench(self, maker: Callable[[], Machine], wanted: Wanted) -> Bench:
+        """The same for the same machine: what is ready on it stays so from executor to executor."""
+        symbols = wanted.symbols.wanted if wanted.symbols else True
+        pickled = pickle.dumps(maker)
+        return Bench(f"{self._session} {len(pickled)} {hash((pickled, symbols))}", pickled, symbols)

@@ -1,0 +1,92 @@
+"""What goes between the client and a worker: plain data both ways."""
+
+from dataclasses import dataclass
+
+from ktrial.experiment.jobs import Steps
+from ktrial.model.design import PlannedTrial
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A machine of one client's on a worker: kept there from order to order."""
+
+    key: str
+    maker: bytes
+    """What makes the machine, pickled."""
+    symbols: bool = True
+    """Whether trials tell which function did what."""
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Make a system ready for its trials."""
+
+    bench: Bench
+    package: str
+    """The digest of the package that names the system."""
+    boot: int
+    """Which of the package's."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Perform a trial."""
+
+    bench: Bench
+    package: str
+    planned: PlannedTrial
+    steps: tuple[Steps | None, ...]
+    """Of each of the package's jobs; None: the worker finds out, or finds out why nobody can."""
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """The worker needs these contents first."""
+
+    digests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was ordered is done; of a trial: what came of it, as JSON."""
+
+    trial: bytes = b""
+
+
+@dataclass(frozen=True)
+class Unable:
+    """The worker's system keeps it from being done: another worker may be able to."""
+
+    problem: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The client had the machine stopped."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A mistake in ktrial, or in a part of it that somebody added."""
+
+    problem: str
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """What a worker is."""
+
+    agrees: dict[str, str]
+    """What has to agree between it and the client, in words → what the worker has."""
+    problem: str = ""
+    """Why it cannot perform trials of that machine at all."""
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Gone:
+    """The worker is gone, or the scheduler lost what was asked of it. Not said by a worker."""
+
+
+Reply = Lacking | Done | Unable | Stopped | Failed

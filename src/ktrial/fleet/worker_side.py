@@ -1,0 +1,183 @@
+"""What a worker does: functions that Dask calls there, in the worker's threads."""
+
+import pickle
+import threading
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
+
+from ktrial.errors import KtrialError
+from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment.jobs import Job
+from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.trial import run_trial
+from ktrial.fault_points import fault_point
+from ktrial.fleet.contents import Contents
+from ktrial.fleet.errors import FleetError
+from ktrial.fleet.orders import (
+    Bench,
+    Done,
+    Failed,
+    Introduction,
+    Lacking,
+    Order,
+    Preparation,
+    Reply,
+    Stopped,
+    Unable,
+)
+from ktrial.fleet.packages import digests_in, unpacked
+from ktrial.installation import VERSION
+from ktrial.machines import Machine, PortableMachine
+from ktrial.machines.errors import MachineStopped
+from ktrial.model.boot import Boot
+
+_MOST_BENCHES = 8
+"""Of clients that came and went: their machines have nothing under way."""
+_MOST_PACKAGES = 256
+
+
+@dataclass
+class _Place:
+    """A bench here."""
+
+    machine: Machine
+    symbols: KernelSymbols
+    failed: dict[Boot, KtrialError] = field(default_factory=dict)
+    """Systems that cannot be prepared, and why: an outcome of their trials."""
+
+
+_places: dict[str, _Place] = {}
+_lock = threading.Lock()
+
+
+@cache
+def contents() -> Contents:
+    """The files that this worker was given."""
+    return Contents()
+
+
+def introduce(bench: Bench) -> Introduction:
+    """Say what this worker is, and whether the machine works here."""
+    agrees = {"ktrial": VERSION}
+    try:
+        machine = _place(bench).machine
+        machine.check()
+        agrees |= machine.has_to_agree() if isinstance(machine, PortableMachine) else {}
+    except KtrialError as error:
+        return Introduction(agrees, error.message, error.advice)
+    return Introduction(agrees)
+
+
+def receive(digest: str, offset: int, data: bytes, size: int) -> Reply:
+    """Take a part of a file."""
+
+    def done() -> Done:
+        contents().receive(digest, offset, data, size)
+        fault_point("fleet: part of a file received")
+        return Done()
+
+    return _answered(done)
+
+
+def prepare(preparation: Preparation) -> Reply:
+    """Boot the system once, and keep it."""
+
+    def done() -> Done | Lacking:
+        if lacking := _lacking(preparation.package):
+            return lacking
+        jobs = _jobs(preparation.package)
+        boot = tuple(dict.fromkeys(job.boot for job in jobs))[preparation.boot]
+        place = _place(preparation.bench)
+        try:
+            place.machine.prepare(boot, _silent)
+            fault_point("fleet: system prepared")
+        except KtrialError as error:
+            if isinstance(error, (*HOST_PROBLEMS, MachineStopped)):
+                raise
+            place.failed[boot] = error
+        return Done()
+
+    return _answered(done)
+
+
+def perform(order: Order) -> Reply:
+    """Run the trial to its end, whatever its outcome."""
+
+    def done() -> Done | Lacking:
+        if lacking := _lacking(order.package):
+            return lacking
+        place = _place(order.bench)
+        jobs = [
+            replace(job, said=steps) for job, steps in zip(_jobs(order.package), order.steps, strict=True)
+        ]
+        fault_point("fleet: trial begins")
+        trial = run_trial(place.machine, order.planned, jobs, place.failed, place.symbols, audited=False)
+        fault_point("fleet: trial ended")
+        return Done(trial.model_dump_json().encode())
+
+    return _answered(done)
+
+
+def end(key: str) -> None:
+    """Stop all that is under way on the bench."""
+    with _lock:
+        place = _places.pop(key, None)
+    if place:
+        place.machine.stop()
+
+
+def end_all() -> None:
+    """Stop all that is under way on this worker."""
+    for key in list(_places):
+        end(key)
+
+
+def _answered(done: Callable[[], Reply]) -> Reply:
+    try:
+        return done()
+    except MachineStopped:
+        return Stopped()
+    except KtrialError as error:
+        if isinstance(error, (*HOST_PROBLEMS, FleetError)):
+            return Unable(error.message, error.advice)
+        return Failed(traceback.format_exc())
+    except OSError as error:
+        return Unable(str(error))
+    except Exception:  # noqa: BLE001 - what it is, the client tells its user
+        return Failed(traceback.format_exc())
+
+
+def _place(bench: Bench) -> _Place:
+    with _lock:
+        if bench.key not in _places:
+            while len(_places) >= _MOST_BENCHES:
+                _places.pop(next(iter(_places)))
+            machine: Machine = pickle.loads(bench.maker)()
+            _places[bench.key] = _Place(machine, KernelSymbols(wanted=bench.symbols))
+        return _places[bench.key]
+
+
+def _lacking(package: str) -> Lacking | None:
+    """What of the package is not here; None: all is."""
+    if contents().lacking((package,)):
+        return Lacking((package,))
+    missing = contents().lacking(_digests(package))
+    if missing:
+        _jobs.cache_clear()  # what is damaged has its names anew
+    return Lacking(missing) if missing else None
+
+
+@lru_cache(maxsize=_MOST_PACKAGES)
+def _digests(package: str) -> tuple[str, ...]:
+    return digests_in(contents().read(package))
+
+
+@lru_cache(maxsize=_MOST_PACKAGES)
+def _jobs(package: str) -> tuple[Job, ...]:
+    return unpacked(contents().read(package), contents())
+
+
+def _silent(_what: str) -> None:
+    pass

@@ -1,0 +1,79 @@
+"""A study that a fleet performs says the same as one that is performed here, to the last digit."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.fleets import (
+    Heard,
+    a_fleet,
+    behave,
+    logged,
+    numbers,
+    run_here,
+    run_on,
+    study_of,
+    with_all_there,
+)
+
+from ktrial.fleet.errors import FleetEmpty
+from ktrial.model.warnings import WarningKind
+from ktrial.store import Store
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_comparisons_are_the_same_as_without_a_fleet(workers: int, store: Store, other: Store) -> None:
+    study = study_of(4)
+    here = run_here(study, other)
+    with a_fleet(workers) as fleet:
+        record = run_on(fleet, study, store)
+    assert numbers(record) == numbers(here)
+    assert record.result.comparisons == here.result.comparisons
+    assert {one.provenance.worker for one in record.trials} <= {f"local-{n}" for n in range(workers)}
+
+
+def test_each_worker_is_checked_by_another(store: Store, place: Path) -> None:
+    with a_fleet(2, share=0.0) as fleet:
+        record = run_on(fleet, study_of(6), store)
+        members = list(fleet.members.values())
+    who = {one.provenance.worker for one in record.trials}
+    assert {one.name for one in members if one.confirmed} >= who
+    workers_of: dict[tuple[str, ...], set[str]] = {}
+    for worker, _, *trial in logged(place, "ended"):
+        workers_of.setdefault(tuple(trial), set()).add(worker)
+    checked = set().union(*(workers for workers in workers_of.values() if len(workers) == 2))
+    assert {f"local-{number}" for number in checked} >= who
+
+
+def test_a_worker_that_tells_wrong_digits_is_quarantined_and_its_trials_run_again(
+    store: Store, other: Store, place: Path
+) -> None:
+    behave(place, 1, factor=1.5, seconds=0.02)
+    behave(place, 0, seconds=0.02)
+    study = study_of(8)
+    heard = Heard()
+    with a_fleet(2) as fleet:
+        record = run_on(with_all_there(fleet, 2), study, store, heard)
+        (wrong,) = [one for one in fleet.members.values() if one.quarantined]
+    assert wrong.name == "local-1"
+    assert numbers(record) == numbers(run_here(study, other))
+    assert {one.provenance.worker for one in record.trials} == {"local-0"}
+    warnings = [one for trial in record.trials for one in trial.warnings]
+    assert WarningKind.WORKER_QUARANTINED in {one.kind for one in warnings}
+    assert any("local-1 of the fleet told wrong digits" in text for text in heard.notices)
+
+
+def test_a_worker_with_another_qemu_is_refused_with_the_reason(store: Store, place: Path) -> None:
+    behave(place, 0, QEMU="9.0")
+    heard = Heard()
+    with a_fleet(2) as fleet:
+        record = run_on(with_all_there(fleet, 2), study_of(3), store, heard)
+    assert {one.provenance.worker for one in record.trials} == {"local-1"}
+    assert heard.notices == [
+        "worker local-0 of the fleet is refused: QEMU is 9.0 there, 7.2.22 here",
+    ]
+
+
+def test_a_fleet_of_refused_workers_is_an_error_with_the_reason(store: Store, place: Path) -> None:
+    behave(place, 0, QEMU="9.0")
+    with a_fleet(1) as fleet, pytest.raises(FleetEmpty, match=r"local-0: QEMU is 9\.0 there"):
+        run_on(fleet, study_of(3), store)
