@@ -59,16 +59,18 @@ def a_kernel_of(
     build_id: str = "aa",
     stamp: str = "Jan 1 00:00:00 UTC 2026",
     options: tuple[NewOption, ...] = (),
+    release: str = "6.1.7",
     build: Build | None = None,
 ) -> Kernel:
     """As a study builds it, with its image."""
     code = CODE.format(waking=waking, inserted=inserted)
     code = code.replace("slice = 3", f"slice = {slice_}").replace("Jan 1 00:00:00 UTC 2026", stamp)
+    code = code.replace("Linux version 6.1.7 ", f"Linux version {release} ")
     vmlinux = image(directory / name, code, build_id)
     build = build or Build(source="/linux", options={"CONFIG_NAME": name})
     return Kernel(
         name=build.name,
-        release="6.1.7",
+        release=release,
         origin=Origin(provider="build", source="/linux", build=build, new_options=options),
         digest=hashlib.sha256(vmlinux.read_bytes() + name.encode()).hexdigest(),
         image=vmlinux,

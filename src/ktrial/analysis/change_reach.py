@@ -7,7 +7,8 @@ A verdict about a patch rests on it. A patch whose option is off changes no code
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ktrial.analysis.confounding import KernelStep, listed
-from ktrial.kernels.image.code_difference import code_difference, same_image, without_numbers
+from ktrial.kernels.image.code_difference import code_difference, without_numbers
+from ktrial.kernels.image.same_image import same_image
 from ktrial.model.design import FactorKind
 from ktrial.model.kernel import Kernel, options_shown
 from ktrial.model.kernel_diff import CodeDifference, KernelDifference, Reach, Respect

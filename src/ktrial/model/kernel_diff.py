@@ -174,7 +174,7 @@ class KernelDifference(Model):
     unknown: tuple[str, ...] = ()
     """What could not be compared, or not be told, and why: one sentence each."""
     same_image: bool = Field(default=False, exclude_if=lambda value: not value)
-    """Whether both load the same bytes, apart from build ids and the time of the build. Told of a study's."""
+    """Whether both load the same bytes, apart from marks of the build. Told of a study's."""
     new_options: tuple[NewOption, ...] = Field(default=(), exclude_if=lambda value: not value)
     """What became of the options that only the second one's patches bring."""
     reach: Reach | None = Field(default=None, exclude_if=lambda value: value is None)

@@ -16,7 +16,8 @@ from ktrial.kernels import Progress
 from ktrial.kernels.build.compiled_paths import not_for_x86
 from ktrial.kernels.build.errors import BadPatch, PatchNotApplied
 from ktrial.kernels.errors import KernelError
-from ktrial.kernels.image.code_difference import code_difference, same_image
+from ktrial.kernels.image.code_difference import code_difference
+from ktrial.kernels.image.same_image import same_image
 from ktrial.kernels.patch_series import undoing
 from ktrial.model.kernel import Build, Kernel
 from ktrial.model.patch_series import PatchSeries, SeriesKind, SeriesPatch
@@ -133,7 +134,7 @@ class Forward:
         options, notes = option_steps(last.kernel, kernel), _inexact(last.kernel, kernel)
         if same_image(last.kernel, kernel):
             why = (
-                "the configuration leaves it out" if any(one.brought for one in options) else "the same bytes"
+                "the configuration leaves it out" if any(one.brought for one in options) else "the same code"
             )
             return Step(patch, StepState.SAME_IMAGE, last.kernel, build, why, options=options, notes=notes)
         code = code_difference(last.kernel, kernel)

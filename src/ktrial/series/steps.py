@@ -19,7 +19,7 @@ class StepState(StrEnum):
     NOT_COMPILED = "not compiled"
     """It changes nothing that this configuration compiles: nothing was built."""
     SAME_IMAGE = "same image"
-    """It was built, and loads the same bytes as the one before."""
+    """It was built, and loads the same bytes as the one before, line numbers of warnings apart."""
     NOT_APPLIED = "does not apply"
     NOT_BUILT = "does not build"
     NOT_BOOTED = "does not boot"

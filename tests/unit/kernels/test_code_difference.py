@@ -2,12 +2,24 @@
 
 from pathlib import Path
 
+import pytest
 from tests.support.made_images import a_kernel_of
 
-from ktrial.kernels.image.code_difference import code_difference, same_image
+from ktrial.kernels.image.code_difference import code_difference
+from ktrial.kernels.image.same_image import same_image
 from ktrial.model.kernel_diff import CodeDifference
 
+WARNINGS = """asm(".pushsection .rodata, \\"a\\"; .balign 4;"
+    " .globl __start___bug_table, __stop___bug_table; __start___bug_table:"
+    " .long pick - .; .long slice - .; .word {first}, 0x901;"
+    " .long wake - .; .long slice - .; .word {second}, 0x905;"
+    " __stop___bug_table: .popsection");"""
 MORE = '__attribute__((noinline)) int balance(int task) { said = "balanced"; return pick(task) << 3; }'
+
+
+def warnings_at(first: int, second: int) -> str:
+    """A table of two warnings that stand in these lines."""
+    return WARNINGS.format(first=first, second=second)
 
 
 def test_code_that_only_lies_elsewhere_is_the_same(tmp_path: Path) -> None:
@@ -38,6 +50,61 @@ def test_images_are_the_same_apart_from_build_id_and_time(tmp_path: Path) -> Non
     assert code_difference(one, later) == CodeDifference()
     assert not same_image(one, a_kernel_of(tmp_path, "other", slice_=24))
     assert not same_image(one, a_kernel_of(tmp_path, "moved", inserted=MORE))
+
+
+def test_line_numbers_of_warnings_make_no_other_image(tmp_path: Path) -> None:
+    one = a_kernel_of(tmp_path, "one", inserted=warnings_at(10, 20))
+    moved = a_kernel_of(tmp_path, "moved", inserted=warnings_at(11, 21))
+    assert same_image(one, moved)
+    assert code_difference(one, moved) == CodeDifference()
+
+
+@pytest.mark.parametrize("change", [("pick - .", "wake - ."), (".word 10, 0x901", ".word 10, 0x903")])
+def test_what_else_a_table_of_warnings_says_does(change: tuple[str, str], tmp_path: Path) -> None:
+    one, other = warnings_at(10, 20), warnings_at(10, 20).replace(*change)
+    assert not same_image(
+        a_kernel_of(tmp_path, "a", inserted=one), a_kernel_of(tmp_path, "b", inserted=other)
+    )
+
+
+def test_entries_of_a_kind_that_is_not_known_count_as_they_are(tmp_path: Path) -> None:
+    one, other = (warnings_at(line, 20).replace("pick - .", "0") for line in (10, 11))
+    assert not same_image(
+        a_kernel_of(tmp_path, "a", inserted=one), a_kernel_of(tmp_path, "b", inserted=other)
+    )
+
+
+def test_a_release_of_another_name_is_the_same_image_where_both_are_as_long(tmp_path: Path) -> None:
+    one, other, longer = (
+        a_kernel_of(tmp_path, name, release=name) for name in ("6.1.7-rt13", "6.1.7-rt25", "6.1.7-rt125")
+    )
+    assert same_image(one, other)
+    assert not same_image(one, longer)
+
+
+def names(*kept: str, symbol: str) -> str:
+    """What the kernel keeps of its symbols' names, and one that a macro numbered."""
+    table = " ".join(f'.asciz \\"{one}\\";' for one in kept)
+    return (
+        'asm(".pushsection .rodata, \\"a\\"; .globl kallsyms_names, kallsyms_markers;'
+        f' kallsyms_names: {table} kallsyms_markers: .long 1; .popsection");'
+        f"__attribute__((used, noinline)) static int {symbol}(void) {{ return 7; }}"
+    )
+
+
+def test_numbers_of_lines_in_the_names_of_symbols_make_no_other_image(tmp_path: Path) -> None:
+    one, moved, renamed = (
+        a_kernel_of(tmp_path, symbol, inserted=names(symbol, symbol=symbol))
+        for symbol in ("init_492_9715", "init_492_9786", "exit_492_9786")
+    )
+    assert same_image(one, moved)
+    assert not same_image(one, renamed)
+
+
+def test_kept_names_count_where_the_symbols_themselves_are_others(tmp_path: Path) -> None:
+    one = a_kernel_of(tmp_path, "one", inserted=names("init_1", symbol="init_1"))
+    other = a_kernel_of(tmp_path, "other", inserted=names("init_2", symbol="done_2"))
+    assert not same_image(one, other)
 
 
 def test_an_image_that_cannot_be_read_is_no_other_ones_twin(tmp_path: Path) -> None:

@@ -12,14 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from io import BytesIO
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import NoteSection, Section, Symbol, SymbolTableSection
+from elftools.elf.sections import Symbol, SymbolTableSection
 
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_diff import CodeDifference
@@ -28,7 +27,6 @@ _ALLOCATED = 2
 """SHF_ALLOC (System V ABI): the section is in memory while the kernel runs."""
 _NUMBERED = re.compile(r"\.\d+")
 """GCC's numbers differ between builds: `copy.isra.0`, `copy.isra.1`."""
-_BANNER = re.compile(rb"Linux version [^\0\n]*?(#\d[^\0\n]*)")
 _OF_THE_LINKER = re.compile(
     r"kallsyms_\w+|linux_(?:proc_)?banner|init_uts_ns|vermagic|__func__|__PRETTY_FUNCTION__"
 )
@@ -40,21 +38,6 @@ _TAB, _LEVEL = 9, 1
 """Of the bytes below 32 the first that texts have, and the one before a message's level (KERN_SOH)."""
 _BEHIND = (0, 1, 2, 4)
 """Bytes of an operand that may stand between a relative address and the instruction's end."""
-
-
-def same_image(a: Kernel, b: Kernel) -> bool:
-    """Whether both kernels load the same bytes, apart from build ids and the time of the build.
-
-    The configuration and modules are no part of it. False where an image cannot be read.
-    """
-    if a.digest == b.digest:
-        return True
-    if (a.modules is None) != (b.modules is None) or a.vmlinux is None or b.vmlinux is None:
-        return False
-    try:
-        return _loaded(a.vmlinux) == _loaded(b.vmlinux)
-    except (ELFError, ConstructError, OSError):
-        return False
 
 
 def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
@@ -77,31 +60,6 @@ def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
 def without_numbers(symbol: str) -> str:
     """A function's name as a difference has it: `copy.isra` for `copy.isra.0`."""
     return _NUMBERED.sub("", symbol)
-
-
-def _loaded(vmlinux: Path) -> list[tuple[str, int, int, bytes]]:
-    """Each section in memory: name, address, size, and what is in it, without the build's own marks."""
-    content = vmlinux.read_bytes()
-    banner = _BANNER.search(content)
-    stamp = banner[1] if banner else b""
-    return [
-        (section.name, section["sh_addr"], section["sh_size"], _unstamped(section, stamp))
-        for section in ELFFile(BytesIO(content)).iter_sections()
-        if section["sh_flags"] & _ALLOCATED
-    ]
-
-
-def _unstamped(section: Section, stamp: bytes) -> bytes:
-    if section["sh_type"] == "SHT_NOBITS":
-        return b""
-    content = bytes(section.data())
-    if isinstance(section, NoteSection):
-        for note in section.iter_notes():
-            # Another one's note may have the same number (Xen's hypercall page).
-            if note["n_name"] == "GNU" and note["n_type"] == "NT_GNU_BUILD_ID":
-                build_id = bytes.fromhex(note["n_desc"])
-                content = content.replace(build_id, bytes(len(build_id)))
-    return content.replace(stamp, bytes(len(stamp))) if stamp else content
 
 
 class _Object(NamedTuple):
