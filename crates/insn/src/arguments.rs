@@ -1,11 +1,13 @@
 //! The plugin's arguments: `name=value`, as QEMU hands them over.
 
 use crate::caches::Shapes;
+use crate::machine::{self, Machine};
 use crate::set_associative::Shape;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
-const KNOWN: &str = "symbols, out, vector, calls, caches, l1i, l1d, llc, callbacks";
+const KNOWN: &str = "symbols, out, vector, calls, caches, l1i, l1d, llc, callbacks, model-…";
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct Arguments {
     pub calls: bool,
     /// Model caches of these shapes.
     pub caches: Option<Shapes>,
+    /// Model cycles on this machine.
+    pub model: Option<Machine>,
     /// Count by callback even where QEMU could count inline.
     pub callbacks: bool,
 }
@@ -34,14 +38,20 @@ impl Arguments {
             vector: false,
             calls: false,
             caches: None,
+            model: None,
             callbacks: false,
         };
+        let mut model = Vec::new();
         for argument in all {
             let Some((name, value)) = argument.split_once('=') else {
                 return Err(format!(
                     "argument `{argument}` is not of the form name=value"
                 ));
             };
+            if let Some(part) = name.strip_prefix(machine::PREFIX) {
+                model.push((part, value));
+                continue;
+            }
             match name {
                 "symbols" => read.symbols = value.into(),
                 "out" => read.out = value.into(),
@@ -55,6 +65,9 @@ impl Arguments {
                 "callbacks" => read.callbacks = switch(name, value)?,
                 _ => return Err(format!("unknown argument `{name}` (known: {KNOWN})")),
             }
+        }
+        if !model.is_empty() {
+            read.model = Some(Machine::read(&model)?);
         }
         if read.out.is_empty() {
             return Err("argument out=FILE is missing".into());
@@ -102,6 +115,7 @@ mod tests {
                 vector: true,
                 calls: true,
                 caches: None,
+                model: None,
                 callbacks: true
             }
         );
@@ -135,6 +149,10 @@ mod tests {
             (&["out=x", "colour=red"], "unknown argument `colour`"),
             (&["out=x", "llc=1"], "argument llc: 1 is not of the form"),
             (&["symbols=x"], "out=FILE is missing"),
+            (
+                &["out=x", "model-l1i=1"],
+                "argument model-branches is missing",
+            ),
             (&["out=x", "vector=yes"], "vector=yes: neither on nor off"),
         ] {
             let error = read(bad).unwrap_err();

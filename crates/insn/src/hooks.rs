@@ -3,6 +3,7 @@
 use crate::calls::Calls;
 use crate::decode::Mark;
 use crate::layout::{repeat, RepeatCounter, FLOWS};
+use crate::machine_model::{Block, Place};
 use crate::plan::Pending;
 use crate::plugin::{with_plugin, Plugin};
 use crate::qemu;
@@ -32,7 +33,11 @@ pub extern "C" fn at_mark(_: c_uint, data: *mut c_void) {
         if let (Some(caches), true) = (&mut plugin.caches, anew) {
             caches.reset();
         }
+        if let (Some(model), true) = (&mut plugin.model, anew) {
+            model.reset();
+        }
         let used = plugin.used();
+        let modelled = plugin.modelled();
         let task = plugin.calls.as_ref().map_or(0, Calls::task);
         let counters = plugin.counters.values();
         let bytes = plugin.repeats.all_bytes(counters);
@@ -40,6 +45,7 @@ pub extern "C" fn at_mark(_: c_uint, data: *mut c_void) {
             counters,
             used,
             bytes,
+            modelled,
             task,
         };
         for event in plugin.regions.mark(mark, moment).into_iter().flatten() {
@@ -127,6 +133,41 @@ pub extern "C" fn at_fetch(_: c_uint, data: *mut c_void) {
     });
 }
 
+/// A block starts, of which `data` is known.
+pub extern "C" fn at_block(_: c_uint, data: *mut c_void) {
+    // SAFETY: made by `kept` in `Plugin::hook_model`.
+    let block = unsafe { &*data.cast::<Block>() };
+    with_plugin(|plugin| {
+        if let Some(model) = &mut plugin.model {
+            model.block(block);
+        }
+    });
+}
+
+/// Data was used; `owner`: the counter of whose instruction it was.
+pub extern "C" fn at_modelled_access(_: c_uint, access: u32, address: u64, owner: *mut c_void) {
+    with_plugin(|plugin| {
+        if let Some(model) = &mut plugin.model {
+            let size = || qemu::size(access);
+            let store = || qemu::is_store(access);
+            let place = || qemu::physical(access, address).map_or(Place::Device, Place::Memory);
+            model.access(owner as usize, address, size, store, place);
+        }
+    });
+}
+
+/// A block that is one repeated string instruction, of which `data` is known, has used data.
+pub extern "C" fn at_string_access(_: c_uint, access: u32, address: u64, data: *mut c_void) {
+    // SAFETY: made by `kept` in `Plugin::hook_model`.
+    let block = unsafe { &*data.cast::<Block>() };
+    with_plugin(|plugin| {
+        if let Some(model) = &mut plugin.model {
+            model.string_block(block);
+        }
+    });
+    at_modelled_access(0, access, address, block.owner as usize as *mut c_void);
+}
+
 /// The block at `address` starts, which may come after a repeated string instruction.
 pub extern "C" fn after_repeat(_: c_uint, address: *mut c_void) {
     with_plugin(|plugin| {
@@ -139,6 +180,9 @@ pub extern "C" fn after_repeat(_: c_uint, address: *mut c_void) {
             plugin.counters.add_now(done, 1);
             let function = plugin.repeats.get(number).owner;
             plugin.catch_up(Pending { function, count: 1 });
+            if let Some(model) = &mut plugin.model {
+                model.string_done(function as usize);
+            }
         }
     });
 }

@@ -191,4 +191,5 @@ impl Arguments<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+#[allow(missing_docs)]
+pub mod tests;

@@ -68,8 +68,6 @@ pub struct Block {
     pub system_call: bool,
     /// The CPU jumps to it: on an interrupt, an exception or a system call.
     pub entry: bool,
-    /// It is one repeated string instruction, which goes on by starting again.
-    pub repeats: bool,
 }
 
 impl Block {
@@ -93,6 +91,8 @@ const PAGE: u64 = 1 << PAGE_BITS;
 const PLACES: usize = 1024;
 /// At most so many lines that were used last in their set are remembered: those of one page of 64-byte lines.
 const RECENT: usize = 64;
+/// Bytes of the longest access: QEMU does what is longer in several.
+const LONGEST: u64 = 16;
 const NOWHERE: u64 = u64::MAX;
 
 /// The model at work.
@@ -103,7 +103,7 @@ pub struct MachineModel {
     costs: Costs,
     line_bits: u32,
     /// The block that ran last: where it led is known when the next one starts.
-    before: Option<Block>,
+    before: Option<&'static Block>,
     code_page: u64,
     code_line: u64,
     /// Pages (as `Translation::key` of 4 KiB) and where each is in memory.
@@ -116,6 +116,9 @@ pub struct MachineModel {
     last_pages: Vec<u64>,
     total: u64,
     counts: Vec<Counts>,
+    /// Owners whose counts are not 0.
+    charged: Vec<usize>,
+    is_charged: Vec<bool>,
 }
 
 impl MachineModel {
@@ -140,6 +143,8 @@ impl MachineModel {
             last_pages: alloc::vec![NOWHERE; (sizes.entries / sizes.ways) as usize],
             total: 0,
             counts: alloc::vec![Counts::default(); owners],
+            charged: Vec::new(),
+            is_charged: alloc::vec![false; owners],
         }
     }
 
@@ -155,7 +160,10 @@ impl MachineModel {
 
     /// Counts start again at 0; what was learned and kept stays.
     pub fn reset(&mut self) {
-        self.counts.fill(Counts::default());
+        for owner in self.charged.drain(..) {
+            self.counts[owner] = Counts::default();
+            self.is_charged[owner] = false;
+        }
     }
 
     /// What an owner's instructions came to.
@@ -165,39 +173,47 @@ impl MachineModel {
 
     /// A block starts: the branch of the one before is settled, and its code is fetched.
     #[inline]
-    pub fn block(&mut self, block: &Block) {
+    pub fn block(&mut self, block: &'static Block) {
         if let Some(before) = self.before {
-            if block.repeats && before.repeats && before.address == block.address {
-                return;
-            }
-            self.settle(&before, block);
+            self.settle(before, block);
         }
-        self.before = Some(*block);
+        self.before = Some(block);
         self.fetch(block);
         if block.cost > 0 {
             self.charge(block.owner as usize, block.cost);
         }
     }
 
-    /// Data at `address`, `length` bytes, is read or written; `place` tells where that is.
+    /// A block that is one repeated string instruction makes an access: the first one starts it.
+    #[inline]
+    pub fn string_block(&mut self, block: &'static Block) {
+        if !self
+            .before
+            .is_some_and(|before| core::ptr::eq(before, block))
+        {
+            self.block(block);
+        }
+    }
+
+    /// Data at `address`, is used; `length` tells how many bytes, `store` whether it is written, `place` where that is.
     #[inline]
     pub fn access(
         &mut self,
         owner: usize,
         address: u64,
-        length: u64,
-        store: bool,
+        length: impl FnOnce() -> u64,
+        store: impl FnOnce() -> bool,
         place: impl FnOnce() -> Place,
     ) {
         let (line, page) = (address >> self.line_bits, address >> PAGE_BITS);
-        let one = (address + length - 1) >> self.line_bits == line;
-        if one && self.recent[(line & self.recent_mask) as usize] == line {
+        let recent = self.recent[(line & self.recent_mask) as usize] == line;
+        if recent && (address + LONGEST - 1) >> self.line_bits == line {
             let (known, set) = self.pages[page as usize % RECENT];
             if known == page && self.last_pages[set] == page {
                 return;
             }
         }
-        self.access_slowly(owner, address, length, store, place);
+        self.access_slowly(owner, address, length(), store(), place);
     }
 
     /// A repeated string instruction is done.
@@ -304,23 +320,25 @@ impl MachineModel {
     }
 
     fn mispredicted(&mut self, before: &Block, next: u64) -> bool {
+        if let Branch::Conditional { target } = before.branch {
+            let goes_on = next == before.end();
+            let settled = goes_on || next == target;
+            return settled && self.predictor.conditional(before.branch_at, !goes_on);
+        }
+        if before.address < next && next < before.end() {
+            // QEMU left the block half-way: to do an access to a device over again, or before its last instruction.
+            return false;
+        }
         match before.branch {
-            Branch::None => false,
-            Branch::Conditional { target } => {
-                let goes_on = next == before.end();
-                (goes_on || next == target)
-                    && self.predictor.conditional(before.branch_at, !goes_on)
-            }
-            Branch::Call => {
-                self.predictor.called(before.end());
-                false
-            }
-            Branch::IndirectCall => {
-                self.predictor.called(before.end());
+            Branch::Call | Branch::IndirectCall => self.predictor.called(before.end()),
+            _ => {}
+        }
+        match before.branch {
+            Branch::IndirectCall | Branch::IndirectJump => {
                 self.predictor.indirect(before.branch_at, next)
             }
-            Branch::IndirectJump => self.predictor.indirect(before.branch_at, next),
             Branch::Return => self.predictor.returned(next),
+            _ => false,
         }
     }
 
@@ -353,6 +371,9 @@ impl MachineModel {
     fn charge(&mut self, owner: usize, cost: u64) {
         self.total += cost;
         self.counts[owner].cycles += cost;
+        if !core::mem::replace(&mut self.is_charged[owner], true) {
+            self.charged.push(owner);
+        }
     }
 }
 

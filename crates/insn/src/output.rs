@@ -8,6 +8,7 @@ use crate::caches::{Caches, Counts};
 use crate::calls::Calls;
 use crate::functions::Functions;
 use crate::layout::{repeat, RepeatCounter, Used, ENTERED, PAGES};
+use crate::machine_model::{self, MachineModel};
 use crate::pages::Pages;
 use crate::region::{Closed, Marking};
 use crate::repeats::Repeats;
@@ -64,6 +65,8 @@ pub struct Names<'a> {
     pub calls: Option<&'a Calls>,
     /// What the caches saw, where that was asked for.
     pub caches: Option<&'a Caches>,
+    /// What was modelled, where that was asked for.
+    pub model: Option<&'a MachineModel>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -84,6 +87,10 @@ pub fn region(closed: &Closed, used: Used, names: &Names<'_>, vector: bool) -> S
         "{{\"whole\":{},\"instructions\":{instructions},\"marks\":{},\"strings\":{},\"passes\":{},\"bytes\":{}",
         closed.whole, closed.marks, all.done, all.passes, all.bytes
     );
+    if let Some(model) = names.model {
+        let cycles = model.costs().base(instructions, all.bytes) + closed.modelled;
+        line.push_str(&format!(",\"cycles\":{cycles}"));
+    }
     line.push_str(",\"functions\":[");
     let rows = rows(closed, used, &strings, names);
     join(
@@ -97,7 +104,7 @@ pub fn region(closed: &Closed, used: Used, names: &Names<'_>, vector: bool) -> S
         (0..used.pages).filter_map(|page| page_row(closed, page, &strings, names)),
     );
     line.push_str("],\"operations\":");
-    operations(&mut line, closed, vector);
+    operations(&mut line, closed, names.model, vector);
     if let Some(calls) = names.calls {
         tree(&mut line, calls, &rows);
     }
@@ -169,7 +176,7 @@ fn function_row(
     } = of(strings, number);
     let (name, module) = names.functions.name(number as u32);
     let (name, module) = (quoted(name), quoted(module));
-    let seen = seen_by_caches(names.caches, number);
+    let seen = seen_by_caches(names.caches, number) + &modelled(names.model, number);
     format!("[{name},{module},{own},{entered},{done},{passes},{bytes}{seen}]")
 }
 
@@ -220,6 +227,27 @@ fn seen_by_caches(caches: Option<&Caches>, owner: usize) -> String {
     })
 }
 
+/// `,cycles beside its instructions', code misses, data misses, second-level misses, last-level misses, translation
+/// misses, walks, mispredictions`
+fn modelled(model: Option<&MachineModel>, owner: usize) -> String {
+    model.map_or(String::new(), |model| {
+        let machine_model::Counts {
+            cycles,
+            code_misses,
+            data_misses,
+            second_misses,
+            last_misses,
+            translation_misses,
+            walks,
+            mispredictions,
+        } = model.counts(owner);
+        format!(
+            ",{cycles},{code_misses},{data_misses},{second_misses},{last_misses},{translation_misses},{walks},\
+             {mispredictions}"
+        )
+    })
+}
+
 /// `[address, checksum, instructions, strings, passes, bytes]`, and what the caches saw.
 fn page_row(
     closed: &Closed,
@@ -237,14 +265,15 @@ fn page_row(
         return None;
     }
     let page = names.pages.get(number);
-    let seen = seen_by_caches(names.caches, PAGES + number);
+    let owner = PAGES + number;
+    let seen = seen_by_caches(names.caches, owner) + &modelled(names.model, owner);
     Some(format!(
         "[{},{},{own},{done},{passes},{bytes}{seen}]",
         page.address, page.checksum
     ))
 }
 
-fn operations(line: &mut String, closed: &Closed, vector: bool) {
+fn operations(line: &mut String, closed: &Closed, model: Option<&MachineModel>, vector: bool) {
     let (all, bytes) = (&closed.operations, &closed.bytes);
     let sum: u64 = all.iter().sum();
     let (least, most) = (
@@ -256,14 +285,36 @@ fn operations(line: &mut String, closed: &Closed, vector: bool) {
         "{{\"count\":{},\"sum\":{sum},\"minimum\":{least},\"maximum\":{most},\"middle\":[{low},{high}],\"bytes\":[{few},{many}]",
         all.len()
     ));
+    let cycles = model.map(|model| each_cycles(closed, model));
+    if let Some(each) = &cycles {
+        let (low, high) = middle(each);
+        line.push_str(&format!(",\"cycles\":[{low},{high}]"));
+    }
     if vector {
-        for (name, each) in [("vector", all), ("byte_vector", bytes)] {
+        let vectors = [
+            ("vector", Some(all)),
+            ("byte_vector", Some(bytes)),
+            ("cycle_vector", cycles.as_ref()),
+        ];
+        for (name, each) in vectors {
+            let Some(each) = each else { continue };
             line.push_str(&format!(",\"{name}\":["));
             numbers(line, each);
             line.push(']');
         }
     }
     line.push('}');
+}
+
+/// Thousandths of a cycle, of each operation.
+fn each_cycles(closed: &Closed, model: &MachineModel) -> Vec<u64> {
+    let counted = closed.operations.iter().zip(&closed.bytes);
+    counted
+        .zip(&closed.each_modelled)
+        .map(|((&instructions, &bytes), modelled)| {
+            model.costs().base(instructions, bytes) + modelled
+        })
+        .collect()
 }
 
 /// There may be a million of them.

@@ -9,6 +9,7 @@ use crate::counters::Counters;
 use crate::functions::Functions;
 use crate::host::{give_up, read_file, File};
 use crate::layout::{Used, ALL, MOST_FUNCTIONS, REPEATS};
+use crate::machine_model::MachineModel;
 use crate::output::{self, Names};
 use crate::pages::Pages;
 use crate::plan::{Line, Pending};
@@ -33,6 +34,7 @@ pub struct Plugin {
     /// Calls and returns that were dealt with.
     pub flows: u64,
     pub caches: Option<Caches>,
+    pub model: Option<MachineModel>,
     /// Where QEMU keeps the guest's physical address 0; None until code of the kernel image was seen.
     pub memory: Option<usize>,
     /// The guest has run. Without a CPU that ran, QEMU has no counters to read.
@@ -84,8 +86,9 @@ impl Plugin {
             let problem = "more than one CPU cannot be counted with this QEMU (plugin API 1)";
             return Err(problem.into());
         }
-        if cpus > 1 && (arguments.calls || arguments.caches.is_some()) {
-            return Err("calls and caches are followed with one CPU only".into());
+        if cpus > 1 && (arguments.calls || arguments.caches.is_some() || arguments.model.is_some())
+        {
+            return Err("calls, caches and cycles are followed with one CPU only".into());
         }
         // QEMU 10.0 takes a constant for the CPU's number under -icount, and computes in place
         // (`gen_plugin_u64_ptr`): with a second CPU its constants change under it, and it crashes.
@@ -105,6 +108,10 @@ impl Plugin {
             calls: arguments.calls.then(Calls::default),
             flows: 0,
             caches: arguments.caches.map(|shapes| Caches::new(shapes, REPEATS)),
+            model: arguments
+                .model
+                .as_ref()
+                .map(|machine| MachineModel::new(machine, REPEATS)),
             memory: None,
             ran: false,
             lines: Vec::new(),
@@ -122,6 +129,11 @@ impl Plugin {
         }
     }
 
+    /// What was modelled so far beside instructions; 0 without a model.
+    pub fn modelled(&self) -> u64 {
+        self.model.as_ref().map_or(0, MachineModel::total)
+    }
+
     /// Adds what ran before a hook and is not added yet; gives the number of all instructions.
     pub fn catch_up(&mut self, pending: Pending) -> u64 {
         let Pending { function, count } = pending;
@@ -134,7 +146,8 @@ impl Plugin {
         if let Some(calls) = &mut self.calls {
             calls.charge(self.counters.values()[ALL]);
         }
-        if let Some(closed) = self.regions.finish(self.counters.values()) {
+        let modelled = self.modelled();
+        if let Some(closed) = self.regions.finish(self.counters.values(), modelled) {
             self.write(&closed);
         }
     }
@@ -156,6 +169,7 @@ impl Plugin {
             repeats: &self.repeats,
             calls: self.calls.as_ref(),
             caches: self.caches.as_ref(),
+            model: self.model.as_ref(),
         };
         self.write_line(&output::region(
             closed,

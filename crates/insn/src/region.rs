@@ -21,6 +21,8 @@ pub struct Moment<'a> {
     pub used: Used,
     /// Bytes that string instructions have worked on so far.
     pub bytes: u64,
+    /// What is modelled beside that so far (`MachineModel::total`); 0 without a model.
+    pub modelled: u64,
     /// Whose mark it is: the task's kernel stack; 0 where that is not known.
     pub task: u64,
 }
@@ -34,6 +36,9 @@ struct Open {
     bytes_at_last_mark: u64,
     operations: Vec<u64>,
     bytes: Vec<u64>,
+    modelled_before: u64,
+    modelled_at_last_mark: u64,
+    modelled: Vec<u64>,
     task: u64,
 }
 
@@ -46,6 +51,9 @@ impl Open {
             bytes_at_last_mark: now.bytes,
             operations: Vec::new(),
             bytes: Vec::new(),
+            modelled_before: now.modelled,
+            modelled_at_last_mark: now.modelled,
+            modelled: Vec::new(),
             task: now.task,
         }
     }
@@ -58,16 +66,21 @@ impl Open {
         let bytes = now.bytes.saturating_sub(self.bytes_at_last_mark);
         self.bytes.push(bytes);
         self.bytes_at_last_mark = now.bytes;
+        self.modelled
+            .push(now.modelled - self.modelled_at_last_mark);
+        self.modelled_at_last_mark = now.modelled;
         self.marks += 1;
     }
 
-    fn close(self, counters: &[u64], whole: bool) -> Closed {
+    fn close(self, counters: &[u64], modelled: u64, whole: bool) -> Closed {
         let rises = counters.iter().zip(&self.before);
         Closed {
             counters: rises.map(|(now, before)| now - before).collect(),
             marks: self.marks,
             operations: self.operations,
             bytes: self.bytes,
+            modelled: modelled - self.modelled_before,
+            each_modelled: self.modelled,
             whole,
         }
     }
@@ -84,6 +97,10 @@ pub struct Closed {
     pub operations: Vec<u64>,
     /// Bytes that string instructions worked on, in each of them.
     pub bytes: Vec<u64>,
+    /// What was modelled beside its instructions, in all.
+    pub modelled: u64,
+    /// In each operation.
+    pub each_modelled: Vec<u64>,
     /// It ended with its mark, not with the guest.
     pub whole: bool,
 }
@@ -156,9 +173,9 @@ impl Regions {
     }
 
     /// The guest has ended: gives the region that was under way.
-    pub fn finish(&mut self, counters: &[u64]) -> Option<Closed> {
+    pub fn finish(&mut self, counters: &[u64], modelled: u64) -> Option<Closed> {
         let open = self.own.take().or_else(|| self.run.take())?;
-        Some(open.close(counters, false))
+        Some(open.close(counters, modelled, false))
     }
 
     fn operation(&mut self, now: Moment<'_>) {
@@ -186,7 +203,7 @@ impl Regions {
             self.marking.dropped += 1;
             return None;
         }
-        Some(open.close(now.counters, true))
+        Some(open.close(now.counters, now.modelled, true))
     }
 
     fn end_run(&mut self, now: Moment<'_>) -> [Option<Event>; 2] {
@@ -195,7 +212,7 @@ impl Regions {
             run.operation(now);
             // The mark of the run's end is not within it.
             run.marks = 0;
-            Event::Region(run.close(now.counters, true))
+            Event::Region(run.close(now.counters, now.modelled, true))
         });
         [whole, Some(Event::RunEnd(self.marking))]
     }

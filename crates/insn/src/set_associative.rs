@@ -68,13 +68,18 @@ impl Sets {
     pub fn touch(&mut self, key: u64) -> bool {
         let first = self.set(key) * self.ways;
         let set = &mut self.held[first..first + self.ways];
-        if set[0] == key + 1 {
+        let mut newer = core::mem::replace(&mut set[0], key + 1);
+        if newer == key + 1 {
             return true;
         }
-        let place = set.iter().position(|&held| held == key + 1);
-        set[..=place.unwrap_or(self.ways - 1)].rotate_right(1);
-        set[0] = key + 1;
-        place.is_some()
+        // Each one that was used later moves back by one place, up to the one that is used now, or the oldest.
+        for place in &mut set[1..] {
+            newer = core::mem::replace(place, newer);
+            if newer == key + 1 {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether `key` is there; nothing is used.

@@ -1,15 +1,18 @@
 //! What happens as QEMU translates a block: hooks are put where `plan` says.
 
-use crate::decode::{decode, Repeat};
+use crate::decode::{decode, Flow, Reach, Repeat};
 use crate::functions::{OTHERS, UNKNOWN};
 use crate::hooks::{
-    after_repeat, at_access, at_call, at_enter, at_fetch, at_leave, at_mark, at_return, kept,
+    after_repeat, at_access, at_block, at_call, at_enter, at_fetch, at_leave, at_mark,
+    at_modelled_access, at_return, at_string_access, kept,
 };
+use crate::kinds::{branch, class, Class};
 use crate::layout::{repeat, RepeatCounter, ALL, ENTERED, FLOWS, PAGES};
+use crate::machine_model::{self, Change};
 use crate::plan::{plan, Action, Line, Pending};
 use crate::plugin::{with_plugin, Plugin};
 use crate::qemu::{Block, Instruction, OnAccess};
-use crate::roles::role;
+use crate::roles::{role, Role};
 use crate::symbols::KERNEL;
 use core::ffi::c_void;
 use core::ops::Range;
@@ -48,6 +51,7 @@ impl Plugin {
         let start = block.instruction(0).address();
         let mut last = Place::default();
         let mut fetched = None;
+        let mut cost = 0;
         self.ran = true;
         self.pages.look_again();
         for index in 0..block.count() {
@@ -55,9 +59,11 @@ impl Plugin {
             let (mut line, place) = self.line(&instruction);
             line.in_page = place.end() >> PAGE == start >> PAGE;
             self.hook_caches(&instruction, line.function, place, &mut fetched);
+            cost += self.hook_access(&instruction, &line, block.count());
             lines.push(line);
             last = place;
         }
+        self.hook_model(block, &lines, last, cost);
         if self.repeats.may_precede(start, block.instruction(0).page()) {
             block.on_execution(after_repeat, start as *mut c_void);
         }
@@ -167,20 +173,81 @@ impl Plugin {
         place: Place,
         fetched: &mut Option<(u32, u64)>,
     ) {
-        let Some(caches) = &self.caches else { return };
+        if self.caches.is_none() {
+            return;
+        }
         instruction.on_access(at_access, owner as usize as *mut c_void);
-        let Some(page) = instruction.page() else {
+        let Some(physical) = self.physical(instruction) else {
             return;
         };
-        let page = page.as_ptr() as usize;
-        if IMAGE.contains(&place.address) {
-            self.memory = Some(page.wrapping_sub((place.address - IMAGE.start) as usize & !0xfff));
-        }
-        let Some(memory) = self.memory else { return };
-        let physical = page.wrapping_sub(memory) as u64 + (place.address & 0xfff);
+        let Some(caches) = &self.caches else { return };
         let last = (owner, caches.code_line(physical + place.length - 1));
         if fetched.replace(last) != Some(last) {
             instruction.on_execution(at_fetch, kept((owner as usize, physical, place.length)));
         }
+    }
+
+    /// Where an instruction is in the guest's memory; None before code of the kernel's image was seen.
+    fn physical(&mut self, instruction: &Instruction) -> Option<u64> {
+        let (page, address) = (instruction.page()?.as_ptr() as usize, instruction.address());
+        if IMAGE.contains(&address) {
+            self.memory = Some(page.wrapping_sub((address - IMAGE.start) as usize & !0xfff));
+        }
+        Some(page.wrapping_sub(self.memory?) as u64 + (address & 0xfff))
+    }
+
+    /// What an instruction's accesses cost is modelled; gives what it costs by its class.
+    fn hook_access(&self, instruction: &Instruction, line: &Line, together: usize) -> u64 {
+        let Some(model) = &self.model else { return 0 };
+        let apart = together == 1 && repeats(core::slice::from_ref(line));
+        if line.decoded.reach != Reach::Nothing && !apart {
+            instruction.on_access(at_modelled_access, line.function as usize as *mut c_void);
+        }
+        let mut buffer = [0; 16];
+        model.costs().of(class(instruction.bytes(&mut buffer)))
+    }
+
+    /// A block's fetch, its branch and the costs of its instructions are modelled as it starts.
+    fn hook_model(&mut self, block: &Block, lines: &[Line], last: Place, cost: u64) {
+        if self.model.is_none() {
+            return;
+        }
+        let (first, ending) = (lines[0], block.instruction(lines.len() - 1));
+        let mut buffer = [0; 16];
+        let bytes = ending.bytes(&mut buffer);
+        let address = block.instruction(0).address();
+        let entered = first.first && first.kernel;
+        let modelled = machine_model::Block {
+            owner: first.function,
+            address,
+            physical: self.physical(&block.instruction(0)),
+            length: last.end() - address,
+            cost,
+            branch: branch(bytes, last.end()),
+            branch_at: last.address,
+            change: change(class(bytes)),
+            system_call: class(bytes) == Class::SystemCall,
+            entry: entered && role(self.functions.name(first.function).0) == Role::Entry,
+        };
+        if repeats(lines) {
+            // It starts anew for each of its passes.
+            ending.on_access(at_string_access, kept(modelled));
+        } else {
+            block.on_execution(at_block, kept(modelled));
+        }
+    }
+}
+
+/// Whether a block is one repeated string instruction.
+fn repeats(lines: &[Line]) -> bool {
+    matches!(lines, [only] if matches!(only.decoded.flow, Flow::Repeat(_)))
+}
+
+fn change(class: Class) -> Change {
+    match class {
+        Class::InvalidatePage => Change::Page,
+        Class::SwitchTables => Change::Tables,
+        Class::ControlRegister => Change::All,
+        _ => Change::None,
     }
 }

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from ktrial.format.number_format import percentage, three_digits
 from ktrial.model.comparison import Comparison, Interaction, Scatter, Variability, Verdict
 from ktrial.model.levels import level_shown, told_apart
-from ktrial.model.workload import EXACT_MODES, STRING_BYTES, Mode, short_labels
+from ktrial.model.workload import (
+    BESIDE_THE_OWN,
+    EXACT_MODES,
+    MODELLED_CYCLES,
+    STRING_BYTES,
+    Mode,
+    short_labels,
+)
 
 _MOST_NAMED = 3
 _ROUTE = "\0"
@@ -63,15 +70,33 @@ def _head(comparisons: Sequence[Comparison], *, several: bool) -> str:
 
 def _whole_clause(comparisons: list[Comparison], margin: float, *, several: bool) -> str:
     """The bytes of string instructions come last: the instructions themselves are the main thing."""
-    main = [one for one in comparisons if one.metric != STRING_BYTES.name]
+    main = [one for one in comparisons if one.metric not in BESIDE_THE_OWN]
     moved = [one for one in comparisons if one.metric == STRING_BYTES.name] if main else []
     clause = _clause(main or comparisons, margin, several=several)
     parts = []
     for verdict, word in ((Verdict.WORSE, "more"), (Verdict.BETTER, "fewer")):
         if changed := [one for one in moved if one.verdict is verdict]:
             parts.append(f"{word} in {len(changed)} of them: {_named(changed, changed)}")
-    bytes_clause = f"string instructions worked on {', '.join(parts)} (bytes)" if parts else ""
-    return f"{clause}{', ' if several else '; '}{bytes_clause}" if parts else clause
+    beside = [f"string instructions worked on {', '.join(parts)} (bytes)"] if parts else []
+    opposite = _opposite_cycles(main, comparisons)
+    if opposite:
+        beside.append(f"modelled cycles go the other way in {len(opposite)}: {_named(opposite, opposite)}")
+    return (", " if several else "; ").join((clause, *beside))
+
+
+_WAYS = {Verdict.WORSE, Verdict.BETTER}
+
+
+def _opposite_cycles(main: list[Comparison], comparisons: list[Comparison]) -> list[Comparison]:
+    """Comparisons of modelled cycles that are decided against those of their workloads' instructions."""
+    decided = {one.workload: one.verdict for one in reversed(main) if one.verdict in _WAYS}
+    return [
+        one
+        for one in comparisons
+        if one.metric == MODELLED_CYCLES.name
+        and one.verdict in _WAYS
+        and decided.get(one.workload, one.verdict) is not one.verdict
+    ]
 
 
 def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> str:

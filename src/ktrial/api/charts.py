@@ -6,7 +6,7 @@ from ktrial.format.labels import VERDICTS
 from ktrial.format.sanitize import one_line
 from ktrial.model.comparison import Verdict
 from ktrial.model.study_record import StudyRecord
-from ktrial.model.workload import STRING_BYTES
+from ktrial.model.workload import BESIDE_THE_OWN
 
 if TYPE_CHECKING:
     import altair
@@ -52,7 +52,7 @@ def _rows(record: StudyRecord) -> list[dict[str, Any]]:
     several = len({one.treatment for one in record.result.comparisons}) > 1
     rows = []
     for one in record.result.comparisons:
-        if one.ratio is None or one.metric == STRING_BYTES.name:
+        if one.ratio is None or one.metric in BESIDE_THE_OWN:
             continue
         low, high = one.low or one.ratio, one.high or one.ratio
         name = f"{one.workload}, {one.treatment}" if several else one.workload

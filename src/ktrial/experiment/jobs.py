@@ -198,6 +198,7 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
         allow_emulated_time=machine.allow_emulated_time,
         quantum_ns=machine.quantum_ns,
         memory_model=machine.memory_model,
+        model=machine.model,
         sample_ns=machine.sample_ns,
     )
 

@@ -101,7 +101,9 @@ MODES: dict[Mode, tuple[str, ...]] = {
         "The CPU is shown as present-day ones are (ERMS, FSRM), and a string instruction (REP) counts once, "
         "however many bytes it works on. Those bytes are a metric of their own, string-bytes: bytes an "
         "operation that string instructions copied, cleared or compared. Fewer are better; a kernel that "
-        "copies in a loop instead has fewer of them and more instructions.",
+        "copies in a loop instead has fewer of them and more instructions. Where a study models a "
+        "machine, the cycles that it would take are a metric, too, modelled-cycles: said by a model of its "
+        "caches, translations and branches, not measured.",
     ),
     Mode.EXACT_PARALLEL: (
         "Simulated time, not real time.",

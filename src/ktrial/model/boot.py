@@ -6,6 +6,7 @@ from pydantic import Field
 
 from ktrial.model.base import Model
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine_model import ModelledMachine
 from ktrial.model.parallel import QUANTUM_NS, MemoryModel, Topology
 from ktrial.model.workload import Mode
 
@@ -61,6 +62,8 @@ class Boot(Model):
     """Machine exact-parallel: how its CPUs belong together; None: one socket of cores."""
     memory_model: MemoryModel = Field(default=MemoryModel.NONE, exclude_if=lambda value: value == "none")
     """Machine exact-parallel: what memory costs beside the instruction that uses it."""
+    model: ModelledMachine | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Machine exact: what cycles are modelled on while the plugin counts; None: none are."""
     sample_ns: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
     """Nanoseconds, in a guest its own, between two readings of the monitors while programs run; 0: none."""
 

@@ -4,6 +4,7 @@ from pydantic import Field
 
 from ktrial.model.base import Model
 from ktrial.model.guest_time import CpuCounts
+from ktrial.model.machine_model import ModelCounts
 
 PROGRAM = "[program]"
 """What runs in user mode, in a tree of calls."""
@@ -77,6 +78,7 @@ class FunctionCount(Model):
     """Times that its first instruction ran."""
     strings: StringCounts = StringCounts()
     caches: CacheCounts | None = None
+    modelled: ModelCounts | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class PageCount(Model):
@@ -89,6 +91,7 @@ class PageCount(Model):
     instructions: int
     strings: StringCounts = StringCounts()
     caches: CacheCounts | None = None
+    modelled: ModelCounts | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 class ProgramCount(Model):
@@ -131,6 +134,8 @@ class OperationCounts(Model):
     median: float
     string_bytes: float | None = None
     """The median of the bytes that string instructions worked on; None where that was not told."""
+    cycles: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The median of the modelled cycles; None where none were modelled."""
     vector: tuple[int, ...] | None = None
     """Each operation's, in order; None where it was not asked for."""
 
@@ -176,6 +181,8 @@ class RegionCounts(Model):
     tasks: tuple[TaskCount, ...] = ()
     unmatched: int = 0
     """Returns that no call was found for."""
+    cycles: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Modelled cycles; None where none were modelled."""
     marking: Marking = Field(default=Marking(), exclude=True)
     cpus: CpuCounts | None = Field(default=None, exclude_if=lambda value: value is None)
     """The same by CPU, with waiting and idling: machine exact-parallel only."""

@@ -13,6 +13,7 @@ from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import Design, Factor, FactorKind, Treatment
 from ktrial.model.kernel import Build
 from ktrial.model.levels import LevelValue
+from ktrial.model.machine_model import ModelledMachine
 from ktrial.model.parallel import QUANTUM_NS, MemoryModel, Topology
 from ktrial.model.references import KernelRef, References, built_kernel
 from ktrial.model.tuning import Budget, Goal, Space
@@ -123,6 +124,8 @@ class MachineSettings(Model):
     """Machine exact-parallel: how its CPUs belong together; None: one socket of cores."""
     memory_model: MemoryModel = Field(default=MemoryModel.NONE, exclude_if=lambda value: value == "none")
     """Machine exact-parallel: what memory costs beside the instruction that uses it."""
+    model: ModelledMachine | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Machine exact: what cycles are modelled on; None: none are."""
     host: str = Field(default="", exclude_if=lambda value: not value)
     """Machine ssh: which one, as the user's ssh calls it."""
     monitors: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)

@@ -6,10 +6,12 @@ from pathlib import Path
 from ktrial.model import host_name, quantities
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
+from ktrial.model.machine_model import NO_MODEL, ModelledMachine
 from ktrial.model.parallel import MOST_CPUS, MemoryModel, Topology
 from ktrial.model.study import REAL_MACHINES, SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
 from ktrial.model.workload import CountedBy, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes, shown
+from ktrial.studyfile.machine_models import machine_model
 from ktrial.studyfile.references import RUNNING_KERNEL, KernelReader, absolute_kernel
 from ktrial.studyfile.registry import Registry
 from ktrial.studyfile.schema import DiskTable, MachineTable
@@ -30,13 +32,14 @@ _WHY = {
 }
 _FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every", "monitors"})
 _FOR_SSH = frozenset({"kind", "host", "pin", "limit_seconds", "sample_every"})
+_OF_EXACT = frozenset({"count", "model"})
 _OF_PARALLEL = frozenset({"quantum", "memory_model", "topology"})
 _NOT_FOR = {
     HOST: frozenset(MachineTable.model_fields) - _FOR_HOST,
     SSH: frozenset(MachineTable.model_fields) - _FOR_SSH,
     "exact": frozenset({"pin", "allow_emulated_time", "monitors", "host"}) | _OF_PARALLEL,
-    "exact-parallel": frozenset({"pin", "allow_emulated_time", "monitors", "count", "host"}),
-    "kvm": frozenset({"count", "monitors", "host"}) | _OF_PARALLEL,
+    "exact-parallel": frozenset({"pin", "allow_emulated_time", "monitors", "host"}) | _OF_EXACT,
+    "kvm": frozenset({"monitors", "host"}) | _OF_EXACT | _OF_PARALLEL,
 }
 """Machine → keys of `[machine]` that mean nothing there."""
 _SYSTEM = {HOST: "this system", SSH: "another system"}
@@ -77,7 +80,18 @@ def machine_settings(
         topology=_topology(table, mistakes),
         sample_ns=round(quantities.interval(table.sample_every) * 1e9) if table.sample_every else 0,
         monitors=tuple(table.monitors),
+        model=_model(table, directory, mistakes),
     )
+
+
+def _model(table: MachineTable, directory: Path, mistakes: Mistakes) -> ModelledMachine | None:
+    """What cycles are modelled on. Raises what is wrong with its file, by that file's name and lines."""
+    if table.model != NO_MODEL:
+        if table.cpus > 1:
+            mistakes.add(("machine", "model"), f"cycles are modelled with one CPU, and cpus = {table.cpus}")
+        if table.count == CountedBy.CLOCK.value:
+            mistakes.add(("machine", "model"), 'cycles are modelled by the plugin, and count = "clock"')
+    return machine_model(table.model, directory)
 
 
 def _disk(table: DiskTable | None, mistakes: Mistakes) -> Disk | None:
@@ -188,6 +202,8 @@ def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistak
 
 
 def _check_cpus(table: MachineTable, factor: Factor, mistakes: Mistakes) -> None:
+    if table.model != NO_MODEL:
+        mistakes.add(("machine", "model"), "cycles are modelled with one CPU, and the CPUs are a factor here")
     if table.cpus != 1:
         mistakes.add(("machine", "cpus"), "the CPUs are a factor here, and fixed too: they can be one only")
     if table.topology:

@@ -125,6 +125,9 @@ class MachineTable(KeyTable):
     memory_model: Literal["none", "coherence"] = Field(
         "none", description="none or coherence: whether a cache line costs time that another CPU has"
     )
+    model: Text = Field(
+        "none", description='none, default, desktop, server, small, or a file of machine models: "mine.toml"'
+    )
     boot: list[BootParameter] = Field([], description='a list of boot parameters: ["mitigations=off"]')
     modules: list[Name] = Field([], description='a list of names of kernel modules: ["loop"]')
     files: list[Text] = Field(

@@ -99,6 +99,8 @@ def _real_time(machine: MachineSettings) -> dict[str, Any]:
         table["topology"] = _topology(machine.topology)
     if machine.memory_model is not MemoryModel.NONE:
         table["memory_model"] = machine.memory_model.value
+    if machine.model:
+        table["model"] = machine.model.reference
     if machine.sample_ns:
         table["sample_every"] = f"{machine.sample_ns / 1e6!r} ms"
     if machine.monitors:

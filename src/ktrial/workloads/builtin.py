@@ -21,7 +21,7 @@ from ktrial.model.workload import (
 from ktrial.target import Step, StepResult
 from ktrial.target.errors import GuestProgramsMissing
 from ktrial.workloads.errors import BadOutput, NoMarkedRegion
-from ktrial.workloads.marked_region import MarkedRegion, string_bytes
+from ktrial.workloads.marked_region import MarkedRegion, beside_instructions
 from ktrial.workloads.program_runs import ended_well, run_step
 
 WORK = "/ktrial/work"
@@ -97,7 +97,7 @@ class BuiltIn:
             _counted(use.label, first, region, report),
             # What the program found out by itself, it read from its clock.
             *(_as_reported(use.label, metric, Mode.EXACT_CLOCK) for metric in others),
-            string_bytes(use.label, region),
+            *beside_instructions(use.label, region),
         )
 
     def region(self, use: WorkloadUse, results: tuple[StepResult, ...]) -> MarkedRegion:

@@ -24,7 +24,7 @@ from ktrial.target import Step, StepResult
 from ktrial.workloads.errors import BadCommand, MetricNotANumber, MetricNotFound
 from ktrial.workloads.file_trees import directories, expanded
 from ktrial.workloads.host_files import program_path, with_all_they_need, with_links_kept
-from ktrial.workloads.marked_region import MarkedRegion, string_bytes
+from ktrial.workloads.marked_region import MarkedRegion, beside_instructions
 from ktrial.workloads.own_marks import (
     counted_runs,
     each_operation,
@@ -199,7 +199,7 @@ def _counted_samples(
         else:
             measured = instructions if _is_clock(rule) else values(label, rule, counted)
             samples.append(_sample(label, rule, Mode.EXACT_PLUGIN, measured))
-    return tuple(samples) if metrics else (*samples, string_bytes(label, median_run(runs)))
+    return tuple(samples) if metrics else (*samples, *beside_instructions(label, median_run(runs)))
 
 
 def _found(label: str, rule: MetricRule, results: list[StepResult]) -> list[float]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ktrial.model.profile import RegionCounts
-from ktrial.model.workload import STRING_BYTES, Mode, Sample, WorkloadUse
+from ktrial.model.workload import MODELLED_CYCLES, STRING_BYTES, Metric, Mode, Sample, WorkloadUse
 from ktrial.target import StepResult
 
 
@@ -25,20 +25,31 @@ class MarkedWorkload(Protocol):
         ...
 
 
-def string_bytes(label: str, region: MarkedRegion) -> Sample:
-    """The sample of STRING_BYTES: the median over the operations, as with instructions."""
-    operations = region.counts.operations
-    mean = region.counts.strings.bytes / region.operations
-    bundle = region.operations / operations.count
-    median = mean if operations.string_bytes is None else operations.string_bytes / bundle
+def beside_instructions(label: str, region: MarkedRegion) -> tuple[Sample, ...]:
+    """The samples of STRING_BYTES and, where cycles were modelled, of MODELLED_CYCLES.
+
+    The median over the operations, as with instructions; the program's own overhead is within it.
+    """
+    counts, each = region.counts, region.counts.operations
+    bytes_moved = _sample(label, STRING_BYTES, region, counts.strings.bytes, each.string_bytes)
+    if counts.cycles is None:
+        return (bytes_moved,)
+    return (bytes_moved, _sample(label, MODELLED_CYCLES, region, counts.cycles, each.cycles))
+
+
+def _sample(label: str, metric: Metric, region: MarkedRegion, total: float, middle: float | None) -> Sample:
+    """`middle`: the median of what is marked as one operation, which may be several."""
+    count = region.counts.operations.count
+    mean = total / region.operations
+    median = mean if middle is None else middle / (region.operations / count)
     return Sample(
         workload=label,
-        metric=STRING_BYTES.name,
-        unit=STRING_BYTES.unit,
-        direction=STRING_BYTES.direction,
+        metric=metric.name,
+        unit=metric.unit,
+        direction=metric.direction,
         mode=Mode.EXACT_PLUGIN,
         value=median,
-        operations=operations.count,
+        operations=count,
         median=median,
         mean=mean,
     )

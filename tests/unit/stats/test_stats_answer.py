@@ -7,7 +7,7 @@ from ktrial.analysis.answer_sentence import answer
 from ktrial.analysis.comparability import kernel_difference, machine_difference, mode_difference
 from ktrial.model.comparison import Comparison
 from ktrial.model.trial import Provenance, Trial
-from ktrial.model.workload import STRING_BYTES, Direction, Metric, Mode
+from ktrial.model.workload import MODELLED_CYCLES, STRING_BYTES, Direction, Metric, Mode
 from ktrial.stats import Arm, compare
 
 LOWER = Metric(name="instructions", unit="instructions/operation", direction=Direction.LOWER)
@@ -72,6 +72,16 @@ def test_treatments_of_which_the_same_is_to_be_said_are_named_together() -> None
         "By instructions counted, not time: against runtime=0 · ratio=20, "
         "all 2 workloads stayed equivalent (within 1 %) with runtime=1, runtime=2, runtime=3 and 1 more; "
         "1 of 1 workload got worse with ratio=4: fork by 20 %."
+    )
+
+
+def test_modelled_cycles_are_told_where_they_go_the_other_way() -> None:
+    same = [change("fork", 1.2, metric=MODELLED_CYCLES), change("null", 1.3, metric=MODELLED_CYCLES)]
+    assert answer([*SIX, *same], 0.01) == answer(SIX, 0.01)
+    other = [change("mmap", 0.9, metric=MODELLED_CYCLES), change("pipe", 1.05, metric=MODELLED_CYCLES)]
+    assert answer([*SIX, *same, *other], 0.01).endswith(
+        "1 got better: pipe by 3.3 %; 2 equivalent; modelled cycles go the other way in 2: mmap by 10 %, "
+        "pipe by 5 %."
     )
 
 

@@ -38,6 +38,11 @@ const GIVEN: [(&str, &str); 34] = [
     ("sysret", "61000"),
 ];
 
+/// A machine as arguments say it.
+pub fn a_machine() -> Machine {
+    with("prefetch", "0").unwrap()
+}
+
 fn with(name: &'static str, value: &'static str) -> Result<Machine, String> {
     let mut given: Vec<_> = GIVEN
         .iter()

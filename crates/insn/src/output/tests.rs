@@ -6,6 +6,10 @@ use crate::symbols::Symbols;
 const TABLE: &[u8] = b"ffffffff81000000 T vfs_read\nffffffffc0000000 t ext4_\"x\\\t[ext4]\n";
 
 fn line(operations: &[u64], vector: bool) -> String {
+    modelled_line(operations, vector, None)
+}
+
+fn modelled_line(operations: &[u64], vector: bool, model: Option<&MachineModel>) -> String {
     let mut functions = Functions::new(Symbols::read(TABLE), 100);
     functions.find(0xffff_ffff_8100_0000);
     functions.find(0xffff_ffff_c000_0000);
@@ -34,6 +38,8 @@ fn line(operations: &[u64], vector: bool) -> String {
         marks: operations.len() as u64,
         operations: operations.to_vec(),
         bytes: operations.iter().map(|one| one * 8).collect(),
+        modelled: 1000,
+        each_modelled: operations.iter().map(|one| one * 100).collect(),
         whole: true,
     };
     let used = Used {
@@ -50,6 +56,7 @@ fn line(operations: &[u64], vector: bool) -> String {
             repeats: &repeats,
             calls: None,
             caches: None,
+            model,
         },
         vector,
     )
@@ -128,6 +135,8 @@ fn a_region_with_its_tree() {
         marks: 0,
         operations: Vec::new(),
         bytes: Vec::new(),
+        modelled: 0,
+        each_modelled: Vec::new(),
         whole: true,
     };
     let used = Used {
@@ -142,6 +151,7 @@ fn a_region_with_its_tree() {
         repeats: &repeats,
         calls: Some(&calls),
         caches: None,
+        model: None,
     };
     let line = region(&closed, used, &names, false);
     let expected = r#""unmatched":0,"tasks":[[0,10,4]],"tree":[[0,-1,0,0],[0,-1,4,0],[0,0,10,1]]}"#;
@@ -154,4 +164,21 @@ fn a_row_with_what_the_caches_saw() {
     caches.access(7, 0x1000, 8, true);
     assert_eq!(seen_by_caches(Some(&caches), 7), ",0,1,0,1,1");
     assert_eq!(seen_by_caches(None, 7), "");
+}
+
+#[test]
+fn a_region_with_modelled_cycles() {
+    let machine = crate::machine::tests::a_machine();
+    let mut model = MachineModel::new(&machine, LENGTH);
+    let here = || machine_model::Place::Memory(0x1000);
+    model.access(2, 0x1000, || 8, || false, here);
+    let line = modelled_line(&[8, 16], true, Some(&model));
+    // 250 an instruction, 1000 for 32 bytes, and what was modelled beside that: 19 instructions and 512 bytes here.
+    assert!(line.contains(r#""cycles":21750,"functions""#), "{line}");
+    assert!(
+        line.contains(r#"["vfs_read","",10,2,1,65,512,230000,0,1,1,1,1,1,0]"#),
+        "{line}"
+    );
+    assert!(line.contains(r#""cycles":[4800,9600]"#), "{line}");
+    assert!(line.contains(r#""cycle_vector":[4800,9600]"#), "{line}");
 }

@@ -31,6 +31,7 @@ impl Guest {
             counters: &self.counters,
             used: USED,
             bytes: self.counters[2] * 8,
+            modelled: self.counters[2] * 3,
             task: self.task,
         };
         let written = self.regions.mark(mark, now);
@@ -75,6 +76,10 @@ fn a_region_is_the_difference_of_its_ends() {
     assert_eq!((closed.marks, closed.whole), (2, true));
     assert_eq!(closed.operations, [7, 3]);
     assert_eq!(closed.bytes, [56, 16]);
+    assert_eq!(
+        (closed.modelled, &closed.each_modelled[..]),
+        (39, &[21, 6][..])
+    );
 }
 
 #[test]
@@ -149,9 +154,21 @@ fn nothing_is_kept_of_the_run_before() {
 fn a_region_without_an_end_is_not_whole() {
     let mut guest = Guest::new();
     guest.runs(0, Mark::Begin);
-    assert!(!guest.regions.finish(&guest.counters).unwrap().whole);
+    assert!(
+        !guest
+            .regions
+            .finish(&guest.counters, guest.counters[2] * 3)
+            .unwrap()
+            .whole
+    );
     let mut guest = Guest::new();
     guest.runs(0, Mark::RunBegin);
-    assert!(!guest.regions.finish(&guest.counters).unwrap().whole);
-    assert_eq!(Regions::default().finish(&guest.counters), None);
+    assert!(
+        !guest
+            .regions
+            .finish(&guest.counters, guest.counters[2] * 3)
+            .unwrap()
+            .whole
+    );
+    assert_eq!(Regions::default().finish(&guest.counters, 0), None);
 }

@@ -15,7 +15,7 @@ from ktrial.model.levels import told_apart
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import WarningKind
-from ktrial.model.workload import STRING_BYTES
+from ktrial.model.workload import BESIDE_THE_OWN
 from ktrial.report.charts import sparkline
 from ktrial.report.tables import interactions, scaling
 from ktrial.report.tables.comparisons import one_below_another, side_by_side
@@ -63,7 +63,7 @@ def _print_scaling(record: StudyRecord, console: Console) -> None:
 def _what_is_shown(record: StudyRecord) -> Text:
     """Unit, direction and mode, where they are the same for all rows."""
     rows = record.result.comparisons
-    units = {row.unit or row.metric for row in rows if row.metric != STRING_BYTES.name}
+    units = {row.unit or row.metric for row in rows if row.metric not in BESIDE_THE_OWN}
     directions = {DIRECTIONS[row.direction] for row in rows}
     parts = [text for texts in (units, directions) if len(texts) == 1 for text in texts]
     parts += [MODE_NAMES[mode] for mode in study_summary.modes(record)]

@@ -15,8 +15,10 @@ from pydantic import ValidationError
 from ktrial.machines import guest_programs
 from ktrial.machines.errors import PluginCountsUnreadable
 from ktrial.machines.exact.generated_code import GeneratedCode, give_names, has_unnamed, named
+from ktrial.machines.exact.model_arguments import PER_CYCLE, model_arguments
 from ktrial.machines.exact.plugin_counts import Line, RunLines, merge, split
 from ktrial.machines.qemu.program import Qemu, Version
+from ktrial.model.machine_model import ModelCounts, ModelledMachine
 from ktrial.model.profile import (
     CacheCounts,
     CallNode,
@@ -117,16 +119,18 @@ def arguments(
     vector: bool = False,
     calls: bool = False,
     caches: CacheShapes | None = None,
+    model: ModelledMachine | None = None,
 ) -> tuple[str, ...]:
     """QEMU's arguments. `symbols`: kallsyms of the kernel that runs, without KASLR.
 
-    `vector`: each operation's count. `calls`: who called whom (one CPU only). `caches`: modelled caches (one
-    CPU only).
+    `vector`: each operation's count. With one CPU only: `calls`, who called whom; `caches`, modelled ones;
+    `model`, the machine that cycles are modelled on.
     """
     given: dict[str, object] = {"out": out, "symbols": symbols}
     given |= {name: "on" for name, on in (("vector", vector), ("calls", calls)) if on}
     if caches:
         given |= {"l1i": caches.l1i, "l1d": caches.l1d, "llc": caches.llc}
+    given |= model_arguments(model) if model else {}
     words = [str(build.path), *(f"{name}={value}" for name, value in given.items() if value is not None)]
     # QEMU takes a doubled comma for one.
     return ("-plugin", ",".join(word.replace(",", ",,") for word in words))
@@ -232,6 +236,7 @@ def _region(line: Line) -> RegionCounts:
         nodes=nodes,
         tasks=tuple(TaskCount(stack=s, kernel=k, program=p) for s, k, p in line.get("tasks", ())),
         unmatched=line.get("unmatched", 0),
+        cycles=line["cycles"] / PER_CYCLE if "cycles" in line else None,
     )
 
 
@@ -254,6 +259,7 @@ def _function(row: list[Any], inclusive: int | None) -> FunctionCount:
         entered=entered,
         strings=_strings(rest[:3]),
         caches=_caches(rest[3:]),
+        modelled=_modelled(rest[3:]),
     )
 
 
@@ -265,6 +271,7 @@ def _page(row: list[int]) -> PageCount:
         instructions=instructions,
         strings=_strings(rest[:3]),
         caches=_caches(rest[3:]),
+        modelled=_modelled(rest[3:]),
     )
 
 
@@ -273,15 +280,37 @@ def _strings(row: list[int]) -> StringCounts:
     return StringCounts(instructions=instructions, passes=passes, bytes=size)
 
 
+_OF_CACHES = 5
+_OF_MODEL = 8
+"""How many columns each adds to a row."""
+
+
 def _caches(row: list[int]) -> CacheCounts | None:
-    if not row:
+    if len(row) not in {_OF_CACHES, _OF_CACHES + _OF_MODEL}:
         return None
-    loads, stores, code, data, last = row
+    loads, stores, code, data, last = row[:_OF_CACHES]
     return CacheCounts(loads=loads, stores=stores, code_misses=code, data_misses=data, last_misses=last)
+
+
+def _modelled(row: list[int]) -> ModelCounts | None:
+    if len(row) < _OF_MODEL:
+        return None
+    cycles, code, data, second, last, translations, walks, mispredictions = row[-_OF_MODEL:]
+    return ModelCounts(
+        cycles=cycles / PER_CYCLE,
+        code_misses=code,
+        data_misses=data,
+        second_misses=second,
+        last_misses=last,
+        translation_misses=translations,
+        walks=walks,
+        mispredictions=mispredictions,
+    )
 
 
 def _operations(line: Line) -> OperationCounts:
     low, high = line["middle"]
+    cycles = line.get("cycles")
     few, many = line.get("bytes", (None, None))
     return OperationCounts(
         count=line["count"],
@@ -290,6 +319,7 @@ def _operations(line: Line) -> OperationCounts:
         maximum=line["maximum"],
         median=(low + high) / 2,
         string_bytes=None if few is None else (few + many) / 2,
+        cycles=None if cycles is None else sum(cycles) / 2 / PER_CYCLE,
         vector=line.get("vector"),
     )
 

@@ -80,6 +80,8 @@ def _merged(lines: Sequence[Line]) -> Line:
             tasks.add(row)
         tree.add(line.get("tree", ()), places.__getitem__)
     merged: Line = {name: sum(line[name] for line in lines) for name in _SUMS}
+    if lines and all("cycles" in line for line in lines):
+        merged["cycles"] = sum(line["cycles"] for line in lines)
     merged |= {"whole": bool(lines) and all(line["whole"] for line in lines)}
     merged |= {"functions": functions.rows, "pages": pages.rows}
     merged |= {"operations": _operations([line["operations"] for line in lines])}
@@ -136,6 +138,8 @@ def _the_whole(line: Line) -> Line:
     whole: Line = {"count": 1, "sum": count, "minimum": count, "maximum": count, "middle": [count, count]}
     if "bytes" in line["operations"]:
         whole["bytes"] = [size, size]
+    if "cycles" in line:
+        whole["cycles"] = [line["cycles"], line["cycles"]]
     if "vector" in line["operations"]:
         whole["vector"] = [count]
     return whole
@@ -153,6 +157,8 @@ def _operations(parts: Sequence[Line]) -> Line:
     }
     if all("bytes" in part for part in parts):
         merged["bytes"] = _middle([count for part in parts for count in _bytes(part)])
+    if parts and all("cycles" in part for part in parts):
+        merged["cycles"] = _middle([count for part in parts for count in _cycles(part)])
     return merged
 
 
@@ -164,6 +170,10 @@ def _middle(counts: list[int]) -> list[int]:
 
 def _bytes(part: Line) -> list[int]:
     return _each(part, "byte_vector", part["bytes"][0])
+
+
+def _cycles(part: Line) -> list[int]:
+    return _each(part, "cycle_vector", part["cycles"][0])
 
 
 def _vector(part: Line) -> list[int]:

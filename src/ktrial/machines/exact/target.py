@@ -15,6 +15,7 @@ from ktrial.machines.qemu.process import Children, inherited_path, memory_file
 from ktrial.machines.qemu.program import Qemu
 from ktrial.machines.qemu.snapshot_cache import SnapshotCache
 from ktrial.machines.qemu.snapshot_target import SnapshotTarget
+from ktrial.model.base import digest
 from ktrial.model.boot import MachineIdentity
 from ktrial.model.profile import RegionCounts
 from ktrial.target import Step, StepResult
@@ -40,6 +41,8 @@ class InstrumentedTarget(SnapshotTarget):
         """What of the machine can change a result, with the plugin that counts."""
         plain = super().identity
         executed = plain.executed | {"plugin": digest_of_file(self._build.path)}
+        if self._setup.boot.model:
+            executed["machine model"] = digest(self._setup.boot.model)
         return plain.model_copy(update={"executed": executed})
 
     def counted(
@@ -89,8 +92,10 @@ class InstrumentedTarget(SnapshotTarget):
         caches: CacheShapes | None = None,
     ) -> tuple[StepResult, ...]:
         """As `counted`, but the plugin writes to the file `out`, and nothing is read from there."""
-        plain = self._setup
-        added = plugin.arguments(self._build, out, symbols, vector=True, calls=calls, caches=caches)
+        plain, model = self._setup, self._setup.boot.model
+        added = plugin.arguments(
+            self._build, out, symbols, vector=True, calls=calls, caches=caches, model=model
+        )
         self._setup = replace(plain, plugin=added)
         try:
             return self.perform(steps)

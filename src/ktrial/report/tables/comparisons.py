@@ -29,7 +29,7 @@ from ktrial.format.table import (
 from ktrial.model.comparison import Comparison, Scatter
 from ktrial.model.levels import told_apart
 from ktrial.model.study_record import StudyRecord
-from ktrial.model.workload import STRING_BYTES, short_labels
+from ktrial.model.workload import BESIDE_THE_OWN, short_labels
 from ktrial.report.text import dispersion
 from ktrial.report.text.study_summary import Group
 
@@ -180,13 +180,13 @@ def _table(record: StudyRecord, comparisons: Sequence[Comparison], links: Links 
 def _short_names(comparisons: Iterable[Comparison]) -> dict[tuple[str, str], str]:
     """Workload and metric → what the row is called: the workload, and what tells its rows apart."""
     units = {(one.workload, one.metric): one.unit for one in comparisons}
-    others = {key: unit for key, unit in units.items() if key[1] != STRING_BYTES.name}
+    others = {key: unit for key, unit in units.items() if key[1] not in BESIDE_THE_OWN}
     metrics = Counter(workload for workload, _ in others)
     same_unit = len(set(others.values())) == 1
     short = short_labels(workload for workload, _ in units)
 
     def named(workload: str, metric: str, unit: str) -> str:
-        if metric == STRING_BYTES.name:
+        if metric in BESIDE_THE_OWN:
             return _short_name(short[workload], metric, unit)
         return _short_name(
             short[workload], metric if metrics[workload] > 1 else "", "" if same_unit else unit

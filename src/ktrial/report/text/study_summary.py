@@ -10,7 +10,7 @@ from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import DataWarning
-from ktrial.model.workload import STRING_BYTES, Direction, Mode
+from ktrial.model.workload import BESIDE_THE_OWN, STRING_BYTES, Direction, Mode
 
 _MOST_OF_A_KIND = 4
 _SHOWN_OF_MANY = 3
@@ -65,11 +65,11 @@ class MetricLevels(NamedTuple):
 def row_names(places: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     """Workload and metric → the workload's name, with the metric where it has several.
 
-    Bytes of string instructions stand beside a workload's own metric, and always say so.
+    Bytes of string instructions and modelled cycles stand beside a workload's own metric, and always say so.
     """
-    own = Counter(workload for workload, metric in places if metric != STRING_BYTES.name)
+    own = Counter(workload for workload, metric in places if metric not in BESIDE_THE_OWN)
     return tuple(
-        f"{workload}, {metric}" if own[workload] > 1 or metric == STRING_BYTES.name else workload
+        f"{workload}, {metric}" if own[workload] > 1 or metric in BESIDE_THE_OWN else workload
         for workload, metric in places
     )
 

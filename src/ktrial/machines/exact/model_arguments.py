@@ -1,0 +1,48 @@
+"""A modelled machine as arguments of the plugin: crates/insn/src/machine.rs reads them.
+
+Costs are whole thousandths of a cycle there, so that two runs give the same sum.
+"""
+
+from ktrial.model.machine_model import BufferSize, CacheSize, ModelledMachine
+
+NO_CACHE = CacheSize(size=64, ways=1, line=64)
+"""Stands for a level that is not there: a cache of one line, which the level before it always has as well."""
+PER_CYCLE = 1000
+_OTHERWISE = frozenset({"string_bytes", "store_share", "l2", "llc", "memory", "stlb", "walk"})
+"""Constants that are not one argument each, in thousandths of a cycle."""
+
+
+def model_arguments(machine: ModelledMachine) -> dict[str, str]:
+    """Name → value."""
+    cycles, branches = machine.cycles, machine.branches
+    levels = (cycles.l2, cycles.llc, cycles.memory)
+    given = {
+        "l1i": _cache(machine.l1i),
+        "l1d": _cache(machine.l1d),
+        "l2": _cache(machine.l2),
+        "llc": _cache(machine.llc or NO_CACHE),
+        "prefetch": str(machine.prefetch),
+        "itlb": _buffer(machine.itlb),
+        "dtlb": _buffer(machine.dtlb),
+        "stlb": _buffer(machine.stlb),
+        "branches": f"{branches.history_bits}:{branches.returns}:{branches.targets}",
+        "levels": ":".join(_thousandths(cost) for cost in levels),
+        "stores": str(round(cycles.store_share * 100)),
+        "translations": f"{_thousandths(cycles.stlb)}:{_thousandths(cycles.walk)}",
+        "string-bytes": str(round(cycles.string_bytes)),
+    }
+    for name, cost in cycles.model_dump(exclude=set(_OTHERWISE)).items():
+        given[name.replace("_", "-")] = _thousandths(cost)
+    return {f"model-{name}": value for name, value in given.items()}
+
+
+def _thousandths(cycles: float) -> str:
+    return str(round(cycles * PER_CYCLE))
+
+
+def _cache(size: CacheSize) -> str:
+    return f"{size.size}:{size.ways}:{size.line}"
+
+
+def _buffer(size: BufferSize) -> str:
+    return f"{size.entries}:{size.ways}"

@@ -1,0 +1,128 @@
+"""Machines as cycles are modelled on them: sizes of their parts and what things cost. Plain data.
+
+docs/machine-model.md says what is modelled; the numbers and their sources stand in files
+(`ktrial.studyfile.machine_models`).
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from ktrial.model.base import Model
+
+ModelName = Literal["none", "default"]
+NO_MODEL = "none"
+DEFAULT_MODEL = "default"
+"""What stands for a machine in a study file: none, or that which comes first in ktrial's own file."""
+
+
+class CacheSize(Model):
+    """One cache, with true LRU."""
+
+    size: int
+    """Bytes."""
+    ways: int
+    line: int = 64
+    """Bytes."""
+
+
+class BufferSize(Model):
+    """One translation buffer, with true LRU."""
+
+    entries: int
+    ways: int
+
+
+class BranchPredictor(Model):
+    """gshare with a return stack and a buffer of indirect targets."""
+
+    history_bits: int
+    """Directions that are kept; the table has two to the power of so many counters."""
+    returns: int
+    targets: int
+
+
+class Cycles(Model):
+    """What things cost, in cycles. Caches and translations: beyond a hit of the first level."""
+
+    instruction: float
+    """Any instruction."""
+    string_bytes: float
+    """Bytes that a repeated string instruction works on in a cycle."""
+    string: float
+    """A repeated string instruction, whatever its length."""
+    l2: float
+    llc: float
+    memory: float
+    """A line that the second level has, the last one, memory."""
+    store_share: float
+    """How much of that a store is held up by, from 0 to 1."""
+    stlb: float
+    walk: float
+    """A translation that the second level has, and one for which page tables are walked."""
+    misprediction: float
+    interrupt: float
+    """An interrupt or an exception is taken."""
+    device: float
+    """Memory of a device is read or written."""
+    divide: float
+    locked: float
+    fence: float
+    pause: float
+    rdtsc: float
+    cpuid: float
+    rdmsr: float
+    wrmsr: float
+    invlpg: float
+    mov_cr3: float
+    mov_cr: float
+    """To another control register."""
+    swapgs: float
+    verw: float
+    port: float
+    """`in` and `out`."""
+    syscall: float
+    sysret: float
+    iret: float
+
+
+class ModelledMachine(Model):
+    """A machine."""
+
+    name: str
+    file: str = Field(default="", exclude_if=lambda value: not value)
+    """Where it is described; empty: in ktrial's own file."""
+    l1i: CacheSize
+    l1d: CacheSize
+    l2: CacheSize
+    llc: CacheSize | None = None
+    """None: what the second level does not have comes from memory."""
+    prefetch: int = 0
+    """Lines that are brought into the second level behind one that missed the first."""
+    itlb: BufferSize
+    dtlb: BufferSize
+    stlb: BufferSize
+    branches: BranchPredictor
+    cycles: Cycles
+
+    @property
+    def reference(self) -> str:
+        """What a study file calls it: `desktop`, or `FILE#NAME`."""
+        return f"{self.file}#{self.name}" if self.file else self.name
+
+
+class ModelCounts(Model):
+    """What instructions came to on a modelled machine, beside their number."""
+
+    cycles: float
+    """Those that they cost beside `Cycles.instruction` each and `Cycles.string_bytes`."""
+    code_misses: int
+    data_misses: int
+    """Lines that the first level did not have."""
+    second_misses: int
+    """Lines, of either, that the second level did not have."""
+    last_misses: int
+    translation_misses: int
+    """Pages that the first level of translations did not have."""
+    walks: int
+    mispredictions: int
