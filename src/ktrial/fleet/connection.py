@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from distributed.security import Security
 
 _SCHEDULER_SECONDS = 5.0
+_RESULT_SECONDS = 3.0
+"""Who does not hand over a result within so long is gone: it is computed again."""
 _LOST = frozenset({"lost", "cancelled"})
 
 
@@ -103,14 +105,22 @@ class Connection:
         wanted = list(futures)
         if all(one.status == "finished" for one in wanted):
             with contextlib.suppress(Exception):
-                return list(self._client.gather(wanted))
+                return self._gathered(wanted)
         return [self._result(one) for one in wanted]
+
+    def _gathered(self, wanted: list[Pending]) -> list[object | None]:
+        """All in one request: one for each would take longer than many a trial. Raises whatever happens."""
+
+        def gathering() -> Any:
+            return self._client.gather(wanted, asynchronous=True)
+
+        return list(self._client.sync(gathering, callback_timeout=_RESULT_SECONDS))
 
     def _result(self, future: Pending) -> object | None:
         if is_lost(future):
             return None
         try:
-            returned: object = future.result(timeout=_SCHEDULER_SECONDS)
+            returned: object = future.result(timeout=_RESULT_SECONDS)
         except (CancelledError, TimeoutError, OSError):
             return None
         except Exception as error:  # noqa: BLE001 - whatever a worker's Python raises
@@ -165,7 +175,8 @@ def imported() -> Any:
         import distributed
     except ImportError as error:
         raise FleetNotInstalled(address="", problem=str(error)) from None
-    for name in ("distributed", "tornado.application", "asyncio"):
+    known = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    for name in (*known, "distributed", "tornado.application", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     return distributed
 

@@ -6,6 +6,7 @@ import typer
 
 from ktrial.cli.command_line import CommandWithSource, KtrialCommand, command_group, examples
 from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.fleet import on_fleet
 from ktrial.cli.options.kernel_measurement import Cpus, Workloads
 from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
 
@@ -26,6 +27,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The baseline's name."
     "ktrial baseline save before --kernel debian:6.12 --workload fork,pipe",
     "ktrial baseline save before --source . --workload fork",
 )
+@on_fleet
 def save(
     name: Name,
     kernel: KernelName = None,

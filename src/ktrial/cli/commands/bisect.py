@@ -9,6 +9,7 @@ from ktrial.cli.commands.bisect_builds import config, patches
 from ktrial.cli.commands.bisect_knobs import knobs
 from ktrial.cli.options.bisect import DryRun, Limit, Margin, MetricNames, StudyFile, TopFunctions
 from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.fleet import on_fleet
 from ktrial.cli.options.kernel_measurement import Cpus, MeasurementOptions, Workloads
 
 app = command_group("Find which difference between A and B matters.")
@@ -19,6 +20,7 @@ app.command("patches", cls=KtrialCommand)(patches)
 
 @app.command("versions", cls=KtrialCommand)
 @examples("ktrial bisect versions 6.1..7.2:cloud --workload fork --dry-run")
+@on_fleet
 def versions(
     releases: Annotated[str, typer.Argument(metavar="A..B[:FLAVOUR]", help="Two releases: 5.10..6.12")],
     study: StudyFile = None,

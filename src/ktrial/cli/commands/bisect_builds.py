@@ -18,6 +18,7 @@ from ktrial.cli.options.bisect import (
     TopFunctions,
 )
 from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.fleet import on_fleet
 from ktrial.cli.options.kernel_measurement import Cpus, MeasurementOptions, Workloads
 from ktrial.cli.options.kernel_selection import Fuzz
 
@@ -36,6 +37,7 @@ Source = Annotated[
     "ktrial bisect config guest guest+SLUB_DEBUG_ON=y --source . --workload fork",
     "ktrial bisect config build:before build:after --workload fork --dry-run",
 )
+@on_fleet
 def config(
     before: Annotated[str, typer.Argument(metavar="A", help="A built kernel, or a configuration.")],
     after: Annotated[str, typer.Argument(metavar="B", help="Another one, of the same source.")],
@@ -90,6 +92,7 @@ def config(
 
 
 @examples("ktrial bisect patches --patches patches/series --source linux --workload fork")
+@on_fleet
 def patches(
     patches: Annotated[
         Path,

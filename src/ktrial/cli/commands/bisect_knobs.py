@@ -20,6 +20,7 @@ from ktrial.cli.options.bisect import (
 )
 from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names, knob_settings
+from ktrial.cli.options.fleet import on_fleet
 from ktrial.cli.options.kernel_measurement import Cpus, MeasurementOptions, Workloads
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     "ktrial bisect knobs --kernel host --knob vm.swappiness=60..0 --workload fork",
     "ktrial bisect knobs --kernel host --from a.conf --to b.conf --workload fork",
 )
+@on_fleet
 def knobs(
     kernel: Annotated[
         str | None, typer.Option(metavar="NAME", help="The kernel.", autocompletion=kernel_names)

@@ -16,6 +16,7 @@ from ktrial.cli.options.common import (
     StoreOption,
 )
 from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.fleet import on_fleet_in_bisection
 from ktrial.cli.options.kernel_measurement import Cpus, Limits, MeasurementOptions, Workloads
 from ktrial.cli.options.kernel_selection import BuildOptions, Config, KernelName, KernelSelection, SourceTree
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     "ktrial check --source . --against before --workload fork,pipe --max +1%",
     "ktrial check --kernel path:vmlinux --against debian:6.12 -- ./bench.sh",
 )
+@on_fleet_in_bisection
 def check(
     context: typer.Context,
     against: Annotated[

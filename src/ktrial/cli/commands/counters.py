@@ -16,6 +16,7 @@ from ktrial.cli.options.common import (
     StoreOption,
 )
 from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.fleet import on_fleet
 from ktrial.cli.options.kernel_measurement import Cpus, Workloads
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _ROWS = 20
     "ktrial counters my-study --glob 'vmstat.pg*'",
     "ktrial counters --kernel debian:6.1 --kernel debian:6.12 -- ./bench.sh",
 )
+@on_fleet
 def counters(
     context: typer.Context,
     study: StoredStudyName = None,

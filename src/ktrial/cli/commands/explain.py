@@ -9,6 +9,7 @@ from ktrial.cli.options.common import BootParameters, Jobs, Json, StoredStudyNam
 from ktrial.cli.options.completion import kernel_names, treatment_names, workloads_of_study
 from ktrial.cli.options.counting_machine import CountedCpus, CountedOn
 from ktrial.cli.options.exports import FlameGraph, FlameWidth, Folded, WidthOf
+from ktrial.cli.options.fleet import on_fleet
 
 _TOP = 20
 _PERTURBATIONS = 3
@@ -48,6 +49,7 @@ ToBoot = Annotated[list[str] | None, typer.Option(metavar="PARAMETER", help=_BOO
     "ktrial explain --kernel debian:6.1 --kernel debian:7.2 --cpus 4 -- ./server",
     "ktrial explain my-study --from debian:6.1 --to debian:6.12 --workload fork",
 )
+@on_fleet
 def explain(
     context: typer.Context,
     study: StoredStudyName = None,

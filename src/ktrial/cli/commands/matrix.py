@@ -10,6 +10,7 @@ from ktrial.cli.command_line import examples
 from ktrial.cli.commands.history import PageFile
 from ktrial.cli.options.common import Count, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_lists, kernel_names, study_names, workload_sets
+from ktrial.cli.options.fleet import on_fleet
 
 if TYPE_CHECKING:
     from ktrial.model.matrix import Matrix
@@ -27,6 +28,7 @@ _OPTIONS = {"factors": "--kernels", "workloads": "--workloads", "machine": "the 
     "ktrial matrix --kernels 5.10..7.2 --workloads default --fetch",
     "ktrial matrix --kernels debian:6.1,debian:6.12 --workloads fork,pipe --csv",
 )
+@on_fleet
 def matrix(
     kernels: Annotated[
         list[str] | None,

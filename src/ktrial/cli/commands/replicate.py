@@ -8,6 +8,7 @@ import typer
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.bundled_study import Signers
 from ktrial.cli.options.common import Html, Jobs, Json, NoHtml, Perturbations
+from ktrial.cli.options.fleet import on_fleet
 
 if TYPE_CHECKING:
     from ktrial.bundle.replicating import Replicated
@@ -19,6 +20,7 @@ _MOST_COUNTERS = 5
 
 
 @examples("ktrial replicate quick.zip", "ktrial replicate quick.zip --only fork --perturbations 1")
+@on_fleet
 def replicate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A bundle.", show_default=False)],
     only: Annotated[

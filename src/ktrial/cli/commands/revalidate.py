@@ -7,6 +7,7 @@ import typer
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import AllowHostChanges, Html, Jobs, Json, NoHtml, StoredStudyName, StoreOption
 from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.fleet import on_fleet
 
 if TYPE_CHECKING:
     from ktrial.model.comparison import Comparison
@@ -19,6 +20,7 @@ NO_MORE = 1
 
 
 @examples("ktrial revalidate", "ktrial revalidate my-search --kernel debian:6.12")
+@on_fleet
 def revalidate(
     study: StoredStudyName = None,
     kernel: Annotated[

@@ -8,6 +8,7 @@ import typer
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.fleet import on_fleet
 from ktrial.cli.options.kernel_measurement import Cpus, Limits, WorkloadSets
 
 
@@ -15,6 +16,7 @@ from ktrial.cli.options.kernel_measurement import Cpus, Limits, WorkloadSets
     "ktrial sanity debian:6.1 debian:6.12",
     "ktrial sanity debian:6.1 debian:6.12 --workloads fork,pipe --max +2%",
 )
+@on_fleet
 def sanity(
     context: typer.Context,
     old: Annotated[

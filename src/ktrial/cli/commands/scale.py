@@ -8,6 +8,7 @@ import typer
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import GuestMemory, Html, Jobs, Json, Margin, NoHtml, OwnMetrics, StoreOption
 from ktrial.cli.options.completion import kernel_names, workload_names
+from ktrial.cli.options.fleet import on_fleet
 
 _OPTIONS = {
     "factors.kernel": "--kernel",
@@ -29,6 +30,7 @@ _CPUS = "1,2,4"
     "ktrial scale --kernel debian:6.12 --workload open2,append2",
     "ktrial scale --kernel A --kernel B --workload page-fault1 --cpus 1,2,4,8",
 )
+@on_fleet
 def scale(
     context: typer.Context,
     kernel: Annotated[

@@ -7,6 +7,7 @@ import typer
 
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import BootParameters, GuestMemory, Jobs, Json, Perturbations, StoreOption
+from ktrial.cli.options.fleet import on_fleet_in_bisection
 from ktrial.cli.options.kernel_measurement import Cpus, Limits, MeasurementOptions, Workloads
 from ktrial.cli.options.kernel_selection import Fuzz
 
@@ -17,6 +18,7 @@ from ktrial.cli.options.kernel_selection import Fuzz
     "ktrial series --quilt debian/patches-rt --onto linux --text reply.txt",
     "ktrial series --quilt debian:linux-source-6.1/patches-rt --onto debian:linux-source-6.1",
 )
+@on_fleet_in_bisection
 def series(
     context: typer.Context,
     commits: Annotated[

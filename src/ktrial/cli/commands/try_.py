@@ -8,6 +8,7 @@ import typer
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import Html, Jobs, Json, NoHtml, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names, workload_names
+from ktrial.cli.options.fleet import on_fleet
 
 _WORKLOAD, _PERTURBATIONS = "pipe", 2
 _OPTIONS = {"factors": "--kernel", "workloads": "--workload", "perturbations": "--perturbations"}
@@ -28,6 +29,7 @@ Workload = Annotated[
 
 
 @examples("ktrial try", "ktrial try --workload fork --kernel debian:6.1 --kernel debian:6.12")
+@on_fleet
 def try_(
     workload: Workload = _WORKLOAD,
     kernel: Kernels = None,

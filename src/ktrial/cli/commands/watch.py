@@ -9,6 +9,7 @@ import typer
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import GuestMemory, Jobs, Json, Perturbations, StoreOption
 from ktrial.cli.options.completion import kernel_names
+from ktrial.cli.options.fleet import on_fleet_in_bisection
 from ktrial.cli.options.kernel_measurement import Cpus, Limits, WorkloadSets
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 @examples("ktrial watch debian:6.12 --once", "ktrial watch debian:6.12 --every 6h --workloads fork,pipe")
+@on_fleet_in_bisection
 def watch(
     targets: Annotated[
         list[str],

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Annotated, Any
 
@@ -17,10 +17,26 @@ _OPTION = typer.Option(
 
 def on_fleet(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the option; its trials are performed by the fleet that is named there."""
+    return _with_option(command, nullcontext)
 
+
+def on_fleet_in_bisection(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command whose exit code is a verdict: a fleet that cannot be had is none."""
+
+    def endings() -> AbstractContextManager[object]:
+        from ktrial.cli.git_bisect import Endings
+
+        return Endings()
+
+    return _with_option(command, endings)
+
+
+def _with_option(
+    command: Callable[..., None], around: Callable[[], AbstractContextManager[object]]
+) -> Callable[..., None]:
     @wraps(command)
     def performed(*arguments: Any, fleet: str | None = None, **options: Any) -> None:
-        with _performed_by(fleet):
+        with around(), _performed_by(fleet):
             command(*arguments, **options)
 
     own = inspect.signature(command, eval_str=True)

@@ -1,0 +1,86 @@
+"""What names a fleet, where it is looked for, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from ktrial.fleet.errors import BadFleet, FleetInClear
+from ktrial.fleet.settings import VARIABLE, asked_for, fleet
+
+
+@pytest.fixture(autouse=True)
+def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's, which is not there yet."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    (tmp_path / "ktrial").mkdir()
+    return tmp_path / "ktrial" / "config.toml"
+
+
+def test_without_a_word_there_is_no_fleet() -> None:
+    assert asked_for(None) is None
+
+
+def test_the_command_line_goes_before_the_environment_and_that_before_the_configuration(
+    configuration: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configuration.write_text('[fleet]\naddress = "tcp://127.0.0.1:1001"\n')
+    configured = asked_for(None)
+    assert configured
+    assert (configured.address, configured.asked) == ("tcp://127.0.0.1:1001", False)
+    monkeypatch.setenv(VARIABLE, "tcp://127.0.0.1:1002")
+    by_variable = asked_for(None)
+    assert by_variable
+    assert (by_variable.address, by_variable.asked) == ("tcp://127.0.0.1:1002", False)
+    named = asked_for("local:3")
+    assert named
+    assert (named.local_workers, named.asked) == (3, True)
+    assert asked_for("none") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["local:0", "local:1000", "somewhere", "http://127.0.0.1:80", "tcp://host", ""]
+)
+def test_what_names_no_fleet_is_refused(text: str) -> None:
+    with pytest.raises(BadFleet):
+        fleet(text)
+
+
+@pytest.mark.parametrize("address", ["tcp://10.0.0.1:8786", "tcp://lab1.example.org:8786"])
+def test_traffic_in_the_clear_does_not_leave_this_system_unless_it_may(address: str) -> None:
+    with pytest.raises(FleetInClear):
+        fleet(address)
+    assert fleet(address, insecure=True).address == address
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:8786", "tcp://localhost:8786", "tcp://[::1]:8786"])
+def test_within_this_system_it_may_be_in_the_clear(address: str) -> None:
+    assert fleet(address).address == address
+
+
+def test_a_file_says_where_certificates_are_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "lab.toml"
+    file.write_text(
+        'address = "tls://lab1:8786"\ntls-ca = "ca.pem"\ntls-cert = "me.pem"\ntls-key = "me.key"\n'
+        "check-share = 0.1\npatience = 5\n"
+    )
+    read = fleet(str(file))
+    assert read.tls == (tmp_path / "ca.pem", tmp_path / "me.pem", tmp_path / "me.key")
+    assert (read.share, read.patience) == (0.1, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('address = "tls://lab1:8786"', "needs tls-ca"),
+        ('address = "tcp://127.0.0.1:1"\ntls-ca = "ca.pem"', "belong together"),
+        ('adress = "tcp://127.0.0.1:1"', "adress|address"),
+        ('address = "tcp://127.0.0.1:1"\ncheck-share = 2', "check-share"),
+        ("address = ", "no TOML"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_with_what_it_is(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "lab.toml"
+    file.write_text(text)
+    with pytest.raises(BadFleet, match=said):
+        fleet(str(file))
