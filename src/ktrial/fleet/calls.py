@@ -66,12 +66,12 @@ class Calls:
         answers, self._answers = self._answers, []
         return [(number, answer) for number, answer in answers if self._calls.pop(number, None)]
 
-    def lose(self, workers: Iterable[str]) -> None:
-        """These workers are not there any more: what they were asked is answered with Gone."""
+    def lose(self, workers: Iterable[str], *, died: bool = False) -> None:
+        """What these workers were asked is answered with Gone. `died`: they are not there any more."""
         gone = set(workers)
         for worker in gone:
             self._deliveries.pop(worker, None)
-        self._answers += [(number, Gone()) for number, one in self._calls.items() if one.worker in gone]
+        self._answers += [(number, Gone(died)) for number, one in self._calls.items() if one.worker in gone]
 
     def look_for_lost(self) -> None:
         """What the scheduler has forgotten is answered with Gone."""

@@ -35,7 +35,7 @@ from ktrial.fleet.connection import Connection
 from ktrial.fleet.entries import Entry, Member, Pace, Waiting, next_group
 from ktrial.fleet.errors import ClientDisagrees, WorkerBroke
 from ktrial.fleet.muster import Muster
-from ktrial.fleet.orders import Bench, Done, Failed, Order, Preparation, Stopped, Unable
+from ktrial.fleet.orders import Bench, Done, Failed, Gone, Order, Preparation, Unable
 from ktrial.fleet.packages import Package, packed
 from ktrial.fleet.settings import FleetSettings
 from ktrial.machines import Machine
@@ -151,7 +151,8 @@ class FleetExecutor:
         try:
             while self._unended and not self._stopping.is_set():
                 self._muster.look()
-                self._hand_out()
+                if not self._muster.is_away:
+                    self._hand_out()
                 for number, answer in self._calls.finished(_GLANCE_SECONDS):
                     self._answered(number, answer)
                 self._judge()
@@ -238,7 +239,7 @@ class FleetExecutor:
             return
         if isinstance(answer, Unable):
             self._muster.dismiss(work.member, answer.problem, answer.advice)
-        self._undone(work, died=not isinstance(answer, Unable | Stopped))
+        self._undone(work, died=isinstance(answer, Gone) and answer.died)
 
     def _done(self, work: _Work, answer: Done) -> None:
         if work.boot:

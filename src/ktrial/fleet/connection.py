@@ -37,6 +37,23 @@ class Pending(Protocol):
         ...
 
 
+class _Lost:
+    """A call that was never made."""
+
+    status = "lost"
+
+    def done(self) -> bool:
+        """See Pending."""
+        return True
+
+    def add_done_callback(self, told: Callable[[Any], object]) -> None:
+        """Nothing comes of it: it is found among those that are lost."""
+
+    def result(self, timeout: float) -> Any:
+        """There is none."""
+        raise CancelledError
+
+
 @dataclass(frozen=True)
 class Seen:
     """A worker that the scheduler knows."""
@@ -91,13 +108,13 @@ class Connection:
         }
 
     def call(self, worker: str, name: str, function: Callable[..., object], *arguments: object) -> Pending:
-        """Have the worker at this address call the function. Raises FleetOutOfReach."""
+        """Have the worker at this address call the function; lost at once where no scheduler is there."""
         try:
             made: Pending = self._client.submit(
                 function, *arguments, key=name, workers=[worker], allow_other_workers=False, pure=False
             )
-        except (OSError, RuntimeError) as error:
-            raise FleetOutOfReach(address=self.address, problem=_said(error)) from None
+        except Exception:  # noqa: BLE001 - Dask has many ways to say that a client is closed
+            return _Lost()
         return made
 
     def results(self, futures: Iterable[Pending]) -> list[object | None]:
@@ -130,7 +147,8 @@ class Connection:
     def give_up(self, futures: Iterable[Pending]) -> None:
         """Their results are of no interest any more: what has not begun will not."""
         with contextlib.suppress(Exception):
-            self._client.cancel(list(futures), asynchronous=False)
+            made = [one for one in futures if not isinstance(one, _Lost)]
+            self._client.cancel(made, asynchronous=False)
 
     def tell_all(self, workers: Iterable[str], function: Callable[..., object], *arguments: object) -> None:
         """Have the workers call the function at once, whatever they do; what comes of it is not told."""

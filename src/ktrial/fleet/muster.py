@@ -42,6 +42,8 @@ class Muster:
         self._expected = {"ktrial": VERSION} | agrees
         self._asked: dict[int, Member] = {}
         self._looked = self._tried = 0.0
+        self.is_away = False
+        """Whether the scheduler does not answer: nobody can be given anything."""
         self._without_since: float | None = None
         """Since when nobody can be given anything."""
 
@@ -59,8 +61,10 @@ class Muster:
         try:
             seen = self._home.connection.workers()
         except FleetOutOfReach as error:
+            self.is_away = True
             self._come_back(error, now)
             return
+        self.is_away = False
         members = self._home.members
         for address, worker in seen.items():
             if address not in members or members[address].out == _GONE:
@@ -107,7 +111,7 @@ class Muster:
         if not member.out:
             self._tell(f"worker {member.name} of the fleet is gone: others do what it had to do")
         member.out = _GONE
-        self._calls.lose([member.address])
+        self._calls.lose([member.address], died=True)
 
     def _come_back(self, error: FleetOutOfReach, now: float) -> None:
         if self._without_since is None:

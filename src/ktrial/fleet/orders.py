@@ -88,5 +88,8 @@ class Introduction:
 class Gone:
     """The worker is gone, or the scheduler lost what was asked of it. Not said by a worker."""
 
+    died: bool = False
+    """It is the worker that is gone, not the scheduler."""
+
 
 Reply = Lacking | Done | Unable | Stopped | Failed
