@@ -179,6 +179,8 @@ def _place(one: Comparison) -> tuple[str, str, str, str]:
 
 def word(before: Comparison, now: Comparison | None, slack: float) -> tuple[Word, str]:
     """The word for one comparison, and why. `slack`: how far apart ratios may lie that still agree."""
+    if now is not None and before.ratio is None and now.ratio is None:
+        return _without_ratios(before, now)
     if now is None or now.ratio is None:
         return Word.UNDECIDED, "there is no number now"
     if before.ratio is None:
@@ -193,6 +195,15 @@ def word(before: Comparison, now: Comparison | None, slack: float) -> tuple[Word
     if before.verdict is not now.verdict:
         return Word.UNDECIDED, f"{before.verdict.value} became {now.verdict.value}, and the intervals meet"
     return Word.CONSISTENT, f"{now.verdict.value} again, and the intervals meet"
+
+
+def _without_ratios(before: Comparison, now: Comparison) -> tuple[Word, str]:
+    """Where the baseline is nothing both times: 0 → 416 bytes."""
+    judged = before.verdict is now.verdict and before.verdict is not Verdict.INCONCLUSIVE
+    counted = None not in {before.baseline_value, before.value, now.baseline_value, now.value}
+    if judged and counted:
+        return Word.CONSISTENT, f"{now.verdict.value} again, of a baseline that is nothing"
+    return Word.UNDECIDED, "there is no ratio, neither then nor now"
 
 
 def _meet(before: Comparison, now: Comparison, slack: float) -> bool:

@@ -15,7 +15,7 @@ from ktrial.model.workload import ALL_INSTRUCTIONS, STRING_BYTES
 
 COUNT_BOUND = 0.02
 """The most by which a count of instructions may differ, as a fraction of it."""
-RATIO_BOUND = 0.002
+RATIO_BOUND = 0.005
 """The most by which a ratio of two kernels' instructions may differ."""
 RATIO_BOUND_ON_DISK = 0.02
 """The same, of a workload that waits for the guest's disk."""

@@ -294,6 +294,21 @@ def test_the_words_of_replication(
     assert word(made(*before), made(*now), 0.0)[0] is said
 
 
+@pytest.mark.parametrize(
+    ("now", "value", "said"),
+    [(W, 416.0, Word.CONSISTENT), (E, 416.0, Word.UNDECIDED), (W, None, Word.UNDECIDED)],
+    ids=["the same verdict", "another verdict", "no number now"],
+)
+def test_a_change_from_nothing_has_no_ratio_and_a_word_all_the_same(
+    now: Verdict, value: float | None, said: Word
+) -> None:
+    some = a_record(workloads=("fork",)).result.comparisons[0]
+    nothing = {"ratio": None, "low": None, "high": None, "baseline_value": 0.0, "value": 416.0}
+    before = some.model_copy(update={**nothing, "verdict": W})
+    after = some.model_copy(update={**nothing, "verdict": now, "value": value})
+    assert word(before, after, 0.0)[0] is said
+
+
 def test_numbers_agree_to_the_last_digit_or_within_the_bounds_of_another_qemu() -> None:
     assert agreement(100.0, 100.0, bounded=False) is Agreement.IDENTICAL
     assert agreement(100.0, 100.00000000000001, bounded=False) is Agreement.DIFFERENT
