@@ -78,25 +78,26 @@ def _whole_clause(comparisons: list[Comparison], margin: float, *, several: bool
         if changed := [one for one in moved if one.verdict is verdict]:
             parts.append(f"{word} in {len(changed)} of them: {_named(changed, changed)}")
     beside = [f"string instructions worked on {', '.join(parts)} (bytes)"] if parts else []
-    opposite = _opposite_cycles(main, comparisons)
-    if opposite:
-        beside.append(f"modelled cycles go the other way in {len(opposite)}: {_named(opposite, opposite)}")
+    beside += _cycles_clauses(main, comparisons)
     return (", " if several else "; ").join((clause, *beside))
 
 
 _WAYS = {Verdict.WORSE, Verdict.BETTER}
 
 
-def _opposite_cycles(main: list[Comparison], comparisons: list[Comparison]) -> list[Comparison]:
-    """Comparisons of modelled cycles that are decided against those of their workloads' instructions."""
-    decided = {one.workload: one.verdict for one in reversed(main) if one.verdict in _WAYS}
-    return [
-        one
-        for one in comparisons
-        if one.metric == MODELLED_CYCLES.name
-        and one.verdict in _WAYS
-        and decided.get(one.workload, one.verdict) is not one.verdict
-    ]
+def _cycles_clauses(main: list[Comparison], comparisons: list[Comparison]) -> list[str]:
+    """Where modelled cycles are decided otherwise than the instructions of their workload."""
+    instructions = {one.workload: one.verdict for one in reversed(main)}
+    otherwise: dict[str, list[Comparison]] = {}
+    for one in comparisons:
+        if one.metric == MODELLED_CYCLES.name and one.verdict in _WAYS:
+            beside = instructions.get(one.workload)
+            if beside in _WAYS - {one.verdict}:
+                otherwise.setdefault("go the other way in", []).append(one)
+            elif beside is Verdict.EQUIVALENT:
+                alone = "worse" if one.verdict is Verdict.WORSE else "better"
+                otherwise.setdefault(f"alone got {alone} in", []).append(one)
+    return [f"modelled cycles {what} {len(ones)}: {_named(ones, ones)}" for what, ones in otherwise.items()]
 
 
 def _clause(comparisons: list[Comparison], margin: float, *, several: bool) -> str:

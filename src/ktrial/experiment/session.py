@@ -328,7 +328,7 @@ class _TimedSession(_Session):
 def _machine(study: Study) -> Machine:
     machine = machines.find(study.machine.kind)
     if isinstance(machine, CountingMachine):
-        machine.count_by(study.machine.count)
+        machine.count_by(study.machine.counted_by)
     if isinstance(machine, RemoteMachine):
         machine.reach(study.machine.host)
     return machine

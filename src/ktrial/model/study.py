@@ -131,6 +131,11 @@ class MachineSettings(Model):
     monitors: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Machine host: programs that watch the workloads, each in a run of its own."""
 
+    @property
+    def counted_by(self) -> CountedBy | None:
+        """As `count`; cycles are modelled by the plugin only."""
+        return CountedBy.PLUGIN if self.model else self.count
+
 
 REAL_MACHINES = frozenset({"host", "ssh"})
 """Machines that run already: nothing is booted, and kernel, memory and CPUs are their own."""

@@ -121,6 +121,7 @@ class Asked(FakeMachine):
         ('machine = { count = "clock" }', [], CountedBy.CLOCK),
         ('machine = { count = "clock" }', ["--count", "plugin"], CountedBy.PLUGIN),
         ("", ["--count", "clock"], CountedBy.CLOCK),
+        ('machine = { model = "default" }', [], CountedBy.PLUGIN),
     ],
 )
 def test_a_study_and_its_command_line_say_what_counts(
@@ -140,6 +141,19 @@ def test_a_study_and_its_command_line_say_what_counts(
     with pytest.raises(SystemExit):
         main()
     assert Asked.asked is asked
+
+
+def test_cycles_are_not_modelled_by_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = a_file(tmp_path, 'machine = { model = "small" }')
+    monkeypatch.setattr("sys.argv", ["ktrial", "run", study, "--count", "clock"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "the study models cycles on small" in said
+    assert 'model = "small"' in said
 
 
 def a_file(directory: Path, text: str) -> str:

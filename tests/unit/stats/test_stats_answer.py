@@ -76,12 +76,20 @@ def test_treatments_of_which_the_same_is_to_be_said_are_named_together() -> None
 
 
 def test_modelled_cycles_are_told_where_they_go_the_other_way() -> None:
-    same = [change("fork", 1.2, metric=MODELLED_CYCLES), change("null", 1.3, metric=MODELLED_CYCLES)]
+    same = [change("fork", 1.2, metric=MODELLED_CYCLES), change("null", 1.0, metric=MODELLED_CYCLES)]
     assert answer([*SIX, *same], 0.01) == answer(SIX, 0.01)
     other = [change("mmap", 0.9, metric=MODELLED_CYCLES), change("pipe", 1.05, metric=MODELLED_CYCLES)]
     assert answer([*SIX, *same, *other], 0.01).endswith(
         "1 got better: pipe by 3.3 %; 2 equivalent; modelled cycles go the other way in 2: mmap by 10 %, "
         "pipe by 5 %."
+    )
+
+
+def test_modelled_cycles_are_told_where_they_move_alone() -> None:
+    alone = [change("null", 0.96, metric=MODELLED_CYCLES), change("stat", 1.3, metric=MODELLED_CYCLES)]
+    assert answer([*SIX, *alone], 0.01).endswith(
+        "2 equivalent; modelled cycles alone got better in 1: null by 4 %; modelled cycles alone got worse "
+        "in 1: stat by 30 %."
     )
 
 

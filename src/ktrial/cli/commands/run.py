@@ -23,6 +23,13 @@ class NothingToCount(KtrialError):
     exit_code = 2
 
 
+class ModelledByThePlugin(KtrialError):
+    """--count {count}: the study models cycles on {model}, and only the plugin does that."""
+
+    hint = 'leave the option out, or take the line model = "{model}" out of its [machine]'
+    exit_code = 2
+
+
 class StudyMissing(KtrialError):
     """Missing argument 'STUDY'."""
 
@@ -174,5 +181,7 @@ def _counted_by(study: "Study", count: str) -> "Study":
 
     if study.machine.kind != "exact":
         raise NothingToCount(count=count, machine=study.machine.kind)
+    if study.machine.model and count == CountedBy.CLOCK.value:
+        raise ModelledByThePlugin(count=count, model=study.machine.model.reference)
     machine = study.machine.model_copy(update={"count": CountedBy(count)})
     return study.model_copy(update={"machine": machine})

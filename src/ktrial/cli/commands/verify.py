@@ -45,7 +45,7 @@ def verify(
         before = with_key(stored.study, trials, trial) if trial else chosen(stored.study, trials, seed)
     machine = machines.find(stored.study.machine.kind)
     if isinstance(machine, CountingMachine):
-        machine.count_by(stored.study.machine.count)
+        machine.count_by(stored.study.machine.counted_by)
     with messages().status("") as status:
 
         def progress(what: str, done: int = 0, total: int = 0) -> None:

@@ -58,7 +58,7 @@ def on_machine(study: Study, *, allow_host_changes: bool) -> Iterator[tuple[Mach
     with machine_for(study, allow_host_changes=allow_host_changes, say=say) as host:
         machine = host or machines.find(study.machine.kind)
         if isinstance(machine, CountingMachine):
-            machine.count_by(study.machine.count)
+            machine.count_by(study.machine.counted_by)
         machine.check()
         yield machine, sources_for(machine, default_resources())
 
