@@ -1,6 +1,6 @@
 """Run a study: plan, skip what is finished, obtain kernels, prepare, run trials at once, store, resume."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ktrial import interruption, machines
@@ -26,6 +26,7 @@ from ktrial.experiment.executor import (
 from ktrial.experiment.host_failures import TrialsNotMeasured
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.presence import Presence
 from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.experiment.study_kernels import StudyKernels, raise_host_problem, treatments_of
 from ktrial.experiment.trial_recorder import without_running
@@ -98,6 +99,8 @@ def run(
             interruption.check()
         except KeyboardInterrupt:
             raise session.interrupted() from None
+        finally:
+            session.leave()
     return record(store, session.study_id)
 
 
@@ -125,6 +128,8 @@ class _Session:
     executors: Executors = field(default_factory=ThisSystem)
     until: int | None = None
     """In real time: how many blocks are asked for; None: as many as it takes."""
+    leave: Callable[[], None] = lambda: None
+    """Nobody need look for this run any more."""
 
     def __post_init__(self) -> None:
         self.plan = plan_of(self.study)
@@ -149,6 +154,8 @@ class _Session:
     def _begin(self) -> None:
         self.study_id = self.store.study(self.study)
         fault_point("session: study stored")
+        self.observer = presence = Presence(self.observer, self.store, self.study_id, self.machine.mode)
+        self.leave = presence.end
         self.done = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))
         if self.done:
             self.store.trials(self.study_id)  # no verdict comes of damaged ones: told before others run

@@ -167,3 +167,15 @@ study_digests = Table(
 )
 """SHA-256 of a study's own row, of its answer and of each difference between its kernels (`study_digests`).
 What an older ktrial stored has none."""
+
+activities = Table(
+    "activities",
+    metadata,
+    Column("id", whole_number, primary_key=True),
+    Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
+    Column("key", String(64), nullable=False, unique=True),
+    Column("heard", DateTime, nullable=False),
+    Column("content", Json, nullable=False),
+)
+"""Who runs a study now, and what of it: `content` is model.activity.Activity. It has no digest and is never
+copied; a run takes its row away when it ends."""

@@ -11,6 +11,7 @@ from typing import Self
 from sqlalchemy import ColumnElement, Connection, Engine, delete, select
 
 from ktrial.fault_points import fault_point
+from ktrial.model.activity import Activity
 from ktrial.model.base import digest
 from ktrial.model.kernel_diff import KernelDifference
 from ktrial.model.profile import Profile
@@ -19,7 +20,15 @@ from ktrial.model.study import Study
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Tuned
-from ktrial.store import row_conversion, stored_study, study_digests, study_rows, trial_digests, trial_rows
+from ktrial.store import (
+    activities,
+    row_conversion,
+    stored_study,
+    study_digests,
+    study_rows,
+    trial_digests,
+    trial_rows,
+)
 from ktrial.store.errors import StudyNotStored, TrialsDamaged
 from ktrial.store.failures import Conflict
 from ktrial.store.schema import studies, trials
@@ -206,6 +215,20 @@ class Store:
     def proofs(self, study_id: int) -> tuple[Proof, ...]:
         """What was proved about the study's differences, in the order of storing."""
         return self.transactions.read(lambda connection: study_rows.proofs_of(connection, study_id))
+
+    def tell_activity(self, study_id: int, activity: Activity) -> bool:
+        """Say what a run of the study is doing, in place of what it said before. False where that could not
+        be written: the run goes on without.
+        """
+        return self.transactions.try_write(lambda connection: activities.tell(connection, study_id, activity))
+
+    def forget_activities(self, *keys: str) -> bool:
+        """Runs (Activity.key) have ended. False where that could not be written."""
+        return self.transactions.try_write(lambda connection: activities.forget(connection, *keys))
+
+    def activities(self) -> tuple[tuple[int, Activity], ...]:
+        """What runs said last that have not said that they ended, each with its study's number."""
+        return self.transactions.read(activities.every)
 
     def delete(self, study_id: int) -> None:
         """Remove the study and its trials. Raises StudyNotStored."""

@@ -44,6 +44,17 @@ class Transactions:
         """What `work` returns, once all that it wrote is stored. It may be called again after it failed."""
         return self._waiting(lambda: self._written(work))
 
+    def try_write(self, work: Callable[[Connection], object]) -> bool:
+        """Whether `work` wrote: what may as well be lost. No test can kill inside it, nothing is waited for
+        but a lock, and an error is not told.
+        """
+        try:
+            with self._told(), self.engine.execution_options(ktrial_writes=True).begin() as connection:
+                work(connection)
+        except (StoreError, _NotNow):
+            return False
+        return True
+
     def read(self, work: Callable[[Connection], T]) -> T:
         """What `work` returns: all that it reads was true at one moment. It may be called again."""
         return self._waiting(lambda: self._read(work))

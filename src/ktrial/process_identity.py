@@ -1,0 +1,22 @@
+"""What tells a process from every other one, after it has ended and its number was given away, too."""
+
+from pathlib import Path
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_STARTTIME = 19
+"""Field `starttime` of /proc/PID/stat (proc_pid_stat(5)), counted from the state, behind the name."""
+
+
+def born(process: int) -> str:
+    """The host's boot, and when in it the process began; empty where /proc has no such process."""
+    try:
+        boot = _BOOT_ID.read_text(encoding="ascii").strip()
+        words = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return f"{boot} {words.rpartition(')')[2].split()[_STARTTIME]}"
+
+
+def same_boot(one: str, other: str) -> bool:
+    """Whether two processes (`born`) ran since the same start of the same host."""
+    return bool(one and other) and one.split()[0] == other.split()[0]
