@@ -16,6 +16,12 @@ _BROWSER = next((path for name in BROWSERS if (path := shutil.which(name))), Non
 needs_a_browser = pytest.mark.skipif(_BROWSER is None, reason=f"needs a browser: {', '.join(BROWSERS)}")
 
 
+def program() -> str:
+    """The browser's own path. For tests that need one."""
+    assert _BROWSER
+    return _BROWSER
+
+
 WIDTHS = (360, 414, 768, 900, 1280)
 """In pixels: two telephones, a tablet, two desks."""
 MEASURE = """

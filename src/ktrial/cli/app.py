@@ -70,6 +70,7 @@ COMMANDS = {
     "history": CommandEntry("history", "history", "Show one metric over versions, and where it changed."),
     "matrix": CommandEntry("matrix", "matrix", "Measure versions in workloads, and show them as a heat map."),
     "site": CommandEntry("site", "site", "Write a static site of all results."),
+    "serve": CommandEntry("serve", "serve", "Show the store in a browser; studies that run are live."),
     "recommend": CommandEntry("recommend", "recommend", "Say which kernels serve some workloads best."),
     "systems": CommandEntry("systems", "systems", "Say whether a change is the same on all machines."),
     "fidelity": CommandEntry("fidelity", "fidelity", "Compare counted changes with those in real time."),

@@ -29,13 +29,18 @@ _SECONDS_FOR_THE_MOMENT = 30.0
 
 
 def open_store(
-    location: str | Path | None = None, *, read_only: bool = False, existing: bool = False
+    location: str | Path | None = None,
+    *,
+    read_only: bool = False,
+    existing: bool = False,
+    followed: bool = False,
 ) -> Store:
     """The store at a path or a database's URL; None: `KTRIAL_STORE`, else the user's own.
 
     A store of an older schema is brought up to date, and its trials stay as they are.
     A file that is not there is made, with its directory, unless it has to be `existing`; with `read_only`
-    that is an error, and nothing is ever written, so that a store on a read-only file system can be shown.
+    that is an error, and nothing is ever written, so that a store on a read-only file system can be shown;
+    `followed` as well where it stays open while others write to it.
     Raises NewerStore (the file is left as it is), NotAStore, NoStoreThere, StoreForbidden, StoreLocked,
     StoreFull, NoSuchBackend.
     """
@@ -50,7 +55,7 @@ def open_store(
     if read_only:
         if version is None:
             raise NotAStore(store=file, problem="there is nothing in it", hint="run a study first")
-        return Store(_sqlite_engine(file, read_only=True), str(file), file)
+        return Store(_sqlite_engine(file, read_only=True, followed=followed), str(file), file)
     _make_directory(file)
     fault_point("store: directory made")
     engine = _sqlite_engine(file, read_only=False)
@@ -75,10 +80,10 @@ def _similar(file: Path) -> str:
     return nearest(file.name, beside)
 
 
-def _sqlite_engine(file: Path, *, read_only: bool) -> Engine:
+def _sqlite_engine(file: Path, *, read_only: bool, followed: bool = False) -> Engine:
     url = URL.create("sqlite", database=str(file))
     engine = (
-        create_engine(url, creator=lambda: sqlite.connect_read_only(file))
+        create_engine(url, creator=lambda: sqlite.connect_read_only(file, followed=followed))
         if read_only
         else create_engine(url)
     )

@@ -63,11 +63,16 @@ def enter_wal(engine: "Engine") -> None:
         connection.close()
 
 
-def connect_read_only(file: Path) -> sqlite3.Connection:
-    """Open the database without ever changing it or its directory."""
+def connect_read_only(file: Path, *, followed: bool = False) -> sqlite3.Connection:
+    """Open the database without ever changing it or its directory.
+
+    `followed`: for longer than a moment, in which others may begin to write: then SQLite makes its two files
+    beside it where it may.
+    """
     log = file.with_name(file.name + "-wal")
+    is_written = (log.exists() and log.stat().st_size) or (followed and os.access(file.parent, os.W_OK))
     # Without a log nobody writes: `immutable` then also keeps SQLite from making its two files beside it.
-    immutable = "" if log.exists() and log.stat().st_size else "&immutable=1"
+    immutable = "" if is_written else "&immutable=1"
     uri = f"file:{quote(str(file))}?mode=ro{immutable}"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False)
 

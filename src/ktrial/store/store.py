@@ -26,6 +26,7 @@ from ktrial.store import (
     stored_study,
     study_digests,
     study_rows,
+    study_states,
     trial_digests,
     trial_rows,
 )
@@ -229,6 +230,12 @@ class Store:
     def activities(self) -> tuple[tuple[int, Activity], ...]:
         """What runs said last that have not said that they ended, each with its study's number."""
         return self.transactions.read(activities.every)
+
+    def study_states(self) -> dict[int, str]:
+        """Every study's number, with what changes when anything changes that is stored of it: no trial is
+        read for that.
+        """
+        return self.transactions.read(study_states.of_all)
 
     def delete(self, study_id: int) -> None:
         """Remove the study and its trials. Raises StudyNotStored."""

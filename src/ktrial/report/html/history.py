@@ -26,10 +26,10 @@ Crumbs = tuple[tuple[str, str], ...]
 """Text and place of the links at the top."""
 
 
-def site_environment() -> Environment:
-    """Templates of pages that link to each other."""
+def site_environment(*, served: bool = False) -> Environment:
+    """Templates of pages that link to each other. `served`: by `ktrial serve`: they show what runs."""
     made = environment()
-    made.globals.update(script=page_script(), whole=False)
+    made.globals.update(script=page_script(live=served), whole=False, served=served)
     made.filters["why_link"] = _why_link
     made.filters["measured_causes"] = _measured_causes
     return made

@@ -27,7 +27,8 @@ def kernel_pairs_page(
     made: Environment | None = None,
 ) -> str:
     """The page as text. `histories`: workload → its page; `sheet`: where the style sheet lies."""
-    template = (made or site_environment()).get_template("kernel_pairs.html.j2")
+    environment = made or site_environment()
+    template = environment.get_template("kernel_pairs.html.j2")
     facts: dict[str, Any] = {
         "title": "Two kernels",
         "eyebrow": "ktrial",
@@ -38,7 +39,7 @@ def kernel_pairs_page(
         "crumbs": crumbs,
         "sheet": sheet,
         "style": "" if sheet else style(),
-        "script": page_script(kernel_pairs=True),
+        "script": page_script(kernel_pairs=True, live=bool(environment.globals["served"])),
         "json": "compare.json",
         "foot": number_format.counted(len(pairs.kernels), "kernel"),
     }

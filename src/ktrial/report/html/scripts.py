@@ -10,6 +10,7 @@ from ktrial.report.html.templating import text_of
 
 _SECTIONS = ("address.js", "sections.js", "tables.js", "search.js")
 _KERNEL_PAIRS = ("kernel_pairs.js",)
+_LIVE = ("live.js",)
 _FLAME_GRAPHS = ("flame_frames.js", "flame_graph.js")
 
 
@@ -21,12 +22,16 @@ class Script(NamedTuple):
     """As a content policy names it: `sha256-…`."""
 
 
-def page_script(*, flame_graphs: bool = False, kernel_pairs: bool = False) -> Script:
+def page_script(*, flame_graphs: bool = False, kernel_pairs: bool = False, live: bool = False) -> Script:
     """What opens sections, sorts and filters tables; with `flame_graphs` what draws and zooms those; with
-    `kernel_pairs` what compares two kernels.
+    `kernel_pairs` what compares two kernels; `live`: what shows the studies that run now.
     """
     # Frames are drawn before they come to life, so their listener is the first.
-    own = (*(_FLAME_GRAPHS if flame_graphs else ()), *(_KERNEL_PAIRS if kernel_pairs else ()))
+    own = (
+        *(_FLAME_GRAPHS if flame_graphs else ()),
+        *(_KERNEL_PAIRS if kernel_pairs else ()),
+        *(_LIVE if live else ()),
+    )
     names = (*_SECTIONS, *own)
     text = "\n".join(text_of(name) for name in names)
     return Script(Markup(text), f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}")

@@ -32,7 +32,7 @@ def environment() -> Environment:
     )
     # A page without a script of its own has all that it says in its place.
     made.globals.update(
-        number_format=number_format, labels=labels, shortened=shortened, script=None, whole=True
+        number_format=number_format, labels=labels, shortened=shortened, script=None, whole=True, served=False
     )
     made.filters.update(
         breakable=_breakable,

@@ -45,12 +45,20 @@ class PageCache:
         self._program = _program()
 
     def key(
-        self, stored: StoredStudy, trials: tuple[Trial, ...], proofs: tuple[Proof, ...] = (), *, reasons: bool
+        self,
+        stored: StoredStudy,
+        trials: tuple[Trial, ...],
+        proofs: tuple[Proof, ...] = (),
+        *,
+        reasons: bool,
+        form: str = "site",
     ) -> str:
-        """The same for the same trials and proofs of the same study, shown by the same ktrial."""
+        """The same for the same trials and proofs of the same study, shown by the same ktrial. `form`: which
+        of its pages.
+        """
         ended = [(one.planned.key, one.outcome.value, one.started.isoformat()) for one in trials]
         return digest(
-            [self._program, stored.id, stored.digest, ended, [digest(one) for one in proofs], reasons]
+            [self._program, form, stored.id, stored.digest, ended, [digest(one) for one in proofs], reasons]
         )
 
     def get(self, key: str) -> ResultPage | None:

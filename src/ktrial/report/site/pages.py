@@ -1,0 +1,249 @@
+"""The pages of a site, each made when it is asked for: `ktrial site` writes all, `ktrial serve` shows one."""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+
+from jinja2 import Environment
+
+from ktrial.analysis.errors import NoMatrix
+from ktrial.analysis.history.kernel_pairs import kernel_pairs
+from ktrial.analysis.history.series import StudyTrials, history
+from ktrial.analysis.machine_agreement import on_several_machines
+from ktrial.analysis.result import record_of
+from ktrial.model.base import digest
+from ktrial.model.history import History
+from ktrial.model.kernel_pairs import KernelPairs
+from ktrial.model.matrix import Matrix
+from ktrial.model.plan import treatments
+from ktrial.report.html.history import history_page, site_environment, style
+from ktrial.report.html.kernel_pairs import kernel_pairs_page
+from ktrial.report.html.matrix import matrix_page
+from ktrial.report.html.notice import notice_page
+from ktrial.report.html.site import SHEET, Front, crumbs, index, json_text, result_page
+from ktrial.report.site.page_cache import PageCache, ResultPage
+from ktrial.report.tables.matrix import matrix
+from ktrial.report.tables.site_index import StudyRow
+from ktrial.store import Store, StoredStudy
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_PAGE = re.compile(r"(?P<page>.*)\.(?P<form>html|json)")
+_RESULT = re.compile(r"results/([1-9][0-9]{0,17})")
+Tell = Callable[[str], None]
+Step = tuple[int, str, str]
+"""A study's number, a workload, and a treatment that is compared with the baseline."""
+_NO_MATRIX = "No study compares anything yet."
+
+
+class Pages:
+    """All pages of a store's studies, as they were read at one moment. Every method raises StoreError."""
+
+    def __init__(
+        self,
+        store: Store,
+        studies: Sequence[StudyTrials],
+        cache: PageCache,
+        *,
+        reasons: bool = True,
+        served: bool = False,
+        unexplained: Collection[int] = (),
+        answers: dict[int, str] | None = None,
+        tell: Tell = lambda _text: None,
+    ) -> None:
+        """`reasons`: say what changes are made of, from the profiles in the store: seconds for a new result,
+        once; but for the studies `unexplained`. `served`: for `ktrial serve`, whose pages show what runs now,
+        and lead to whole reports. `answers`: of studies, by number, as far as known; others are added.
+        """
+        self._store, self._cache, self._reasons, self._served = store, cache, reasons, served
+        self._tell = tell
+        self._studies = {one.stored.id: one for one in studies if one.trials}
+        self._results: dict[int, ResultPage] = {}
+        self._unexplained = unexplained
+        self._answers = {} if answers is None else answers
+        self.rendered = 0
+        """Results that were rendered now, and not found in the cache."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where all pages are, relative to the site; the numbers of each lie beside it as JSON."""
+        comparing = ("matrix.html", "compare.html") if self._studies else ()
+        results = (f"results/{number}.html" for number in self._studies)
+        return (*results, *self._histories.values(), *comparing, "index.html")
+
+    def text(self, place: str) -> str | None:
+        """The page, its numbers or the style sheet; None where there is nothing of this name."""
+        if place == SHEET:
+            return str(style())
+        parts = _PAGE.fullmatch(place)
+        made = self._both(parts["page"]) if parts else None
+        return made and made[parts["form"] == "json"] if parts else None
+
+    def result(self, number: int) -> ResultPage:
+        """Of a study that has trials. Raises KeyError."""
+        if number not in self._results:
+            self._results[number] = self._rendered(self._studies[number])
+        return self._results[number]
+
+    def _both(self, page: str) -> tuple[str, str] | None:
+        """The page and its numbers."""
+        of_result = _RESULT.fullmatch(page)
+        if of_result and int(of_result[1]) in self._studies:
+            made = self.result(int(of_result[1]))
+            return made.text, made.data
+        for past in self._past.values():
+            if self._histories[past.workload] == f"{page}.html":
+                return self._history(past), json_text(past.model_dump(mode="json"))
+        if page == "index":
+            return index(self._front, self._made)
+        comparing = {"matrix": self._matrix, "compare": self._compare} if self._studies else {}
+        return comparing[page]() if page in comparing else None
+
+    def _rendered(self, one: StudyTrials) -> ResultPage:
+        key = self._key(one)
+        page = self._cache.get(key)
+        if page is None:
+            self._tell(f"result {self.rendered + 1}: {one.stored.study.name}")
+            record = record_of(self._store, one.stored, one.trials)
+            page = result_page(self._store, record, self._made, reasons=self._explains(one))
+            self._cache.put(key, page)
+            self.rendered += 1
+        return page
+
+    def _key(self, one: StudyTrials) -> str:
+        proofs = self._store.proofs(one.stored.id)
+        form = "served" if self._served else "site"
+        return self._cache.key(one.stored, one.trials, proofs, reasons=self._explains(one), form=form)
+
+    def _explains(self, one: StudyTrials) -> bool:
+        return self._reasons and one.stored.id not in self._unexplained
+
+    def _answer(self, one: StudyTrials) -> str:
+        """Without rendering a page that nobody asks for."""
+        number = one.stored.id
+        if number not in self._answers:
+            known = self._results.get(number) or self._cache.get(self._key(one))
+            record = None if known else record_of(self._store, one.stored, one.trials)
+            self._answers[number] = record.result.answer if record else known.answer if known else ""
+        return self._answers[number]
+
+    @cached_property
+    def _made(self) -> Environment:
+        return site_environment(served=self._served)
+
+    @cached_property
+    def _past(self) -> dict[str, History]:
+        """Workload → its history, where it has any number."""
+        by_label: dict[str, dict[int, StudyTrials]] = {}
+        for one in self._studies.values():
+            for use in one.stored.study.workloads:
+                by_label.setdefault(use.label, {})[one.stored.id] = one
+        every = (history(list(own.values()), label) for label, own in by_label.items())
+        return {past.workload: past for past in every if past.lines}
+
+    @cached_property
+    def _histories(self) -> dict[str, str]:
+        """Workload → where its history is."""
+        return {label: f"history/{_file_name(label)}.html" for label in self._past}
+
+    @cached_property
+    def _pairs(self) -> KernelPairs:
+        return kernel_pairs(list(self._past.values()))
+
+    def _history(self, past: History) -> str:
+        numbers = {point.study_id for line in past.lines for point in line.points}
+        return history_page(
+            past,
+            {number: f"../results/{number}.html" for number in self._studies},
+            crumbs("../"),
+            f"../{SHEET}",
+            f"{_file_name(past.workload)}.json",
+            self._made,
+            {number: treatments(one.stored.study)[0].label for number, one in self._studies.items()},
+            _Reasons(self),
+            {number: self._store.proofs(number) for number in numbers},
+        )
+
+    def _compare(self) -> tuple[str, str]:
+        page = kernel_pairs_page(self._pairs, self._histories, crumbs()[:2], SHEET, self._made)
+        return page, json_text(self._pairs.model_dump(mode="json"))
+
+    def _matrix(self) -> tuple[str, str]:
+        chosen = self._largest()
+        links = (*crumbs()[:1], *crumbs()[2:])
+        if chosen is None:
+            return notice_page("Matrix", _NO_MATRIX, links, SHEET, "matrix.json", self._made), json_text(None)
+        page = f"results/{chosen.study_id}.html"
+        places = {
+            (one.workload, one.treatment): f"{page}#comparisons"
+            for row in chosen.rows
+            for one in (cell.comparison for cell in row.cells)
+            if one is not None
+        }
+        for one in self.result(chosen.study_id).reasons:
+            places[one.workload, one.treatment] = f"{page}#why-{one.place}"
+        text = matrix_page(
+            chosen,
+            histories=self._histories,
+            result=page,
+            why_places=places,
+            crumbs=links,
+            sheet=SHEET,
+            made=self._made,
+        )
+        return text, json_text(chosen.model_dump(mode="json"))
+
+    def _largest(self) -> Matrix | None:
+        """Of the study with the most treatments and workloads; of several the newest."""
+        studies = self._studies.values()
+        for one in sorted(studies, key=lambda one: (_cells(one.stored), one.stored.id), reverse=True):
+            with suppress(NoMatrix):
+                return matrix(record_of(self._store, one.stored, one.trials))
+        return None
+
+    @property
+    def _front(self) -> Front:
+        studies, past = list(self._studies.values()), list(self._past.values())
+        return Front(
+            self._store.name,
+            [self._row(one) for one in studies],
+            past,
+            self._histories,
+            on_several_machines(studies, past),
+            self._pairs,
+        )
+
+    def _row(self, one: StudyTrials) -> StudyRow:
+        stored = one.stored
+        page = f"results/{stored.id}.html"
+        return StudyRow(stored.study.name, stored.id, stored.created, self._answer(one), page)
+
+
+class _Reasons(Mapping[Step, int]):
+    """Where the reasons of a step stand on its result's page, which is made when that is asked."""
+
+    def __init__(self, pages: Pages) -> None:
+        self._pages = pages
+
+    def __getitem__(self, step: Step) -> int:
+        number, workload, treatment = step
+        for one in self._pages.result(number).reasons:
+            if (one.workload, one.treatment) == (workload, treatment):
+                return one.place
+        raise KeyError(step)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def _file_name(label: str) -> str:
+    """Of a workload's label: what every file system takes, and no two labels share."""
+    plain = _UNSAFE.sub("_", label)[:80].strip(".")
+    return plain if plain == label else f"{plain}-{digest(label)[:8]}"
+
+
+def _cells(stored: StoredStudy) -> int:
+    return (len(treatments(stored.study)) - 1) * len(stored.study.workloads)

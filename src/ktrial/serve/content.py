@@ -1,0 +1,118 @@
+"""What is served: pages of the store as it is now, made when they are asked for, kept until it changes."""
+
+import threading
+from collections.abc import Callable
+
+from ktrial.analysis.history.series import StudyTrials
+from ktrial.analysis.result import record_of
+from ktrial.analysis.running import running_studies
+from ktrial.optimize.session import ended
+from ktrial.report import study_html, whys
+from ktrial.report.html.tuning import page as search_page
+from ktrial.report.site.page_cache import PageCache, ResultPage
+from ktrial.report.site.pages import Pages
+from ktrial.store import Store
+from ktrial.store.errors import StoreGone
+
+_REPORTS = "reports/"
+_MOST_KEPT = 200
+"""Pages in memory: each up to some 100 KB."""
+Opener = Callable[[], Store]
+"""Opens the store, for reading only."""
+
+
+class Content:
+    """The pages of a store. Safe to use from several threads; one page is made at a time."""
+
+    def __init__(self, opener: Opener, cache: PageCache | None = None, *, reasons: bool = True) -> None:
+        """`reasons`: say what changes are made of, but for studies that run: theirs change."""
+        self._opener, self._cache, self._reasons = opener, cache or PageCache(), reasons
+        self._lock = threading.Lock()
+        self._store: Store | None = None
+        self._states: dict[int, str] = {}
+        self._running: frozenset[int] = frozenset()
+        self._studies: dict[int, StudyTrials] = {}
+        self._answers: dict[int, str] = {}
+        self._pages: Pages | None = None
+        self._kept: dict[str, str | None] = {}
+
+    def text(self, place: str) -> str | None:
+        """The page or file at a place relative to the site; None where there is none. Raises StoreError."""
+        with self._lock:
+            try:
+                return self._current(place)
+            except StoreGone:  # it may be there again, as another file
+                self._forget()
+                return self._current(place)
+
+    def close(self) -> None:
+        """Close the store."""
+        with self._lock:
+            self._forget()
+
+    def _forget(self) -> None:
+        if self._store:
+            self._store.close()
+        self._store, self._pages = None, None
+        self._states, self._studies, self._answers, self._kept = {}, {}, {}, {}
+
+    def _current(self, place: str) -> str | None:
+        if self._store is None:
+            self._store = self._opener()
+        pages = self._read(self._store)
+        if place not in self._kept:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            of_report = place.startswith(_REPORTS)
+            self._kept[place] = self._report(self._store, place) if of_report else pages.text(place)
+        return self._kept[place]
+
+    def _read(self, store: Store) -> Pages:
+        """Read what has changed since the last time."""
+        states = store.study_states()
+        running = frozenset(one.study_id for one in running_studies(store) if one.is_alive)
+        if self._pages and (states, running) == (self._states, self._running):
+            return self._pages
+        changed = {number for number, state in states.items() if self._states.get(number) != state}
+        for number in (self._studies.keys() - states.keys()) | changed:
+            self._studies.pop(number, None)
+            self._answers.pop(number, None)
+        for stored in (one for one in store.studies() if one.id in changed) if changed else ():
+            self._studies[stored.id] = StudyTrials(stored, store.trials(stored.id, counted=False))
+        in_order = [self._studies[number] for number in sorted(self._studies)]
+        self._states, self._running, self._kept = states, running, {}
+        self._pages = Pages(
+            store,
+            in_order,
+            self._cache,
+            reasons=self._reasons,
+            served=True,
+            unexplained=running,
+            answers=self._answers,
+        )
+        return self._pages
+
+    def _report(self, store: Store, place: str) -> str | None:
+        """The whole report of a study, as `ktrial report` writes it."""
+        number = place.removeprefix(_REPORTS).removesuffix(".html")
+        if not (number.isascii() and number.isdigit() and place == f"{_REPORTS}{int(number)}.html"):
+            return None
+        one = self._studies.get(int(number))
+        if one is None or not one.trials:
+            return None
+        reasons = self._reasons and one.stored.id not in self._running
+        proofs = store.proofs(one.stored.id)
+        key = self._cache.key(one.stored, one.trials, proofs, reasons=reasons, form="report")
+        known = self._cache.get(key)
+        if known is None:
+            known = ResultPage(text=_whole(store, one, reasons=reasons), data="")
+            self._cache.put(key, known)
+        return known.text
+
+
+def _whole(store: Store, one: StudyTrials, *, reasons: bool) -> str:
+    if one.stored.study.search and (tuned := ended(store, one.stored)):
+        return search_page(one.stored.study, tuned)
+    # With the event counters, which the other pages do without.
+    record = record_of(store, one.stored, store.trials(one.stored.id))
+    return study_html(record, whys(store, record) if reasons else ())

@@ -1,0 +1,94 @@
+"""`ktrial serve` in a real browser: a study is seen running, and shared links show the same."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlencode
+
+import pytest
+from tests.support.browser import needs_a_browser
+from tests.support.browser_session import Page, a_page
+from tests.support.making import a_study
+from tests.support.report_records import FIVE, a_hostile_record, a_record
+from tests.support.scripted import sources
+from tests.support.stored_results import a_store
+from tests.unit.serve.test_serve import Held, Site
+
+from ktrial.experiment.session import run
+from ktrial.serve.server import Server
+from ktrial.store import open_store
+
+pytestmark = needs_a_browser
+
+LIVE = "document.getElementById('live')"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    directory = tmp_path_factory.mktemp("serve")
+    made = Site(a_store(directory / "store", a_record(FIVE), a_hostile_record()))
+    yield made
+    made.close()
+    assert made.bugs == []
+
+
+@pytest.fixture(scope="module")
+def server(site: Site) -> Iterator[Server]:
+    made = Server(site.application, "127.0.0.1", 0, lambda: None)
+    made.start()
+    yield made
+    site.served.stopping.set()
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with a_page(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+def test_a_study_is_seen_while_it_runs_until_it_ends(site: Site, server: Server, page: Page) -> None:
+    page.open(server.url)
+    assert page.value(f"{LIVE}.hidden")
+    held = Held()
+    name = 'runs <b onclick="x">now</b>'
+    study = a_study(name=name, perturbations=2, workloads=("fork",))
+    with open_store(site.store) as store, ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(run, study, store=store, machine=held.machine, jobs=1, sources=sources())
+        try:
+            page.wait_for(f"{LIVE}.querySelector('progress')?.value === 2")
+            said = page.value(f"{LIVE}.innerText")
+            assert f"Running: {name}" in said
+            assert "2 of 4 trials ended" in said
+            assert "perturbation" in said
+            assert page.value(f"{LIVE}.querySelectorAll('.counts li').length") == 1
+            assert page.value(f"{LIVE}.querySelectorAll('b').length") == 1, "the count alone is bold"
+            page.open(server.url + page.value(f"{LIVE}.querySelector('a').getAttribute('href')"))
+            page.wait_for(f"{LIVE}.querySelector('progress')")
+            assert page.value("document.querySelector('h1').innerText") == name
+        finally:
+            held.go_on.set()
+        ended.result()
+    page.wait_for(f"{LIVE}.innerText.includes('It has ended.')")
+    assert page.complaints == []
+
+
+def test_a_shared_link_shows_two_kernels_and_what_was_chosen(server: Server, page: Page) -> None:
+    two = {"from": "debian:6.1", "to": "debian:7.2", "pairs.filter": "pipe"}
+    page.open(f"{server.url}compare.html#?{urlencode(two)}")
+    page.wait_for("document.querySelectorAll('table.pairs tbody tr').length > 1")
+    rows = "[...document.querySelectorAll('table.pairs tbody tr')].filter(one => one.getClientRects().length)"
+    assert page.value(f"{rows}.map(one => one.cells[0].innerText)") == ["pipe"]
+    assert page.value("document.getElementById('chosen').innerText").startswith(
+        "debian:7.2 against debian:6.1"
+    )
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize(
+    "place", ["", "matrix.html", "results/1.html", "results/2.html", "reports/1.html", "x/y/z"]
+)
+def test_no_page_is_refused_anything_by_its_own_policy(server: Server, page: Page, place: str) -> None:
+    page.open(server.url + place)
+    complaints = [one for one in page.complaints if "404" not in one or place != "x/y/z"]
+    assert complaints == []
+    assert page.value("document.styleSheets.length") > 0
