@@ -6,11 +6,12 @@ import random
 import re
 import shlex
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.command_line import STUDY, CommandLine
+from tests.support.command_line import KNOWN, STUDY, CommandLine
 from tests.support.making import a_study
 from tests.support.scripted import ScriptedMachine, ends, number_of, sources
 
@@ -205,6 +206,22 @@ def test_an_interrupted_run_goes_on_where_it_stopped(cli: CommandLine, study: Pa
 def test_perturbations_can_be_changed_for_one_run(cli: CommandLine, study: Path) -> None:
     cli.machine(ScriptedMachine())
     assert _json(cli("run", study, "--json", "--no-html", "--perturbations", 5).output)["planned"] == 10
+
+
+def test_seeds_are_trials_of_each_treatment_where_cpus_have_an_order(
+    cli: CommandLine, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = cli("run", study, "--seeds", 5)
+    assert refused.status == 2
+    assert "on the machine exact no order of CPUs follows from a seed" in refused.messages
+    cli.machine(ScriptedMachine())
+    known = replace(KNOWN, machines=("exact", "exact-parallel"))
+    monkeypatch.setattr("ktrial.cli.installed.registry", lambda: known)
+    study.write_text(f'{STUDY}[machine]\nkind = "exact-parallel"\ncpus = 2\n')
+    assert _json(cli("run", study, "--json", "--no-html", "--seeds", 5).output)["planned"] == 10
+    both = cli("run", study, "--seeds", 5, "--perturbations", 2)
+    assert (both.status, both.output) == (2, "")
+    assert "--seeds 5 and --perturbations 2" in both.messages
 
 
 def test_a_mistake_in_the_study_runs_nothing(cli: CommandLine, study: Path, tmp_path: Path) -> None:

@@ -30,6 +30,20 @@ class ModelledByThePlugin(KtrialError):
     exit_code = 2
 
 
+class NoSchedules(KtrialError):
+    """--seeds {seeds}: on the machine {machine} no order of CPUs follows from a seed."""
+
+    hint = 'kind = "exact-parallel" in [machine], and cpus = 2 or more; --perturbations N on other machines'
+    exit_code = 2
+
+
+class SeedsTwice(KtrialError):
+    """--seeds {seeds} and --perturbations {perturbations}: seeds are those of the perturbations."""
+
+    hint = "give one of the two"
+    exit_code = 2
+
+
 class StudyMissing(KtrialError):
     """Missing argument 'STUDY'."""
 
@@ -37,6 +51,7 @@ class StudyMissing(KtrialError):
     exit_code = 2
 
 
+_SCHEDULED = "exact-parallel"
 Given = Annotated[
     Path | None,
     typer.Argument(
@@ -58,6 +73,16 @@ AllowHostChanges = Annotated[
     typer.Option(
         "--allow-host-changes",
         help="Machine host: this system's settings may be changed; they are put back.",
+    ),
+]
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        min=1,
+        max=1000,
+        metavar="N",
+        help="Machine exact-parallel: trials of each treatment, each with another order of its CPUs.",
     ),
 ]
 Confirm = Annotated[
@@ -82,6 +107,7 @@ def run(
     no_html: NoHtml = False,
     jobs: Jobs = None,
     perturbations: Perturbations = None,
+    seeds: Seeds = None,
     count: Count = None,
     patch: Patches = None,
     retry_failed: Annotated[
@@ -107,7 +133,8 @@ def run(
         return
     if study is None:
         raise StudyMissing()
-    loaded = with_user(_changed(_loaded(study, patch or (), store), perturbations, count), user)
+    given = _loaded(study, patch or (), store)
+    loaded = with_user(_changed(given, _seeded(given, seeds, perturbations), count), user)
     confirmation = confirmation_of(loaded, confirm) if confirm else None
     run_and_print(
         loaded,
@@ -147,6 +174,17 @@ def _stored(name: str, store: str | None) -> "Study | None":
         return None
     with open_store(location) as opened:
         return opened.find(name).study if name in opened.names() else None
+
+
+def _seeded(loaded: "Study", seeds: int | None, perturbations: int | None) -> int | None:
+    """How many perturbations: one for each seed that is asked for. Raises SeedsTwice, NoSchedules."""
+    if seeds is None:
+        return perturbations
+    if perturbations is not None:
+        raise SeedsTwice(seeds=seeds, perturbations=perturbations)
+    if loaded.machine.kind != _SCHEDULED:
+        raise NoSchedules(seeds=seeds, machine=loaded.machine.kind)
+    return seeds
 
 
 def _changed(loaded: "Study", perturbations: int | None, count: str | None) -> "Study":

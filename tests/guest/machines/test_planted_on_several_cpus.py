@@ -1,0 +1,71 @@
+"""On several CPUs: a lock of all CPUs is named as what they wait for."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.support.module_building import Headers, headers
+from tests.support.places import SUPPORT
+
+from ktrial import kernels
+from ktrial.analysis.guest_time import Part, places
+from ktrial.experiment.profile import profile
+from ktrial.model.kernel import Kernel
+from ktrial.model.profile import Profile
+from ktrial.model.study import MachineSettings
+from ktrial.model.workload import WorkloadUse
+
+pytestmark = [pytest.mark.guest, pytest.mark.nightly]  # fetches headers, builds modules
+
+HOOKED = "__x64_sys_getppid"
+CPUS = 4
+LOCK, LOCK_LOOPS = "ktrial_global_lock", 500
+"""Held for half of an operation, more or less: a system call with a probe on it."""
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Kernel:
+    return kernels.add("debian:6.1")
+
+
+@pytest.fixture(scope="module")
+def built_against(kernel: Kernel, request: pytest.FixtureRequest) -> Headers:
+    assert request.config.cache, "pytest's own cache keeps the headers"
+    return headers(kernel, request.config.cache.mkdir("kernel-headers"))
+
+
+def with_module(kernel: Kernel, built_against: Headers, place: Path, module: str, loops: int) -> str:
+    """The name of the kernel with the module, added as users add one."""
+    source = Path(shutil.copy(SUPPORT / f"{module}.c", place))
+    modules = place / "lib" / "modules" / kernel.release
+    modules.mkdir(parents=True)
+    shutil.copy(built_against.build(source, PLANTED_LOOPS=loops, PLANTED_AT=HOOKED), modules)
+    return kernels.add(f"path:{kernel.image}", modules=place / "lib").name
+
+
+def counted(kernel: str, cpus: int, *modules: str) -> Profile:
+    settings = MachineSettings(kind="exact-parallel", kernel=kernel, cpus=cpus, modules=modules)
+    return profile(settings, WorkloadUse(name="getppid1", parameters={"operations": 1000, "passes": 1}))
+
+
+def speed_up(one: Profile, several: Profile) -> float:
+    first, second = one.region.cpus, several.region.cpus
+    assert first is not None
+    assert second is not None
+    return (several.operations / second.time_ns) / (one.operations / first.time_ns)
+
+
+def test_a_lock_of_all_cpus_halves_the_speed_up_and_is_named(
+    kernel: Kernel, built_against: Headers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    name = with_module(kernel, built_against, tmp_path, LOCK, LOCK_LOOPS)
+    locked = counted(name, CPUS, LOCK)
+    assert speed_up(counted(name, 1, LOCK), locked) < 0.55 * CPUS
+    first, nanoseconds = next(iter(places(locked, Part.WAITING).items()))
+    assert first.name == f"native_queued_spin_lock_slowpath ← planted_global_lock [{LOCK}]"
+    assert nanoseconds > 0.9 * sum(places(locked, Part.WAITING).values())
+
+    free = counted(name, CPUS)
+    assert speed_up(counted(name, 1), free) > 0.95 * CPUS
+    assert not any(place.caller.startswith("planted") for place in places(free, Part.WAITING))
