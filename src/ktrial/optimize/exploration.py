@@ -73,7 +73,7 @@ def calibrate(log: EvaluationLog, scores: ObjectiveFunction, runs: int) -> None:
 def _usable(first: Observation, goal: Goal) -> None:
     if first.failure:
         raise TuneBaselineFailed(problem=first.failure)
-    printed = ", ".join(first.values) or "nothing"
+    printed = ", ".join(map(repr, first.values)) or "nothing"
     for metric in (*(each.metric for each in goal.objectives), *(each.metric for each in goal.guards)):
         if metric not in first.values:
             raise ObjectiveMissing(metric=metric, printed=printed)

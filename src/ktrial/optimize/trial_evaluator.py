@@ -226,7 +226,8 @@ class TrialEvaluator:
             raise TuneBaselineFailed(problem=baseline.failure)
         for metric in wanted:
             if metric not in baseline.values:
-                raise ObjectiveMissing(metric=metric, printed=", ".join(baseline.values) or "nothing")
+                printed = ", ".join(map(repr, baseline.values)) or "nothing"
+                raise ObjectiveMissing(metric=metric, printed=printed)
 
 
 def _with_limit(job: Job, seconds: float) -> Job:

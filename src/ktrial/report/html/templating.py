@@ -36,6 +36,7 @@ def environment() -> Environment:
     )
     made.filters.update(
         breakable=_breakable,
+        with_shares_whole=_with_shares_whole,
         capital=_capital,
         classes=_classes,
         class_attribute=_class_attribute,
@@ -70,6 +71,11 @@ def _finalized(value: Any) -> Any:
 def _breakable(text: str) -> Markup:
     """Escaped text that may go on in a new line after a slash."""
     return escape(printable(text)).replace("/", Markup("/<wbr>"))
+
+
+def _with_shares_whole(text: str) -> str:
+    """A sentence in which no line ends between a number and its sign of per cent."""
+    return text.replace(" %", f"{number_format.SPACE}%")
 
 
 def _capital(text: str) -> str:

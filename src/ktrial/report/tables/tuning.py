@@ -136,7 +136,7 @@ def runs(tuned: Tuned) -> Table:
             lambda one: Cell(one.seconds, f"{one.seconds:.2f}", emphasis=Emphasis.MUTED),
         ),
     )
-    return _stacked(fields, tuned.observations)
+    return replace(_stacked(fields, tuned.observations), name="stack runs")
 
 
 def _front_of(place: int, objective: Objective) -> tuple[Field[FrontPoint], ...]:
