@@ -93,6 +93,8 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Notes
                 notes.identity = target.identity
                 if notes.replayed and isinstance(target, SpeakingTarget):
                     notes.complaints += complaints_in(target.console)
+                    if notes.complaints and not notes.console:
+                        notes.console = target.console[-LONGEST_CONSOLE:]
             if notes.outcome is Outcome.REFUSED:
                 return
 

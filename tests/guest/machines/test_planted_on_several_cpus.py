@@ -1,19 +1,23 @@
-"""On several CPUs: a lock of all CPUs is named as what they wait for."""
+"""On several CPUs: a lock of all is named as what they wait for; a data race is found, and shown again."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 from tests.support.module_building import Headers, headers
 from tests.support.places import SUPPORT
+from typer.testing import CliRunner
 
 from ktrial import kernels
 from ktrial.analysis.guest_time import Part, places
+from ktrial.cli.app import app
 from ktrial.experiment.profile import profile
 from ktrial.model.kernel import Kernel
 from ktrial.model.profile import Profile
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
+from ktrial.store import open_store
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]  # fetches headers, builds modules
 
@@ -21,6 +25,10 @@ HOOKED = "__x64_sys_getppid"
 CPUS = 4
 LOCK, LOCK_LOOPS = "ktrial_global_lock", 500
 """Held for half of an operation, more or less: a system call with a probe on it."""
+
+RACE, RACE_LOOPS = "ktrial_race", 40
+LOST = "planted race: an update is lost"
+SEEDS = 6
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +77,38 @@ def test_a_lock_of_all_cpus_halves_the_speed_up_and_is_named(
     free = counted(name, CPUS)
     assert speed_up(counted(name, 1), free) > 0.95 * CPUS
     assert not any(place.caller.startswith("planted") for place in places(free, Part.WAITING))
+
+
+def study_of_a_race(kernel: str, place: Path) -> Path:
+    path = place / "race.toml"
+    path.write_text(
+        'workloads = [{ name = "getppid1", operations = 2, passes = 1 }]\n'
+        f'[machine]\nkind = "exact-parallel"\nkernel = "{kernel}"\n'
+        f'modules = ["{RACE}"]\nboot = ["loglevel=5"]\n'
+        f"[factors.cpus]\nlevels = [2, {CPUS}]\n"
+    )
+    return path
+
+
+def test_a_data_race_shows_under_some_seeds_and_again_under_the_same(
+    kernel: Kernel, built_against: Headers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
+    study = study_of_a_race(with_module(kernel, built_against, tmp_path, RACE, RACE_LOOPS), tmp_path)
+    where = ("--store", str(tmp_path / "trials.db"))
+    done = CliRunner().invoke(app, ["run", str(study), "--seeds", str(SEEDS), "--no-html", *where])
+    assert done.exit_code == 0, done.output
+    with open_store(tmp_path / "trials.db") as store:
+        trials = store.trials(1)
+    told = {
+        trial.planned.key: [each for each in trial.warnings if f"{RACE}.c" in each.text] for trial in trials
+    }
+    found = [key for key, warnings in told.items() if warnings]
+    assert 0 < len(found) < len(trials) == 2 * SEEDS
+    assert all(f"ktrial verify STUDY --trial {key}" in told[key][0].advice for key in found)
+
+    again = CliRunner().invoke(app, ["verify", "race", "--trial", found[0], "--json", *where])
+    assert again.exit_code == 0, again.output
+    replayed = json.loads(again.stdout)
+    assert replayed["same"]
+    assert LOST in replayed["console"]

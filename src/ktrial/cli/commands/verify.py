@@ -73,8 +73,9 @@ def verify(
         for one in differing[:_MOST_SHOWN]:
             print(f"  {one.what}: {one.before}, now {one.now}")
     else:
-        if trial and now.outcome is not Outcome.COMPLETED:
+        if trial and now.console.strip():
             print(now.console.rstrip())
+        if trial and now.outcome is not Outcome.COMPLETED:
             print(f"{now.outcome.value}: {now.reason}")
         count = f"{len(now.samples)} numbers and {len(now.counters)} counters"
         print(f"{stored.study.name}, trial {before.planned.key}: {count} are the same to the last digit")
