@@ -5,8 +5,8 @@ use core::ffi::{c_char, c_int, c_long, c_void, CStr};
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 
-/// How long the main loop waits for a CPU that does not idle.
-const PATIENCE: Timespec = Timespec {
+/// How long the main loop sleeps before it looks at what the CPU has used meanwhile (`turns::Patience`).
+const A_LOOK: Timespec = Timespec {
     seconds: 1,
     nanoseconds: 0,
 };
@@ -30,6 +30,7 @@ const NEXT: *mut c_void = usize::MAX as *mut c_void;
 #[cfg(target_arch = "x86_64")]
 mod system {
     pub const GETTID: super::c_long = 186;
+    pub const CLOCK_GETTIME: super::c_long = 228;
     pub const FUTEX: super::c_long = 202;
     /// Since this version of glibc conditions have their present layout; dlsym would find the older one.
     pub const CONDITIONS: &core::ffi::CStr = c"GLIBC_2.3.2";
@@ -37,9 +38,11 @@ mod system {
 #[cfg(target_arch = "aarch64")]
 mod system {
     pub const GETTID: super::c_long = 178;
+    pub const CLOCK_GETTIME: super::c_long = 113;
     pub const FUTEX: super::c_long = 98;
     pub const CONDITIONS: &core::ffi::CStr = c"GLIBC_2.17";
 }
+const CLOCK_PROCESS_CPUTIME_ID: c_int = 2;
 const FUTEX_WAIT_PRIVATE: c_int = 128;
 const FUTEX_WAKE_PRIVATE: c_int = 129;
 
@@ -106,8 +109,28 @@ pub unsafe fn wake(word: *mut u32) {
     unsafe { syscall(system::FUTEX, word, FUTEX_WAKE_PRIVATE, c_int::MAX) };
 }
 
-/// Sleep until somebody wakes those who sleep on the word, if it is 0; false where it was not, or patience is at its
-/// end.
+/// Nanoseconds of CPU that the process has used, all threads together; 0 where the kernel does not say.
+pub fn cpu_time() -> u64 {
+    let mut used = Timespec {
+        seconds: 0,
+        nanoseconds: 0,
+    };
+    // SAFETY: the kernel writes to a value of our own.
+    let answer = unsafe {
+        syscall(
+            system::CLOCK_GETTIME,
+            CLOCK_PROCESS_CPUTIME_ID,
+            &mut used as *mut Timespec,
+        )
+    };
+    if answer == 0 {
+        used.seconds.unsigned_abs() * 1_000_000_000 + used.nanoseconds.unsigned_abs()
+    } else {
+        0
+    }
+}
+
+/// Sleep until somebody wakes those who sleep on the word, if it is 0; false where it was not, or a second has passed.
 ///
 /// # Safety
 /// The word lives as long as the process.
@@ -119,7 +142,7 @@ pub unsafe fn sleep_while_zero(word: *mut u32) -> bool {
             word,
             FUTEX_WAIT_PRIVATE,
             0 as c_int,
-            &PATIENCE as *const Timespec,
+            &A_LOOK as *const Timespec,
             null::<c_void>(),
             0 as c_int,
         )

@@ -1,7 +1,7 @@
 //! The functions that QEMU calls in place of the C library's.
 
 use crate::c_library;
-use crate::turns::{Condition, Mutex, Turns};
+use crate::turns::{Condition, Mutex, Patience, Turns};
 use core::ffi::{c_int, c_void};
 
 static TURNS: Turns = Turns::new();
@@ -66,10 +66,14 @@ pub unsafe extern "C" fn ppoll(
 }
 
 fn wait_for_cpu() {
+    if !TURNS.cpu_runs() {
+        return;
+    }
+    let mut patience = Patience::new(c_library::cpu_time());
     while TURNS.cpu_runs() {
         // SAFETY: the word is that of a static.
         let woken = unsafe { c_library::sleep_while_zero(TURNS.word()) };
-        if !woken && TURNS.cpu_runs() {
+        if !woken && TURNS.cpu_runs() && patience.is_at_its_end(c_library::cpu_time()) {
             return;
         }
     }

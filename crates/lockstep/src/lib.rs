@@ -9,7 +9,7 @@
 //! and then it cannot restore a snapshot.
 //!
 //! The main loop sleeps in `ppoll`. Here it comes out of there only once the CPU's thread waits (for an interrupt, or
-//! to be resumed), or after `c_library::PATIENCE`, so that a guest that never idles can still be asked for its time.
+//! to be resumed), or after `turns::Patience`, so that a guest that never idles can still be asked for its time.
 //! Which thread and which condition that is shows at start-up (`turns`).
 #![cfg_attr(not(test), no_std)]
 

@@ -76,9 +76,62 @@ impl Turns {
     }
 }
 
+/// How long the main loop waits for a CPU that does not idle: for so much of what the process computes, however long
+/// that takes on a busy host. A second of the host's clock made load into results: where the CPU's thread had a
+/// twentieth of a core, the main loop came out in the middle of what takes 50 ms.
+pub struct Patience {
+    begun: u64,
+    last: u64,
+    still: u32,
+}
+
+impl Patience {
+    /// Nanoseconds of CPU.
+    const COMPUTED: u64 = 1_000_000_000;
+    /// Less than this in a look, in nanoseconds of CPU, is nothing: the CPU's thread then waits for something else.
+    const MOVES: u64 = 100_000;
+    /// After so many looks in which nothing moved the main loop goes on.
+    const LOOKS: u32 = 30;
+
+    /// From now on; `used` is the CPU time of the process, in nanoseconds.
+    pub const fn new(used: u64) -> Self {
+        Self {
+            begun: used,
+            last: used,
+            still: 0,
+        }
+    }
+
+    /// Whether it has waited long enough, at this look.
+    pub fn is_at_its_end(&mut self, used: u64) -> bool {
+        let moved = used.saturating_sub(self.last) >= Self::MOVES;
+        self.still = if moved { 0 } else { self.still + 1 };
+        self.last = used;
+        used.saturating_sub(self.begun) >= Self::COMPUTED || self.still >= Self::LOOKS
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn patience_lasts_for_a_second_of_cpu_however_long_that_takes() {
+        let mut patience = Patience::new(500 * MS);
+        assert!((1..=99).all(|look| !patience.is_at_its_end((500 + 10 * look) * MS)));
+        assert!(patience.is_at_its_end(1500 * MS));
+    }
+
+    #[test]
+    fn patience_ends_where_nothing_moves_for_thirty_looks_in_a_row() {
+        let mut patience = Patience::new(0);
+        assert!((0..29).all(|_| !patience.is_at_its_end(0)));
+        assert!(!patience.is_at_its_end(MS), "it moved");
+        assert!((0..29).all(|_| !patience.is_at_its_end(MS)));
+        assert!(patience.is_at_its_end(MS));
+    }
 
     /// Something with an address.
     fn at(address: usize) -> *mut c_void {
