@@ -2,8 +2,12 @@
 
 import hashlib
 import json
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
+
+StoredInteger = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+"""A whole number that stores keep in a column of their own: 64 bits in all databases."""
 
 
 class Model(BaseModel):

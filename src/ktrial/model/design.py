@@ -10,7 +10,7 @@ from typing import Self
 from pydantic import Field
 
 from ktrial.model import levels
-from ktrial.model.base import Model, digest
+from ktrial.model.base import Model, StoredInteger, digest
 from ktrial.model.kernel import BuildChange
 from ktrial.model.levels import LevelValue
 
@@ -113,7 +113,7 @@ class Perturbation(Model):
 class PlannedTrial(Model):
     """One treatment under one perturbation, in one block: what the runner hands to a machine."""
 
-    order: int
+    order: StoredInteger
     """Position in the study's run order, from 0."""
     block: int
     treatment: Treatment

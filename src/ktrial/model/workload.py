@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from ktrial.model.base import Model
+from ktrial.model.base import Model, StoredInteger
 from ktrial.model.levels import use_label
 
 
@@ -178,7 +178,7 @@ class Sample(Model):
     direction: Direction
     mode: Mode
     value: float
-    operations: int = 1
+    operations: StoredInteger = 1
     minimum: float | None = None
     median: float | None = None
     mean: float | None = None

@@ -245,6 +245,18 @@ FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], Any], type[BundleErro
         BundleDamaged,
         "a number that is none",
     ),
+    "more operations than a store can count": (
+        "trials/00001.json",
+        study_changed(lambda trial: trial["samples"][0].update(operations=2**63)),
+        BundleDamaged,
+        "samples.0.operations",
+    ),
+    "a place in the order that no store can keep": (
+        "trials/00001.json",
+        study_changed(lambda trial: trial["planned"].update(order=2**64)),
+        BundleDamaged,
+        "planned.order",
+    ),
     "a key that nobody knows": (
         "trials/00001.json",
         study_changed(lambda trial: trial.update(run="rm -rf /")),
