@@ -16,7 +16,6 @@ from ktrial.cli.options.kernel_selection import Fuzz
     "ktrial series v6.1.170..my-branch --git linux",
     "ktrial series --mbox v3.mbx --onto debian:linux-source-6.1 --max +0.5%",
     "ktrial series --quilt debian/patches-rt --onto linux --text reply.txt",
-    "ktrial series --quilt debian:linux-source-6.1/patches-rt --onto debian:linux-source-6.1",
 )
 @on_fleet_in_bisection
 def series(
