@@ -1,6 +1,8 @@
-"""Several CPUs in simulated time: guest instructions a second of a host core, and what the quantum changes.
+"""Several CPUs in simulated time: guest instructions a second of a host core, beside plain TCG.
 
 CPU time of QEMU for the same program, a long run less a short one: what starts a guest does not count.
+Plain TCG is QEMU as it is, with a thread for each CPU and the host's time; it counts nothing, so that its
+seconds are for as many instructions as the program has in simulated time.
 """
 
 from collections.abc import Iterator
@@ -10,6 +12,8 @@ from bench.row import Row, median
 from bench.subjects.plugin import cpu_seconds
 from ktrial import kernels
 from ktrial.machines.exact_parallel import ParallelMachine
+from ktrial.machines.kvm import KvmMachine
+from ktrial.machines.kvm.probe import KvmProbe
 from ktrial.model.boot import Boot
 from ktrial.model.parallel import QUANTUM_NS, MemoryModel
 from ktrial.target import Run, StepResult, Target
@@ -21,7 +25,7 @@ UNIT = 100_000_000
 """Instructions that a row's seconds are for."""
 LEAST_RATE, LEAST_RATE_WITH_LINES = 50_000_000, 30_000_000
 """Instructions a second of a host core."""
-QUANTA = (100, 300, 3000, 10_000)
+QUANTA = (25, 50, 300, 1000, 3000, 10_000)
 """Beside the default."""
 SHORT, LONG = 1, 9
 """Loops of hackbench."""
@@ -38,12 +42,14 @@ def rows() -> Iterator[Row]:
     """The default; with cache lines; other quanta beside the default."""
     boot = Boot(kernel=kernels.add(KERNEL), cpus=CPUS)
     with_lines = boot.model_copy(update={"memory_model": MemoryModel.COHERENCE})
-    default, lines = [], []
+    default, lines, plain = [], [], []
     for _ in range(ROUNDS):
         default.append(_in_simulated_time(boot))
         lines.append(_in_simulated_time(with_lines))
+        plain.append(_Cost(_in_plain_tcg(boot), default[-1].instructions))
     what = f"parallel, {CPUS} CPUs, hackbench: {UNIT:,} guest instructions"
-    yield _row(what, default, most_seconds=UNIT / LEAST_RATE)
+    beside = ("plain TCG", median(list(map(_per_unit, plain))))
+    yield _row(what, default, *beside, most_seconds=UNIT / LEAST_RATE)
     yield _row(f"{what}, coherence", lines, most_seconds=UNIT / LEAST_RATE_WITH_LINES)
     usual = (f"rounds of {QUANTUM_NS} ns", median(list(map(_per_unit, default))))
     for quantum in QUANTA:
@@ -72,6 +78,14 @@ def _in_simulated_time(boot: Boot) -> _Cost:
     with ParallelMachine().start(boot) as target:
         short, long = (_run(target, loops) for loops in (SHORT, LONG))
     return _Cost(long[0] - short[0], _instructions(long[1]) - _instructions(short[1]))
+
+
+def _in_plain_tcg(boot: Boot) -> float:
+    without_kvm = KvmProbe(usable=False, reason="plain TCG is wanted")
+    boot = boot.model_copy(update={"allow_emulated_time": True})
+    with KvmMachine(probe=without_kvm).start(boot) as target:
+        short, long = (_run(target, loops)[0] for loops in (SHORT, LONG))
+    return long - short
 
 
 def _run(target: Target, loops: int) -> tuple[float, StepResult]:

@@ -1,10 +1,10 @@
-//! What QEMU's command line asks for: `-plugin parallel.so,quantum=1000,seed=0,…`.
+//! What QEMU's command line asks for: `-plugin parallel.so,quantum=100,seed=0,…`.
 
 use alloc::format;
 use alloc::string::{String, ToString};
 
 /// A round's length, in nanoseconds: below, CPUs are switched more than they run; above, time is no time any more.
-const QUANTA: core::ops::RangeInclusive<i64> = 100..=100_000;
+const QUANTA: core::ops::RangeInclusive<i64> = 25..=100_000;
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Arguments {
     /// Reads them; an error names what is wrong.
     pub fn read<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut read = Self {
-            quantum: 1000,
+            quantum: 100,
             seed: 0,
             clock: 0,
             limit: 0,
@@ -87,7 +87,7 @@ mod tests {
         let read = read(&["seed=7", "out=/proc/self/fd/9"]).unwrap();
         assert_eq!(
             (read.quantum, read.seed, read.clock, read.limit),
-            (1000, 7, 0, 0)
+            (100, 7, 0, 0)
         );
         assert_eq!(read.out, "/proc/self/fd/9");
     }
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_told_with_what_can() {
         let table = [
-            ("quantum=99", "allowed are 100 to 100000"),
+            ("quantum=24", "allowed are 25 to 100000"),
             ("quantum=1us", "quantum=1us: a whole number"),
             ("quanta=5", "no argument quanta"),
             ("clock=-1", "at least 0"),

@@ -45,6 +45,9 @@ pub struct Engine {
     output: Option<Output>,
     /// A program has begun. Before, cache lines cost nothing, so that a saved state is one with a model and without.
     ran: bool,
+    /// An instruction that must be the first of its block, and is not: the instructions of the block from it on, and its
+    /// place in the translated code.
+    not_first: Option<(usize, usize)>,
     /// Who holds cache lines; None where that is not asked for.
     pub lines: Option<Box<Lines>>,
     /// Counts by function; None where that is not asked for.
@@ -99,6 +102,7 @@ impl Engine {
             run: Run::default(),
             output: Output::open(&asked.out),
             ran: false,
+            not_first: None,
             lines: (asked.transfer > 0)
                 .then(|| Box::new(Lines::new(asked.transfer, asked.quantum))),
             counting: Counting::asked(&asked.symbols, count),
@@ -302,6 +306,31 @@ impl Engine {
             let done = self.instructions[self.index];
             counting.tally.pause(self.index, done);
         }
+    }
+
+    /// An instruction that must be the first of its block is about to run, `left` instructions before the block's end.
+    pub fn is_not_first(&mut self, left: usize, back: usize) {
+        self.not_first = Some((left, back));
+    }
+
+    /// That instruction has read, and changed nothing yet: it begins again, as the first of another block.
+    pub fn begins_again(&mut self) {
+        let Some((left, back)) = self.not_first.take() else {
+            return;
+        };
+        // SAFETY: QEMU's variable for this thread.
+        let cpu = unsafe { *self.current };
+        // SAFETY: the CPU executes; a place that is not the translated code's is left as it is.
+        if !unsafe { (self.qemu.restore)(cpu, back) } {
+            return;
+        }
+        LEFT.store(LEFT.load(Relaxed) + left as i64, Relaxed);
+        self.instructions[self.index] -= left as u64;
+        if let Some(counting) = &mut self.counting {
+            counting.tally.unrun(self.index, left as u64);
+        }
+        // SAFETY: as where the instruction's read faults; the jump goes over frames that hold nothing to be dropped.
+        unsafe { (self.qemu.leave)(cpu) };
     }
 
     /// A locked instruction of the CPU that runs writes at this physical address.

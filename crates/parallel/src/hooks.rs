@@ -49,6 +49,32 @@ global_asm!(
     starts = sym counted_starts,
 );
 
+// The same for one instruction that must be the first of its block.
+global_asm!(
+    "ktrial_is_not_first:",
+    "mov rdx, [rsp]",
+    "jmp {is_not_first}",
+    is_not_first = sym is_not_first,
+);
+
+extern "C" {
+    fn ktrial_is_not_first(vcpu: u32, left: usize);
+}
+
+unsafe extern "C" fn is_not_first(_: u32, left: usize, back: usize) {
+    // SAFETY: as in `starts`.
+    if let Some(engine) = unsafe { engine() } {
+        engine.is_not_first(left, back);
+    }
+}
+
+unsafe extern "C" fn begins_again(_: u32, _: u32, _: u64, _: usize) {
+    // SAFETY: as in `starts`.
+    if let Some(engine) = unsafe { engine() } {
+        engine.begins_again();
+    }
+}
+
 unsafe extern "C" fn starts(_: u32, length: usize, back: usize) {
     // SAFETY: QEMU calls this in the CPUs' thread, where nothing else borrows the engine.
     if let Some(engine) = unsafe { engine() } {
@@ -160,12 +186,8 @@ pub unsafe extern "C" fn translated(_: Id, block: *mut c_void) {
         }
         let has_lines = engine.lines.is_some();
         for index in 0..length {
-            hook(
-                qemu,
-                (qemu.instruction)(block, index),
-                length - index,
-                has_lines,
-            );
+            let instruction = (qemu.instruction)(block, index);
+            hook(qemu, instruction, (index, length - index), has_lines);
         }
     }
 }
@@ -187,9 +209,10 @@ unsafe fn page(qemu: &Qemu, instruction: *mut c_void, address: u64) -> Option<&'
 }
 
 /// # Safety
-/// QEMU's instruction, during translation. `left`: instructions of the block from this one on. `has_lines`: cache lines are
-/// held by CPUs.
-unsafe fn hook(qemu: &Qemu, instruction: *mut c_void, left: usize, has_lines: bool) {
+/// QEMU's instruction, during translation. `place`: instructions of the block before this one, and from it on. `has_lines`:
+/// cache lines are held by CPUs.
+unsafe fn hook(qemu: &Qemu, instruction: *mut c_void, place: (usize, usize), has_lines: bool) {
+    let (before, left) = place;
     let mut bytes = [0; 16];
     // SAFETY: as required of the caller.
     let bytes = unsafe { qemu.bytes(instruction, &mut bytes) };
@@ -197,12 +220,16 @@ unsafe fn hook(qemu: &Qemu, instruction: *mut c_void, left: usize, has_lines: bo
         // SAFETY: as required of the caller; the hook lives as long as the process.
         unsafe { (qemu.on_access)(instruction, locks, 0, LOADS_AND_STORES, 0) };
     }
-    let found = recognised(bytes);
-    let (hook, data): (OnExecution, usize) = match found {
+    let (hook, data): (OnExecution, usize) = match recognised(bytes) {
         Instruction::Halt => (halts, 0),
         Instruction::Pause => (pauses, 0),
         Instruction::Mark(number) => (marks, number as usize | left << 32),
-        Instruction::Other => return,
+        Instruction::ExchangePair if before > 0 && qemu.mistakes_flags() => {
+            // SAFETY: as above.
+            unsafe { (qemu.on_access)(instruction, begins_again, 0, LOADS_AND_STORES, 0) };
+            (ktrial_is_not_first, left)
+        }
+        Instruction::ExchangePair | Instruction::Other => return,
     };
     // SAFETY: as required of the caller; the hook lives as long as the process.
     unsafe { (qemu.on_instruction)(instruction, hook, 0, data) };

@@ -9,8 +9,8 @@ use alloc::string::String;
 use core::ffi::{c_char, c_int, c_void, CStr};
 
 /// Versions whose functions are as they are declared here, and with which the tests were run.
-const TESTED: [(i64, i64); 1] = [(7, 2)];
-const TESTED_IN_WORDS: &str = "7.2 (Debian 12)";
+const TESTED: [(i64, i64); 2] = [(7, 2), (10, 0)];
+const TESTED_IN_WORDS: &str = "7.2 (Debian 12) and 10.0 (Debian 13)";
 /// The guest's clock (`QEMU_CLOCK_VIRTUAL`), and timers of every kind.
 const VIRTUAL: c_int = 1;
 const ALL_TIMERS: c_int = -1;
@@ -155,6 +155,14 @@ impl Qemu {
         Err(format!(
             "the inside of QEMU {major}.{minor} is not known here, that of {TESTED_IN_WORDS} is"
         ))
+    }
+
+    /// Whether this QEMU's `cmpxchg8b` and `cmpxchg16b` take the flags from before the block for those that the block has
+    /// made. Where a CPU then leaves before other flags are made, what stays of a comparison (a pointer) is taken for
+    /// flags of the processor, and the guest fails. Up to 7.2 (helper_cmpxchg16b_unlocked, target/i386/tcg/mem_helper.c;
+    /// 8.0 does without the helper).
+    pub fn mistakes_flags(&self) -> bool {
+        plugin_version() == 1
     }
 
     /// The bytes of an instruction that is being translated, copied to `to`.

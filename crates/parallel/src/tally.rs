@@ -232,6 +232,13 @@ impl Tally {
         cell.entered += u64::from(block.is_entry());
     }
 
+    /// The last instructions of the block that a CPU is in have not run.
+    pub fn unrun(&mut self, cpu: usize, instructions: u64) {
+        let row = self.last[cpu].row;
+        let cell = &mut self.now.cells[row as usize * self.cpus + cpu];
+        cell.instructions = cell.instructions.saturating_sub(instructions);
+    }
+
     /// From another function than before.
     fn moves(&mut self, cpu: usize, block: Block) {
         let (row, last) = (block.row(), self.last[cpu].row);

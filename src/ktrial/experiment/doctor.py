@@ -85,6 +85,7 @@ def _qemu() -> Iterator[Check]:
         return
     yield Check(name="QEMU", state=State.FINE, found=f"{program.text} ({program.program})")
     yield _plugin(program)
+    yield _several_cpus(program)
 
 
 def _plugin(program: "Qemu") -> Check:
@@ -98,6 +99,18 @@ def _plugin(program: "Qemu") -> Check:
         problem = f"{error.facts['problem']}; instructions are counted by the guest's clock instead"
         return Check(name=name, state=State.LIMITED, found=problem, remedy=error.advice)
     return Check(name=name, state=State.FINE, found=f"{build.path.name} loads, and counts by function")
+
+
+def _several_cpus(program: "Qemu") -> Check:
+    """The machine exact-parallel works with the inside of QEMU, of versions that it knows."""
+    from ktrial.machines.exact_parallel import NAME, setup
+
+    name = "several CPUs"
+    try:
+        setup.check_qemu(program, NAME)
+    except KtrialError as error:
+        return Check(name=name, state=State.LIMITED, found=error.message, remedy=error.advice)
+    return Check(name=name, state=State.FINE, found=f"machine {NAME} knows the inside of this QEMU")
 
 
 def _guest_programs() -> Check:

@@ -74,7 +74,10 @@ class NodesImpossible(MachineError):
 class QemuInsideUnknown(MachineError):
     """Machine {machine} works with the inside of QEMU, and knows that of {known}: {program} is {found}."""
 
-    hint = "Debian 12 has 7.2; another than the first in PATH is named with KTRIAL_QEMU=/path/to/program"
+    hint = (
+        "Debian 12 has 7.2, and 10.0 in bookworm-backports; Debian 13 has 10.0; another than the first in"
+        " PATH is named with KTRIAL_QEMU=/path/to/program"
+    )
 
 
 class FileToCarry(MachineError):

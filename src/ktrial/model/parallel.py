@@ -6,9 +6,9 @@ from pydantic import Field
 
 from ktrial.model.base import Model
 
-QUANTUM_NS = 1000
+QUANTUM_NS = 100
 """How long a round is, in nanoseconds of guest time, where nothing else is asked for."""
-QUANTA_NS = (100, 100_000)
+QUANTA_NS = (25, 100_000)
 """The shortest round and the longest: below, CPUs are switched more than they run."""
 MOST_CPUS = 64
 TRANSFER_NS = 40

@@ -127,7 +127,7 @@ def test_a_guest_whose_time_is_up_has_hung(machine: ParallelMachine, kernel: Ker
 @pytest.mark.parametrize(
     ("arguments", "plugin", "said"),
     [
-        (("-accel", "tcg,thread=single"), "quantum=10", "allowed are 100 to 100000"),
+        (("-accel", "tcg,thread=single"), "quantum=10", "allowed are 25 to 100000"),
         (("-accel", "tcg,thread=multi"), "quantum=1000", "take turns in one thread"),
         (("-accel", "tcg", "-icount", "shift=0"), "quantum=1000", "-icount"),
     ],

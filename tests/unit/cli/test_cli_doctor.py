@@ -94,6 +94,23 @@ def test_whether_qemu_loads_plugins_is_told(programs: Path, plugin: str, state: 
 
 
 @pytest.mark.parametrize(
+    ("version", "state", "remedy"),
+    [
+        ("7.2.22 (Debian)", State.FINE, ""),
+        ("10.0.13 (Debian)", State.FINE, ""),
+        ("9.2.1 (Debian)", State.LIMITED, "bookworm-backports"),
+    ],
+)
+def test_whether_several_cpus_work_with_this_qemu_is_told(
+    programs: Path, version: str, state: State, remedy: str
+) -> None:
+    _install_qemu(programs, f"QEMU emulator version {version}")
+    check = _checks()["several CPUs"]
+    assert check.state is state
+    assert remedy in check.remedy
+
+
+@pytest.mark.parametrize(
     ("error", "state", "told"),
     [
         (VERSIONS, State.FINE, "versions there: 5.10, 6.1"),

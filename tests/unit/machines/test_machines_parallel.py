@@ -42,13 +42,14 @@ def test_it_is_found_by_its_name() -> None:
     assert isinstance(machines.find("exact-parallel"), ParallelMachine)
 
 
-def test_a_qemu_whose_inside_is_known() -> None:
-    check_qemu(qemu(7, 2, 22), "exact-parallel")
+@pytest.mark.parametrize("version", [(7, 2, 22), (10, 0, 2), (10, 0, 13)])
+def test_a_qemu_whose_inside_is_known(version: tuple[int, int, int]) -> None:
+    check_qemu(qemu(*version), "exact-parallel")
 
 
-@pytest.mark.parametrize("version", [(7, 1, 0), (8, 2, 2), (9, 0, 1), (10, 0, 13)])
+@pytest.mark.parametrize("version", [(7, 1, 0), (8, 2, 2), (9, 0, 1), (10, 1, 0), (11, 0, 0)])
 def test_another_qemu_is_refused_and_the_ones_that_do_are_named(version: tuple[int, int, int]) -> None:
-    with pytest.raises(QemuInsideUnknown, match=r"knows that of 7\.2: ") as raised:
+    with pytest.raises(QemuInsideUnknown, match=r"knows that of 7\.2 and 10\.0: ") as raised:
         check_qemu(qemu(*version), "exact-parallel")
     assert "KTRIAL_QEMU" in raised.value.advice
 

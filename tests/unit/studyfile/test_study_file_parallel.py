@@ -29,7 +29,7 @@ def test_cpus_and_quantum_are_read_and_written(tmp_path: Path) -> None:
     study = read(tmp_path, "cpus = 64\nquantum = 500")
     assert (study.machine.cpus, study.machine.quantum_ns) == (64, 500)
     assert "quantum = 500" in study_toml(study)
-    assert read(tmp_path, "").machine.quantum_ns == 1000
+    assert read(tmp_path, "").machine.quantum_ns == 100
 
 
 def test_topology_and_memory_model_are_read_and_written(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_real_time_takes_blocks_for_what_exact_machines_take_seeds_for(tmp_path:
     ("keys", "kind", "said"),
     [
         ("cpus = 65", "exact-parallel", "at most 64 CPUs"),
-        ("quantum = 99", "exact-parallel", "found 99; allowed: nanoseconds of guest time from 100 to 100000"),
+        ("quantum = 24", "exact-parallel", "found 24; allowed: nanoseconds of guest time from 25 to 100000"),
         ('count = "clock"', "exact-parallel", '"count" means nothing on the machine exact-parallel'),
         (
             "cpus = 4\ntopology = { cores = 3 }",

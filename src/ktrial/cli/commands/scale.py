@@ -57,7 +57,7 @@ def scale(
         int, typer.Option(min=1, max=1000, metavar="N", help="Trials at each number of CPUs.")
     ] = 3,
     quantum: Annotated[
-        int | None, typer.Option(metavar="NS", help="Nanoseconds of guest time in a round (1000).")
+        int | None, typer.Option(metavar="NS", help="Nanoseconds of guest time in a round (100).")
     ] = None,
     margin: Margin = None,
     memory: GuestMemory = None,

@@ -34,7 +34,7 @@ from ktrial.target.guest_plan import PROTOCOL
 
 TIME_IS_UP = 124
 """QEMU's exit status where the plugin has ended it: the guest's time is up."""
-KNOWN = ((7, 2),)
+KNOWN = ((7, 2), (10, 0))
 """The versions of QEMU whose inside the plugin knows, and was tested with (crates/parallel)."""
 
 
