@@ -70,7 +70,9 @@ class Measuring:
     def proof(self, asked: AttributionQuestion, *names: str) -> Proof:
         """What these things have of a difference, as `explain --prove` says. Raises KtrialError."""
         observer = self._observer or Silent()
-        how = Proving(self._store, perturbations=1, wanted=names, jobs=self._jobs, observer=observer)
+        how = Proving(
+            self._store, perturbations=1, wanted=names, each=True, jobs=self._jobs, observer=observer
+        )
         return prove(asked, how).proof
 
     def profile(

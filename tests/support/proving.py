@@ -21,7 +21,7 @@ from ktrial.model.kernel import Kernel
 from ktrial.model.references import KernelRef
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
-from ktrial.target import Step, StepResult, Walk
+from ktrial.target import Failure, Step, StepResult, Walk, Write
 
 OLD, NEW = "debian:6.12", "debian:7.2"
 FEATURES = "/sys/kernel/debug/sched/features"
@@ -67,6 +67,12 @@ class World:
     rule: Rule = by_rule
     refused: frozenset[tuple[str, str]] = frozenset({(NEW, "voluntary"), (OLD, "lazy")})
     """Kernel and value that it does not take."""
+    settings: dict[str, dict[str, str]] = field(
+        default_factory=lambda: {name: dict(files) for name, files in SETTINGS.items()}
+    )
+    """Kernel → what its files say."""
+    panics: Callable[[Mapping[str, str]], bool] = lambda _written: False
+    """Whether a kernel panics with these values."""
     ran: list[tuple[str, int]] = field(default_factory=list)
     """Treatment and perturbation, in order."""
     interrupt_after: int | None = None
@@ -94,6 +100,8 @@ class World:
             if (kernel.name, each.value) in self.refused:
                 reason = f"{each.name} = {each.value} was refused: EINVAL"
                 return a_trial(trial, outcome=Outcome.REFUSED, reason=reason, provenance=told)
+        if self.panics(written):
+            return a_trial(trial, outcome=Outcome.PANICKED, reason="Kernel panic", provenance=told)
         value = self.rule(kernel.name, written, job.boot.parameters, number)
         counts = {("enqueue_task_fair", ""): int(value * 6), ("lru_gen_add_folio", ""): int(value * 4)}
         profile = a_profile(counts, kernel=kernel.name).model_copy(update={"workload": job.label})
@@ -108,8 +116,16 @@ class World:
         return a_kernel(name, image=directory / "vmlinuz", config=directory / "config")
 
     def _answer(self, boot: Boot, step: Step) -> StepResult:
-        files = SETTINGS[boot.kernel.name] if isinstance(step, Walk) else {}
+        if isinstance(step, Write):
+            return self._written(boot.kernel.name, step)
+        files = self.settings[boot.kernel.name] if isinstance(step, Walk) else {}
         return StepResult(step=0, do=step.do, files=files)
+
+    def _written(self, kernel: str, step: Write) -> StepResult:
+        if (kernel, step.value) in self.refused:
+            failure = Failure(name="EINVAL", text=f"write {step.path}: Invalid argument")
+            return StepResult(step=0, do=step.do, failure=failure)
+        return StepResult(step=0, do=step.do, after=step.value)
 
 
 def a_world(directory: Path, monkeypatch: pytest.MonkeyPatch) -> World:

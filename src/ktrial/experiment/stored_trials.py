@@ -77,7 +77,10 @@ def take_over(study: Study, store: Store, machine: Machine, sources: Resources) 
     done = store.finished_keys(number)
     missing = [one for one in plan(study).trials if one.key not in done]
     taken, identities = 0, _Identities(machine)
-    for stored in store.readable_studies()[0] if missing else ():
+    newest_first = sorted(store.readable_studies()[0], key=lambda one: -one.id) if missing else ()
+    for stored in newest_first:  # what ran last has most of it, and is small
+        if not missing:
+            break
         if stored.id != number and stored.study.machine.kind == study.machine.kind:
             same = _same_treatments(stored.study, missing, study, sources)
             for trial in _trials(store, stored, missing, same, identities) if same else ():

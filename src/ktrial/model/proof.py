@@ -78,6 +78,8 @@ class Status(StrEnum):
     """The kernel did not take the value."""
     FAILED = "failed"
     """A trial did not complete."""
+    GROUPED = "nothing in a group"
+    """It was taken back with others only: together they move the count no further than a control."""
 
 
 class Tried(Model):
@@ -95,6 +97,29 @@ class Tried(Model):
     def effect(self) -> float:
         """The median over the perturbations; 0 where nothing was measured."""
         return median(self.effects) if self.effects else 0.0
+
+
+class GroupKind(StrEnum):
+    """What was found of several things that were taken back at once."""
+
+    NOTHING = "nothing"
+    """They move the count no further than a control, or than a share that is too small to look for."""
+    OPEN = "not divided"
+    """They move it, and were not divided up: no time was left, or it was interrupted."""
+    ONLY_TOGETHER = "only together"
+    """What they have together, beyond what each of them has alone."""
+
+
+class Group(Model):
+    """Several things that were taken back at once, under the first perturbation."""
+
+    kind: GroupKind
+    names: tuple[str, ...]
+    side: Side
+    effect: float
+    """Their part of the difference; of the second of two halves, what it adds to the first."""
+    control: float = 0.0
+    """How far the same files move it, written with the values that they have: without a sign."""
 
 
 class Together(Model):
@@ -138,6 +163,8 @@ class Proof(Model):
     """How far a write, or a boot parameter, that changes nothing moved the count at most."""
     tested: tuple[Tried, ...] = ()
     """By the size of their effects."""
+    groups: tuple[Group, ...] = ()
+    """What was found of several at once. Empty where each was tried alone."""
     together: Together | None = None
     """None where nothing helped."""
     left_out: tuple[LeftOut, ...] = ()

@@ -159,13 +159,13 @@ def test_an_interrupted_proof_goes_on(world: World, store: Store) -> None:
 
 
 def test_the_cost_is_told_before_and_a_budget_leaves_out_what_is_dear(world: World, store: Store) -> None:
-    told: list[tuple[float, int]] = []
+    told: list[tuple[float, int, bool]] = []
 
-    def tell(cost: object, found: object) -> None:
-        told.append((cost.seconds, len(world.ran)))  # type: ignore[attr-defined]
+    def tell(cost: object, found: object, in_groups: bool) -> None:
+        told.append((cost.seconds, len(world.ran), in_groups))  # type: ignore[attr-defined]
 
-    cheap = proven(world, store, budget=10.0, tell=tell).proof
-    assert told[0][1] == 4, "of the two treatments only"
+    cheap = proven(world, store, budget=10.0, tell=tell, each=True).proof
+    assert told[0][1:] == (4, False), "of the two treatments only"
     assert told[0][0] <= 10.0
     assert "psi=0" not in {one.candidate.name for one in cheap.tested}, "a boot takes longer"
     assert ("psi=0", "--budget has no room for it") in {(one.name, one.reason) for one in cheap.left_out}

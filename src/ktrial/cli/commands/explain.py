@@ -80,6 +80,10 @@ def explain(
         list[str] | None,
         typer.Option(metavar="NAME", help="Of --prove: only these (HRTICK, 'vm.*'); may be repeated."),
     ] = None,
+    each: Annotated[
+        bool,
+        typer.Option("--each", help="Of --prove: try each alone, also of a group that moves nothing."),
+    ] = False,
     jobs: Jobs = None,
     json: Json = False,
     folded: Folded = None,
@@ -129,7 +133,7 @@ def explain(
         machine=machine,
         cpus=cpus,
     )
-    how = ProveOptions(perturbations, budget, tuple(candidates or ()), jobs)
+    how = ProveOptions(perturbations, budget, tuple(candidates or ()), each, jobs)
     proof = None
     if prove:
         found = proven(given, how)

@@ -8,12 +8,12 @@ from ktrial.analysis.attribution.target import AttributionQuestion, check_differ
 from ktrial.analysis.result import record
 from ktrial.cli import installed
 from ktrial.cli.command_line import BadOption
-from ktrial.cli.console import say
+from ktrial.cli.console import messages, say
 from ktrial.cli.options.counting_machine import on_machine
 from ktrial.cli.options.duration_size_share import duration, memory_of
 from ktrial.cli.options.own_command import memory_for, one_use
 from ktrial.cli.options.stored_study import NothingStored, find, open_existing
-from ktrial.cli.render.proof import estimate
+from ktrial.cli.render.proof import estimate, print_known_so_far
 from ktrial.cli.running.progress import progress
 from ktrial.experiment.explain import Guests, explain_question, explain_record
 from ktrial.experiment.proof import Proven, Proving, prove
@@ -58,6 +58,7 @@ class ProveOptions:
     perturbations: int = 3
     budget: str | None = None
     candidates: tuple[str, ...] = ()
+    each: bool = False
     jobs: int | None = None
 
 
@@ -88,9 +89,11 @@ def proven(given: ExplainOptions, how: ProveOptions) -> Proven:
                     perturbations=how.perturbations,
                     budget=budget,
                     wanted=how.candidates,
+                    each=how.each,
                     jobs=how.jobs,
                     observer=observer,
                     tell=_tell,
+                    known_so_far=lambda proof: print_known_so_far(proof, messages()),
                 ),
             )
 
@@ -112,9 +115,9 @@ def _study(given: ExplainOptions, store: Store) -> Study:
         return load(Path(given.study), installed.registry())
 
 
-def _tell(cost: Cost, found: Sequence[Candidate]) -> None:
+def _tell(cost: Cost, found: Sequence[Candidate], in_groups: bool) -> None:
     """What is going to be run."""
-    say(estimate(cost, found))
+    say(estimate(cost, found, in_groups=in_groups))
 
 
 def _newest(store: Store) -> str | None:
@@ -206,7 +209,12 @@ def _refuse_of_study(given: ExplainOptions) -> None:
 
 def refuse_of_proofs(how: ProveOptions) -> None:
     """Raise BadOption where an option of --prove is given without it."""
-    given = {"--budget": how.budget, "--candidates": how.candidates, "--jobs": how.jobs}
+    given = {
+        "--budget": how.budget,
+        "--candidates": how.candidates,
+        "--each": how.each,
+        "--jobs": how.jobs,
+    }
     for option, value in given.items():
         if value:
             raise BadOption(option=option, problem="goes with --prove")

@@ -15,6 +15,7 @@ def proof_as_json(proof: Proof) -> dict[str, Any]:
         "difference": proof.difference,
         "control": proof.control,
         "causes": [_tested(proof, one) for one in proof.tested],
+        "groups": [one.model_dump(mode="json") | {"share": proof.share(one.effect)} for one in proof.groups],
         "together": None if proof.together is None else _together(proof),
         "unexplained": proof.unexplained,
         "unexplained_share": proof.share(proof.unexplained),
