@@ -34,6 +34,15 @@ def shortened(text: str, columns: int) -> str:
     return f"{_leading(line, columns - 1 - tail)}…{_leading(line[::-1], tail)[::-1]}"
 
 
+def beginning(text: str, columns: int) -> str:
+    """The whole words of `text` that fit on a line of so many cells, with `…` where words are left out."""
+    line = one_line(text)
+    if _cells(line) <= columns:
+        return line
+    words = _leading(line, columns - 1).rpartition(" ")[0] or _leading(line, columns - 1)
+    return f"{words.rstrip(',;:')}…"
+
+
 def _written_out(match: re.Match[str]) -> str:
     number = ord(match[0])
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

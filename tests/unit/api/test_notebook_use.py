@@ -1,13 +1,16 @@
 """What notebooks need of `import ktrial`: frames of real libraries, Parquet, charts, HTML, trees, bundles."""
 
 import importlib
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.places import ROOT
+from tests.support.report_records import a_matrix
 
 import ktrial
+from ktrial.report.html.notebook import result_fragment
 
 BUNDLE = ROOT / "docs" / "notebooks" / "quick.zip"
 
@@ -70,6 +73,15 @@ def test_html_has_the_table_and_no_script(result: ktrial.StudyResult) -> None:
     assert "<table" in html
     assert "worse" in html
     assert "<script" not in html
+
+
+def test_html_of_several_treatments_says_whose_each_table_is() -> None:
+    html = result_fragment(a_matrix())
+    treatments = re.findall(r"<p><bdi>(\S+) against (\S+)</bdi></p>", html)
+    assert treatments == [(f"debian:{one}", "debian:5.10") for one in ("6.1", "6.12", "6.18", "7.2")]
+    assert html.count("<table") == len(treatments)
+    text = re.sub(r"<[^>]+>", "", html)
+    assert "operationexact" not in text, "where no style is applied, words keep apart"
 
 
 def test_an_explanation_is_a_tree(result: ktrial.StudyResult) -> None:

@@ -17,7 +17,7 @@ from tests.support.report_records import a_matrix, a_record, a_study_with_failur
 from ktrial.cli.installed import registry
 from ktrial.cli.render.study_result import print_result
 from ktrial.format import number_format
-from ktrial.format.sanitize import one_line, printable, shortened
+from ktrial.format.sanitize import beginning, one_line, printable, shortened
 from ktrial.model.comparison import Comparison
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import Sample
@@ -299,3 +299,10 @@ def test_many_warnings_of_one_kind_are_folded_and_none_is_lost(count: int, shown
         assert all(one.text in text for one in (*wide, other))
     assert terminal.getvalue().count("metric ") == shown
     assert (f"and {count - shown} more like these" in terminal.getvalue()) == (count > shown)
+
+
+def test_an_answer_is_cut_at_its_end_between_words() -> None:
+    assert beginning("fork by 22.6 %, 3 got better", 20) == "fork by 22.6 %, 3…"
+    assert beginning("fork by 22.6 %, 3 got better", 17) == "fork by 22.6 %…"
+    assert beginning("fork", 4) == "fork"
+    assert beginning("a" * 30, 10) == "a" * 9 + "…"

@@ -16,6 +16,7 @@ from ktrial.experiment.single_kernel import Measurement
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.kernel import Build
 from ktrial.model.workload import WorkloadUse
+from ktrial.report.charts.cumulative import apart, picture
 from ktrial.report.html.patch_series import page
 from ktrial.series.result import SeriesResult
 from ktrial.series.run import SeriesRun
@@ -80,3 +81,14 @@ def test_a_subject_is_no_markup(result: SeriesResult) -> None:
     text = page(replace(counted(result), steps=steps), "ktrial series")
     assert "<b>bold" not in text
     assert text.count("</script>") == text.count("<script")
+
+
+def test_the_picture_fits_a_telephone_and_no_two_names_stand_on_each_other(result: SeriesResult) -> None:
+    text = page(result, "ktrial series")
+    widths = [float(one) for one in re.findall(r'<svg role="img" viewBox="0 0 ([\d.]+)', text)]
+    assert widths == [720.0, 340.0]
+    drawn = picture(result, width=340.0)
+    assert all(float(at) <= drawn.end for one in drawn.courses for at in re.findall(r"H([\d.]+)", one.path))
+    assert drawn.names + len("fourteen chars +100.00%") * 6 < 340
+    assert apart([100.0, 101.0, 20.0, 100.0]) == [100.0, 128.0, 20.0, 114.0]
+    assert max(apart([200.0, 201.0, 202.0])) == 204.0, "none below the axis"

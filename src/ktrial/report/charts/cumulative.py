@@ -7,7 +7,11 @@ from ktrial.report.text.series import changed_workloads
 from ktrial.series.result import SeriesResult
 
 WIDTH, HEIGHT = 720.0, 240.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64.0, 150.0, 16.0, 36.0
+NARROW = 340.0
+"""The width on a telephone: a wider picture would be scrolled, and its step not seen."""
+_LEFT, _RIGHT, _TOP, _BOTTOM = 8.0, 166.0, 16.0, 36.0
+_LINE = 14.0
+"""Between the names of two courses."""
 
 
 class Course(NamedTuple):
@@ -24,15 +28,21 @@ class Course(NamedTuple):
 class Picture(NamedTuple):
     """All that the template draws."""
 
+    name: str
+    width: float
     courses: tuple[Course, ...]
     zero: float
     """The base's height."""
+    end: float
+    """Where its line ends."""
+    names: float
+    """Where the courses' names begin."""
     ticks: tuple[tuple[float, str], ...]
     """Places along the bottom, and the numbers of patches there."""
     description: str
 
 
-def picture(result: SeriesResult) -> Picture:
+def picture(result: SeriesResult, name: str = "course-wide", width: float = WIDTH) -> Picture:
     """Of the workloads that changed; without courses where none did."""
     names = changed_workloads(result)
     count = len(result.series.patches)
@@ -42,24 +52,35 @@ def picture(result: SeriesResult) -> Picture:
     room = (high - low) * 0.1 or 1.0
 
     def x(place: float) -> float:
-        return round(_LEFT + place * (WIDTH - _LEFT - _RIGHT) / max(1, count), 1)
+        return round(_LEFT + place * (width - _LEFT - _RIGHT) / max(1, count), 1)
 
     def y(value: float) -> float:
         share = (value - low + room) / (high - low + 2 * room)
         return round(HEIGHT - _BOTTOM - share * (HEIGHT - _TOP - _BOTTOM), 1)
 
     drawn = []
-    for name, course in courses.items():
+    places = apart([y(course[-1] if course else 0.0) for course in courses.values()])
+    for (workload, course), place in zip(courses.items(), places, strict=True):
         path = f"M{x(0)},{y(0.0)}" + "".join(
-            f"H{x(place)}V{y(value)}" for place, value in enumerate(course, start=1)
+            f"H{x(at)}V{y(value)}" for at, value in enumerate(course, start=1)
         )
         end = course[-1] if course else 0.0
         change = number_format.change(1 + end, percent=False)
-        drawn.append(Course(name, f"{path}H{x(count) + 8}", y(end), f"{change}%"))
-    every = max(1, count // 12)
+        drawn.append(Course(workload, f"{path}H{x(count) + 8}", place, f"{change}%"))
+    every = max(1, count // (12 if width == WIDTH else 6))
     ticks = tuple((x(place), str(place)) for place in range(every, count + 1, every))
     said = "; ".join(f"{one.name} {one.change}" for one in drawn) or "nothing changed"
-    return Picture(tuple(drawn), y(0.0), ticks, f"Change from the base after each patch: {said}")
+    said = f"Change from the base after each patch: {said}"
+    return Picture(name, width, tuple(drawn), y(0.0), x(count) + 8, x(count) + 16, ticks, said)
+
+
+def apart(heights: list[float]) -> list[float]:
+    """The same, from the top moved down as far as no two names stand on each other."""
+    places, lowest = dict[int, float](), float("-inf")
+    for number in sorted(range(len(heights)), key=heights.__getitem__):
+        lowest = places[number] = max(heights[number], lowest + _LINE)
+    beyond = max(0.0, lowest - (HEIGHT - _BOTTOM))
+    return [places[number] - beyond for number in range(len(heights))]
 
 
 def _course(result: SeriesResult, name: str) -> list[float]:

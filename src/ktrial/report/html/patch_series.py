@@ -6,7 +6,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from ktrial.report.charts import flame_graph, flame_graph_data
-from ktrial.report.charts.cumulative import HEIGHT, WIDTH, picture
+from ktrial.report.charts.cumulative import HEIGHT, NARROW, picture
 from ktrial.report.charts.flame_frames import frames
 from ktrial.report.html.scripts import page_script
 from ktrial.report.html.templating import environment, style_of
@@ -37,8 +37,7 @@ def page(result: SeriesResult, command: str, top: int = 3, alone: Sequence[Alone
             title=words.title(result),
             exercised=words.exercised(result),
             answer=words.answer(result),
-            picture=picture(result),
-            width=WIDTH,
+            pictures=(picture(result), picture(result, "course-narrow", NARROW)),
             height=HEIGHT,
             table=tables.steps(result),
             text=words.as_text(result, command, top, alone),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from ktrial.format import labels, number_format
-from ktrial.format.sanitize import shortened
+from ktrial.format.sanitize import beginning
 from ktrial.format.table import Cell, Column, Field, Kind, Table, change, name, own, table
 from ktrial.model.history import History
 from ktrial.model.kernel_pairs import KernelPairs, MeasuredKernel
@@ -102,7 +102,7 @@ def _agreement(across: Across) -> Cell:
 
 
 def _answer(text: str) -> Cell:
-    return Cell(text, shortened(text, _LONGEST_ANSWER), Kind.PROSE)
+    return Cell(text, beginning(text, _LONGEST_ANSWER), Kind.PROSE)
 
 
 _WORKLOADS: tuple[Field[_Past], ...] = (
