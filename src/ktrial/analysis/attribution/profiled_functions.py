@@ -24,9 +24,22 @@ def functions_of(profile: Profile, files: FunctionFiles) -> Functions:
         counts={key: _sum(its_pieces) for key, its_pieces in pieces.items()},
         operations=profile.operations,
         places=call_places(profile, _key),
-        known=frozenset(map(_source_name, files.functions)),
+        known=_names_of(files),
         files=files.files,
     )
+
+
+_named: dict[int, tuple[FunctionFiles, frozenset[str]]] = {}
+"""By identity: a kernel's functions are the same object in each of a study's differences, 100,000 of them."""
+_MOST_KERNELS = 16
+
+
+def _names_of(files: FunctionFiles) -> frozenset[str]:
+    if id(files) not in _named:
+        if len(_named) >= _MOST_KERNELS:
+            _named.clear()
+        _named[id(files)] = files, frozenset(map(_source_name, files.functions))
+    return _named[id(files)][1]
 
 
 def _key(symbol: str, module: str) -> Key:
@@ -57,6 +70,8 @@ def together(workloads: Sequence[Functions]) -> Functions:
     for one in workloads:
         for key, count in one.counts.items():
             counts[key] = _added(counts.get(key, Count()), count, operations // one.operations)
+    known = {id(one.known): one.known for one in workloads}.values()
+    files = {id(one.files): one.files for one in workloads}.values()
     return Functions(
         counts=counts,
         operations=operations,
@@ -64,8 +79,8 @@ def together(workloads: Sequence[Functions]) -> Functions:
             _added_calls(one.places.callers for one in workloads),
             _added_calls(one.places.callees for one in workloads),
         ),
-        known=frozenset().union(*(one.known for one in workloads)),
-        files={name: file for one in workloads for name, file in one.files.items()},
+        known=frozenset().union(*known),
+        files={name: file for each in files for name, file in each.items()},
         workloads=len(workloads),
     )
 

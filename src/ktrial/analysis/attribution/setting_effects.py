@@ -4,6 +4,7 @@ differs and they moved as it says, it is a cause.
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from ktrial.model.conditions_diff import Governed
 
@@ -101,6 +102,7 @@ def _follows(direction: int, before: float, after: float, margin: float) -> bool
     return moved != 0 and direction in (0, moved)
 
 
+@lru_cache(maxsize=8192)
 def setting_owner(path: str) -> str:
     """The subsystem of the file's setting; empty where that is not known."""
     prefixes = [place for place in _PLACES if path.startswith(place)]
