@@ -1,7 +1,7 @@
 """From an Altair chart to an SVG element that sits in a page: small, named, the same every time."""
 
-import io
 import re
+from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,18 +33,30 @@ def rows(altair: Any, count: int) -> Any:
     return altair.Y("row:O", axis=None, scale=scale)
 
 
-def inline(chart: "Drawing", name: str, title: str, description: str) -> str:
+def inline(draw: Callable[[], "Drawing"], name: str, title: str, description: str) -> str:
     """The chart as `<svg>`, its ids prefixed with `name`, with a title and a description for screen readers.
 
     No text in the chart may hold control characters (format.sanitize.one_line takes them out): vl-convert
     ends the whole process on one.
     """
-    text = io.StringIO()
-    chart.save(text, format="svg")
-    drawn = _TAG.sub(lambda tag: _cleaned(tag[0], name), text.getvalue())
+    drawn = _TAG.sub(lambda tag: _cleaned(tag[0], name), as_svg(draw))
     while (emptied := _EMPTY.sub("", drawn)) != drawn:
         drawn = emptied
     return _SIZE.sub(lambda root: _opening(root[1], name, title, description), drawn, count=1)
+
+
+def as_svg(draw: Callable[[], "Drawing"]) -> str:
+    """The chart by vl-convert, without the comparisons of each of its parts with Vega-Lite's schema.
+
+    These take more than half of the time; tests make them for every chart (`to_dict(validate=True)`).
+    """
+    from altair.utils import schemapi
+    from altair.utils.mimebundle import spec_to_mimebundle
+
+    with schemapi.debug_mode(False):
+        spec = draw().to_dict(validate=False, context={"pre_transform": False})
+    bundle = spec_to_mimebundle(spec, format="svg", mode="vega-lite")
+    return str(bundle["image/svg+xml"])
 
 
 def _cleaned(tag: str, name: str) -> str:

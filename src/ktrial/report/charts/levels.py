@@ -21,7 +21,7 @@ _CELLS = 46
 def draw(metric: MetricLevels, name: str) -> str:
     """The chart as an SVG element."""
     title = f"{metric.workload}, {metric.metric}: every level"
-    return altair_svg.inline(_chart(metric), name, title, describe(metric))
+    return altair_svg.inline(lambda: _chart(metric), name, title, describe(metric))
 
 
 def describe(metric: MetricLevels) -> str:

@@ -83,7 +83,7 @@ def draw(group: Group, every: tuple[Group, ...], margin: float, layout: Layout, 
     """The intervals of one treatment as an SVG element, on the axis that all of `every` fit on."""
     domain = _domain(every, margin)
     title = f"{group.treatment} compared with {group.baseline}: change of every metric"
-    return altair_svg.inline(_chart(group, domain, margin, layout), name, title, describe(group))
+    return altair_svg.inline(lambda: _chart(group, domain, margin, layout), name, title, describe(group))
 
 
 def describe(group: Group) -> str:

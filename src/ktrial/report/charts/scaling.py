@@ -26,7 +26,7 @@ _MARKS = (
 def draw(curves: Sequence[ScalingCurve], name: str) -> str:
     """The chart of one workload's curves as an SVG element."""
     title = f"{curves[0].workload}: speed-up over CPUs"
-    return altair_svg.inline(_chart(curves), name, title, describe(curves))
+    return altair_svg.inline(lambda: _chart(curves), name, title, describe(curves))
 
 
 def describe(curves: Sequence[ScalingCurve]) -> str:
