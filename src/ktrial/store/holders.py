@@ -33,6 +33,6 @@ def _node(path: Path) -> tuple[int, int] | None:
 
 def _program(pid: int) -> str:
     try:
-        return f" ({Path(f'/proc/{pid}/comm').read_text().strip()})"
+        return f" ({Path(f'/proc/{pid}/comm').read_text(encoding='utf-8', errors='replace').strip()})"
     except OSError:
         return ""

@@ -238,7 +238,7 @@ def listed(directory: Path, name: str, list_name: str) -> tuple[WorkloadDescript
 def _list(directory: Path, name: str, list_name: str) -> object:
     kept, program = directory / list_name, directory / name
     if kept.is_file():
-        return json.loads(kept.read_text())
+        return json.loads(kept.read_text(encoding="utf-8"))
     if not program.is_file():
         raise GuestProgramsMissing(architecture=directory.name, directory=directory, missing=name)
     told = subprocess.run([program, "--list"], capture_output=True, check=True, text=True)

@@ -3,6 +3,7 @@
 Nothing is executed to find out (`ldd` runs the program's loader): the files are read.
 """
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -21,6 +22,11 @@ from ktrial.model.boot import CarriedFile
 from ktrial.workloads.errors import FileNotCarried, LibraryNotFound, ProgramNotFound, WorkloadError
 from ktrial.workloads.file_trees import expanded
 
+_IS_OF_A_SHELL = re.compile(r"[\s|&;<>$*?~`]")
+_FOR_A_SHELL = (
+    "these words were given as one; a program and its arguments are words of their own; where a shell is to "
+    "read them: sh -c {}"
+)
 _LOADER_CACHE = "/etc/ld.so.cache"
 
 _MOST_STEPS = 1000
@@ -34,7 +40,8 @@ def program_path(workload: str, program: str) -> str:
     """Where the host has the program: a path as it is, a name by the host's PATH. Raises ProgramNotFound."""
     path = shutil.which(program) if "/" not in program else program
     if path is None or not Path(path).is_file():
-        raise ProgramNotFound(workload=workload, program=program)
+        facts = {"hint": _FOR_A_SHELL.format(shlex.quote(program))} if _IS_OF_A_SHELL.search(program) else {}
+        raise ProgramNotFound(workload=workload, program=program, **facts)
     return str(Path(path).absolute())
 
 

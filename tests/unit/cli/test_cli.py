@@ -179,6 +179,13 @@ def test_output_that_the_terminal_cannot_show_does_not_stop_it(tmp_path: Path) -
     assert "\\xfc.toml: the study is empty" in done.stderr
 
 
+def test_a_locale_of_ascii_alone_does_not_stop_it() -> None:
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = _ktrial("show", str(ROOT / "docs" / "notebooks" / "quick.zip"), **plain)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "fork" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "completed"),
     [

@@ -1,5 +1,6 @@
 """Commands of the user's own: what is run, and what numbers are found in what they print."""
 
+import shlex
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from ktrial.workloads.errors import (
     WorkloadFailed,
     WorkloadNotStarted,
 )
+from ktrial.workloads.host_files import program_path
 
 
 def use(*argv: str, repeats: int = 3) -> WorkloadUse:
@@ -50,6 +52,13 @@ def test_a_command_runs_once_more_than_it_counts() -> None:
     assert runs[0].argv[0].endswith("/bin/true")
     assert runs[0].environment["PATH"]
     assert runs[0].environment["KTRIAL_PADDING"] == "x" * 10
+
+
+@pytest.mark.parametrize("words", ["git log | wc -l", "~/bin/x"])
+def test_what_only_a_shell_reads_is_told_with_how_a_shell_reads_it(words: str) -> None:
+    with pytest.raises(ProgramNotFound) as refused:
+        program_path("mine", words)
+    assert refused.value.advice.endswith(f"sh -c {shlex.quote(words)}")
 
 
 def test_a_program_that_the_host_lacks_is_named() -> None:

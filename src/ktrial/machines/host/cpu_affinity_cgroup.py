@@ -110,7 +110,7 @@ def _parent(controllers: set[str], machine: str) -> Path:
 
 
 def _root(machine: str) -> Path:
-    for line in _MOUNTS.read_text().splitlines():
+    for line in _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
         if after.startswith("cgroup2 "):
             return Path(re.sub(r"\\040", " ", before.split()[4]))
@@ -119,7 +119,7 @@ def _root(machine: str) -> Path:
 
 
 def _own_group() -> Path:
-    for line in _OWN.read_text().splitlines():
+    for line in _OWN.read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         if line.startswith("0::"):
             return Path(line[3:].lstrip("/"))
     return Path()
