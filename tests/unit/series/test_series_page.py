@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.profiles import with_calls
+from tests.support.real_profiles import real_profile
 from tests.support.scripted import ScriptedMachine
 from tests.support.series import SeriesBuilder, a_series, answer, runs
 
@@ -92,3 +93,14 @@ def test_the_picture_fits_a_telephone_and_no_two_names_stand_on_each_other(resul
     assert drawn.names + len("fourteen chars +100.00%") * 6 < 340
     assert apart([100.0, 101.0, 20.0, 100.0]) == [100.0, 128.0, 20.0, 114.0]
     assert max(apart([200.0, 201.0, 202.0])) == 204.0, "none below the axis"
+
+
+def test_a_page_of_many_changed_cells_stays_below_a_megabyte(result: SeriesResult) -> None:
+    (before, files_before), (after, files_after) = (real_profile("fork", one) for one in ("5.10", "6.12"))
+    why = explain(before, after, files_before, files_after)
+    (cell,) = (one for one in result.cells if one.workload == "fork" and one.is_told)
+    many = (replace(cell, profiles=(before, after), explanation=why),) * 20
+    text = page(replace(result, cells=many), "ktrial series")
+    assert text.count('class="frames">') == 20
+    assert 500_000 < len(text.encode()) < 1_000_000
+    assert len(re.findall(r"<[a-z]", re.sub(r"(?s)<script.*?</script>", "", text))) < 10_000

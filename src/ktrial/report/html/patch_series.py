@@ -16,8 +16,8 @@ from ktrial.report.text.call_tree import LaidStacks, laid_stacks
 from ktrial.series.alone import Alone
 from ktrial.series.result import Cell, SeriesResult
 
-_MOST_FRAMES, _FRAMES_OF_A_PAGE = 2000, 40_000
-"""Of one graph, and of all: forty bytes each."""
+_MOST_FRAMES, _FRAMES_OF_A_PAGE = 2000, 16_000
+"""Of one graph, and of all: some 50 bytes each, and a page stays below a megabyte."""
 
 
 class Graph(NamedTuple):
