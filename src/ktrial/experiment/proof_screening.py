@@ -18,7 +18,7 @@ from ktrial.model.proof import Candidate, CauseKind, Cost, Group, GroupKind, Lef
 
 LEAST = 3
 """So many candidates, and they are tried in groups."""
-LEAST_SHARE = 0.005
+LEAST_SHARE = 0.01
 """Of the difference: what has less together is not divided up."""
 NO_ROOM = "--budget has no room for it"
 
