@@ -23,6 +23,7 @@ from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.guest_programs import directory as guest_programs_in
 from ktrial.machines.guest_programs import parallel
+from ktrial.model.parallel import QUANTUM_NS
 from ktrial.model.profile import Profile
 from ktrial.model.proof import Proof
 from ktrial.model.study import MachineSettings, Study
@@ -83,16 +84,18 @@ class Measuring:
         boot: Sequence[str] = (),
         caches: CacheShapes | None = None,
         cpus: int = 1,
+        quantum_ns: int = QUANTUM_NS,
     ) -> Profile:
         """One kernel in one workload, by function; on several CPUs in simulated time. Raises KtrialError."""
         settings = MachineSettings(kernel=kernel, boot=tuple(boot))
         if several := cpus > 1:
-            settings = settings.model_copy(update={"kind": ParallelMachine.name, "cpus": cpus})
+            several_cpus = {"kind": ParallelMachine.name, "cpus": cpus, "quantum_ns": quantum_ns}
+            settings = settings.model_copy(update=several_cpus)
         use = WorkloadUse(name=workload, parameters=dict(parameters or {}))
         digest = kernels.add(kernel).digest
         key = ["profile", digest, use.model_dump(mode="json"), list(boot), repr(caches)]
         text = self.kept(
-            [*key, cpus, *map(digest_of_file, (parallel(), guest_programs_in() / "tasks"))]
+            [*key, cpus, quantum_ns, *map(digest_of_file, (parallel(), guest_programs_in() / "tasks"))]
             if several
             else key,
             lambda: profiling.profile(

@@ -16,6 +16,7 @@ from ktrial.model.profile import Profile
 _KERNELS = tuple(f"debian:{series}" for series in ("5.10", "6.1", "6.12", "6.18", "7.2"))
 _STEP = "debian:6.1"
 _CPUS = 4
+_QUANTUM_NS = 1000
 _SEEDS = 3
 _COUNTED = "page-fault2"
 _PARAMETERS: dict[str, int | str] = {"kind": "threads", "operations": 60, "passes": 1}
@@ -42,9 +43,9 @@ _HEADS = (
 )
 _TEXT = """
 Tasks map 64 pages, touch each (a page fault), and unmap them: how many times as fast {cpus} CPUs are as
-one, on average over {seeds} seeds. `page-fault1` has anonymous pages, which a fault clears; in
-`page-fault2` it also copies a page of a file. What the {cpus} CPUs idled and waited stands beside it for
-`page-fault2` with threads, with the place that has most of it, and who wanted the lock.
+one, on average over {seeds} seeds, in rounds of {quantum} ns. `page-fault1` has anonymous pages, which a
+fault clears; in `page-fault2` it also copies a page of a file. What the {cpus} CPUs idled and waited stands
+beside it for `page-fault2` with threads, with the place that has most of it, and who wanted the lock.
 """
 _CAUSE = """
 Processes scale: each has an address space of its own. Threads wait for that of all, `mmap_lock`: faults
@@ -83,7 +84,7 @@ def _text(measuring: Measuring) -> str:
     apart = abs(one_cpu[other] / one_cpu[_STEP] - 1)
     return "\n".join(
         (
-            prose(_TEXT, cpus=str(_CPUS), seeds=str(_SEEDS)),
+            prose(_TEXT, cpus=str(_CPUS), seeds=str(_SEEDS), quantum=str(_QUANTUM_NS)),
             table(_HEADS, _rows(kernels, speed_ups, counted, other)),
             prose(
                 _CAUSE,
@@ -97,7 +98,7 @@ def _text(measuring: Measuring) -> str:
 
 def _measured(measuring: Measuring, kernels: tuple[str, ...]) -> StudyNumbers:
     data = {
-        "machine": {"kind": "exact-parallel"},
+        "machine": {"kind": "exact-parallel", "quantum": _QUANTUM_NS},
         "factors": {"kernel": {"levels": list(kernels)}, "cpus": {"levels": [1, _CPUS]}},
         "workloads": list(_WORKLOADS),
         "perturbations": _SEEDS,
@@ -116,7 +117,7 @@ def _speed_ups(numbers: StudyNumbers) -> tuple[dict[str, list[float]], dict[str,
 
 
 def _profile(measuring: Measuring, kernel: str) -> Profile:
-    return measuring.profile(kernel, _COUNTED, _PARAMETERS, cpus=_CPUS)
+    return measuring.profile(kernel, _COUNTED, _PARAMETERS, cpus=_CPUS, quantum_ns=_QUANTUM_NS)
 
 
 def _counted(profile: Profile) -> _Counted:

@@ -45,8 +45,8 @@ def seeded(seed: int) -> Run:
     return work(*HACKBENCH).model_copy(update={"layout_seed": seed})
 
 
-def throughput_of_a_shared_counter(target: Target, tasks: int) -> float:
-    use = WorkloadUse(name="counter1", parameters={"tasks": tasks, "operations": 2000, "passes": 1})
+def throughput(target: Target, name: str, tasks: int) -> float:
+    use = WorkloadUse(name=name, parameters={"tasks": tasks, "operations": 2000, "passes": 1})
     workload = workloads.find(use)
     (program,) = workload.files(use)
     content = b64encode(program.host.read_bytes()).decode()
@@ -107,7 +107,7 @@ def test_a_shared_counter_scales_only_where_lines_cost_nothing(
     for model in MemoryModel:
         boot = boot_of(kernel, cpus=CPUS).model_copy(update={"memory_model": model})
         with machine.start(boot) as target:
-            one, all_cpus = (throughput_of_a_shared_counter(target, tasks) for tasks in (1, CPUS))
+            one, all_cpus = (throughput(target, "counter1", tasks) for tasks in (1, CPUS))
         speed_ups[model] = all_cpus / one
     assert speed_ups[MemoryModel.NONE] > 0.9 * CPUS
     assert speed_ups[MemoryModel.COHERENCE] < 1
@@ -159,6 +159,25 @@ def test_a_guest_has_the_nodes_it_was_given(machine: ParallelMachine, kernel: Ke
     assert contents[2] == "2-3\n"
     first, second = (int(text.split("MemTotal:")[1].split()[0]) >> 10 for text in contents[1::2])
     assert 64 < first < 128 < second < 384
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("parameters", "online", "least", "most"), [((), "0-3\n", 3.9, 4), (("nosmp",), "0\n", 0.9, 1.1)]
+)
+def test_independent_loops_scale_unless_the_kernel_has_one_cpu(
+    machine: ParallelMachine,
+    kernel: Kernel,
+    parameters: tuple[str, ...],
+    online: str,
+    least: float,
+    most: float,
+) -> None:
+    with machine.start(boot_of(kernel, cpus=CPUS, parameters=parameters)) as target:
+        (listed,) = target.perform((Read(path="/sys/devices/system/cpu/online"),))
+        one, all_cpus = (throughput(target, "loop1", tasks) for tasks in (1, CPUS))
+    assert listed.content == online
+    assert least <= all_cpus / one <= most
 
 
 @pytest.mark.nightly
