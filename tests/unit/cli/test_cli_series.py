@@ -11,6 +11,9 @@ from tests.support.series import SeriesBuilder, a_series, runs
 
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
+from ktrial.kernels import Progress
+from ktrial.kernels.patch_series import series_in_quilt
+from ktrial.model.patch_series import PatchSeries
 from ktrial.store import Store
 
 ONTO = ("--onto", "debian:linux-source-6.1")
@@ -84,6 +87,19 @@ def test_a_dry_run_builds_and_boots_nothing(ktrial: CommandLine, tmp_path: Path)
     assert said.status == 0
     assert "2 patches onto debian:linux-source-6.1" in said.output
     assert "at most 2 kernels to compile and 9 trials to run" in said.output.replace("\u00a0", " ")
+
+
+def test_what_is_fetched_of_a_source_package_is_told(
+    ktrial: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetched(_path: Path, base: str, progress: Progress) -> PatchSeries:
+        progress("fetching the package", 1, 2)
+        progress("unpacking linux-source-6.1")
+        return series_in_quilt(a_series(tmp_path / "q", "doc"), base)
+
+    monkeypatch.setattr("ktrial.kernels.patch_series.series_in_package", fetched)
+    said = ktrial("series", "--quilt", "debian:linux-source-6.1/patches-rt", *ONTO, "--dry-run")
+    assert (said.status, "unpacking linux-source-6.1" in said.messages) == (0, True), said
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import shlex
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +72,12 @@ class SeriesOptions:
             return series_in_mailbox(self.mbox, base)
         quilt = self.quilt or Path()
         if is_packaged(quilt):
-            return series_in_package(quilt, base, partial(StepLines(messages()).kernel_progress, str(quilt)))
+            lines = StepLines(messages())
+
+            def progress(what: str, done: int = 0, total: int = 0) -> None:
+                lines.kernel_progress(str(quilt), what, done, total)
+
+            return series_in_package(quilt, base, progress)
         return series_in_quilt(quilt, base)
 
     @cached_property
