@@ -22,6 +22,7 @@ from ktrial.experiment.single_kernel import Measurement, Runs, failed, measure
 from ktrial.kernels import Progress
 from ktrial.kernels.build import build, requested
 from ktrial.kernels.errors import KernelError
+from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Kernel
 from ktrial.model.plan import plan
 from ktrial.model.study_record import StudyRecord
@@ -31,6 +32,8 @@ PREFIX = "watch:"
 """What a target's studies are called, before the target; a study file cannot choose such a name."""
 GIT = "git:"
 QUESTION = "What does this kernel cost, as it is followed?"
+
+_SAME = frozenset({Verdict.EQUIVALENT, Verdict.IDENTICAL})
 
 Obtain = Callable[[str, Progress], Kernel]
 """The newest kernel of a target. Raises KernelError."""
@@ -61,6 +64,14 @@ class Look:
     """The comparison; None where there is nothing new."""
     problem: str = ""
     """Why there is no comparison, in one sentence."""
+    kernels: tuple[str, str] | None = None
+    """The names of the two that were compared, the one before first."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether any metric is not what it was: better, worse, or nobody knows."""
+        rows = self.check.rows if self.check else ()
+        return any(one.comparison.verdict not in _SAME for one in rows)
 
     @property
     def decision(self) -> Decision:
@@ -94,9 +105,9 @@ def look(
     if not others:
         return Look(target, News.FIRST, _shown(now))
     before = others[-1]
-    return Look(
-        target, News.NEW, _shown(now), _shown(before), *_compared(kernel, before, now, how, limits, runs)
-    )
+    check, problem = _compared(kernel, before, now, how, limits, runs)
+    names = (before.trials[0].provenance.kernel, kernel.name)
+    return Look(target, News.NEW, _shown(now), _shown(before), check, problem, names)
 
 
 def newest(target: str, progress: Progress) -> Kernel:

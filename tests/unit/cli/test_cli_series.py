@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from tests.support.build_host import has_what_builds_need
 from tests.support.command_line import CommandLine
+from tests.support.commit_trees import CommitBuilder, a_tree
+from tests.support.commit_trees import runs as of_commits
 from tests.support.fake_builds import requested
 from tests.support.series import SeriesBuilder, a_series, runs
 
@@ -136,3 +138,41 @@ def test_mails_are_not_built_without_a_sandbox_unless_they_are_trusted(
     refused = ktrial(*asked)
     assert (refused.status, "--trust" in refused.messages) == (2, True)
     assert ktrial(*asked, "--trust").status == 0
+
+
+def test_history_draws_the_commits_that_a_series_measured(
+    ktrial: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = a_tree(tmp_path / "linux", "base 1000", "a 1000", "slower 1100", "b 1100")
+
+    def scripted(store: Store, _observer: Observer, _jobs: int | None) -> Runs:
+        return of_commits(store, CommitBuilder(tree))
+
+    monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", scripted)
+    asked = ("--git", tree, "--json")
+    assert ktrial("series", "HEAD~3..HEAD", *asked, *FORK, "--every", "3").status == 1
+    history = ("history", "fork", "--commits", "HEAD~3..HEAD", "--git", tree)
+    said = ktrial(*history, "--html", "page.html")
+    assert said.status == 0, said
+    assert "slower 1100" in said.output
+    assert "4 of 4 commits have a number." in said.output
+    assert "slower 1100" in Path("page.html").read_text()
+    told = json.loads(ktrial(*history, "--json").output)
+    assert (told["commits"], told["measured"], len(told["lines"][0]["changes"])) == (4, 4, 1)
+    nothing = ktrial(*history, "--config", "defconfig")
+    assert (nothing.status, "--config defconfig" in nothing.messages) == (1, True), nothing
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--git", "."), "it goes with --commits"),
+        (("--commits", "a..b", "--kernels", "6.1..6.2"), "in their own order"),
+        (("--commits", "a..b", "--by-time"), "in their own order"),
+    ],
+)
+def test_options_of_history_that_contradict_each_other(
+    words: tuple[str, ...], said: str, ktrial: CommandLine
+) -> None:
+    told = ktrial("history", "fork", *words)
+    assert (told.status, said in " ".join(told.messages.split())) == (2, True), told

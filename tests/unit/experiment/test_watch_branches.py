@@ -2,26 +2,27 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.buildable_sources import git
 from tests.support.command_line import CommandLine
+from tests.support.fake_builds import FakeBuilder
 from tests.support.scripted import ScriptedMachine, a_kernel, sources
 
 from ktrial.analysis.errors import NoKernelInRange, NothingToWatch
 from ktrial.experiment import kernel_ranges, watch
-from ktrial.experiment.single_kernel import Measurement, Runs
-from ktrial.experiment.watch import Look
+from ktrial.experiment.observer import Observer
+from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
 from ktrial.kernels.build.errors import BuildFailed
 from ktrial.kernels.errors import KernelError
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Build, Kernel
-from ktrial.model.workload import WorkloadUse
-from ktrial.store import open_store
+from ktrial.store import Store
 from ktrial.target import Run, StepResult
 
 BROKEN = "does not compile"
@@ -60,6 +61,10 @@ def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
     def requested(source: str, *, directory: Path, **_: Mapping[str, str]) -> Build:
         return Build(source=source)
 
+    def runs(store: Store, _observer: Observer, _jobs: int | None) -> Runs:
+        builder = replace(FakeBuilder().builder, build=build)
+        return Runs(store, machine=ScriptedMachine(_answer), sources=sources(builder=builder))
+
     def build(wanted: Build, progress: Progress) -> Kernel:
         found.append(wanted.source)
         progress("building", 1, 2)
@@ -71,7 +76,13 @@ def built(monkeypatch: pytest.MonkeyPatch, tree: Path) -> list[str]:
 
     monkeypatch.setattr(watch, "requested", requested)
     monkeypatch.setattr(watch, "build", build)
+    monkeypatch.setattr("ktrial.series.watched_branch.requested", requested)
+    monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", runs)
     return found
+
+
+def _answer(boot: Boot, _run: Run) -> StepResult:
+    return StepResult(step=0, do="run", exit=0, stdout=boot.kernel.release.rpartition("-")[2])
 
 
 def nothing(what: str, done: int = 0, total: int = 0) -> None:
@@ -123,24 +134,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     return CommandLine(monkeypatch, capsys)
 
 
-@pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The looks are real, the machine is not."""
-    real = watch.look
-
-    def answer(boot: Boot, run: Run) -> StepResult:
-        return StepResult(step=0, do="run", exit=0, stdout=boot.kernel.release.rpartition("-")[2])
-
-    def look(target: str, *_: object) -> Look:
-        how = Measurement((WorkloadUse(name="fork"),), perturbations=2)
-        with open_store(str(tmp_path / "watch.db")) as store:
-            runs = Runs(store, machine=ScriptedMachine(answer), sources=sources())
-            return real(target, how, {"fork": 0.01}, runs)
-
-    monkeypatch.setattr(watch, "look", look)
-
-
-@pytest.mark.usefixtures("scripted", "built")
+@pytest.mark.usefixtures("built")
 def test_watching_a_branch_from_its_first_commit_to_one_that_does_not_compile(
     cli: CommandLine, upstream: Path, tree: Path, tmp_path: Path
 ) -> None:
@@ -161,7 +155,13 @@ def test_watching_a_branch_from_its_first_commit_to_one_that_does_not_compile(
     broken = cli(*once, "--json")
     assert broken.status == 125
     assert _told(broken.output) == ("not-had", "not-run")
+    assert _commits(within.output) is None
+    found = _commits(beyond.output)
+    assert found
+    assert [one["subject"] for one in found["series"]["patches"]] == ["[1] costs 1100"]
+    assert (found["problem"], found["series"]["decision"]) == ("", "beyond")
     text = summary.read_text()
+    assert "### ktrial series: 1 patch, costs 1100" in text
     assert [text.count(f"ktrial watch: {word}") for word in ("within", "beyond", "not-run")] == [3, 1, 1]
     assert "1100" in text
 
@@ -173,6 +173,30 @@ def _on_one_line(output: str) -> str:
 def _told(output: str) -> tuple[str, str]:
     (target,) = json.loads(output)["targets"]
     return target["news"], target["decision"]
+
+
+def _commits(output: str) -> dict[str, Any] | None:
+    (target,) = json.loads(output)["targets"]
+    commits: dict[str, Any] | None = target["commits"]
+    return commits
+
+
+@pytest.mark.usefixtures("built")
+def test_the_commits_are_printed_or_why_nobody_looked_for_them(
+    cli: CommandLine, upstream: Path, tree: Path
+) -> None:
+    once = ("watch", f"git:{tree}@origin/master", "--once", "--workloads", "fork")
+    cli(*once)
+    commit(upstream, "costs 1000")
+    commit(upstream, "costs 1200")
+    without = cli(*once, "--no-commits")
+    assert (without.status, "ktrial series" in without.output) == (1, False)
+    commit(upstream, "costs 1400")
+    named = cli(*once)
+    assert (named.status, "ktrial series: 1 patch, costs 1400" in named.output) == (1, True)
+    git(upstream, "commit", "--quiet", "--amend", "--allow-empty", "--message", "costs 1600")
+    rebased = cli(*once)
+    assert "commits between were not measured: its base is no ancestor of its tip." in rebased.output
 
 
 def test_a_branch_that_is_not_there_is_no_verdict_either(cli: CommandLine, tree: Path) -> None:

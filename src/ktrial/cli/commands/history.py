@@ -26,10 +26,28 @@ Kernels = Annotated[
 PageFile = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page here too.")]
 
 
-@examples("ktrial history fork", "ktrial history fork --kernels 5.10..7.2 --html fork.html")
+@examples(
+    "ktrial history fork",
+    "ktrial history fork --kernels 5.10..7.2 --html fork.html",
+    "ktrial history fork --commits v6.1.170..v6.1.176 --git linux",
+)
 def history(
     workload: Annotated[str, typer.Argument(metavar="W", autocompletion=workload_names, help="A workload.")],
     kernels: Kernels = None,
+    commits: Annotated[
+        str | None,
+        typer.Option(metavar="BASE..TIP", help="Commits that ktrial series or ktrial watch measured."),
+    ] = None,
+    git: Annotated[
+        Path | None, typer.Option("--git", metavar="DIR", help="Their tree; else the one it stands in.")
+    ] = None,
+    configuration: Annotated[
+        str | None, typer.Option("--config", metavar="C", help="Of the commits' kernels; else guest.")
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=y", help="An option of them; may be repeated."),
+    ] = None,
     metric: Annotated[
         str | None,
         typer.Option(metavar="M", help="A metric; else the first one.", autocompletion=metric_names),
@@ -60,14 +78,33 @@ def history(
     from ktrial.cli.options.duration_size_share import margin_of
     from ktrial.cli.options.stored_study import open_existing
     from ktrial.cli.render.history import print_history
+    from ktrial.cli.running.commit_history import CommitsAsked
     from ktrial.experiment.kernel_ranges import chosen
     from ktrial.report.html.history import history_page
 
     edge = margin_of(margin)
+    asked = CommitsAsked.of(
+        commits, git, configuration, tuple(option or ()), kernels=bool(kernels), by_time=by_time
+    )
     with open_existing(store) as opened:
         readable = opened.readable_studies()
         label = label_of((one.study for one in readable[0]), workload)
         (studies, left_out), name = readable_trials(opened, label, readable), opened.name
+    if asked:
+        asked.show(
+            studies,
+            label,
+            metric=metric,
+            margin=edge,
+            alpha=alpha,
+            json=json,
+            html=html,
+            left_out=left_out,
+            store=name,
+        )
+        if tell_left_out(left_out):
+            raise typer.Exit(DAMAGED)
+        return
     only = chosen(kernels, versions(studies).items()) if kernels else None
     result = history_of(
         studies, label, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha

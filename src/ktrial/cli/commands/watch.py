@@ -15,6 +15,10 @@ from ktrial.cli.options.kernel_measurement import Cpus, Limits, WorkloadSets
 if TYPE_CHECKING:
     from ktrial.experiment.single_kernel import Measurement
     from ktrial.experiment.watch import Look
+    from ktrial.series.watched_branch import CommitsBetween
+
+    Found = dict[str, CommitsBetween]
+    """Target → its commits, where it is not what it was."""
 
 
 @examples("ktrial watch debian:6.12 --once", "ktrial watch debian:6.12 --every 6h --workloads fork,pipe")
@@ -31,6 +35,10 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="One look, for cron and CI.")] = False,
     every: Annotated[str, typer.Option(metavar="6h", help="Else how long to wait between looks.")] = "6h",
     top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
+    commits: Annotated[
+        bool,
+        typer.Option("--commits/--no-commits", help="Of a branch: find the commits that made a difference."),
+    ] = True,
     summary: Annotated[
         Path | None, typer.Option(metavar="FILE.md", help="Append what is found, as Markdown.")
     ] = None,
@@ -43,8 +51,9 @@ def watch(
 ) -> None:
     """Follow kernels: run and compare what is new.
 
-    What was seen last is in the store. Exit codes of --once, as in check: 0 nothing beyond, 1 beyond,
-    125 where a kernel cannot be had or does not boot, or nothing can be decided.
+    What was seen last is in the store. Where a branch is not what it was, the commits that made the
+    difference are built and measured, as ktrial series --every does. Exit codes of --once, as in check:
+    0 nothing beyond, 1 beyond, 125 where a kernel cannot be had or does not boot, or nothing can be decided.
     """
     from ktrial.cli.commands.matrix import workload_names_of
     from ktrial.cli.git_bisect import Endings, code_of
@@ -58,8 +67,8 @@ def watch(
         how = measurement(MeasurementOptions.of(names, memory, cpus, None, perturbations))
         edges = limits(maximum or [], how.workloads)
         while True:
-            looks = _looks(_named(targets), how, edges, store, jobs)
-            _tell(looks, top, summary, json=json)
+            looks, found = _looks(_named(targets), how, edges, store, jobs, commits=commits)
+            _tell(looks, found, top, summary, json=json)
             if once:
                 break
             time.sleep(seconds)
@@ -68,34 +77,49 @@ def watch(
 
 
 def _looks(
-    targets: list[str], how: "Measurement", edges: dict[str, float], store: str | None, jobs: int | None
-) -> "list[Look]":
+    targets: list[str],
+    how: "Measurement",
+    edges: dict[str, float],
+    store: str | None,
+    jobs: int | None,
+    *,
+    commits: bool,
+) -> "tuple[list[Look], Found]":
     from ktrial.cli.options import kernel_measurement as measuring
     from ktrial.cli.running.progress import progress
     from ktrial.experiment.watch import look
+    from ktrial.series.watched_branch import commits_between
     from ktrial.store import default_location, open_store
 
     with open_store(store or default_location()) as opened, progress() as observer:
         runs = measuring.runs(opened, observer, jobs)
-        return [look(target, how, edges, runs) for target in targets]
+        looks = [look(target, how, edges, runs) for target in targets]
+        between = {
+            one.target: commits_between(one, how, edges, runs, observer.notice) if commits else None
+            for one in looks
+        }
+        return looks, {target: one for target, one in between.items() if one}
 
 
-def _tell(looks: "list[Look]", top: int, summary: Path | None, *, json: bool) -> None:
+def _tell(looks: "list[Look]", found: "Found", top: int, summary: Path | None, *, json: bool) -> None:
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import append_text
     from ktrial.cli.render.regression_check import print_check
-    from ktrial.cli.render.watch import as_json, as_markdown, sentence
+    from ktrial.cli.render.watch import as_json, as_markdown, commits_as_text, sentence
     from ktrial.format.sanitize import one_line
 
     if summary:
-        append_text(summary, as_markdown(looks, top))
+        append_text(summary, as_markdown(looks, top, found))
     if json:
-        print_json(as_json(looks))
+        print_json(as_json(looks, found))
         return
     console = output()
     for one in looks:
         if one.check:
             print_check(one.check, top, console)
+        if one.target in found:
+            said = commits_as_text(found[one.target], top)
+            console.print(said, markup=False, highlight=False, soft_wrap=True)
         console.print(one_line(sentence(one)))
 
 

@@ -1,11 +1,15 @@
 """What looks at followed kernels say: in a sentence, as Markdown, and as JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ktrial.cli.render import regression_check
+from ktrial.cli.render import regression_check, series
 from ktrial.experiment.watch import Look, News, worst_of
+from ktrial.format.sanitize import one_line
+from ktrial.report.markdown import series as markdown
 from ktrial.report.markdown.markup import code, prose
+from ktrial.report.text import series as text
+from ktrial.series.watched_branch import CommitsBetween
 
 
 def sentence(one: Look) -> str:
@@ -22,15 +26,32 @@ def sentence(one: Look) -> str:
             return f"{one.target}: {one.kernel} after {one.before}: {verdict}"
 
 
-def as_markdown(looks: Sequence[Look], top: int) -> str:
+def commits_as_text(found: CommitsBetween, top: int) -> str:
+    """What the commits between two looks cost, or why nobody knows."""
+    if found.result is None:
+        return f"The commits between were not measured: {one_line(found.problem)}.\n"
+    return text.as_text(found.result, found.command, top)
+
+
+def as_markdown(looks: Sequence[Look], top: int, found: Mapping[str, CommitsBetween]) -> str:
     """GitHub-flavoured Markdown: a list, then a part for each new kernel."""
     lines = [f"- {code(one.target)}: {prose(sentence(one).partition(': ')[2])}" for one in looks]
     parts = [f"## ktrial watch: {worst_of(looks).value}", "\n".join(lines)]
-    parts += [regression_check.as_markdown(one.check, top).rstrip("\n") for one in looks if one.check]
+    for one in looks:
+        if one.check:
+            parts.append(regression_check.as_markdown(one.check, top).rstrip("\n"))
+        if one.target in found:
+            parts.append(_commits_as_markdown(found[one.target], top).rstrip("\n"))
     return "\n\n".join(parts) + "\n"
 
 
-def as_json(looks: Sequence[Look]) -> dict[str, Any]:
+def _commits_as_markdown(found: CommitsBetween, top: int) -> str:
+    if found.result is None:
+        return prose(commits_as_text(found, top))
+    return markdown.as_markdown(found.result, found.command, top)
+
+
+def as_json(looks: Sequence[Look], found: Mapping[str, CommitsBetween]) -> dict[str, Any]:
     """What `watch --json` prints; docs/history.md names every field."""
     return {
         "decision": worst_of(looks).value,
@@ -43,7 +64,13 @@ def as_json(looks: Sequence[Look]) -> dict[str, Any]:
                 "decision": one.decision.value,
                 "problem": one.problem,
                 "check": regression_check.as_json(one.check) if one.check else None,
+                "commits": _commits_as_json(found[one.target]) if one.target in found else None,
             }
             for one in looks
         ],
     }
+
+
+def _commits_as_json(found: CommitsBetween) -> dict[str, Any]:
+    result = series.as_json(found.result, found.command) if found.result else None
+    return {"command": found.command, "problem": found.problem, "series": result}

@@ -5,6 +5,7 @@ Nothing is checked out, and the work tree is not looked at but to say that it ho
 """
 
 import subprocess
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from ktrial.model.kernel import Patch
 from ktrial.model.patch_series import PatchSeries, SeriesKind, SeriesPatch
 
 _SHORT = 12
-_FORMAT = "%H%x00%P%x00%s%x00%an <%ae>"
+_FORMAT = "%x01%H%x01%P%x01%s%x01%an <%ae>"
+"""Of a commit; the paths that it changes come after it, each with a zero byte behind it."""
 _WRITE = "write BASE..TIP: v6.1..my-branch, HEAD~12..HEAD; BASE.. ends at HEAD"
 
 
@@ -30,12 +32,10 @@ def series_in_git(directory: Path, text: str) -> PatchSeries:
     if base == tip:
         raise _bad(top, text, "both ends are the same commit", _WRITE)
     _check_line(top, text, base, tip)
-    commits = _commits(top, text, base, tip)
-    first = commits[0][1].split()
-    if first[:1] != [base]:
+    patches = tuple(_steps(top, text, base, tip))
+    if patches[0].parent != base:
         advice = f"begin at a commit of that line: git -C {top} log --first-parent {end or 'HEAD'}"
         raise _bad(top, text, f"{begin} does not lie on the line of first parents of {end or 'HEAD'}", advice)
-    patches = tuple(_step(top, number, *one) for number, one in enumerate(commits, start=1))
     title = patches[0].subject if len(patches) == 1 else ""
     return PatchSeries(
         kind=SeriesKind.GIT,
@@ -106,18 +106,23 @@ def _is_shallow(top: Path) -> bool:
     return git(top, "HEAD", "rev-parse", "--is-shallow-repository").strip() == "true"
 
 
-def _commits(top: Path, text: str, base: str, tip: str) -> list[tuple[str, str, str, str]]:
-    """Commit, its parents, subject and author; the oldest first."""
-    wanted = ["log", "--first-parent", "--reverse", "-z", f"--format={_FORMAT}", f"{base}..{tip}"]
-    fields = git(top, text, *wanted).rstrip("\0").split("\0")
-    return [
-        (fields[at], fields[at + 1], fields[at + 2], fields[at + 3]) for at in range(0, len(fields) - 3, 4)
-    ]
+def _steps(top: Path, text: str, base: str, tip: str) -> Iterator[SeriesPatch]:
+    """Each commit with what it changes against its first parent; the oldest first."""
+    paths = ["-z", "-m", "--name-only", "--no-renames", "--no-show-signature"]
+    wanted = ["log", "--first-parent", "--reverse", *paths, f"--format={_FORMAT}", f"{base}..{tip}"]
+    found: list[tuple[list[str], list[str]]] = []
+    for word in git(top, text, *wanted).split("\0"):
+        plain = word.lstrip("\n")
+        if plain.startswith("\1"):
+            found.append((plain[1:].split("\1", 3), []))
+        elif plain:
+            found[-1][1].append(plain)
+    return (_step(number, fields, paths) for number, (fields, paths) in enumerate(found, start=1))
 
 
-def _step(top: Path, number: int, commit: str, parents: str, subject: str, author: str) -> SeriesPatch:
-    before, *others = parents.split()
-    listed = git(top, commit, "diff-tree", "-r", "-z", "--name-only", "--no-renames", before, commit)
+def _step(number: int, fields: Iterable[str], paths: Iterable[str]) -> SeriesPatch:
+    commit, parents, subject, author = fields
+    before, *others = parents.split() or [""]
     return SeriesPatch(
         number=number,
         subject=subject,
@@ -126,7 +131,7 @@ def _step(top: Path, number: int, commit: str, parents: str, subject: str, autho
         commit=commit,
         parent=before,
         merge=bool(others),
-        paths=tuple(filter(None, listed.split("\0"))),
+        paths=tuple(paths),
     )
 
 
