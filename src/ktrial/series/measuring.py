@@ -56,6 +56,12 @@ def coverage(base: Kernel, uses: Iterable[WorkloadUse], how: Measurement, runs: 
     return Coverage(tuple(profiles), not_run)
 
 
+def counted_by_function(how: Measurement) -> Measurement:
+    """The same on the machine on which trials have profiles: one CPU, whatever the steps are measured on."""
+    plain = {"kind": "exact", "cpus": 1, "model": None}
+    return replace(how, settings=how.settings.model_copy(update=plain))
+
+
 def profile_in(record: StudyRecord, label: str, runs: Runs) -> Profile | None:
     """The profile of a workload in a study of one kernel: that of the first perturbation, which changes
     nothing.

@@ -20,7 +20,8 @@ from ktrial.model.profile import Profile
 from ktrial.series.selection import Selection
 from ktrial.series.steps import Step
 
-_INSIDE = frozenset({Verdict.EQUIVALENT, Verdict.IDENTICAL})
+INSIDE = frozenset({Verdict.EQUIVALENT, Verdict.IDENTICAL})
+"""Verdicts of a metric that stays inside the margin."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Cell:
     """Of the patch; 0: base to tip."""
     workload: str
     before: Fraction
-    """Instructions an operation; of a workload that counts none, its first metric."""
+    """Instructions an operation; of a workload or a machine that counts none, its first metric."""
     after: Fraction
     checked: tuple[CheckedMetric, ...] = ()
     """Its metrics, as a check decides them; the first one is the workload's own."""
@@ -55,7 +56,7 @@ class Cell:
     @property
     def is_inside(self) -> bool:
         """Whether every metric stays inside the margin."""
-        return all(one.comparison.verdict in _INSIDE for one in self.checked)
+        return all(one.comparison.verdict in INSIDE for one in self.checked)
 
     @property
     def decision(self) -> Decision:

@@ -19,7 +19,15 @@ from ktrial.model.workload import WorkloadUse
 from ktrial.series.alone import Alone, OneByOne
 from ktrial.series.building import Forward
 from ktrial.series.errors import NothingMeasured
-from ktrial.series.measuring import NULL_CONTROL, Coverage, boots_in, coverage, profile_in, trials_of
+from ktrial.series.measuring import (
+    NULL_CONTROL,
+    Coverage,
+    boots_in,
+    counted_by_function,
+    coverage,
+    profile_in,
+    trials_of,
+)
 from ktrial.series.result import Cell, SeriesResult
 from ktrial.series.selection import Selection, executed_in, selected
 from ktrial.series.steps import Step, measured
@@ -85,7 +93,7 @@ class SeriesRun:
         if self.how.workloads or not changed:
             return Coverage()
         self.tell(f"base: what {len(self.candidates)} workloads execute")
-        return coverage(base, self.candidates, self.how, self.runs)
+        return coverage(base, self.candidates, counted_by_function(self.how), self.runs)
 
     def _uses(self, selection: Selection, known: Coverage) -> tuple[WorkloadUse, ...]:
         """Those that were chosen, and the null control; without profiles, all that run."""

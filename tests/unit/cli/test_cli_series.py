@@ -163,6 +163,23 @@ def test_history_draws_the_commits_that_a_series_measured(
     assert (nothing.status, "--config defconfig" in nothing.messages) == (1, True), nothing
 
 
+def test_the_machine_and_its_model_are_those_that_are_asked_for(ktrial: CommandLine, tmp_path: Path) -> None:
+    a_series(tmp_path / "q", "cost-fork-20")
+    asked = ("series", "--quilt", "q", *ONTO, *FORK)
+    parallel = ktrial(*asked, "--machine", "exact-parallel", "--cpus", "1")
+    assert "nanoseconds of guest time an operation, in QEMU;" in " ".join(parallel.output.split())
+    assert "--cpus 1 --machine exact-parallel" in " ".join(parallel.output.split())
+    assert "by guest time, simulated, not real" in " ".join(parallel.output.split())
+    told = json.loads(ktrial(*asked, "--model", "small", "--json").output)
+    assert (told["machine"]["kind"], told["machine"]["model"]["name"]) == ("exact", "small")
+    assert told["command"].endswith("--model small --workload fork")
+    for words in (("--machine", "exact-parallel"), ("--cpus", "2")):
+        refused = ktrial(*asked, *words, "--model", "default")
+        assert (refused.status, "--model" in refused.messages) == (2, True), refused
+    unknown = ktrial(*asked, "--model", "nowhere.toml")
+    assert (unknown.status, "nowhere.toml" in unknown.messages) == (2, True), unknown
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

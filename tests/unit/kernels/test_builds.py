@@ -212,6 +212,17 @@ def test_an_interrupted_build_goes_on_where_it_was(
     assert compiled(cache) == ["fork", "sched", "zz"]
 
 
+def test_what_was_being_written_when_a_build_was_killed_is_made_anew(
+    source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (source / "kernel/zz.c").write_text("int zz;\n")
+    interrupted(cache, monkeypatch, asked(source))
+    (kernel,) = (cache / "trees").glob("*/source/build/kernel")
+    (kernel / ".sched.o.cmd").write_text("cmd_kernel/sched.o := gcc -Wp,-MMD,kernel/.sched.o.d -c -o ke")
+    build(asked(source))
+    assert compiled(cache) == ["fork", "sched", "sched", "zz"]
+
+
 def test_what_an_interrupted_build_has_left_is_taken_by_no_other_build(
     source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,20 @@ def test_what_the_caller_has_set_for_other_builds_does_not_reach_make(
     assert "mine" not in (build / "flags").read_text()
 
 
+def test_what_a_killed_build_left_half_written_is_mended_before_the_next(source: Path) -> None:
+    add(build_request(source))
+    home = build_directory(source)
+    assert not (home / "unfinished").exists()
+    noted = home / "build/kernel/.fork.o.cmd"
+    noted.parent.mkdir(exist_ok=True)
+    noted.write_text("cmd_kernel/fork.o := gcc -Wp,-MM")
+    add(build_request(source))
+    assert noted.exists(), "a build that was whole is trusted"
+    (home / "unfinished").touch()
+    add(build_request(source))
+    assert not noted.exists()
+
+
 def test_a_failed_build_shows_the_first_real_error_and_where_the_log_is(source: Path) -> None:
     (source / "broken").touch()
     error = failure(BuildFailed, source)

@@ -1,7 +1,7 @@
 """`ktrial series`: what each patch of a series costs, where, and what nothing exercised."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -80,6 +80,14 @@ def series(
     perturbations: Perturbations = None,
     memory: GuestMemory = None,
     cpus: Cpus = None,
+    machine: Annotated[
+        Literal["exact", "exact-parallel"],
+        typer.Option("--machine", metavar="exact|exact-parallel", help="The second: CPUs in simulated time."),
+    ] = "exact",
+    model: Annotated[
+        str,
+        typer.Option(metavar="M", help="Machine exact: model cycles too: default, desktop, FILE.toml."),
+    ] = "none",
     boot: BootParameters = None,
     store: StoreOption = None,
     jobs: Jobs = None,
@@ -123,6 +131,8 @@ def series(
             trust=trust,
             each_alone=each_alone,
             every=every or 0,
+            machine=machine,
+            model=model,
         )
         check_writable([path for path in (text, markdown, html) if path])
         if dry_run:

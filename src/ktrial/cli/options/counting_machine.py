@@ -33,3 +33,18 @@ def on_machine(settings: "MachineSettings", machine: str | None, cpus: int | Non
         problem = f"the machine {_EXACT} counts on one CPU; several are for --machine {_PARALLEL}"
         raise BadOption(option="--cpus", problem=problem)
     return settings.model_copy(update={"kind": machine, "cpus": cpus or 1})
+
+
+def with_model(settings: "MachineSettings", model: str) -> "MachineSettings":
+    """The settings with what cycles are modelled on. Raises BadOption, StudyError for a file's mistakes."""
+    from pathlib import Path
+
+    from ktrial.model.machine_model import NO_MODEL
+    from ktrial.studyfile.machine_models import machine_model
+
+    if model == NO_MODEL:
+        return settings
+    if settings.kind != _EXACT or settings.cpus > 1:
+        problem = f"cycles are modelled on the machine {_EXACT}, with one CPU"
+        raise BadOption(option="--model", problem=problem)
+    return settings.model_copy(update={"model": machine_model(model, Path.cwd())})

@@ -26,6 +26,7 @@ def as_json(result: SeriesResult, command: str, alone: Sequence[Alone] = ()) -> 
         "exercised": exercised(result),
         "functions": list(result.selection.changed),
         "not_executed": list(result.not_executed),
+        "machine": result.how.settings.model_dump(mode="json"),
         "workloads": [use.label for use in result.how.workloads],
         "exact": result.is_exact,
         "patches": [_step(result, one) for one in result.steps[1:]],

@@ -11,6 +11,7 @@ from ktrial.cli.options.kernel_measurement import MeasurementOptions
 from ktrial.errors import Interrupted
 from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, printable
+from ktrial.model.machine_model import NO_MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +49,9 @@ class SeriesOptions:
     each_alone: bool = False
     every: int = 0
     """How many patches a stretch has that is measured first; 0: each patch is measured."""
+    machine: str = "exact"
+    model: str = NO_MODEL
+    """What cycles are modelled on."""
 
     @cached_property
     def series(self) -> "PatchSeries":
@@ -87,14 +91,18 @@ class SeriesOptions:
 
     @cached_property
     def how(self) -> "Measurement":
-        """How steps are measured; without workloads where they are to be chosen."""
+        """How steps are measured; without workloads where they are to be chosen. Raises BadOption,
+        StudyError.
+        """
         from dataclasses import replace
 
+        from ktrial.cli.options.counting_machine import with_model
         from ktrial.cli.options.kernel_measurement import measurement
 
-        if self.given.workloads or self.given.words:
-            return measurement(self.given)
-        return replace(measurement(replace(self.given, workloads=("nqueens",))), workloads=())
+        asked = bool(self.given.workloads or self.given.words)
+        how = measurement(self.given if asked else replace(self.given, workloads=("nqueens",)))
+        settings = with_model(how.settings.model_copy(update={"kind": self.machine}), self.model)
+        return replace(how, settings=settings, workloads=how.workloads if asked else ())
 
     @property
     def command(self) -> str:
@@ -108,6 +116,8 @@ class SeriesOptions:
             "--fuzz": self.fuzz or None,
             "--memory": self.given.memory,
             "--cpus": self.given.cpus,
+            "--machine": self.machine if self.machine != "exact" else None,
+            "--model": self.model if self.model != NO_MODEL else None,
             "--perturbations": self.given.perturbations,
             "--every": self.every or None,
         }

@@ -22,6 +22,7 @@ from ktrial.kernels.build.compiled_paths import are_compiled
 from ktrial.kernels.build.compiler import Compiler, compiler_of
 from ktrial.kernels.build.configuration import shipped_text
 from ktrial.kernels.build.errors import BuildError, BuildFailed, NoRecipe
+from ktrial.kernels.build.interrupted_build import mend
 from ktrial.kernels.build.make import Make, check_products, jobs, slot
 from ktrial.kernels.build.new_options import became, brought_by_patches
 from ktrial.kernels.build.patched_source import BuildSource, source_of
@@ -238,6 +239,7 @@ def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
         expected = files_touched(tree.build, before, job.config, changed) if near else 0
         if not (record and record.finished):
             # Nothing, or what an interrupted build has left.
+            mend(tree.build)
             expected = max(expected, expected_files(job.config) - files_compiled(tree.build))
         tree.write_record(need, finished=False)
         try:

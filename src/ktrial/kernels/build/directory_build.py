@@ -5,6 +5,7 @@
     build.log             what make printed the last time
     typical.config, guest.config, options.config, requested.config
     lock
+    unfinished            there while make runs, and after it was killed or failed
 """
 
 import hashlib
@@ -14,6 +15,7 @@ from pathlib import Path
 from ktrial.kernels.build.build_spec import BuildRequest
 from ktrial.kernels.build.build_tools import asked_options, check_tools
 from ktrial.kernels.build.configuration import configure
+from ktrial.kernels.build.interrupted_build import mend
 from ktrial.kernels.build.make import Make, check_products
 from ktrial.kernels.build.source_tree import Tree, check_clean, tree_in
 from ktrial.kernels.cache.cache import Cache, disk_usage
@@ -27,6 +29,8 @@ from ktrial.model.kernel import Kernel, Origin
 
 PREFIX = "source"
 _LOCK = "lock"
+_UNFINISHED = "unfinished"
+"""There while make runs: who finds it there comes after a build that was killed, or failed."""
 _TARGET = "vmlinux"
 """Enough to boot: the guest starts from it. A bzImage would only be packed to be unpacked again."""
 _BYTES_OF_A_BUILD = 500 << 20
@@ -105,10 +109,15 @@ def _build(make: Make, wanted: BuildRequest) -> None:
     make.build.mkdir(exist_ok=True)
     if not (make.build / _TARGET).exists():
         require_space(make.home, _BYTES_OF_A_BUILD)
+    unfinished = make.home / _UNFINISHED
+    if unfinished.exists():
+        mend(make.build)
+    unfinished.touch()
     configure(make, wanted.config, dict(wanted.options))
     options = parse_config((make.build / ".config").read_text(encoding="utf-8"))
     check_tools(make.tree.directory, options)
     make.run("building", _TARGET)
+    unfinished.unlink()
 
 
 def _parts(make: Make, wanted: BuildRequest, workspace: Path) -> Parts:

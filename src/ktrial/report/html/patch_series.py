@@ -20,6 +20,12 @@ _MOST_FRAMES, _FRAMES_OF_A_PAGE = 2000, 16_000
 """Of one graph, and of all: some 50 bytes each, and a page stays below a megabyte."""
 
 
+_FOOTER = {
+    True: "Instructions are counted, not time.",
+    False: "Guest time is simulated: it is not real time.",
+}
+
+
 class Graph(NamedTuple):
     """The differential flame graph of one changed cell."""
 
@@ -41,6 +47,7 @@ def page(result: SeriesResult, command: str, top: int = 3, alone: Sequence[Alone
             height=HEIGHT,
             table=tables.steps(result),
             text=words.as_text(result, command, top, alone),
+            footer=_FOOTER[words.is_instructions(result)],
             graphs=graphs,
             flame_style=Markup(flame_graph.style()) if graphs else "",
             flame_outline=Markup(flame_graph.outline()) if graphs else "",

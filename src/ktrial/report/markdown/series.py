@@ -35,7 +35,8 @@ def _about(result: SeriesResult, step: Step, top: int) -> str:
     cells = (result.cell(step.number, use.label) for use in result.how.workloads)
     for cell in cells:
         if cell and cell.is_told:
-            lines.append(f"- {code(cell.workload)} {words.cell_text(cell)}: {_functions(cell, top)}")
+            said = "; ".join((*map(prose, words.beside(cell)), _functions(cell, top)))
+            lines.append(f"- {code(cell.workload)} {words.cell_text(cell)}: {said}")
     if not lines:
         return ""
     return f"**{step.number} {prose(step.patch.subject)}**\n\n" + "\n".join(lines)

@@ -9,7 +9,7 @@ from ktrial.format import number_format
 from ktrial.format.sanitize import one_line, shortened
 from ktrial.model.patch_series import SeriesKind
 from ktrial.series.alone import Alone
-from ktrial.series.result import Cell, SeriesResult
+from ktrial.series.result import INSIDE, Cell, SeriesResult
 from ktrial.series.steps import Step, StepState
 
 COLUMNS = 75
@@ -82,7 +82,7 @@ def answer(result: SeriesResult) -> str:
         case Decision.BEYOND:
             where = ", ".join(f"{_whose(one)} in {one.workload} {_change(one)}" for one in beyond[:6])
             more = f" and {len(beyond) - 6} more" if len(beyond) > 6 else ""
-            return f"Beyond the limit: {where}{more}; by instructions counted, not time."
+            return f"Beyond the limit: {where}{more}; by {_by(result)}."
         case Decision.NOT_RUN:
             states = ", ".join(f"{one.number} {one.state.value}" for one in result.broken)
             return f"Not all of it ran: patch {states}. What ran is within the limit."
@@ -94,7 +94,7 @@ def answer(result: SeriesResult) -> str:
                 f"Undecided: {', '.join(sorted(names))}: a larger --max or more --perturbations may decide."
             )
         case _:
-            return "Within the limit, each patch and all together, by instructions counted, not time."
+            return f"Within the limit, each patch and all together, by {_by(result)}."
 
 
 def sums(result: SeriesResult) -> str:
@@ -106,10 +106,30 @@ def sums(result: SeriesResult) -> str:
         names = ", ".join(wrong)
         return f"WARNING: the steps do not add up to base and tip in {names}: that is a defect of ktrial."
     return (
-        "From base to tip, in instructions an operation, which the steps add up to exactly: "
+        f"From base to tip, in {counted(result)} an operation, which the steps add up to exactly: "
         + ", ".join(f"{one.workload} {exact(one.difference)}" for one in result.totals)
         + "."
     )
+
+
+def counted(result: SeriesResult) -> str:
+    """What an operation's number is made of."""
+    return "instructions" if is_instructions(result) else "nanoseconds of guest time"
+
+
+def is_instructions(result: SeriesResult) -> bool:
+    """Whether instructions are counted; else simulated time."""
+    return result.how.settings.kind == "exact"
+
+
+def _by(result: SeriesResult) -> str:
+    return "instructions counted, not time" if is_instructions(result) else "guest time, simulated, not real"
+
+
+def _machine(result: SeriesResult) -> str:
+    settings = result.how.settings
+    cpus = f" on {settings.cpus} CPUs" if settings.cpus > 1 else ""
+    return cpus + (f", cycles as on {settings.model.name}" if settings.model else "")
 
 
 def exact(value: Fraction) -> str:
@@ -129,7 +149,8 @@ def _facts(result: SeriesResult) -> Iterator[str]:
         "base": f"{result.series.base}{f' ({base.release})' if base else ''}",
         "config": f"{result.plain.config}{options}" + (f"; {compiler}" if compiler else ""),
         "ran": ", ".join(one.label for one in result.how.workloads) if result.totals else "nothing",
-        "counted": "instructions an operation, in QEMU; each patch against the step before",
+        "counted": f"{counted(result)} an operation, in QEMU{_machine(result)}; each patch against the step "
+        "before",
         "limits": ", ".join(dict.fromkeys(f"+{number_format.percentage(size)}" for _, size in result.limits)),
         "note": "; ".join((*result.series.notes, *result.notes)),
     }
@@ -220,7 +241,7 @@ def _about(result: SeriesResult, step: Step, top: int) -> str:
     for use in result.how.workloads:
         cell = result.cell(step.number, use.label)
         if cell and cell.is_told:
-            lines += _cell_lines(cell, top)
+            lines += _cell_lines(cell, top, counted(result))
     if not lines:
         return ""
     assert step.patch is not None, "only the base has none"
@@ -242,11 +263,26 @@ def _said_of(step: Step) -> Iterator[str]:
         yield _wrapped(one_line(note), "  ", "    ")
 
 
-def _cell_lines(cell: Cell, top: int) -> Iterator[str]:
-    yield f"  {cell.workload}: {_signed(cell.difference)} instructions an operation ({_change(cell)})"
+def _cell_lines(cell: Cell, top: int, unit: str) -> Iterator[str]:
+    yield f"  {cell.workload}: {_signed(cell.difference)} {unit} an operation ({_change(cell)})"
+    for line in beside(cell):
+        yield f"    {line}"
     for row, part in cell.functions(top):
         mark = "*" if cell.is_changed(row) else " "
         yield f"    {_signed(part):>12} {mark} {shortened(one_line(row.name), COLUMNS - 20)}"
+
+
+def beside(cell: Cell) -> Iterator[str]:
+    """Metrics beside the first one that do not stay inside the margin: `modelled-cycles +2.10%, worse`."""
+    for one in cell.checked:
+        found = one.comparison
+        if one.secondary and found.verdict not in INSIDE:
+            by = (
+                f"{number_format.change(found.ratio, percent=False)}%"
+                if found.ratio
+                else "from or to nothing"
+            )
+            yield f"{found.metric} {by}, {found.verdict.value}"
 
 
 def _whose(cell: Cell) -> str:
