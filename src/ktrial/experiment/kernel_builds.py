@@ -3,12 +3,15 @@
 A mistake in an option is found when a kernel is configured, which takes seconds; compiling takes minutes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ktrial.kernels import Progress
 from ktrial.kernels.errors import KernelError
-from ktrial.model.kernel import Build, Kernel
+from ktrial.model.kernel import Build, Kernel, Patch
+
+Numbered = Iterable[tuple[int, tuple[Patch, ...]]]
+"""Patches by their numbers, each with its files."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,10 @@ class Builder:
     """Whether the second one differs from the first, which is built, only in files that nothing of that
     read.
     """
+    not_applying: Callable[[Build, Numbered, Progress], Mapping[int, KernelError]] = field(
+        default=lambda *_: {}
+    )
+    """Of numbered patches those that do not apply on top of the others before them, and why."""
 
 
 def default_builder() -> Builder:
@@ -57,7 +64,12 @@ def default_builder() -> Builder:
 
         return source.compiles_the_same(before, wanted, progress)
 
-    return Builder(build=build, configured=configured, cached=cached, applies=applies, compiles_the_same=same)
+    def not_applying(plain: Build, patches: Numbered, progress: Progress) -> Mapping[int, KernelError]:
+        from ktrial.kernels import build as source
+
+        return source.not_applying(plain, patches, progress)
+
+    return Builder(build, configured, cached, applies, same, not_applying)
 
 
 def misconfigured(

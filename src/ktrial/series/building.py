@@ -79,7 +79,7 @@ class Forward:
                 return Step(patch, StepState.NOT_COMPILED, last.kernel, last.build, why)
         except (PatchNotApplied, BadPatch) as error:
             self._leave_out(patch.number)
-            return Step(patch, StepState.NOT_APPLIED, why=_reason(error))
+            return Step(patch, StepState.NOT_APPLIED, why=reason(error))
         got = self._kernel(wanted)
         if isinstance(got, Failure) and self._pending and got.state is not StepState.NOT_APPLIED:
             got = self._without_pending(patch.number, got)
@@ -110,9 +110,9 @@ class Forward:
         except HOST_PROBLEMS:
             raise
         except (PatchNotApplied, BadPatch) as error:
-            return Failure(StepState.NOT_APPLIED, _reason(error))
+            return Failure(StepState.NOT_APPLIED, reason(error))
         except KernelError as error:
-            return Failure(StepState.NOT_BUILT, _reason(error))
+            return Failure(StepState.NOT_BUILT, reason(error))
         why = self.boots(kernel)
         return Failure(StepState.NOT_BOOTED, why) if why else kernel
 
@@ -180,7 +180,7 @@ def _inexact(before: Kernel, after: Kernel) -> tuple[str, ...]:
     return tuple(one for one in after.origin.inexact_patches if one not in known)
 
 
-def _reason(error: KernelError) -> str:
+def reason(error: KernelError) -> str:
     """What is wrong, without what it is wrong with: that stands before it."""
     problem = error.facts.get("problem")
     text = str(problem) if isinstance(problem, str) and problem else error.message

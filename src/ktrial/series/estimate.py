@@ -6,7 +6,7 @@ from typing import Any
 from ktrial.format import number_format
 from ktrial.kernels.build import build_seconds
 from ktrial.model.study import Study
-from ktrial.series.building import to_build
+from ktrial.series.building import reason, to_build
 from ktrial.series.measuring import COVERAGE, NAME
 from ktrial.series.run import SeriesRun
 from ktrial.series.selection import MOST_WORKLOADS
@@ -79,3 +79,20 @@ def _trial_seconds(store: Store, workloads: int) -> float | None:
 
 def _count(study: Study) -> int:
     return max(1, len(study.workloads))
+
+
+def refusals(asked: SeriesRun) -> dict[int, str]:
+    """Patches that do not apply, by their numbers, and why; of commits there are none. Raises KernelError."""
+    numbered = [
+        (one.number, files)
+        for one in asked.series.patches
+        if (files := one.files or ((one.patch,) if one.patch else ()))
+    ]
+    if not numbered:
+        return {}
+
+    def progress(what: str, done: int = 0, total: int = 0) -> None:
+        asked.runs.observer.kernel_progress(asked.series.origin, what, done, total)
+
+    refused = asked.runs.sources.builder.not_applying(asked.plain, numbered, progress)
+    return {number: reason(error) for number, error in refused.items()}

@@ -1,6 +1,7 @@
 """`series` from the command line: what it prints, writes and ends with; mistakes are told first."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,12 @@ from tests.support.commit_trees import CommitBuilder, a_tree
 from tests.support.commit_trees import runs as of_commits
 from tests.support.fake_builds import requested
 from tests.support.series import SeriesBuilder, a_series, runs
+from tests.support.source_trees import a_source_tree
 
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
+from ktrial.kernels.build import not_applying
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.model.patch_series import PatchSeries
 from ktrial.store import Store
@@ -102,6 +105,32 @@ def test_what_is_fetched_of_a_source_package_is_told(
     monkeypatch.setattr("ktrial.kernels.patch_series.series_in_package", fetched)
     said = ktrial("series", "--quilt", "debian:linux-source-6.1/patches-rt", *ONTO, "--dry-run")
     assert (said.status, "unpacking linux-source-6.1" in said.messages) == (0, True), said
+
+
+def test_a_dry_run_says_what_does_not_apply(
+    ktrial: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scripted(store: Store, _observer: Observer, _jobs: int | None) -> Runs:
+        given = runs(store, SeriesBuilder())
+        builder = replace(given.sources.builder, not_applying=not_applying)
+        return replace(given, sources=replace(given.sources, builder=builder))
+
+    monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", scripted)
+    tree = a_source_tree(tmp_path / "linux")
+    (tree / "mm").mkdir()
+    for name in ("one", "two"):
+        (tree / f"mm/{name}.c").write_text("int a;\n")
+    a_series(tmp_path / "q", "one", "three", "two", "one-again")
+    again = (tmp_path / "q/one-again.patch").read_text().replace("one-again.c", "one.c")
+    (tmp_path / "q/one-again.patch").write_text(again.replace("-int a;", "-long one;"))
+    asked = ("series", "--quilt", "q", "--onto", str(tree), *FORK, "--dry-run")
+    said = ktrial(*asked)
+    assert said.status == 0, said
+    (told,) = [line for line in said.output.splitlines() if "does not apply" in line]
+    assert "mm/three.c" in told
+    assert "1 of 4 do not apply" in said.output
+    refused = json.loads(ktrial(*asked, "--json").output)["refused"]
+    assert list(refused) == ["2"]
 
 
 @pytest.mark.parametrize(

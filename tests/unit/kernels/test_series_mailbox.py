@@ -108,6 +108,15 @@ def test_answers_and_talk_are_left_out_and_counted(tmp_path: Path) -> None:
     assert series.notes == ("2 mails are no patches of it, and left out",)
 
 
+def test_a_tag_behind_words_is_that_of_the_mail_that_is_answered(tmp_path: Path) -> None:
+    subject = "What of the ABI? (Re: [PATCH v3 1/2] mm: one)"
+    answer = mail("x", "y", change("three")).replace("Subject: [x] y", f"Subject: {subject}")
+    resent = TWO[2].replace("Subject: [PATCH", "Subject: [RESEND] [mm-unstable PATCH")
+    series = read(tmp_path, *TWO[:2], resent, answer)
+    assert [one.subject for one in series.patches] == ["mm: one", "[RESEND] mm: two more"]
+    assert series.notes == ("1 mail is no patch of the series, and left out",)
+
+
 def test_a_copy_of_a_mail_is_the_same_mail(tmp_path: Path) -> None:
     assert len(read(tmp_path, *TWO, TWO[1]).patches) == 2
 

@@ -55,7 +55,7 @@ def series(
     maximum: Limits = None,
     top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read the series and estimate; build and boot nothing.")
+        bool, typer.Option("--dry-run", help="Say what applies, and estimate; build and boot nothing.")
     ] = False,
     every: Annotated[
         int | None,

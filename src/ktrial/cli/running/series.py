@@ -162,14 +162,16 @@ class SeriesOptions:
 
         return run_sparsely(self.series, self.every, run, asked.tell), ()
 
-    def estimate(self) -> "Estimate":
-        """What is to be done, without doing any of it."""
+    def plan(self) -> "tuple[Estimate, dict[int, str]]":
+        """What is to be done, without doing any of it; and which patches do not apply, and why."""
         from ktrial.cli.running.bisection import StepLines
+        from ktrial.series.estimate import refusals
         from ktrial.store import default_location, open_store
 
         self.series  # noqa: B018 - as above
         with open_store(self.store or default_location()) as opened:
-            return self._estimate(self._asked(opened, StepLines(messages())))
+            asked = self._asked(opened, StepLines(messages()))
+            return self._estimate(asked), refusals(asked)
 
     def _estimate(self, asked: "SeriesRun") -> "Estimate":
         from ktrial.series.estimate import estimate
@@ -247,15 +249,18 @@ def _candidates() -> "tuple[WorkloadUse, ...]":
 
 def show_plan(asked: SeriesOptions, json: bool) -> None:
     """Print what would be done."""
-    estimate = asked.estimate()
+    estimate, refused = asked.plan()
     if json:
-        print_json({**asked.series.model_dump(mode="json"), "estimate": estimate.as_json()})
+        told = {"estimate": estimate.as_json(), "refused": {str(key): why for key, why in refused.items()}}
+        print_json({**asked.series.model_dump(mode="json"), **told})
         return
-    print_plan(asked, estimate, output(), every=True)
+    print_plan(asked, estimate, output(), refused)
 
 
-def print_plan(asked: SeriesOptions, estimate: "Estimate", console: object, *, every: bool = False) -> None:
-    """The series, and what it will cost; with `every` also its patches."""
+def print_plan(
+    asked: SeriesOptions, estimate: "Estimate", console: object, refused: dict[int, str] | None = None
+) -> None:
+    """The series, and what it will cost; with `refused` also its patches, and which of them do not apply."""
     from rich.console import Console
 
     assert isinstance(console, Console), "it is one of ours"
@@ -264,10 +269,11 @@ def print_plan(asked: SeriesOptions, estimate: "Estimate", console: object, *, e
     version = f"{series.version} of " if series.version else ""
     lines = [f"{version}{count} {'patch' if count == 1 else 'patches'} onto {series.base}"]
     lines += [f"note: {note}" for note in series.notes]
-    if every:
-        lines += [
-            f"{one.number:>4}  {one.subject}  ({number_format.counted(len(one.paths), 'file')})"
-            for one in series.patches
-        ]
+    if refused is not None:
+        for one in series.patches:
+            lines.append(f"{one.number:>4}  {one.subject}  ({number_format.counted(len(one.paths), 'file')})")
+            lines += [f"      does not apply: {refused[one.number]}"] if one.number in refused else []
+        if refused:
+            lines.append(f"{len(refused)} of {count} do not apply; the others are tried without them")
     for line in (*lines, estimate.words()):
         console.print(printable(line), markup=False, highlight=False, soft_wrap=True)

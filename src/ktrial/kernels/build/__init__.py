@@ -11,6 +11,7 @@ from ktrial.kernels.build.build_spec import (
 from ktrial.kernels.build.build_trees import KeptTree, kept_trees
 from ktrial.kernels.build.builds import build, cached, check_applies, compiles_the_same, configured, menu_of
 from ktrial.kernels.build.directory_build import add, build_directory, check_request, name_of
+from ktrial.kernels.build.patch_check import not_applying
 from ktrial.kernels.build.recipes import aliases, check_alias, give_alias, recipe_of
 from ktrial.kernels.build.source_debian import debian_config, debian_source
 from ktrial.kernels.build.source_packaging import debian_packaging
@@ -42,6 +43,7 @@ __all__ = [
     "kept_trees",
     "menu_of",
     "name_of",
+    "not_applying",
     "option_of",
     "recipe_of",
     "requested",

@@ -47,14 +47,20 @@ class Overlay:
         }
 
 
-def patched(snapshot: Snapshot, patches: tuple[Patch, ...], scratch: Path, fuzz: int = 0) -> Overlay:
-    """Apply the patches in order, in the empty directory `scratch`.
+def patched(
+    snapshot: Snapshot,
+    patches: tuple[Patch, ...],
+    scratch: Path,
+    fuzz: int = 0,
+    onto: Overlay | None = None,
+) -> Overlay:
+    """Apply the patches in order, in the empty directory `scratch`. `onto`: what others made of the source.
 
     `fuzz`: how many lines at the edges of a hunk may differ from the source's (patch(1)). Raises BadPatch:
     unreadable, empty, binary, or with paths outside; PatchNotApplied, which says which hunk of which file;
     ToolMissing.
     """
-    overlay = Overlay()
+    overlay = Overlay(dict(onto.files), list(onto.inexact)) if onto else Overlay()
     if not patches:
         return overlay
     if shutil.which("patch") is None:

@@ -24,7 +24,13 @@ _FROM = re.compile(
     re.MULTILINE,
 )
 """The line between two mails, stricter than git mailsplit's is_from_line: a header has to follow."""
-_TAG = re.compile(r"\[(?P<inside>[^\]]*\bPATCH\b[^\]]*)\]\s*", re.IGNORECASE)
+_TAG = re.compile(
+    r"(?P<others>(?:\s*\[(?![^\]]*\bPATCH\b)[^\]]*\])*)\s*\[(?P<inside>[^\]]*\bPATCH\b[^\]]*)\]\s*",
+    re.IGNORECASE,
+)
+"""At a subject's beginning, where other tags may stand before it: behind words it is another mail's, to which
+this one is an answer (`What of ABI? (Re: [PATCH 01/32] pidfs…)`).
+"""
 _NUMBER = re.compile(r"(?<![\w/])(?P<number>\d{1,4})/(?P<of>\d{1,4})(?![\w/])")
 _VERSION = re.compile(r"\bv(\d+)\b", re.IGNORECASE)
 _REPLY = re.compile(r"^(?:re|aw|fwd?|antw):", re.IGNORECASE)
@@ -122,12 +128,12 @@ def _mail(place: int, raw: bytes) -> Mail:
     mail = message_from_bytes(raw, policy=policy.default.clone(raise_on_defect=False))
     assert isinstance(mail, EmailMessage), "the policy says so"
     whole = " ".join(_header(mail, "Subject").split())
-    tag = _TAG.search(whole)
+    tag = _TAG.match(whole)
     inside = tag["inside"] if tag and not _REPLY.match(whole) else ""
     number, version = _NUMBER.search(inside), _VERSION.search(inside)
     return Mail(
         place=place,
-        subject=_TAG.sub("", whole, count=1).strip() if inside else whole,
+        subject=f"{tag['others']} {whole[tag.end() :]}".strip() if tag and inside else whole,
         number=int(number["number"]) if number else None,
         of=int(number["of"]) if number else 0,
         version=f"v{int(version[1])}" if version and int(version[1]) > 1 else "",
@@ -182,7 +188,8 @@ def _ordered(path: Path, mails: Sequence[Mail]) -> list[Mail]:
     for one in mails:
         number = one.number or 0
         if number > of:
-            raise _bad(path, f"{one.shown} counts beyond its own end", _WRITE_IT)
+            advice = "give it as a mailbox of its own, and the others without it"
+            raise _bad(path, f"{one.shown} counts beyond its own end", advice)
         before = by_number.setdefault(number, one)
         if before.content != one.content:
             problem = f"number {number}/{of} is there twice: {before.shown} and {one.shown}"
