@@ -14,6 +14,7 @@ from ktrial.experiment.regression_check import Decision
 from ktrial.experiment.single_kernel import Measurement
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.patch_series import series_in_quilt
+from ktrial.kernels.progress import silent
 from ktrial.model.kernel import Build, Patch
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
@@ -211,7 +212,7 @@ def test_workloads_are_chosen_on_one_cpu_whatever_the_steps_are_measured_on(tmp_
         one = asked(tmp_path, store, "cost-fork-10", uses=(), machine=machine)
         four = MachineSettings(kind="exact-parallel", cpus=4)
         one = replace(one, how=replace(one.how, settings=four))
-        steps = Forward(one.series, one.plain, one.runs.sources.builder, lambda _: "", print, print).steps()
+        steps = Forward(one.series, one.plain, one.runs.sources.builder, lambda _: "", silent, print).steps()
         base = steps[0].kernel
         assert base
         one._coverage(base, ["do_fork"])
