@@ -117,6 +117,11 @@ def test_a_tag_behind_words_is_that_of_the_mail_that_is_answered(tmp_path: Path)
     assert series.notes == ("1 mail is no patch of the series, and left out",)
 
 
+def test_a_patch_that_was_sent_behind_the_series_is_its_last(tmp_path: Path) -> None:
+    series = read(tmp_path, mail("PATCH v3 3/2", "mm: forgotten", change("three")), *TWO)
+    assert [one.subject for one in series.patches] == ["mm: one", "mm: two more", "mm: forgotten"]
+
+
 def test_a_copy_of_a_mail_is_the_same_mail(tmp_path: Path) -> None:
     assert len(read(tmp_path, *TWO, TWO[1]).patches) == 2
 
@@ -139,7 +144,7 @@ def test_mails_without_numbers_keep_their_order(tmp_path: Path) -> None:
             r"number 2/2 is there twice: mail 3 .* and mail 4",
         ),
         ((*TWO, mail("PATCH v2 1/2", "old", change("b"))), "several series in it: v1 of 2|v2 of 2, v3 of 2"),
-        ((mail("PATCH 3/2", "more", change("b")),), "counts beyond its own end"),
+        ((mail("PATCH 3/2", "more", change("b")),), "patches are missing: 1/2, 2/2"),
         (
             (TWO[1], mail("PATCH v3 2/2", "none", "Nothing.\n")),
             r"mail 2 \(\[PATCH 2/2\] none\) changes no file",

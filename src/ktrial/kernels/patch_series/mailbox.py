@@ -181,26 +181,25 @@ def _of_the_series(path: Path, mails: Sequence[Mail]) -> tuple[list[Mail], tuple
 
 
 def _ordered(path: Path, mails: Sequence[Mail]) -> list[Mail]:
-    """The patches in order. Raises BadMailbox where a number is missing, repeated or impossible."""
+    """The patches in order. Raises BadMailbox where a number is missing or repeated."""
     if mails[0].number is None:
         return list(mails)
     of, by_number = mails[0].of, dict[int, Mail]()
     for one in mails:
         number = one.number or 0
-        if number > of:
-            advice = "give it as a mailbox of its own, and the others without it"
-            raise _bad(path, f"{one.shown} counts beyond its own end", advice)
         before = by_number.setdefault(number, one)
         if before.content != one.content:
             problem = f"number {number}/{of} is there twice: {before.shown} and {one.shown}"
             raise _bad(path, problem, "leave one of the two out")
-    if missing := [number for number in range(1, of + 1) if number not in by_number]:
+    # A patch that was forgotten is sent behind the others: `[PATCH 7/6]`.
+    last = max(of, *by_number)
+    if missing := [number for number in range(1, last + 1) if number not in by_number]:
         shown = ", ".join(f"{number}/{of}" for number in missing[:12])
         more = f" and {len(missing) - 12} more" if len(missing) > 12 else ""
         raise _bad(path, f"patches are missing: {shown}{more}", "b4 am fetches a whole series")
     if empty := next((one for number, one in by_number.items() if number and not one.has_diff), None):
         raise _bad(path, f"{empty.shown} changes no file", _WRITE_IT)
-    return [by_number[number] for number in range(1, of + 1)]
+    return [by_number[number] for number in range(1, last + 1)]
 
 
 def _patch(path: Path, number: int, mail: Mail) -> SeriesPatch:
