@@ -96,8 +96,14 @@ fn lookup(kept: &AtomicPtr<c_void>, name: &CStr, version: &CStr) -> *mut c_void 
 
 /// Whether this is the process's first thread.
 pub fn in_main_thread() -> bool {
-    // SAFETY: neither call has preconditions.
-    unsafe { syscall(system::GETTID) == c_long::from(getpid()) }
+    // SAFETY: the call has no preconditions.
+    thread() == i64::from(unsafe { getpid() })
+}
+
+/// The kernel's number of this thread.
+pub fn thread() -> i64 {
+    // SAFETY: the call has no preconditions.
+    unsafe { syscall(system::GETTID) }
 }
 
 /// Wake whoever sleeps on the word.

@@ -18,7 +18,7 @@ pub unsafe extern "C" fn pthread_cond_wait(condition: *mut Condition, mutex: *mu
         // SAFETY: as required of the caller.
         return unsafe { wait(condition, mutex) };
     }
-    let is_cpu = TURNS.other_thread_waits(condition, mutex);
+    let is_cpu = TURNS.other_thread_waits(c_library::thread(), condition, mutex);
     if is_cpu {
         // SAFETY: the word is that of a static.
         unsafe { c_library::wake(TURNS.word()) };

@@ -2,11 +2,12 @@
 //!
 //! What the two threads are about to do is told here, and which of them is which shows in the order of their calls:
 //! the main thread waits, on the big lock, for the CPU's thread to be made (`qemu_init_vcpu`), and the first other
-//! thread that waits on that lock is the CPU's.
+//! thread that waits on that lock is the CPU's. Others wait on it later (the thread that saves a snapshot): they are
+//! known by their numbers.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::SeqCst};
+use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, Ordering::SeqCst};
 
 /// The C library's `pthread_cond_t`.
 pub type Condition = c_void;
@@ -19,6 +20,8 @@ pub struct Turns {
     big_lock: AtomicPtr<Mutex>,
     /// What the CPU's thread waits for; null until it has waited once.
     halt: AtomicPtr<Condition>,
+    /// The kernel's number of the CPU's thread; 0 until it has waited once.
+    cpu_thread: AtomicI64,
     /// 1 while the CPU's thread waits, 0 from the moment when it is woken.
     cpu_waits: AtomicU32,
 }
@@ -29,6 +32,7 @@ impl Turns {
         Self {
             big_lock: AtomicPtr::new(null_mut()),
             halt: AtomicPtr::new(null_mut()),
+            cpu_thread: AtomicI64::new(0),
             cpu_waits: AtomicU32::new(1),
         }
     }
@@ -45,9 +49,19 @@ impl Turns {
         }
     }
 
-    /// Another thread is about to wait for `condition` with this lock. Gives whether it is the CPU's thread.
-    pub fn other_thread_waits(&self, condition: *mut Condition, mutex: *mut Mutex) -> bool {
-        let is_cpu = mutex == self.big_lock.load(SeqCst);
+    /// The thread of this number, another than the main one, is about to wait for `condition` with this lock. Gives
+    /// whether it is the CPU's.
+    pub fn other_thread_waits(
+        &self,
+        thread: i64,
+        condition: *mut Condition,
+        mutex: *mut Mutex,
+    ) -> bool {
+        if mutex != self.big_lock.load(SeqCst) {
+            return false;
+        }
+        let known = (self.cpu_thread).compare_exchange(0, thread, SeqCst, SeqCst);
+        let is_cpu = known.is_ok() || known == Err(thread);
         if is_cpu {
             let _ = (self.halt).compare_exchange(null_mut(), condition, SeqCst, SeqCst);
             self.cpu_waits.store(1, SeqCst);
@@ -138,6 +152,8 @@ mod tests {
         core::ptr::without_provenance_mut(address)
     }
 
+    const CPU: i64 = 101;
+    const SAVER: i64 = 102;
     const BIG_LOCK: usize = 0x10;
     const OTHER_LOCK: usize = 0x20;
     const CREATED: usize = 0x30;
@@ -147,7 +163,7 @@ mod tests {
     fn started() -> Turns {
         let turns = Turns::new();
         turns.main_thread_waits(at(BIG_LOCK));
-        assert!(turns.other_thread_waits(at(HALT), at(BIG_LOCK)));
+        assert!(turns.other_thread_waits(CPU, at(HALT), at(BIG_LOCK)));
         turns
     }
 
@@ -164,18 +180,29 @@ mod tests {
         let turns = Turns::new();
         turns.main_thread_waits(at(OTHER_LOCK));
         turns.main_thread_waits(at(BIG_LOCK));
-        assert!(!turns.other_thread_waits(at(CREATED), at(OTHER_LOCK)));
+        assert!(!turns.other_thread_waits(CPU, at(CREATED), at(OTHER_LOCK)));
         assert!(!turns.cpu_is_known());
-        assert!(turns.other_thread_waits(at(HALT), at(BIG_LOCK)));
+        assert!(turns.other_thread_waits(CPU, at(HALT), at(BIG_LOCK)));
         assert!(turns.cpu_is_known() && turns.wakes_cpu(at(HALT)) && !turns.wakes_cpu(at(CREATED)));
+    }
+
+    #[test]
+    fn another_thread_that_waits_on_the_main_threads_lock_later_is_not_the_cpus() {
+        let turns = started();
+        assert!(!turns.other_thread_waits(SAVER, at(CREATED), at(BIG_LOCK)));
+        assert!(!turns.cpu_runs());
+        turns.cpu_starts();
+        assert!(!turns.other_thread_waits(SAVER, at(HALT), at(BIG_LOCK)));
+        assert!(turns.cpu_runs());
+        assert!(turns.other_thread_waits(CPU, at(HALT), at(BIG_LOCK)));
     }
 
     #[test]
     fn what_the_cpu_waits_for_and_with_which_lock_is_learned_once() {
         let turns = started();
         turns.main_thread_waits(at(OTHER_LOCK));
-        assert!(!turns.other_thread_waits(at(CREATED), at(OTHER_LOCK)));
-        assert!(turns.other_thread_waits(at(CREATED), at(BIG_LOCK)));
+        assert!(!turns.other_thread_waits(CPU, at(CREATED), at(OTHER_LOCK)));
+        assert!(turns.other_thread_waits(CPU, at(CREATED), at(BIG_LOCK)));
         assert!(turns.wakes_cpu(at(HALT)) && !turns.wakes_cpu(at(CREATED)));
     }
 
@@ -185,12 +212,12 @@ mod tests {
         assert!(!turns.cpu_runs());
         turns.cpu_starts();
         assert!(turns.cpu_runs());
-        turns.other_thread_waits(at(CREATED), at(OTHER_LOCK));
+        turns.other_thread_waits(CPU, at(CREATED), at(OTHER_LOCK));
         assert!(
             turns.cpu_runs(),
             "another thread's waiting is not the CPU's"
         );
-        turns.other_thread_waits(at(HALT), at(BIG_LOCK));
+        turns.other_thread_waits(CPU, at(HALT), at(BIG_LOCK));
         assert!(!turns.cpu_runs());
     }
 
