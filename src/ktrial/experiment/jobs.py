@@ -248,13 +248,25 @@ def _cpus(study: Study, treatment: Treatment) -> int:
 
 
 def _with_parameters(study: Study, treatment: Treatment, use: WorkloadUse) -> WorkloadUse:
-    """The use, with the parameters that are factors set to the treatment's levels."""
+    """The use, with the parameters and variables that are factors set to the treatment's levels."""
     levels = {}
+    if use.command:
+        variables = use.command.environment | _variables(study, treatment)
+        use = use.model_copy(update={"command": use.command.model_copy(update={"environment": variables})})
     for factor in study.factors:
         workload, _, parameter = factor.target.partition(".")
         if factor.kind is FactorKind.PARAMETER and workload == use.name:
             levels[parameter] = treatment.levels[factor.name]
     return use.model_copy(update={"parameters": use.parameters | levels}) if levels else use
+
+
+def _variables(study: Study, treatment: Treatment) -> dict[str, str]:
+    """What the commands' environment has beside the study's own."""
+    return {
+        factor.target: level_text(level)
+        for factor in study.factors
+        if factor.kind is FactorKind.ENVIRONMENT and (level := treatment.levels[factor.name]) != AS_IT_IS
+    }
 
 
 def _once(files: Iterable[CarriedFile]) -> tuple[CarriedFile, ...]:

@@ -30,6 +30,8 @@ class FactorKind(StrEnum):
     """Programs that load a scheduler into the running kernel (sched_ext); `default` is the kernel's own."""
     MODULE = "module"
     """A module that is loaded before the workloads run."""
+    ENVIRONMENT = "environment"
+    """A variable in the environment of the study's commands."""
     KCONFIG = "kconfig"
     PATCH = "patch"
     SOURCE = "source"

@@ -72,6 +72,7 @@ class FactorReader:
             FactorKind.NOTHING: _any_level,
             FactorKind.SCHEDULER: self._scheduler_level,
             FactorKind.MODULE: _any_level,
+            FactorKind.ENVIRONMENT: self._environment_level,
             # Their levels are checked as changes of a build.
             **dict.fromkeys(BUILD_KINDS, _any_level),
         }
@@ -140,6 +141,8 @@ class FactorReader:
             )
         if kind is FactorKind.SETTING and (problem := setting_problem(target)):
             self._mistakes.add(path, problem)
+        if kind is FactorKind.ENVIRONMENT:
+            self._variable(target, path)
         if kind is not FactorKind.PARAMETER:
             return
         if not dot or workload not in self._uses:
@@ -152,6 +155,19 @@ class FactorReader:
             self._mistakes.unknown(path, f"parameter of {workload}", parameter, names)
         elif parameter in self._uses[workload].parameters:
             self._mistakes.add(path, f"{target} is a factor here, and fixed in workloads: it can be one only")
+
+    def _variable(self, name: str, path: KeyPath) -> None:
+        """Check that it can be a variable of the commands' environment, and is not fixed there."""
+        commands = [use for use in self._uses.values() if use.command]
+        if not name or "=" in name:
+            self._mistakes.add(path, f"found {shown(name)}: a variable's name has no =")
+        if not commands:
+            self._mistakes.add(path, "no workload of this study is a command, whose environment it would be")
+        for use in commands:
+            if use.command and name in use.command.environment:
+                self._mistakes.add(
+                    path, f"{name} is a factor here, and fixed in {use.name}: it can be one only"
+                )
 
     def _levels(self, levels: list[LevelValue], path: KeyPath) -> None:
         """Check what holds for the levels of any factor."""
@@ -193,6 +209,12 @@ class FactorReader:
             return
         try:
             boot_text(str(level))
+        except ValueError as error:
+            self._mistakes.add(path, f"found {shown(level)}: {error}")
+
+    def _environment_level(self, path: KeyPath, _target: str, level: LevelValue) -> None:
+        try:
+            plain_text(str(level))
         except ValueError as error:
             self._mistakes.add(path, f"found {shown(level)}: {error}")
 

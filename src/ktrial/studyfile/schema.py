@@ -197,6 +197,7 @@ class FactorTable(KeyTable):
             "nothing",
             "scheduler",
             "module",
+            "environment",
             "kconfig",
             "patch",
             "source",
@@ -205,8 +206,8 @@ class FactorTable(KeyTable):
         | None
     ) = Field(
         None,
-        description="kernel, boot, setting, memory, parameter, nothing, scheduler, module, kconfig, patch, "
-        "source or compiler-flags",
+        description="kernel, boot, setting, memory, parameter, nothing, scheduler, module, environment, "
+        "kconfig, patch, source or compiler-flags",
     )
     levels: list[Level] = Field(description="a list of at least two numbers, or two texts")
     baseline: Level | None = Field(None, description="one of the levels; the first where it is not given")
