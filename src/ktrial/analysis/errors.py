@@ -255,3 +255,17 @@ class NotTheSameTreatments(FidelityError):
 
     hint = 'run the same study file with machine = "exact" and machine = "host"'
     exit_code = 2
+
+
+class NothingToFit(FidelityError):
+    """Constants cannot be fitted to {operations} operations: at least {least} need a time and a profile."""
+
+    hint = "run more of the studies that count, with a machine model and calls by function (the plugin)"
+    exit_code = 2
+
+
+class NoOneModel(FidelityError):
+    """Constants are fitted to studies that are all counted on one modelled machine, not on: {models}."""
+
+    hint = "run them with --model default"
+    exit_code = 2

@@ -1,7 +1,10 @@
 """How well exact mode's changes foretell those of real time. Plain data."""
 
+from pydantic import Field
+
 from ktrial.model.base import Model
 from ktrial.model.comparison import Verdict
+from ktrial.model.workload import Direction
 
 
 class Change(Model):
@@ -21,12 +24,22 @@ class Change(Model):
 class FidelityPair(Model):
     """One treatment in one workload, on both machines."""
 
+    study: str
+    exact_study: int
+    """The id of the one that counts."""
     workload: str
     metric: str
+    direction: Direction
     treatment: str
+    """What it changes."""
+    label: str
+    baseline: str
+    """Both as the study has them."""
     time: Change
     exact: dict[str, Change]
     """By what exact mode counts: `instructions`, and other metrics by their names."""
+    costs: dict[str, float] = Field(default_factory=dict)
+    """What modelled cycles moved by, an operation: by kind of cost. Empty where none were modelled."""
 
 
 class Interval(Model):
@@ -35,6 +48,19 @@ class Interval(Model):
     value: float | None
     low: float | None = None
     high: float | None = None
+
+
+class SizeBand(Model):
+    """Pairs whose counted change is about so large: what may be cited of a change of that size."""
+
+    low: float
+    high: float | None
+    """Of the ratio, or of its inverse where it is below 1: 1.03 to 1.1. None: no end."""
+    decided: int
+    """By real time, of those that the count has decided."""
+    same_sign: int
+    undecided: int
+    """In real time."""
 
 
 class Fidelity(Model):
@@ -54,6 +80,7 @@ class Fidelity(Model):
     """Root mean square of the differences of log ratios: 0.01 is 1 %."""
     slope: float | None
     """Log ratio in time for each of the count: least squares through no change."""
+    bands: tuple[SizeBand, ...] = ()
     disagreements: tuple[FidelityPair, ...] = ()
 
     @property
@@ -65,11 +92,31 @@ class Fidelity(Model):
         )
 
 
-class FidelityResult(Model):
-    """Two studies of the same treatments and workloads: one counts, one takes time."""
+class FittedCosts(Model):
+    """Constants of a machine that were fitted to one half of the treatments, and what came of it."""
 
-    exact_study: int
-    timed_study: int
+    like: str
+    """The machine that the fit began with."""
+    operations: int
+    """Operations of the half that was fitted: baselines and treatments."""
+    gigahertz: float
+    """Modelled cycles in a nanosecond, over all of these: what makes times cycles."""
+    before: dict[str, float]
+    after: dict[str, float]
+    """Cost → cycles. `classes` is a factor on the costs of dear instructions, interrupts and devices."""
+    error_before: float
+    error_after: float
+    """Of the half that was fitted: root mean square of log(predicted / measured) of absolute times."""
+    held_out: Fidelity
+    """Of the other half, by the fitted constants; the figures of the constants before are beside it."""
+    held_out_before: Fidelity
+
+
+class FidelityResult(Model):
+    """Studies of the same treatments and workloads: one of each two counts, the other takes time."""
+
+    studies: tuple[tuple[int, int], ...]
+    """Ids in the store: the one that counts, the one in real time."""
     timed_machine: str
     all: tuple[Fidelity, ...]
     held_out: tuple[Fidelity, ...]
@@ -78,3 +125,4 @@ class FidelityResult(Model):
     pairs: tuple[FidelityPair, ...]
     left_out: tuple[str, ...]
     """Treatments and workloads with no number on one of the machines, each with the reason."""
+    fitted: FittedCosts | None = None

@@ -126,7 +126,8 @@ class MachineTable(KeyTable):
         "none", description="none or coherence: whether a cache line costs time that another CPU has"
     )
     model: Text = Field(
-        "none", description='none, default, desktop, server, small, or a file of machine models: "mine.toml"'
+        "none",
+        description='none, default, desktop, server, zen4, small, or a file of machine models: "mine.toml"',
     )
     boot: list[BootParameter] = Field([], description='a list of boot parameters: ["mitigations=off"]')
     modules: list[Name] = Field([], description='a list of names of kernel modules: ["loop"]')

@@ -83,5 +83,7 @@ def test_the_studies_of_fidelity_load_and_have_their_pairs(tmp_path: Path) -> No
     for study in studies:
         assert study.factors[0].baseline == "none"
         assert "nothing" in study.factors[0].levels
-    wrong = subprocess.run([here / "operations", "fork"], env={"CHANGE": "no-such"}, capture_output=True, check=False)
+    wrong = subprocess.run(
+        [here / "operations", "fork"], env={"CHANGE": "no-such"}, capture_output=True, check=False
+    )
     assert (wrong.returncode, wrong.stderr) == (2, b"there is no change no-such\n")

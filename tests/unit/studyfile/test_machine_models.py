@@ -53,7 +53,7 @@ def tables(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def test_the_machines_that_come_with_ktrial() -> None:
-    assert own_machines() == ("desktop", "server", "small")
+    assert own_machines() == ("desktop", "server", "zen4", "small")
     assert own() == own("desktop")
     assert machine_model("none", Path()) is None
     for name in own_machines():

@@ -1,0 +1,75 @@
+"""The page of fidelity: signs, figures, a scatter plot a count, disagreements. No network, no script."""
+
+from ktrial.format.table import of_texts
+from ktrial.model.fidelity import Fidelity, FidelityResult, SizeBand
+from ktrial.report.charts import fidelity as chart
+from ktrial.report.html.templating import environment, style_of
+from ktrial.report.text import fidelity as words
+
+_HEADINGS = (
+    "count", "pairs", "undecided in time", "decided only in time", "decided in both", "same sign", "Spearman",
+    "Pearson", "RMS error", "slope",
+)  # fmt: skip
+
+
+def page(found: FidelityResult, name: str) -> str:
+    """The page as text; `name`: of the studies."""
+    charts = [
+        (one.count, chart.draw(found.pairs, one.count, f"scatter-{number}"))
+        for number, one in enumerate(found.all)
+        if one.pairs
+    ]
+    wrong = [
+        (one.count, [words.disagreement(pair, one.count) for pair in one.disagreements])
+        for one in found.all
+        if one.disagreements
+    ]
+    return (
+        environment()
+        .get_template("fidelity.html.j2")
+        .render(
+            title=name,
+            eyebrow="ktrial fidelity",
+            question="Do changes that exact mode counts agree with those in real time?",
+            sentences=[one.sentence for one in found.all],
+            figures=of_texts(_HEADINGS, map(row, found.all)),
+            held_out=of_texts(_HEADINGS, map(row, found.held_out)),
+            bands=of_texts(("change", "count", "same sign", "undecided in time"), band_rows(found)),
+            charts=charts,
+            wrong=wrong,
+            fit=list(words.fit_lines(found.fitted)) if found.fitted else [],
+            left_out=found.left_out,
+            crumbs=(),
+            sheet="",
+            style=style_of(),
+            foot=f"Made by ktrial fidelity, seed {found.seed}. Intervals of correlations: 95 %, by bootstrap "
+            "over treatments.",
+        )
+    )
+
+
+def row(one: Fidelity) -> list[str]:
+    """A count's row of the table of figures."""
+    of_decided = f"{one.same_sign} of {one.decided}"
+    numbers = (one.pairs, one.undecided_in_time, one.undecided_in_exact, one.decided)
+    error = "" if one.rms_error is None else f"{one.rms_error:.3f}"
+    slope = "" if one.slope is None else f"{one.slope:.2f}"
+    return [
+        one.count, *map(str, numbers), of_decided, words.interval(one.spearman),
+        words.interval(one.pearson), error, slope,
+    ]  # fmt: skip
+
+
+def band_rows(found: FidelityResult) -> list[list[str]]:
+    """Of each count and size of change: how often the sign was right."""
+    return [
+        [band_name(band), one.count, f"{band.same_sign} of {band.decided}", str(band.undecided)]
+        for one in found.all
+        for band in one.bands
+        if band.decided or band.undecided
+    ]
+
+
+def band_name(band: SizeBand) -> str:
+    """The sizes of changes in a band, as ratios."""
+    return f"{band.low:g} to {band.high:g}" if band.high else f"beyond {band.low:g}"

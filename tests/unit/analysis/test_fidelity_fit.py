@@ -1,0 +1,151 @@
+"""Constants fitted to times that are known are found again, and a file says what they were fitted to."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.unit.analysis.test_fidelity import KERNELS, measured
+
+from ktrial.analysis.errors import NoOneModel, NothingToFit
+from ktrial.analysis.fidelity import Both, fidelity, held_out
+from ktrial.analysis.fidelity_fit import fitted, text
+from ktrial.analysis.modelled_costs import CLASSES, COSTS, costs, happened, prices
+from ktrial.model.fidelity import FidelityResult
+from ktrial.model.machine_model import ModelCounts, ModelledMachine
+from ktrial.model.profile import OperationCounts, PageCount, Profile, RegionCounts, StringCounts
+from ktrial.model.study_record import StudyRecord
+from ktrial.report.html.fidelity import page
+from ktrial.report.text.fidelity import lines
+from ktrial.studyfile.machine_models import machine_model
+
+OPERATIONS, STUDIES = 10, 12
+TRUE = {"memory": 3.0, "walk": 0.5, "misprediction": 2.0, "instruction": 1.5}
+"""By how much each price of the desktop is off; the others are right."""
+
+
+def desktop() -> ModelledMachine:
+    return machine_model("desktop", Path()) or pytest.fail("there is no machine")
+
+
+def counted(seed: int) -> Profile:
+    """Operations that miss, walk and mispredict as a generator says."""
+    rng = np.random.default_rng(seed)
+    code, second, last, translations, walks, mispredictions = (int(one) for one in rng.integers(1, 300, 6))
+    modelled = ModelCounts(
+        cycles=0.0,
+        code_misses=code + second + last,
+        data_misses=0,
+        second_misses=second + last,
+        last_misses=last,
+        translation_misses=translations + walks,
+        walks=walks,
+        mispredictions=mispredictions,
+    )
+    instructions = int(rng.integers(1000, 50_000))
+    region = RegionCounts(
+        whole=True,
+        instructions=instructions,
+        marks=0,
+        strings=StringCounts(bytes=int(rng.integers(1, 9999))),
+        functions=(),
+        pages=(PageCount(address=0, checksum=0, instructions=instructions, modelled=modelled),),
+        operations=OperationCounts(count=OPERATIONS, total=0, minimum=0, maximum=0, median=0),
+    )
+    price = prices(desktop())
+    cycles = sum(price[name] * times for name, times in happened(region).items()) + rng.integers(1, 2000)
+    return Profile(
+        kernel="", workload="", operations=OPERATIONS, region=region.model_copy(update={"cycles": cycles})
+    )
+
+
+def time_of(profile: Profile) -> float:
+    """Nanoseconds of an operation, at two cycles each."""
+    made_of = costs(profile, desktop())
+    return sum(made_of[name] * TRUE.get(name, 1.0) for name in COSTS) / 2
+
+
+def many() -> tuple[list[Both], dict[tuple[int, str, str], Profile]]:
+    """Pairs of studies of the same five treatments, each with operations of its own."""
+    studies: list[Both] = []
+    profiles: dict[tuple[int, str, str], Profile] = {}
+    for number in range(STUDIES):
+        own = {kernel: counted(100 * number + place) for place, kernel in enumerate(KERNELS)}
+        exact = measured(
+            "exact", tuple(own[kernel].region.instructions / 1e4 for kernel in KERNELS), cycles=True
+        )
+        timed = measured("host", tuple(time_of(own[kernel]) / 1e4 for kernel in KERNELS), 1e-4)
+        model = exact.study.machine.model_copy(update={"model": desktop()})
+        exact = exact.model_copy(
+            update={"id": number, "study": exact.study.model_copy(update={"machine": model})}
+        )
+        studies.append((exact, timed))
+        profiles |= {(number, "fork", kernel): own[kernel] for kernel in KERNELS}
+    return studies, profiles
+
+
+def looked_up(
+    profiles: dict[tuple[int, str, str], Profile], record: StudyRecord, workload: str, treatment: str
+) -> Profile | None:
+    return profiles.get((record.id, workload, treatment))
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[FidelityResult, list[Both]]:
+    studies, profiles = many()
+    compared = fidelity(studies)
+    fit = fitted(compared, studies, partial(looked_up, profiles))
+    return compared.model_copy(update={"fitted": fit}), studies
+
+
+def test_prices_that_were_off_are_found_again(found: tuple[FidelityResult, list[Both]]) -> None:
+    fit = found[0].fitted or pytest.fail("nothing was fitted")
+    ratios = {name: fit.after[name] / fit.before[name] / TRUE.get(name, 1.0) for name in COSTS}
+    scale = ratios["memory"]  # cycles in a nanosecond are not known: only ratios of prices are
+    for name in ("memory", "instruction", "misprediction"):
+        assert ratios[name] / scale == pytest.approx(1, abs=0.25), name
+    assert fit.error_after < fit.error_before / 2
+    assert fit.error_after < 0.1
+
+
+def test_the_other_half_is_predicted_and_was_not_fitted_to(found: tuple[FidelityResult, list[Both]]) -> None:
+    compared, _ = found
+    fit = compared.fitted or pytest.fail("nothing was fitted")
+    outside = held_out(compared.pairs, compared.seed)
+    assert len(outside) == 2
+    assert fit.held_out.pairs == STUDIES * len(outside)
+    assert fit.held_out.same_sign == fit.held_out.decided
+    assert (fit.held_out.rms_error or 1) < 0.15 < (fit.held_out_before.rms_error or 0)
+    assert fit.operations == STUDIES * (len(KERNELS) - len(outside))
+
+
+def test_the_file_is_a_machine_and_names_its_data(
+    found: tuple[FidelityResult, list[Both]], tmp_path: Path
+) -> None:
+    fit = found[0].fitted or pytest.fail("nothing was fitted")
+    (tmp_path / "mine.toml").write_text(text(fit, desktop(), "fitted", "studies a and b"))
+    read = machine_model("mine.toml", tmp_path) or pytest.fail("there is no machine")
+    assert read.cycles.memory == pytest.approx(fit.after["memory"], rel=1e-5)
+    assert read.cycles.divide == pytest.approx(desktop().cycles.divide * fit.after[CLASSES], rel=1e-5)
+    assert read.cycles.store_share == 1
+    assert "studies a and b" in (tmp_path / "mine.toml").read_text()
+
+
+def test_too_few_operations_and_two_models_are_refused(found: tuple[FidelityResult, list[Both]]) -> None:
+    compared, studies = found
+    with pytest.raises(NothingToFit, match="0 operations"):
+        fitted(compared, studies, lambda *_: None)
+    (exact, timed), *_ = studies
+    bare = exact.study.model_copy(update={"machine": exact.study.machine.model_copy(update={"model": None})})
+    with pytest.raises(NoOneModel):
+        fitted(compared, [(exact.model_copy(update={"study": bare}), timed)], lambda *_: None)
+
+
+def test_the_page_shows_each_count_and_the_fit(found: tuple[FidelityResult, list[Both]]) -> None:
+    shown = page(found[0], "two studies")
+    assert shown.count("<svg") == len(found[0].all)
+    assert "Fitted to 36 operations" in shown
+    assert "Other sign by modelled-cycles" in shown
+    said = list(lines(found[0]))
+    assert said[0] == "All treatments:"
+    assert any(line.startswith("Other sign by modelled-cycles: ") for line in said)
