@@ -20,7 +20,7 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.stats.correlation import Floats
 from ktrial.stats.verdict_rules import interval_verdict
 
-RIDGE = 1.0
+RIDGE = 0.1
 """How many operations a constant's value before the fit counts for: where times say nothing, it stays.
 
 Ridge regression towards the values before (Hoerl and Kennard, 1970), with constants that cannot be negative
