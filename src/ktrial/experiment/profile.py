@@ -15,6 +15,7 @@ from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.design import Perturbation, Treatment
 from ktrial.model.kernel import Kernel
+from ktrial.model.machine_model import BasePrices
 from ktrial.model.profile import Profile, RegionCounts
 from ktrial.model.study import MachineSettings, Study
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -111,6 +112,13 @@ def own_results(results: tuple[StepResult, ...], before: int) -> tuple[StepResul
     return tuple(result.model_copy(update={"step": result.step - before}) for result in own)
 
 
+def _prices(boot: Boot) -> BasePrices | None:
+    if boot.model is None:
+        return None
+    cycles = boot.model.cycles
+    return BasePrices(instruction=cycles.instruction, string_bytes=cycles.string_bytes)
+
+
 def counted_profile(
     job: Job, identity: MachineIdentity, results: tuple[StepResult, ...], symbols: KernelFunctions
 ) -> Profile:
@@ -136,6 +144,7 @@ def counted_profile(
         programs=by_program(counts.pages, _programs(job.boot)),
         qemu=identity.qemu,
         cpu_model=identity.cpu_model,
+        prices=_prices(job.boot),
     )
 
 

@@ -1,10 +1,14 @@
 """Explanations: what the difference between two profiles is made of, function by function."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 
+from pydantic import Field
+
 from ktrial.model.base import Model
+from ktrial.model.machine_model import BasePrices, ModelCounts
 from ktrial.model.profile import CycleModel
 
 _COST_OF_A_BYTE = Fraction(CycleModel().string_byte)
@@ -34,6 +38,12 @@ _RENAMED = frozenset({Match.RENAMED, Match.PLACED})
 """The function has another name in the second."""
 _JOINED = frozenset({Match.MERGED, Match.SPLIT})
 """Two functions stand beside one."""
+
+
+def summed(counts: Iterable[ModelCounts | None]) -> ModelCounts | None:
+    """Of several pieces; None where none has any."""
+    rows = [each.model_dump() for each in counts if each]
+    return ModelCounts(**{name: sum(row[name] for row in rows) for name in rows[0]}) if rows else None
 
 
 class Side(Model):
@@ -66,6 +76,8 @@ class Count(Model):
     entered: int = 0
     string_bytes: int = 0
     """Bytes that its string instructions worked on."""
+    modelled: ModelCounts | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Where cycles were modelled."""
 
 
 class FunctionDifference(Model):
@@ -101,6 +113,8 @@ class Explanation(Model):
     before: Side
     after: Side
     rows: tuple[FunctionDifference, ...]
+    prices: BasePrices | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Where cycles of both were modelled, on the same machine."""
 
     @cached_property
     def total(self) -> Fraction:

@@ -111,6 +111,14 @@ class ModelledMachine(Model):
         return f"{self.file}#{self.name}" if self.file else self.name
 
 
+class BasePrices(Model):
+    """What every instruction and string byte costs: what is not in `ModelCounts.cycles`."""
+
+    instruction: float
+    string_bytes: float
+    """Bytes in a cycle."""
+
+
 class ModelCounts(Model):
     """What instructions came to on a modelled machine, beside their number."""
 

@@ -4,7 +4,7 @@ from pydantic import Field
 
 from ktrial.model.base import Model
 from ktrial.model.guest_time import CpuCounts
-from ktrial.model.machine_model import ModelCounts
+from ktrial.model.machine_model import BasePrices, ModelCounts
 
 PROGRAM = "[program]"
 """What runs in user mode, in a tree of calls."""
@@ -257,6 +257,8 @@ class Profile(Model):
     """The region's user part, by program."""
     qemu: str = ""
     cpu_model: str = ""
+    prices: BasePrices | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Where cycles were modelled: with them, a function's cycles are its `modelled` and these."""
 
     @property
     def label(self) -> str:

@@ -10,7 +10,7 @@ import subprocess
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
@@ -200,16 +200,28 @@ def needed_by(workload: str, path: Path, inherited: tuple[Path, ...] = ()) -> Ne
 
 def _read(workload: str, path: Path) -> _Dynamic:
     try:
-        with path.open("rb") as opened:
-            elf = ELFFile(opened)
-            if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
-                problem = f"it is a program for {elf.get_machine_arch()}, {elf.elfclass} bits, not for x86-64"
-                raise FileNotCarried(workload=workload, path=path, problem=problem)
-            return _dynamic(elf, path)
+        status = path.stat()
+        found = _read_once(path, (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns))
     except (ELFError, OSError, ValueError) as error:
         raise FileNotCarried(
             workload=workload, path=path, problem=f"it is a damaged program ({error})"
         ) from None
+    if isinstance(found, str):
+        raise FileNotCarried(workload=workload, path=path, problem=found)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _read_once(path: Path, version: tuple[int, ...]) -> _Dynamic | str:
+    """What the file says, or what is wrong with it. Each treatment of each block asks for the same few.
+
+    `version`: of the file, by what its inode says: another one is read anew.
+    """
+    with path.open("rb") as opened:
+        elf = ELFFile(opened)
+        if elf["e_machine"] != "EM_X86_64" or elf.elfclass != 64:
+            return f"it is a program for {elf.get_machine_arch()}, {elf.elfclass} bits, not for x86-64"
+        return _dynamic(elf, path)
 
 
 def _dynamic(elf: ELFFile, path: Path) -> _Dynamic:

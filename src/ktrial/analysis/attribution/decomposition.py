@@ -7,7 +7,7 @@ from ktrial.analysis.attribution.function_map import FunctionMap, function_map
 from ktrial.analysis.attribution.function_pairs import FunctionPair, Functions
 from ktrial.analysis.attribution.profiled_functions import functions_of
 from ktrial.analysis.attribution.subsystems import USER, subsystem
-from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, Side
+from ktrial.model.attribution import Count, Explanation, FunctionDifference, Match, Side, summed
 from ktrial.model.profile import PROGRAM, FunctionFiles, Profile
 
 _NOTHING_KNOWN = FunctionFiles()
@@ -33,7 +33,13 @@ def explain(
     mapped = mapped or function_map([(before, after)], files_before, files_after)
     rows = [_row(pair, old, new) for pair in mapped.in_workload(old, new)]
     rows.append(_user_part(before, after))
-    explanation = Explanation(workload=before.workload, before=_side(before), after=_side(after), rows=())
+    explanation = Explanation(
+        workload=before.workload,
+        before=_side(before),
+        after=_side(after),
+        rows=(),
+        prices=before.prices if before.prices == after.prices else None,
+    )
     ranked = sorted(rows, key=lambda row: (-explanation.weight(row), row.function, row.module))
     return explanation.model_copy(update={"rows": tuple(ranked)})
 
@@ -69,6 +75,7 @@ def _together(counts: Mapping[Key, Count], key: Key | None, also: Iterable[Key])
         instructions=own.instructions + sum(one.instructions for one in others),
         entered=own.entered,
         string_bytes=own.string_bytes + sum(one.string_bytes for one in others),
+        modelled=summed((own.modelled, *(one.modelled for one in others))),
     )
 
 
@@ -79,7 +86,12 @@ def _file(files: Mapping[str, str], count: Count) -> str:
 def _user_part(before: Profile, after: Profile) -> FunctionDifference:
     def count(profile: Profile) -> Count:
         moved = sum(page.strings.bytes for page in profile.region.pages)
-        return Count(names=(PROGRAM,), instructions=profile.region.program, string_bytes=moved)
+        return Count(
+            names=(PROGRAM,),
+            instructions=profile.region.program,
+            string_bytes=moved,
+            modelled=summed(page.modelled for page in profile.region.pages),
+        )
 
     return FunctionDifference(
         function=PROGRAM, subsystem=USER, match=Match.SAME, before=count(before), after=count(after)

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ktrial.analysis.attribution.call_context import CallPlaces, Key, call_places
 from ktrial.analysis.attribution.function_pairs import Functions
-from ktrial.model.attribution import Count
+from ktrial.model.attribution import Count, summed
 from ktrial.model.profile import FunctionCount, FunctionFiles, Profile
 
 _APPENDED = re.compile(r"(?:\.(?:isra|constprop|part|cold|llvm|lto_priv)(?:\.\d+)*)+$")
@@ -58,6 +58,7 @@ def _sum(pieces: list[FunctionCount]) -> Count:
         instructions=sum(each.instructions for each in pieces),
         entered=sum(each.entered for each in pieces),
         string_bytes=sum(each.strings.bytes for each in pieces),
+        modelled=summed(each.modelled for each in pieces),
     )
 
 

@@ -7,7 +7,7 @@ import typer
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import BootParameters, Jobs, Json, StoredStudyName, StoreOption
 from ktrial.cli.options.completion import kernel_names, treatment_names, workloads_of_study
-from ktrial.cli.options.counting_machine import CountedCpus, CountedOn
+from ktrial.cli.options.counting_machine import CountedCpus, CountedModel, CountedOn, RankedBy
 from ktrial.cli.options.exports import FlameGraph, FlameWidth, Folded, WidthOf
 from ktrial.cli.options.fleet import on_fleet
 
@@ -95,6 +95,8 @@ def explain(
     boot: BootParameters = None,
     machine: CountedOn = None,
     cpus: CountedCpus = None,
+    model: CountedModel = None,
+    by: RankedBy = None,
     store: StoreOption = None,
 ) -> None:
     """Say which functions make a difference, and why they may.
@@ -110,6 +112,7 @@ def explain(
     from ktrial.cli.render.conditions_diff import print_differences
     from ktrial.cli.render.functions import print_explanation
     from ktrial.cli.render.guest_time import print_guest_time_difference
+    from ktrial.cli.render.modelled_costs import check_modelled, print_costs
     from ktrial.cli.render.profile_json import why_as_json
     from ktrial.cli.render.proof import print_proof
     from ktrial.cli.running.explanation import ExplainOptions, ProveOptions, proven, refuse_of_proofs, why
@@ -132,6 +135,7 @@ def explain(
         values=not no_values,
         machine=machine,
         cpus=cpus,
+        model=model,
     )
     how = ProveOptions(perturbations, budget, tuple(candidates or ()), each, jobs)
     proof = None
@@ -141,6 +145,7 @@ def explain(
     else:
         refuse_of_proofs(how)
         attribution = why(given)
+    check_modelled(attribution.explanation, by)
     write_difference(
         attribution.before,
         attribution.after,
@@ -160,6 +165,7 @@ def explain(
         counted_anew=attribution.counted_anew,
         tree=call_tree(attribution.before, attribution.after, attribution.explanation),
     )
+    print_costs(attribution.explanation, by, None if all_ else top, console)
     print_guest_time_difference(attribution.before, attribution.after, console)
     print_differences(attribution, console, everything=all_)
     if proof:

@@ -9,7 +9,7 @@ from ktrial.cli.command_line import examples
 from ktrial.cli.options.caches import Caches, FirstCode, FirstData, LastLevel
 from ktrial.cli.options.common import BootParameters, GuestMemory, Json, OwnWorkloadName, Top
 from ktrial.cli.options.completion import kernel_names
-from ktrial.cli.options.counting_machine import CountedCpus, CountedOn
+from ktrial.cli.options.counting_machine import CountedCpus, CountedModel, CountedOn, RankedBy
 from ktrial.cli.options.exports import Exports, FlameGraph, Folded
 
 if TYPE_CHECKING:
@@ -43,16 +43,20 @@ def profile(
     boot: BootParameters = None,
     machine: CountedOn = None,
     cpus: CountedCpus = None,
+    model: CountedModel = None,
+    by: RankedBy = None,
 ) -> None:
     """Count a kernel's instructions by function.
 
     In a workload, or with a command of your own: -- COMMAND.
     """
+    from ktrial.cli.command_line import BadOption
     from ktrial.cli.console import output, print_json
     from ktrial.cli.files import check_writable, write_text
     from ktrial.cli.options.caches import shapes
     from ktrial.cli.options.exports import wanted
     from ktrial.cli.options.own_command import own_words
+    from ktrial.cli.render.modelled_costs import print_profile_costs
     from ktrial.cli.render.profile import print_profile
     from ktrial.cli.render.profile_json import profile_as_json
 
@@ -60,8 +64,11 @@ def profile(
     files = wanted(export or (), shorthands)
     check_writable([path for _, path in files])
     modelled = shapes(caches, l1i, l1d, llc)
+    if by and not model:
+        raise BadOption(option="--by", problem="nothing is modelled without --model: --model desktop")
+    words = own_words(context)
     (counted,) = count(
-        [kernel], workload, memory, boot, modelled, words=own_words(context), machine=machine, cpus=cpus
+        [kernel], workload, memory, boot, modelled, words=words, machine=machine, cpus=cpus, model=model
     )
     for form, path in files:
         write_text(path, form.text(counted))
@@ -69,6 +76,7 @@ def profile(
         print_json(profile_as_json(counted))
         return
     print_profile(counted, top, output())
+    print_profile_costs(counted, by, top, output())
     if modelled:
         from ktrial.cli.render.cache_misses import print_caches
 
@@ -84,11 +92,12 @@ def count(
     words: tuple[str, ...] = (),
     machine: str | None = None,
     cpus: int | None = None,
+    model: str | None = None,
 ) -> "tuple[Profile, ...]":
     """A profile of each kernel. Raises BadOption, and what `ktrial.experiment.profile.profile` raises."""
     from ktrial.cli.command_line import BadOption
     from ktrial.cli.installed import registry
-    from ktrial.cli.options.counting_machine import on_machine
+    from ktrial.cli.options.counting_machine import on_machine, on_model
     from ktrial.cli.options.duration_size_share import memory_of
     from ktrial.cli.options.own_command import memory_for, one_use
     from ktrial.cli.running.progress import progress
@@ -100,7 +109,7 @@ def count(
     common = MachineSettings(
         memory_mib=memory_of(memory_for(words, memory) or "512M"), boot=tuple(boot or ())
     )
-    common = on_machine(common, machine, cpus)
+    common = on_model(on_machine(common, machine, cpus), model)
     if caches and common.kind == "exact-parallel":
         raise BadOption(option="--caches", problem="caches are modelled on the machine exact, on one CPU")
     settings = [common.model_copy(update={"kernel": name_of(name)}) for name in kernels]

@@ -1,5 +1,6 @@
 """Options that say on which machine instructions are counted by function."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -24,6 +25,41 @@ CountedCpus = Annotated[
     int | None,
     typer.Option("--cpus", min=1, metavar="N", help="CPUs, of the machine exact-parallel; else 1."),
 ]
+CountedModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="Model cycles, too: desktop, server, zen4, small, FILE; machine exact.",
+    ),
+]
+RankedBy = Annotated[
+    Literal[
+        "cycles",
+        "code-misses",
+        "data-misses",
+        "second-misses",
+        "last-misses",
+        "translation-misses",
+        "walks",
+        "mispredictions",
+    ]
+    | None,
+    typer.Option(
+        "--by", metavar="KIND", help="Of modelled cycles: rank by cycles, walks, mispredictions, …-misses."
+    ),
+]
+
+
+def on_model(settings: "MachineSettings", model: str | None) -> "MachineSettings":
+    """The settings with the machine that cycles are modelled on. Raises BadOption, StudyError."""
+    from ktrial.studyfile.machine_models import machine_model
+
+    if model is None:
+        return settings
+    if settings.kind != _EXACT:
+        raise BadOption(option="--model", problem=f"cycles are modelled on the machine {_EXACT}, on one CPU")
+    return settings.model_copy(update={"model": machine_model(model, Path.cwd())})
 
 
 def on_machine(settings: "MachineSettings", machine: str | None, cpus: int | None) -> "MachineSettings":

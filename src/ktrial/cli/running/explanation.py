@@ -8,8 +8,13 @@ from ktrial.analysis.attribution.target import AttributionQuestion, check_differ
 from ktrial.analysis.result import record
 from ktrial.cli import installed
 from ktrial.cli.command_line import BadOption
+<<<<<<< HEAD
 from ktrial.cli.console import messages, say
 from ktrial.cli.options.counting_machine import on_machine
+=======
+from ktrial.cli.console import say
+from ktrial.cli.options.counting_machine import on_machine, on_model
+>>>>>>> 16b390e9 (explain, profile: by modelled cycles and each kind of miss; tests: caches against Cachegrind; workloads: a program's needs are read once)
 from ktrial.cli.options.duration_size_share import duration, memory_of
 from ktrial.cli.options.own_command import memory_for, one_use
 from ktrial.cli.options.stored_study import NothingStored, find, open_existing
@@ -49,6 +54,7 @@ class ExplainOptions:
     values: bool = True
     machine: str | None = None
     cpus: int | None = None
+    model: str | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +160,7 @@ def _of_kernels(given: ExplainOptions) -> AttributionQuestion:
     factors = (*kernels, *_boot_factors(given))
     only = names[0] if len(names) == 1 else ""
     settings = MachineSettings(kernel=only, memory_mib=memory, boot=given.boot)
-    machine = on_machine(settings, given.machine, given.cpus)
+    machine = on_model(on_machine(settings, given.machine, given.cpus), given.model)
     study = Study(name="explain", machine=machine, factors=factors, workloads=(use,))
     before = Treatment(levels={factor.name: factor.levels[0] for factor in factors})
     after = Treatment(levels={factor.name: factor.levels[1] for factor in factors})
@@ -204,7 +210,9 @@ def _factor(name: str, kind: FactorKind, levels: list[str]) -> Factor:
 
 def _refuse_of_study(given: ExplainOptions) -> None:
     problem = "goes with --kernel: a study says it itself"
-    _refuse(given, problem, "boot_before", "boot_after", "boot", "memory", "words", "machine", "cpus")
+    _refuse(
+        given, problem, "boot_before", "boot_after", "boot", "memory", "words", "machine", "cpus", "model"
+    )
 
 
 def refuse_of_proofs(how: ProveOptions) -> None:
@@ -231,6 +239,7 @@ _OPTIONS = {
     "memory": "--memory",
     "machine": "--machine",
     "cpus": "--cpus",
+    "model": "--model",
 }
 
 

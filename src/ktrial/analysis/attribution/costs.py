@@ -1,0 +1,116 @@
+"""A difference by modelled cycles, or by a kind of miss: which functions, and which cost of each moved."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ktrial.model.attribution import Count, Explanation, FunctionDifference
+from ktrial.model.machine_model import BasePrices
+from ktrial.model.profile import FunctionCount, Profile
+
+_LEAST_PART = 0.15
+"""Of what a row's cycles moved by: smaller costs are not named."""
+
+
+class CostKind(StrEnum):
+    """What functions are ranked by."""
+
+    CYCLES = "cycles"
+    CODE_MISSES = "code-misses"
+    DATA_MISSES = "data-misses"
+    SECOND_MISSES = "second-misses"
+    LAST_MISSES = "last-misses"
+    TRANSLATION_MISSES = "translation-misses"
+    WALKS = "walks"
+    MISPREDICTIONS = "mispredictions"
+
+
+MISSES = tuple(kind for kind in CostKind if kind is not CostKind.CYCLES)
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """One function, in one operation of each side."""
+
+    name: str
+    before: float
+    after: float
+    moved: str
+    """Which of its costs moved, the largest first."""
+
+    @property
+    def difference(self) -> float:
+        """By how much it grew."""
+        return self.after - self.before
+
+
+def amount(count: Count | FunctionCount, kind: CostKind, prices: BasePrices) -> float:
+    """Of a function, in the whole region."""
+    modelled = count.modelled
+    if kind is not CostKind.CYCLES:
+        return float(getattr(modelled, kind.value.replace("-", "_"))) if modelled else 0.0
+    moved = count.string_bytes if isinstance(count, Count) else count.strings.bytes
+    beside = modelled.cycles if modelled else 0.0
+    return count.instructions * prices.instruction + moved / prices.string_bytes + beside
+
+
+def cost_rows(explanation: Explanation, kind: CostKind) -> tuple[CostRow, ...]:
+    """All rows that differ, the largest difference first; nothing where cycles were not modelled."""
+    prices = explanation.prices
+    if prices is None:
+        return ()
+    rows = [_row(explanation, row, kind, prices) for row in explanation.rows]
+    differing = [row for row in rows if row.difference]
+    return tuple(sorted(differing, key=lambda row: (-abs(row.difference), row.name)))
+
+
+def _row(explanation: Explanation, row: FunctionDifference, kind: CostKind, prices: BasePrices) -> CostRow:
+    sides = ((row.before, explanation.before.operations), (row.after, explanation.after.operations))
+    before, after = (amount(count, kind, prices) / operations for count, operations in sides)
+    return CostRow(row.name, before, after, _moved(sides, prices))
+
+
+def _moved(sides: Sequence[tuple[Count, int]], prices: BasePrices) -> str:
+    """The costs that a row's cycles moved by: its instructions, and the misses that came or went."""
+    (old, old_operations), (new, new_operations) = sides
+    own = new.instructions / new_operations - old.instructions / old_operations
+    found = [(abs(own) * prices.instruction, f"instructions {own:+,.0f}")]
+    rest = amount(new, CostKind.CYCLES, prices) / new_operations
+    rest -= amount(old, CostKind.CYCLES, prices) / old_operations + own * prices.instruction
+    for kind in MISSES:
+        by = amount(new, kind, prices) / new_operations - amount(old, kind, prices) / old_operations
+        found.append((abs(by) * _WEIGHTS[kind], f"{kind.value.replace('-', ' ')} {by:+,.2f}"))
+        rest -= by * _WEIGHTS[kind]
+    if rest > sum(weight for weight, _ in found) / 2:
+        found.append((rest, f"dear instructions and the like, some {rest:+,.0f} cycles"))
+    whole = sum(weight for weight, _ in found)
+    named = sorted((one for one in found if one[0] > _LEAST_PART * whole), key=lambda one: -one[0])
+    return ", ".join(text for _, text in named)
+
+
+_WEIGHTS = {
+    CostKind.CODE_MISSES: 10.0,
+    CostKind.DATA_MISSES: 10.0,
+    CostKind.SECOND_MISSES: 30.0,
+    CostKind.LAST_MISSES: 160.0,
+    CostKind.TRANSLATION_MISSES: 8.0,
+    CostKind.WALKS: 20.0,
+    CostKind.MISPREDICTIONS: 15.0,
+}
+"""Cycles by which kinds are ranked within a row, of the order that all of ktrial's machines have. What the second
+level did not have was missed by the first one too, and what the last one did not have by both."""
+
+
+def profile_rows(profile: Profile, kind: CostKind) -> tuple[tuple[str, float], ...]:
+    """Functions with what each has of the kind in an operation, the most first."""
+    prices = profile.prices
+    if prices is None:
+        return ()
+    rows = [
+        (f"{each.symbol} [{each.module}]" if each.module else each.symbol, amount(each, kind, prices))
+        for each in profile.region.functions
+    ]
+    ranked = sorted(
+        ((name, of / profile.operations) for name, of in rows if of), key=lambda one: (-one[1], one[0])
+    )
+    return tuple(ranked)
