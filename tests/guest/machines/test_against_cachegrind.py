@@ -1,6 +1,6 @@
 """Caches against another simulator, on user code: Cachegrind's misses with the same geometry, within 3 %.
 
-The last level has as many sets as a page has lines: Cachegrind sees virtual addresses, the model physical ones.
+The last level has as many sets as a page has lines: Cachegrind sees virtual addresses, the model others.
 """
 
 import re

@@ -97,8 +97,10 @@ _WEIGHTS = {
     CostKind.WALKS: 20.0,
     CostKind.MISPREDICTIONS: 15.0,
 }
-"""Cycles by which kinds are ranked within a row, of the order that all of ktrial's machines have. What the second
-level did not have was missed by the first one too, and what the last one did not have by both."""
+"""Cycles by which kinds are ranked within a row, of the order that all of ktrial's machines have.
+
+What the second level did not have was missed by the first one too, what the last one did not have by both.
+"""
 
 
 def profile_rows(profile: Profile, kind: CostKind) -> tuple[tuple[str, float], ...]:
