@@ -58,9 +58,9 @@ def modelled(program: Path, snapshots: Path) -> dict[str, Misses]:
         assert result.exit == 0
         rows = [page.modelled for page in result.region.pages if page.modelled]
         found[name] = {
-            "first": sum(row.data_misses for row in rows),
-            "last": sum(row.second_misses for row in rows),
-            "instructions": result.region.program,
+            "first": float(sum(row.data_misses for row in rows)),
+            "last": float(sum(row.second_misses for row in rows)),
+            "instructions": float(result.region.program),
         }
     return found
 
