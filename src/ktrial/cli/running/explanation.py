@@ -8,13 +8,8 @@ from ktrial.analysis.attribution.target import AttributionQuestion, check_differ
 from ktrial.analysis.result import record
 from ktrial.cli import installed
 from ktrial.cli.command_line import BadOption
-<<<<<<< HEAD
 from ktrial.cli.console import messages, say
-from ktrial.cli.options.counting_machine import on_machine
-=======
-from ktrial.cli.console import say
 from ktrial.cli.options.counting_machine import on_machine, on_model
->>>>>>> 16b390e9 (explain, profile: by modelled cycles and each kind of miss; tests: caches against Cachegrind; workloads: a program's needs are read once)
 from ktrial.cli.options.duration_size_share import duration, memory_of
 from ktrial.cli.options.own_command import memory_for, one_use
 from ktrial.cli.options.stored_study import NothingStored, find, open_existing
