@@ -21,7 +21,7 @@ _COLOURS = {True: palette.BETTER, False: palette.WORSE, None: palette.RULE}
 def draw(pairs: Sequence[FidelityPair], count: str, name: str) -> str:
     """The scatter plot of one count as an SVG element."""
     both = [pair for pair in pairs if count in pair.exact]
-    return altair_svg.inline(_chart(both, count), name, f"Time by {count}", describe(both, count))
+    return altair_svg.inline(lambda: _chart(both, count), name, f"Time by {count}", describe(both, count))
 
 
 def describe(pairs: Sequence[FidelityPair], count: str) -> str:
