@@ -26,6 +26,7 @@ from ktrial.experiment.executor import (
 from ktrial.experiment.host_failures import TrialsNotMeasured
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
 from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.parameter_order import in_stored_order
 from ktrial.experiment.presence import Presence
 from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.experiment.study_kernels import StudyKernels, raise_host_problem, treatments_of
@@ -154,6 +155,7 @@ class _Session:
     def _begin(self) -> None:
         self.study_id = self.store.study(self.study)
         fault_point("session: study stored")
+        self.study = in_stored_order(self.study, self.store.find(self.study_id).study, self.observer)
         self.observer = presence = Presence(self.observer, self.store, self.study_id, self.machine.mode)
         self.leave = presence.end
         self.done = set(self.store.finished_keys(self.study_id, apart_from=self.replaced))

@@ -145,7 +145,9 @@ def _same_job(own: _Own, other: Study, treatment: Treatment, sources: Resources)
 def _doing(job: Job) -> tuple[object, ...]:
     """All that decides what comes out, apart from the machine."""
     settings = tuple((one.path, one.value) for one in job.settings)
-    return job.use, job.boot, settings, job.disk, job.limits, job.monitors
+    # Equal mappings may have another order, which is that of the program's arguments.
+    arguments = tuple(job.use.parameters)
+    return job.use, arguments, job.boot, settings, job.disk, job.limits, job.monitors
 
 
 def _holds(trial: Trial, alone: bool) -> bool:

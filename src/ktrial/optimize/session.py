@@ -10,6 +10,7 @@ from ktrial.errors import Interrupted
 from ktrial.experiment import host_checks
 from ktrial.experiment.jobs import check_workloads
 from ktrial.experiment.observer import Observer, Silent
+from ktrial.experiment.parameter_order import in_stored_order
 from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.machines import Machine
 from ktrial.model.study import Study
@@ -43,6 +44,7 @@ def run_search(
     """
     sources = sources_for(machine, sources or default_resources())
     number = store.study(study)
+    study = in_stored_order(study, store.find(number).study, observer or Silent())
     if (known := store.answer(number)) is not None:
         return known
     # What an older ktrial has kept of a machine that failed is no answer: it is asked again.
