@@ -18,8 +18,8 @@ from ktrial.model.study import Study
 from ktrial.model.workload import WorkloadUse
 from ktrial.store import Store, open_store
 
-FIRST = {"path": "/mnt", "size": 8, "reads": 50}
-OTHER = {"size": 8, "reads": 50, "path": "/mnt"}
+FIRST: dict[str, int | str] = {"path": "/mnt", "size": 8, "reads": 50}
+OTHER: dict[str, int | str] = {"size": 8, "reads": 50, "path": "/mnt"}
 
 
 class Told(Silent):
