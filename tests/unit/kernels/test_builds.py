@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,14 @@ from ktrial.kernels.build import (
 from ktrial.kernels.build.errors import BuildFailed, CompilerUnsuitable, NoRecipe, NotASource, OptionNotTaken
 from ktrial.kernels.cache import disk_space
 from ktrial.kernels.cache.locks import held
-from ktrial.kernels.errors import BadKernelName, CacheFull, KernelNameAmbiguous, KernelNotFound
-from ktrial.model.kernel import Build
+from ktrial.kernels.errors import (
+    BadKernelName,
+    CacheFull,
+    KernelDamaged,
+    KernelNameAmbiguous,
+    KernelNotFound,
+)
+from ktrial.model.kernel import Build, Kernel
 from ktrial.model.warnings import WarningKind
 
 
@@ -311,6 +318,24 @@ def test_a_kernel_that_was_removed_is_built_again_by_its_name(source: Path, tmp_
     assert (again.name, again.digest, again.origin.build) == (first.name, first.digest, first.origin.build)
     with pytest.raises(NoRecipe, match="never built here"):
         kernels.add("build:nothing@0123456789ab")
+
+
+@pytest.mark.parametrize("have", [kernels.obtain, kernels.add])
+def test_a_damaged_kernel_is_built_again(source: Path, have: Callable[[str], Kernel]) -> None:
+    first = build(asked(source))
+    image = first.image.read_bytes()
+    first.image.write_bytes(image[:-1] + bytes([image[-1] ^ 1]))
+    with pytest.warns(UserWarning, match=r"\(vmlinuz\): made again from the source .*linux"):
+        assert have(first.name).digest == first.digest
+    assert first.image.read_bytes() == image
+
+
+def test_a_damaged_kernel_whose_source_is_another_now_is_refused(source: Path) -> None:
+    first = build(asked(source))
+    first.image.write_bytes(first.image.read_bytes()[:-1])
+    (source / "kernel/sched.c").write_text("// new\n" + FILES["sched"])
+    with pytest.raises(KernelDamaged, match="what can be built now is not the source"):
+        kernels.obtain(first.name)
 
 
 def test_a_built_kernel_has_short_names(source: Path) -> None:

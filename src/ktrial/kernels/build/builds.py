@@ -35,7 +35,7 @@ from ktrial.kernels.cache.cache import Cache
 from ktrial.kernels.cache.disk_space import file_system_errors
 from ktrial.kernels.cache.location import cache_directory
 from ktrial.kernels.cache.locks import held
-from ktrial.kernels.cache.manifest import SYSTEM_MAP
+from ktrial.kernels.cache.manifest import SYSTEM_MAP, is_whole
 from ktrial.kernels.errors import CacheDamaged, KernelNotFound
 from ktrial.kernels.kconfig.config import parse_config
 from ktrial.kernels.progress import Progress, silent
@@ -211,6 +211,8 @@ def _same(job: _Job) -> Parts | None:
         if recipe.content == job.content:
             with suppress(KernelNotFound, CacheDamaged):
                 kernel = Cache().kernel(recipe.build.name)
+                if not is_whole(kernel.image.parent):
+                    continue
                 system_map = kernel.image.with_name(SYSTEM_MAP)
                 return Parts(
                     image=kernel.image,

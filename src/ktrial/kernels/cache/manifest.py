@@ -126,6 +126,12 @@ def damaged_files(
     return tuple(path for path in paths if not _is_whole(directory / path, manifest.files[path], anew=anew))
 
 
+def is_whole(directory: Path) -> bool:
+    """Whether every file of the kernel in `directory` is what it was when it was added."""
+    manifest = kept_manifest(directory)
+    return manifest is not None and not damaged_files(directory, manifest, manifest.files)
+
+
 def _is_whole(path: Path, digest: str, *, anew: bool) -> bool:
     try:
         return digest_of_file(path, anew=True) == digest if anew else has_digest(path, digest)

@@ -1,7 +1,8 @@
 """Kernels in the cache are whole before they are used: what is damaged is made again, or the kernel refused.
 
 What follows from a kernel's content (vmlinux, depmod's lists) is made from that. Damaged content is fetched
-again where it came in a package, and taken if it is the same kernel, to the last bit.
+again where it came in a package, built again where ktrial built it, and taken if it is the same kernel, to
+the last bit.
 """
 
 from collections.abc import Iterable
@@ -96,17 +97,26 @@ def _made_again(
         if manifest is not None:
             raise _refused(record, damaged, problem)
         made = workspace / "fetched"
-    packages = ", ".join(record.origin.packages)
-    if not packages:
+    source, how = _source(record)
+    if not source:
         raise _refused(record, damaged, f"it came from {record.origin.source}, and from no package")
+    if record.origin.build:
+        progress(f"damaged in the cache ({named(damaged) or _UNKNOWN}): building it again")
     try:
         parts = _fetched(cache, record, workspace, progress)
         entry = build_entry(record.name, parts, made, workspace, progress)
     except KtrialError as error:
-        raise _refused(record, damaged, f"{packages} cannot be fetched again: {error.message}") from error
+        raise _refused(record, damaged, f"{source} cannot be {how} again: {error.message}") from error
     if entry.digest != record.digest:
-        raise _refused(record, damaged, f"what can be fetched now is not {packages}")
-    return made, packages
+        raise _refused(record, damaged, f"what can be {how} now is not {source}")
+    return made, source
+
+
+def _source(record: NameRecord) -> tuple[str, str]:
+    """What the kernel can be had from again, and how; nothing where its files were the user's own."""
+    if record.origin.build:
+        return f"the source {record.origin.source} ({record.origin.version})", "built"
+    return ", ".join(record.origin.packages), "fetched"
 
 
 def _own_parts(home: Path) -> Parts:
