@@ -140,8 +140,13 @@ def _values(dimension: Dimension) -> list[str]:
 def problem(family: str, seed: int) -> Problem:
     """The function of a family that belongs to a seed."""
     rng = np.random.default_rng([seed, sorted(_FAMILIES).index(family), 23])
-    made = _Maker(rng)
-    acts = _FAMILIES[family](made)
+    return drawn(family, seed, rng, _FAMILIES[family])
+
+
+def drawn(family: str, seed: int, rng: np.random.Generator, acts_of: "Callable[[Maker], Truth]") -> Problem:
+    """A function, with knobs that do nothing beside those that act."""
+    made = Maker(rng)
+    acts = acts_of(made)
     while len(made.knobs) < made.count:
         made.knob()
     if family == "idle":
@@ -161,7 +166,7 @@ def problem(family: str, seed: int) -> Problem:
     )
 
 
-class _Maker:
+class Maker:
     """Draws knobs."""
 
     def __init__(self, rng: np.random.Generator) -> None:
@@ -236,7 +241,7 @@ class _Maker:
         if kind < 0.4:
             sign = 1 if self.rng.random() < 0.5 else -1
             return lambda at: size * sign * at.place(name)
-        return lambda at: size * _bump((at.place(name) - best) / width)
+        return lambda at: size * bump((at.place(name) - best) / width)
 
     def set_right(self, name: str) -> Truth:
         """1 where the knob is set right, 0 where it is not, as by default."""
@@ -246,18 +251,18 @@ class _Maker:
         default = self.default_place(name)
         if self.rng.random() < 0.4:
             best, width = self.away(name), self.uniform(0.08, 0.15)
-            return lambda at: _bump((at.place(name) - best) / width)
+            return lambda at: bump((at.place(name) - best) / width)
         up = default < 0.5
         edge = self.uniform(0.55, 0.7) if up else self.uniform(0.3, 0.45)
         sharp = self.uniform(0.01, 0.06)
         return lambda at: 1 / (1 + math.exp(-(1 if up else -1) * (at.place(name) - edge) / sharp))
 
 
-def _bump(distance: float) -> float:
+def bump(distance: float) -> float:
     return math.exp(-0.5 * distance**2)
 
 
-def _together(made: _Maker) -> Truth:
+def _together(made: Maker) -> Truth:
     names = tuple(made.choice(3) if made.rng.random() < 0.5 else made.span() for _ in range(2))
     made.acting += names
     first, second = (made.set_right(name) for name in names)
@@ -271,7 +276,7 @@ def _together(made: _Maker) -> Truth:
     return acts
 
 
-def _ranges(made: _Maker) -> Truth:
+def _ranges(made: Maker) -> Truth:
     names = (made.span(), made.span())
     made.acting += names
     best, width = [made.away(name, 0.15) for name in names], [made.uniform(0.15, 0.4) for _ in names]
@@ -280,13 +285,13 @@ def _ranges(made: _Maker) -> Truth:
     def acts(at: At) -> float:
         far = [(at.place(name) - best[i]) / width[i] for i, name in enumerate(names)]
         if product:
-            return gain * _bump(math.hypot(*far)) + rest(at)
+            return gain * bump(math.hypot(*far)) + rest(at)
         return -0.5 * gain * (min(far[0] ** 2, 4) + min(far[1] ** 2, 4)) / 2 + rest(at)
 
     return acts
 
 
-def _valley(made: _Maker) -> Truth:
+def _valley(made: Maker) -> Truth:
     one, two, mode, inner = made.span(), made.span(), made.choice(), made.knob()
     made.acting += (one, two, mode, inner)
     width, gain = made.uniform(0.08, 0.2), made.uniform(0.15, 0.3)
@@ -300,8 +305,8 @@ def _valley(made: _Maker) -> Truth:
     def acts(at: At) -> float:
         along = ahead * (at.place(one) - start[0])
         across = (at.place(two) - start[1]) - slope * (at.place(one) - start[0])
-        ridge = _bump(across / width)
-        total = gain * ridge * _bump((along - best) / 0.3) - loss * (1 - ridge)
+        ridge = bump(across / width)
+        total = gain * ridge * bump((along - best) / 0.3) - loss * (1 - ridge)
         if at.value(mode) == wanted:
             total += choice + more * right(at)
         return total
@@ -309,7 +314,7 @@ def _valley(made: _Maker) -> Truth:
     return acts
 
 
-def _limited(made: _Maker) -> Truth:
+def _limited(made: Maker) -> Truth:
     choice, wide = made.choice(3), made.span(log=True)
     made.acting += (choice, wide)
     values = made.knobs[-2].choices
@@ -320,12 +325,12 @@ def _limited(made: _Maker) -> Truth:
 
     def acts(at: At) -> float:
         value = at.value(choice)
-        return height[value] + 0.12 * _bump((at.place(wide) - best[value]) / width) + limit(at)
+        return height[value] + 0.12 * bump((at.place(wide) - best[value]) / width) + limit(at)
 
     return acts
 
 
-def _ordered(made: _Maker) -> Truth:
+def _ordered(made: Maker) -> Truth:
     """Two percentages; the lower one is the better the higher it is, and has to stay below the other."""
     lower, upper = f"k{len(made.knobs)}", f"k{len(made.knobs) + 1}"
     for name, default in ((lower, "10"), (upper, "30")):
@@ -336,7 +341,7 @@ def _ordered(made: _Maker) -> Truth:
     return lambda at: gain * at.place(lower) - 0.3 * (at.place(upper) - best) ** 2
 
 
-def _guarded(made: _Maker, wide: str) -> Truth:
+def _guarded(made: Maker, wide: str) -> Truth:
     """Memory grows with a range and with another one that pays: the guard is active at the best."""
     name = made.span()
     made.acting.append(name)
@@ -347,18 +352,18 @@ def _guarded(made: _Maker, wide: str) -> Truth:
     return lambda at: gain * at.place(name)
 
 
-def _many(made: _Maker) -> Truth:
+def _many(made: Maker) -> Truth:
     sizes = [made.uniform(0.015, 0.07) * (1 if made.rng.random() < 0.7 else -1) for _ in range(6)]
     parts = [made.main(size) for size in sizes]
     return lambda at: sum(part(at) for part in parts)
 
 
-def _idle(made: _Maker) -> Truth:
+def _idle(made: Maker) -> Truth:
     del made
     return lambda at: 0.0 * len(at.__dict__)
 
 
-_FAMILIES: dict[str, Callable[[_Maker], Truth]] = {
+_FAMILIES: dict[str, Callable[[Maker], Truth]] = {
     "together": _together,
     "ranges": _ranges,
     "valley": _valley,
