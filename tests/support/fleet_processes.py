@@ -31,20 +31,29 @@ class FleetProcesses:
     port: int
     scheduler: "subprocess.Popen[bytes] | None" = None
     others: "list[subprocess.Popen[bytes]]" = field(default_factory=list)
+    tls: tuple[Path, Path, Path] | None = None
+    """The authority's certificate, the scheduler's, its key."""
 
     @property
     def address(self) -> str:
-        return f"tcp://127.0.0.1:{self.port}"
+        return f"{'tls' if self.tls else 'tcp'}://127.0.0.1:{self.port}"
 
     def start_scheduler(self) -> None:
         program = ["-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port)]
+        if self.tls:
+            names = ("--tls-ca-file", "--tls-cert", "--tls-key")
+            files = [word for name, file in zip(names, self.tls, strict=True) for word in (name, str(file))]
+            program += ["--protocol", "tls", *files]
         self.scheduler = self._started([*program, "--no-dashboard", "--dashboard-address", "127.0.0.1:0"], {})
 
-    def start_worker(self, number: int, fault_point: str = "") -> "subprocess.Popen[bytes]":
-        """A worker whose cache is called as its number; killed at the point where one is named."""
+    def start_worker(self, number: int, fault_point: str = "", fleet: str = "") -> "subprocess.Popen[bytes]":
+        """A worker whose cache is called as its number; killed at the point where one is named.
+
+        `fleet`: the fleet's file, in place of the address.
+        """
         armed = {VARIABLE: fault_point} if fault_point else {}
         cache = {CACHE: str(self.directory / "caches" / str(number))}
-        program = ["-m", "ktrial.fleet.serving", self.address, "--name", f"worker-{number}"]
+        program = ["-m", "ktrial.fleet.serving", fleet or self.address, "--name", f"worker-{number}"]
         return self._other(program, armed | cache)
 
     def start_client(self) -> "subprocess.Popen[bytes]":
@@ -78,12 +87,12 @@ class FleetProcesses:
 
 
 @contextmanager
-def fleet_processes(directory: Path) -> Iterator[FleetProcesses]:
+def fleet_processes(directory: Path, tls: tuple[Path, Path, Path] | None = None) -> Iterator[FleetProcesses]:
     """With a scheduler; all end with the block."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    processes = FleetProcesses(directory, port)
+    processes = FleetProcesses(directory, port, tls=tls)
     processes.start_scheduler()
     try:
         yield processes

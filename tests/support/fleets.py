@@ -11,6 +11,7 @@ from tests.support.scripted import ScriptedMachine, number_of, wait_until
 from tests.support.scripted import sources as scripted_sources
 
 from ktrial.experiment.observer import Silent
+from ktrial.experiment.resources import Resources
 from ktrial.experiment.session import run
 from ktrial.fleet.fleet import Fleet
 from ktrial.fleet.settings import fleet as fleet_named
@@ -47,7 +48,12 @@ def machine_of_worker() -> PortableScriptedMachine:
         factor = float(told.get("factor", "1"))
         return right.model_copy(update={"stdout": str(float(right.stdout) * factor)})
 
-    return PortableScriptedMachine(answer)
+    def prepared(boot: Boot) -> None:
+        log("preparing", f"{worker_number()} {os.getpid()} {boot.kernel.name}")
+        time.sleep(float(told.get("preparing", "0")))
+        log("prepared", f"{worker_number()} {os.getpid()} {boot.kernel.name}")
+
+    return PortableScriptedMachine(answer, on_prepare=prepared)
 
 
 def worker_number() -> str:
@@ -56,7 +62,7 @@ def worker_number() -> str:
 
 
 def behave(directory: Path, worker: int | str, **told: object) -> None:
-    """Say how a worker is to behave."""
+    """Say how a worker is to behave; `all`: those of which nothing is said."""
     (directory / f"worker-{worker}.json").write_text(json.dumps({k: str(v) for k, v in told.items()}))
 
 
@@ -75,9 +81,10 @@ def logged(directory: Path, name: str) -> list[list[str]]:
 
 
 def _told() -> dict[str, str]:
-    directory = os.environ.get(BEHAVIOUR)
-    path = Path(directory or "/nowhere") / f"worker-{worker_number()}.json"
-    return dict(json.loads(path.read_text())) if path.exists() else {}
+    directory = Path(os.environ.get(BEHAVIOUR) or "/nowhere")
+    paths = (directory / f"worker-{which}.json" for which in (worker_number(), "all"))
+    told = next((path for path in paths if path.exists()), None)
+    return dict(json.loads(told.read_text())) if told else {}
 
 
 class Heard(Silent):
@@ -110,23 +117,28 @@ def run_here(study: Study, store: Store) -> StudyRecord:
 
 
 def run_on(
-    fleet: Fleet, study: Study, store: Store, observer: Silent | None = None, jobs: int | None = None
+    fleet: Fleet,
+    study: Study,
+    store: Store,
+    observer: Silent | None = None,
+    jobs: int | None = None,
+    sources: Resources | None = None,
 ) -> StudyRecord:
     """On the fleet."""
     return run(
         study,
         store=store,
         machine=PortableScriptedMachine(),
-        sources=scripted_sources(),
+        sources=sources or scripted_sources(),
         executors=fleet,
         observer=observer,
         jobs=jobs,
     )
 
 
-def study_of(perturbations: int) -> Study:
+def study_of(perturbations: int, name: str = "quick") -> Study:
     """Two kernels in two workloads."""
-    return a_study(workloads=("fork", "pipe"), perturbations=perturbations)
+    return a_study(name, workloads=("fork", "pipe"), perturbations=perturbations)
 
 
 def numbers(record: StudyRecord) -> dict[str, object]:

@@ -64,7 +64,13 @@ def _profiles(
                 yield from islice((one for one in profiles if one), 1)
 
     before, after = kernel_names
-    return {use.label: (list(of(before, use.label)), list(of(after, use.label))) for use in study.workloads}
+    there = store.profiled(study_id)
+    return {
+        use.label: (list(of(before, use.label)), list(of(after, use.label)))
+        if use.label in there
+        else ([], [])
+        for use in study.workloads
+    }
 
 
 def with_kernels(

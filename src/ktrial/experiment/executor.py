@@ -92,6 +92,10 @@ class Executor(Protocol):
         """What has happened next; waits for it, and lets signal handlers run meanwhile."""
         ...
 
+    def ended_at_hand(self) -> tuple[Ended, ...]:
+        """The trials that have ended next, without waiting for any: they are stored together."""
+        ...
+
     def ask_to_stop(self) -> None:
         """Have `next_event` return StopAsked. Safe in a signal handler."""
         ...

@@ -106,6 +106,23 @@ def run(
 
 
 @dataclass
+class _Pace:
+    """How long a trial takes."""
+
+    trials: int = 0
+    seconds: float = 0.0
+
+    def saw(self, seconds: float) -> None:
+        """A trial took so long."""
+        self.trials, self.seconds = self.trials + 1, self.seconds + seconds
+
+    @property
+    def mean(self) -> float | None:
+        """None where none has been seen."""
+        return self.seconds / self.trials if self.trials else None
+
+
+@dataclass
 class _Session:
     study: Study
     store: Store
@@ -120,7 +137,7 @@ class _Session:
     kernels: StudyKernels = field(init=False)
     total: int = 0
     """How many trials there will be."""
-    seconds: list[float] = field(default_factory=list)
+    pace: _Pace = field(default_factory=_Pace)
     at_once: int = 1
     unmeasured: dict[str, Trial] = field(default_factory=dict)
     """By key: what ended with the machine's failure, each time that it was tried."""
@@ -241,9 +258,22 @@ class _Session:
     def _see_through(self, executor: Executor, awaited: int) -> None:
         while awaited:
             event = executor.next_event()
+            if isinstance(event, Ended):
+                ended = (event, *executor.ended_at_hand())
+                self._ended(ended)
+                awaited -= len(ended)
+                continue
             self._handle(event)
-            awaited -= isinstance(event, Ended)
             awaited += len(event.trials) if isinstance(event, Withdrawn) else 0
+
+    def _ended(self, ended: Sequence[Ended]) -> None:
+        for one in ended:
+            self.pace.saw(one.trial.seconds)
+        try:
+            self._store(*(one.trial for one in ended))
+        finally:
+            for one in ended:
+                one.stored.set()
 
     def _handle(self, event: Event) -> None:
         match event:
@@ -253,12 +283,6 @@ class _Session:
                 self.observer.prepared(boot)
             case Started(planned):
                 self.observer.trial_started(planned)
-            case Ended(trial, stored):
-                self.seconds.append(trial.seconds)
-                try:
-                    self._store(trial)
-                finally:
-                    stored.set()
             case Withdrawn(trials, why):
                 self._withdraw(trials)
                 self.observer.notice(why)
@@ -275,21 +299,24 @@ class _Session:
         self.store.remove_trials_of(self.study_id, keys)
         self.done -= keys
 
-    def _store(self, trial: Trial) -> None:
-        if trial.outcome is Outcome.MACHINE_FAILED:
-            self.unmeasured[trial.planned.key] = trial
+    def _store(self, *ended: Trial) -> None:
+        """All in one transaction; but those with which the machine failed."""
+        failed = {one.planned.key: one for one in ended if one.outcome is Outcome.MACHINE_FAILED}
+        self.unmeasured |= failed
+        kept = [one for one in ended if one.planned.key not in failed]
+        if not kept:
             return
-        self.unmeasured.pop(trial.planned.key, None)
-        self.store.add_trial(self.study_id, trial, replaces=self.replaced)
+        for trial in kept:
+            self.unmeasured.pop(trial.planned.key, None)
+        self.store.add_trials(self.study_id, kept, replaces=self.replaced)
         fault_point("session: trial stored")
-        self.done.add(trial.planned.key)
-        self.observer.trial_finished(trial, self.finished, self.total, self._seconds_left())
+        for trial in kept:
+            self.done.add(trial.planned.key)
+            self.observer.trial_finished(trial, self.finished, self.total, self._seconds_left())
 
     def _seconds_left(self) -> float | None:
-        if not self.seconds:
-            return None
-        mean = sum(self.seconds) / len(self.seconds)
-        return mean * (self.total - self.finished) / self.at_once
+        mean = self.pace.mean
+        return None if mean is None else mean * (self.total - self.finished) / self.at_once
 
 
 class _TimedSession(_Session):

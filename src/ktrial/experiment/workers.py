@@ -3,9 +3,10 @@
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from queue import Empty, SimpleQueue
+from queue import Empty
 
 from ktrial.errors import KtrialError
+from ktrial.experiment.event_queue import EventQueue
 from ktrial.experiment.executor import Broken, Ended, Event, Prepared, Preparing, Started, StopAsked, Wanted
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
@@ -49,7 +50,7 @@ class Workers:
         self, machine: Machine, at_once: int, symbols: KernelSymbols | None = None, *, audited: bool = True
     ) -> None:
         """`symbols`: those known from earlier workers. `audited`: look at the host before each trial."""
-        self._events: SimpleQueue[Event] = SimpleQueue()
+        self._events = EventQueue()
         self._machine = machine
         self._pool = ThreadPoolExecutor(at_once, thread_name_prefix="trial")
         self._preparations: dict[Boot, Future[KtrialError | None]] = {}
@@ -71,16 +72,12 @@ class Workers:
             self._trials.append(self._pool.submit(self._trial, planned, of_trial))
 
     def next_event(self) -> Event:
-        """What has happened next; waits for it, and looks up now and then.
+        """What has happened next; waits for it."""
+        return self._events.next_event()
 
-        A signal that arrives just before a thread begins to wait, or in another thread, does not wake it: its
-        handler would run only after the next event.
-        """
-        while True:
-            try:
-                return self._events.get(timeout=_GLANCE_SECONDS)
-            except Empty:
-                continue
+    def ended_at_hand(self) -> tuple[Ended, ...]:
+        """See Executor."""
+        return self._events.ended_at_hand()
 
     def ask_to_stop(self) -> None:
         """Have `next_event` return StopAsked. Safe in a signal handler."""
@@ -94,9 +91,9 @@ class Workers:
         fault_point("workers: what waits is cancelled")
         self._machine.stop()
         fault_point("workers: machine stopped")
-        while not (all(trial.done() for trial in self._trials) and self._events.empty()):
+        while not (all(trial.done() for trial in self._trials) and self._events.is_empty):
             try:
-                event = self._events.get(timeout=_GLANCE_SECONDS)
+                event = self._events.get(_GLANCE_SECONDS)
             except Empty:
                 continue
             if isinstance(event, Ended):

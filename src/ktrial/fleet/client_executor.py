@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from ktrial.errors import KtrialError
+from ktrial.experiment.event_queue import EventQueue
 from ktrial.experiment.executor import (
     Broken,
     Ended,
@@ -83,7 +83,7 @@ class FleetExecutor:
     def __init__(self, home: Home, machine: Machine, bench: Bench, wanted: Wanted) -> None:
         """`machine`: the client's own, which says who is right where workers disagree."""
         self._home, self._machine, self._bench, self._wanted = home, machine, bench, wanted
-        self._events: SimpleQueue[Event] = SimpleQueue()
+        self._events = EventQueue()
         self._calls = Calls(home.connection, home.packages)
         self._muster = Muster(home, machine, bench, self._calls, self._tell)
         self._checks = Checks(home.settings.share, wanted.scope)
@@ -111,12 +111,12 @@ class FleetExecutor:
         self._thread.start()
 
     def next_event(self) -> Event:
-        """What has happened next; looks up now and then, so that signal handlers run."""
-        while True:
-            try:
-                return self._events.get(timeout=_GLANCE_SECONDS)
-            except Empty:
-                continue
+        """What has happened next; waits for it."""
+        return self._events.next_event()
+
+    def ended_at_hand(self) -> tuple[Ended, ...]:
+        """See Executor."""
+        return self._events.ended_at_hand()
 
     def ask_to_stop(self) -> None:
         """Have `next_event` return StopAsked. Safe in a signal handler."""
@@ -133,8 +133,8 @@ class FleetExecutor:
         self._machine.stop()
         self._here.shutdown(wait=True, cancel_futures=True)
         ended = [self._held.trial] if self._held else []
-        while not self._events.empty():
-            event = self._events.get()
+        while not self._events.is_empty:
+            event = self._events.next_event()
             ended += [event.trial] if isinstance(event, Ended) else []
         return tuple(ended)
 

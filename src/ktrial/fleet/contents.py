@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from ktrial.installation import cache_directory
 
 _CONTENT = "content"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_STALE_SECONDS = 3600.0
+"""Since a part was written: who received the file has ended. (A shared cache has other hosts' processes.)"""
 
 
 class Contents:
@@ -30,6 +33,7 @@ class Contents:
         self._arrived: dict[str, dict[int, int]] = {}
         """Digest → offset → length, of the parts of files that are not complete."""
         self._lock = threading.Lock()
+        self._remove_stale()
 
     def lacking(self, digests: Iterable[str]) -> tuple[str, ...]:
         """Those that are not here, or not whole: what is damaged is taken away."""
@@ -93,6 +97,15 @@ class Contents:
         home.mkdir(parents=True, exist_ok=True)
         place.replace(home / _CONTENT)
         self._arrived.pop(digest, None)
+
+    def _remove_stale(self) -> None:
+        """Take away what workers that were killed had received in part."""
+        now = time.time()
+        with contextlib.suppress(OSError):
+            for place in (self._root / "arriving").iterdir():
+                with contextlib.suppress(OSError):
+                    if now - place.stat().st_mtime > _STALE_SECONDS:
+                        place.unlink()
 
     def _forget(self, digest: str, place: Path) -> None:
         self._arrived.pop(digest, None)

@@ -2,7 +2,7 @@
 
 import contextlib
 import difflib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -84,14 +84,22 @@ class Store:
 
         A stored trial of the same key is kept (False is returned), unless its outcome is in `replaces`.
         """
+        return self.add_trials(study_id, (trial,), replaces=replaces)[0]
+
+    def add_trials(
+        self, study_id: int, ended: Sequence[Trial], *, replaces: frozenset[Outcome] = NOTHING_REPLACED
+    ) -> tuple[bool, ...]:
+        """As `add_trial`, several in one transaction: what takes long is a transaction's end."""
         try:
             return self.transactions.write(
-                lambda connection: trial_rows.add(connection, study_id, trial, replaces)
+                lambda connection: trial_rows.add(connection, study_id, ended, replaces)
             )
         except Conflict:
-            if trial.planned.key not in self.finished_keys(study_id):
-                raise  # it is not that the same was stored meanwhile
-            return False
+            if len(ended) > 1:  # the same as one of them was stored meanwhile
+                return tuple(self.add_trial(study_id, trial, replaces=replaces) for trial in ended)
+            if ended[0].planned.key not in self.finished_keys(study_id):
+                raise
+            return (False,)
 
     def studies(self) -> tuple[StoredStudy, ...]:
         """Every study, the newest last."""

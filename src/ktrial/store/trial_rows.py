@@ -62,47 +62,55 @@ def _of_study(study_id: int) -> tuple[ColumnElement[bool], ...]:
     return trials.c.study_id == study_id, trials.c.outcome != Outcome.MACHINE_FAILED.value
 
 
-def add(connection: Connection, study_id: int, trial: Trial, replaces: frozenset[Outcome]) -> bool:
-    """Insert a trial in place of one of the same key with one of these outcomes; False where it stays."""
-    same = (trials.c.study_id == study_id, trials.c.key == trial.planned.key)
+def add(
+    connection: Connection, study_id: int, ended: Sequence[Trial], replaces: frozenset[Outcome]
+) -> tuple[bool, ...]:
+    """Insert trials, each in place of one of its key with one of these outcomes; False where that stays."""
+    keys = [trial.planned.key for trial in ended]
+    same = (trials.c.study_id == study_id, trials.c.key.in_(keys))
     if replaces:
         old = trials.c.outcome.in_([outcome.value for outcome in replaces])
         connection.execute(delete(trials).where(*same, old))
         fault_point("store: older trial removed")
-    if connection.scalar(select(trials.c.id).where(*same)) is not None:
-        return False
-    store(connection, study_id, trial)
-    return True
+    kept = set(connection.scalars(select(trials.c.key).where(*same)))
+    new = {key: trial for key, trial in zip(keys, ended, strict=True) if key not in kept}
+    if new:
+        store(connection, study_id, tuple(new.values()))
+    return tuple(new.get(key) is trial for key, trial in zip(keys, ended, strict=True))
 
 
-def store(connection: Connection, study_id: int, trial: Trial) -> None:
-    """Insert a trial, and all that belongs to it."""
-    row = row_conversion.trial_row(study_id, trial)
-    inserted = connection.execute(insert(trials).values(**row)).inserted_primary_key
-    assert inserted is not None, "every table has one integer as its key"
-    trial_id = int(inserted[0])
+def store(connection: Connection, study_id: int, ended: Sequence[Trial]) -> None:
+    """Insert trials, and all that belongs to them."""
+    rows = [row_conversion.trial_row(study_id, trial) for trial in ended]
+    inserting = insert(trials).returning(trials.c.id, sort_by_parameter_order=True)
+    numbers = connection.scalars(inserting, rows).all()
     fault_point("store: trial inserted")
-    parts = trial_digests.TrialRows(
+    parts = [_parts(*each) for each in zip(numbers, rows, ended, strict=True)]
+    if of_all := [row for each in parts for row in each.samples]:
+        connection.execute(insert(samples), of_all)
+        fault_point("store: samples inserted")
+    if of_all := [row for each in parts for row in each.counters]:
+        connection.execute(insert(counters), of_all)
+        fault_point("store: counters inserted")
+    if of_all := [row for each in parts for row in each.profiles]:
+        connection.execute(insert(profiles), of_all)
+        fault_point("store: profiles inserted")
+    if of_all := [row for each in parts for row in each.series]:
+        connection.execute(insert(series), of_all)
+        fault_point("store: time series inserted")
+    noted = [trial_digests.digest_row(number, each) for number, each in zip(numbers, parts, strict=True)]
+    connection.execute(insert(digests), noted)
+    fault_point("store: digests inserted")
+
+
+def _parts(trial_id: int, row: row_conversion.Row, trial: Trial) -> trial_digests.TrialRows:
+    return trial_digests.TrialRows(
         trial=row,
         samples=row_conversion.sample_rows(trial_id, trial),
         counters=row_conversion.counter_rows(trial_id, trial),
         profiles=row_conversion.profile_rows(trial_id, trial),
         series=row_conversion.series_rows(trial_id, trial),
     )
-    if parts.samples:
-        connection.execute(insert(samples), parts.samples)
-        fault_point("store: samples inserted")
-    if parts.counters:
-        connection.execute(insert(counters), parts.counters)
-        fault_point("store: counters inserted")
-    if parts.profiles:
-        connection.execute(insert(profiles), parts.profiles)
-        fault_point("store: profiles inserted")
-    if parts.series:
-        connection.execute(insert(series), parts.series)
-        fault_point("store: time series inserted")
-    connection.execute(insert(digests), trial_digests.digest_row(trial_id, parts))
-    fault_point("store: digests inserted")
 
 
 def _by_trial(connection: Connection, query: Select[Any]) -> dict[int, list[RowMapping]]:

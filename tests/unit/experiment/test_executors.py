@@ -66,6 +66,9 @@ class _OneByOne:
     def next_event(self) -> Event:
         return next(self._events)
 
+    def ended_at_hand(self) -> tuple[Ended, ...]:
+        return ()
+
     def ask_to_stop(self) -> None: ...
 
     def stop(self) -> tuple[Trial, ...]:

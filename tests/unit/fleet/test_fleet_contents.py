@@ -1,6 +1,7 @@
 """Files come to a worker in parts, by their digest; what is not what it should be is not there."""
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,13 @@ def test_a_file_that_is_damaged_later_is_not_there_and_comes_anew_under_all_its_
     assert contents.lacking([DIGEST]) == (DIGEST,)
     received(contents, DATA)
     assert contents.kernel_part("kernel", DIGEST, "vmlinuz").read_bytes() == DATA
+
+
+def test_what_a_killed_worker_received_in_part_is_taken_away_later(tmp_path: Path) -> None:
+    Contents(tmp_path).receive(DIGEST, 0, DATA[:PART], len(DATA))
+    (left,) = (tmp_path / "arriving").iterdir()
+    Contents(tmp_path)
+    assert left.exists(), "another worker may be receiving it"
+    os.utime(left, (0, 0))
+    Contents(tmp_path)
+    assert not left.exists()

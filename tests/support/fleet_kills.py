@@ -1,0 +1,170 @@
+"""Kills workers of a fleet at random instants, while they do what the killer waits for, and starts others.
+
+Workers are forked from a process that has imported what they need: two hundred of them cost a minute.
+"""
+
+import multiprocessing
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Literal
+
+from tests.support.fleets import BEHAVIOUR, logged
+
+from ktrial.experiment.resources import Resources
+from ktrial.installation import CACHE
+
+Doing = Literal["transfer", "snapshot", "trial", "anything"]
+DOINGS: tuple[Doing, ...] = ("transfer", "snapshot", "trial", "anything")
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload(["ktrial.fleet.serving", "distributed", "tests.support.fleets"])
+_LONGEST_SECONDS = 0.04
+"""From when a worker is seen doing something until it is killed."""
+_PATIENCE_SECONDS = 5.0
+"""Then no worker does what was waited for: one is killed at whatever it does."""
+
+
+def _be_worker(address: str, name: str, cache: str, behaviour: str) -> None:
+    os.environ |= {CACHE: cache, BEHAVIOUR: behaviour}
+    from ktrial.fleet import serving
+
+    serving._main([address, "--name", name])
+
+
+@dataclass
+class Workers:
+    """So many at a time, each with a cache of its own, that begins empty."""
+
+    address: str
+    directory: Path
+    wanted: int
+    running: dict[int, ForkServerProcess] = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def fill(self) -> None:
+        """Start those that are missing."""
+        while len(self.running) < self.wanted:
+            number = next(self._numbers)
+            arguments = (self.address, f"worker-{number}", str(self.cache(number)), str(self.directory))
+            process = _SERVER.Process(target=_be_worker, args=arguments, daemon=True)
+            process.start()
+            self.running[number] = process
+
+    def cache(self, number: int) -> Path:
+        """Where it keeps what it is given; its number is its name."""
+        return self.directory / "caches" / str(number)
+
+    def kill(self, number: int) -> None:
+        """SIGKILL, and another one in its place."""
+        process = self.running.pop(number)
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL, "it had ended before it was killed"
+        self.fill()
+
+    def end(self) -> None:
+        """All of them."""
+        for process in self.running.values():
+            process.kill()
+            process.join()
+
+    def doing(self, what: Doing) -> list[int]:
+        """Those that do this now."""
+        if what == "anything":
+            return list(self.running)
+        if what == "transfer":
+            return [one for one in self.running if _is_not_empty(self.cache(one) / "fleet" / "arriving")]
+        begun, ended = {"snapshot": ("preparing", "prepared"), "trial": ("begun", "ended")}[what]
+        begins, ends = (_counted(self.directory, name) for name in (begun, ended))
+        return [one for one in self.running if begins.get(str(one), 0) > ends.get(str(one), 0)]
+
+
+class Killer(threading.Thread):
+    """Kills until it has done so often enough; `kills` is by what the worker did."""
+
+    def __init__(self, workers: Workers, kills: int, seed: int) -> None:
+        super().__init__(name="killer", daemon=True)
+        self.kills: dict[Doing, int] = dict.fromkeys(DOINGS, 0)
+        self.problem: BaseException | None = None
+        self._workers, self._wanted, self._draw = workers, kills, random.Random(seed)
+        self._stopping = threading.Event()
+
+    @property
+    def count(self) -> int:
+        return sum(self.kills.values())
+
+    @property
+    def is_done(self) -> bool:
+        return self.count >= self._wanted or self.problem is not None
+
+    def run(self) -> None:
+        try:
+            while not self.is_done and not self._stopping.is_set():
+                self._kill_one(DOINGS[self.count % len(DOINGS)])
+        except BaseException as error:  # noqa: BLE001 - the test raises it
+            self.problem = error
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self.join()
+
+    def _kill_one(self, wanted: Doing) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not (there := self._workers.doing(wanted)) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(self._draw.uniform(0, _LONGEST_SECONDS))
+        self._workers.kill(self._draw.choice(there or list(self._workers.running)))
+        self.kills[wanted if there else "anything"] += 1
+        time.sleep(self._draw.uniform(0, 2 * _LONGEST_SECONDS))
+
+
+@contextmanager
+def killed_workers(address: str, directory: Path, wanted: int, kills: int, seed: int) -> Iterator[Killer]:
+    """Workers of the scheduler at the address, of which one is killed again and again."""
+    workers = Workers(address, directory, wanted)
+    workers.fill()
+    killer = Killer(workers, kills, seed)
+    killer.start()
+    try:
+        yield killer
+    finally:
+        killer.stop()
+        workers.end()
+
+
+def with_images(directory: Path, size: int, sources: Callable[[], Resources]) -> Resources:
+    """Kernels that have an image of so many bytes, which workers have to be given."""
+    from dataclasses import replace
+
+    plain = sources()
+
+    def obtain(*arguments: object) -> object:
+        kernel = plain.obtain(*arguments)  # type: ignore[arg-type]
+        image = directory / f"vmlinuz-{kernel.digest[:12]}"
+        if not image.exists():
+            image.write_bytes(random.Random(kernel.digest).randbytes(size))
+        return kernel.model_copy(update={"image": image})
+
+    return replace(plain, obtain=obtain)  # type: ignore[arg-type]
+
+
+def _is_not_empty(directory: Path) -> bool:
+    try:
+        return any(directory.iterdir())
+    except OSError:
+        return False
+
+
+def _counted(directory: Path, name: str) -> dict[str, int]:
+    counted: dict[str, int] = {}
+    for number, *_ in logged(directory, name):
+        counted[number] = counted.get(number, 0) + 1
+    return counted

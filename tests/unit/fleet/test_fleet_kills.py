@@ -1,0 +1,61 @@
+"""Workers are killed at 200 random instants: in trials, snapshots, transfers, and at whatever they do."""
+
+from itertools import count
+from pathlib import Path
+
+import pytest
+from tests.support.fleet_kills import DOINGS, killed_workers, with_images
+from tests.support.fleet_processes import connected, fleet_processes
+from tests.support.fleets import behave, numbers, run_here, run_on, study_of
+from tests.support.scripted import sources
+
+from ktrial.experiment.host_failures import TrialsNotMeasured
+from ktrial.fleet.fleet import Fleet
+from ktrial.model.study import Study
+from ktrial.model.study_record import StudyRecord
+from ktrial.store import Store
+
+KILLS = 200
+WORKERS = 3
+PERTURBATIONS = 12
+IMAGE_BYTES = 24 << 20
+"""Twelve parts a kernel: a transfer takes long enough to be met."""
+
+
+def performed(fleet: Fleet, study: Study, store: Store, place: Path) -> tuple[StudyRecord, int]:
+    """The study, run until it is whole; how often it had to be begun again.
+
+    With three workers lost a trial counts as the machine's failure: the same command runs it again.
+    """
+    for again in count():
+        try:
+            return run_on(fleet, study, store, sources=with_images(place, IMAGE_BYTES, sources)), again
+        except TrialsNotMeasured:
+            continue
+    raise AssertionError
+
+
+@pytest.mark.nightly
+def test_nothing_is_lost_and_nothing_counts_twice_whenever_workers_are_killed(
+    place: Path, store: Store, other: Store
+) -> None:
+    behave(place, "all", seconds=0.02, preparing=0.05)
+    studies, begun_again = 0, 0
+    with fleet_processes(place) as processes:
+        address = processes.address
+        with killed_workers(address, place, WORKERS, KILLS, seed=19) as killer, connected(processes) as fleet:
+            while not killer.is_done:
+                study = study_of(PERTURBATIONS, f"quick-{studies}")
+                record, again = performed(fleet, study, store, place)
+                studies, begun_again = studies + 1, begun_again + again
+                assert len(record.trials) == len({one.planned.key for one in record.trials})
+                assert numbers(record) == numbers(run_here(study, other))
+    print(f"{studies} studies, {begun_again} begun again; killed in {killer.kills}")
+    assert killer.problem is None
+    assert killer.count >= KILLS
+    assert all(killer.kills[doing] >= KILLS // 10 for doing in DOINGS), killer.kills
+    stored = store.studies()
+    assert [one.finished for one in stored] == [2 * PERTURBATIONS] * studies
+    assert not any(
+        check.damaged or not check.has_digest for one in stored for check in store.check_trials(one.id)
+    )
