@@ -50,10 +50,11 @@ def machine_of_worker() -> PortableScriptedMachine:
 
     def prepared(boot: Boot) -> None:
         log("preparing", f"{worker_number()} {os.getpid()} {boot.kernel.name}")
-        time.sleep(float(told.get("preparing", "0")))
+        time.sleep(float(told.get("again" if machine.prepared[1:] else "preparing", "0")))
         log("prepared", f"{worker_number()} {os.getpid()} {boot.kernel.name}")
 
-    return PortableScriptedMachine(answer, on_prepare=prepared)
+    machine = PortableScriptedMachine(answer, on_prepare=prepared)
+    return machine
 
 
 def worker_number() -> str:
@@ -62,7 +63,10 @@ def worker_number() -> str:
 
 
 def behave(directory: Path, worker: int | str, **told: object) -> None:
-    """Say how a worker is to behave; `all`: those of which nothing is said."""
+    """Say how a worker is to behave; `all`: those of which nothing is said.
+
+    `seconds` of a trial, `preparing`: of its first system, `again`: of all others; `factor` of its numbers.
+    """
     (directory / f"worker-{worker}.json").write_text(json.dumps({k: str(v) for k, v in told.items()}))
 
 

@@ -309,8 +309,8 @@ class _Session:
         for trial in kept:
             self.unmeasured.pop(trial.planned.key, None)
         self.store.add_trials(self.study_id, kept, replaces=self.replaced)
-        fault_point("session: trial stored")
         for trial in kept:
+            fault_point("session: trial stored")
             self.done.add(trial.planned.key)
             self.observer.trial_finished(trial, self.finished, self.total, self._seconds_left())
 

@@ -127,7 +127,7 @@ class FleetExecutor:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._calls.give_up()
+        self._give_up()
         there = [one.address for one in self._home.members.values() if not one.out]
         self._home.connection.tell_all(there, worker_side.end, self._bench.key)
         self._machine.stop()
@@ -141,8 +141,17 @@ class FleetExecutor:
     def close(self) -> None:
         """Wait for the thread, which has nothing left to do."""
         self._thread.join()
-        self._calls.give_up()
+        self._give_up()
         self._here.shutdown(wait=True)
+
+    def _give_up(self) -> None:
+        """Nobody waits any more for what is under way, and no member counts it: another executor has them."""
+        self._calls.give_up()
+        for work in self._work.values():
+            work.member.busy -= 1
+            if work.boot:
+                work.member.preparing.discard(work.boot)
+        self._work.clear()
 
     def _tell(self, text: str) -> None:
         self._events.put(Told(text))

@@ -39,7 +39,7 @@ def performed(fleet: Fleet, study: Study, store: Store, place: Path) -> tuple[St
 def test_nothing_is_lost_and_nothing_counts_twice_whenever_workers_are_killed(
     place: Path, store: Store, other: Store
 ) -> None:
-    behave(place, "all", seconds=0.02, preparing=0.05)
+    behave(place, "all", seconds=0.02, preparing=0.05, again=0.05)
     studies, begun_again = 0, 0
     with fleet_processes(place) as processes:
         address = processes.address

@@ -77,3 +77,12 @@ def test_a_fleet_of_refused_workers_is_an_error_with_the_reason(store: Store, pl
     behave(place, 0, QEMU="9.0")
     with a_fleet(1) as fleet, pytest.raises(FleetEmpty, match=r"local-0: QEMU is 9\.0 there"):
         run_on(fleet, study_of(3), store)
+
+
+def test_what_a_study_leaves_under_way_keeps_no_worker_from_the_next(store: Store, place: Path) -> None:
+    behave(place, 1, again=1)
+    with a_fleet(2) as fleet:
+        with_all_there(fleet, 2)
+        run_on(fleet, study_of(8), store)
+        assert {one.confirmed for one in fleet.members.values()} == {True}
+        assert [(one.busy, one.preparing) for one in fleet.members.values()] == [(0, set())] * 2
