@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from ktrial.errors import KtrialError
@@ -25,7 +24,7 @@ from ktrial.experiment.executor import (
     Wanted,
     Withdrawn,
 )
-from ktrial.experiment.jobs import Job, Steps
+from ktrial.experiment.jobs import Job
 from ktrial.experiment.trial import run_trial
 from ktrial.experiment.trial_recorder import without_running
 from ktrial.fleet import worker_side
@@ -35,11 +34,11 @@ from ktrial.fleet.connection import Connection
 from ktrial.fleet.entries import Entry, Member, Pace, Waiting, next_group
 from ktrial.fleet.errors import ClientDisagrees, WorkerBroke
 from ktrial.fleet.muster import Muster
-from ktrial.fleet.orders import Bench, Done, Failed, Gone, Order, Preparation, Unable
+from ktrial.fleet.orders import Bench, Done, Failed, Gone, Preparation, Unable
 from ktrial.fleet.packages import Package, packed
 from ktrial.fleet.settings import FleetSettings
+from ktrial.fleet.work import Work, by_worker, order_for, steps_of
 from ktrial.machines import Machine
-from ktrial.model.boot import Boot
 from ktrial.model.design import PlannedTrial
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -63,20 +62,6 @@ class Home(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What one call is for."""
-
-    member: Member
-    entry: Entry | None = None
-    """The trial that is performed."""
-    check: Check | None = None
-    """The trial is performed once more."""
-    boot: Boot | None = None
-    """The system that is prepared."""
-    begun: float = field(default_factory=time.monotonic)
-
-
 class FleetExecutor:
     """An Executor."""
 
@@ -88,7 +73,7 @@ class FleetExecutor:
         self._muster = Muster(home, machine, bench, self._calls, self._tell)
         self._checks = Checks(home.settings.share, wanted.scope)
         self._waiting = Waiting()
-        self._work: dict[int, _Work] = {}
+        self._work: dict[int, Work] = {}
         self._held: Ended | None = None
         """The last trial: it ends when no other can be withdrawn any more."""
         self._unended = 0
@@ -105,7 +90,7 @@ class FleetExecutor:
         self._home.packages.update({one.digest: one for one in packages.values()})
         for planned in trials:
             key = planned.treatment.key
-            steps = tuple(_steps(job, self._machine, planned) for job in jobs[key])
+            steps = tuple(steps_of(job, self._machine, planned) for job in jobs[key])
             self._waiting.add(Entry(planned, jobs[key], packages[key], steps, self._wanted.scope))
         self._unended = len(trials)
         self._thread.start()
@@ -193,9 +178,11 @@ class FleetExecutor:
         check = for_member(checks, member, self._bench, idle=group is None)
         if check and member.has(self._bench, check.entry.boots):
             self._checks.begin(check)
-            self._perform(member, check.entry, check)
+            self._perform(member, (check.entry,), check)
         elif group and member.has(self._bench, group):
-            self._perform(member, self._waiting.take(group))
+            slots = sum(one.slots for one in members)
+            most = self._home.pace.at_a_time(len(self._waiting), slots)
+            self._perform(member, self._waiting.take(group, most))
         elif member.busy >= member.slots:
             return False  # only what begins at once is given ahead
         elif group:
@@ -209,14 +196,16 @@ class FleetExecutor:
     def _members_believed(self) -> list[Member]:
         return [one for one in self._home.members.values() if one.done and not one.quarantined]
 
-    def _perform(self, member: Member, entry: Entry, check: Check | None = None) -> None:
-        if not entry.started:
-            entry.started = True
-            self._events.put(Started(entry.planned))
-        order = Order(self._bench, entry.package.digest, entry.planned, entry.steps)
+    def _perform(self, member: Member, entries: tuple[Entry, ...], check: Check | None = None) -> None:
+        for entry in entries:
+            if not entry.started:
+                entry.started = True
+                self._events.put(Started(entry.planned))
+        orders = tuple(order_for(self._bench, entry) for entry in entries)
+        planned, more = entries[0].planned, f" and {len(entries) - 1} more" if len(entries) > 1 else ""
         what = "check" if check else "trial"
-        name = f"ktrial {what} {entry.planned.treatment.label} {entry.planned.perturbation.number}"
-        self._begin(_Work(member, entry, check), name, worker_side.perform, order)
+        name = f"ktrial {what} {planned.treatment.label} {planned.perturbation.number}{more}"
+        self._begin(Work(member, entries, check), name, worker_side.perform, orders)
 
     def _prepare(self, member: Member, entry: Entry) -> None:
         ready = member.prepared.setdefault(self._bench.key, set())
@@ -226,9 +215,9 @@ class FleetExecutor:
         self._events.put(Preparing(boot, f"preparing on {member.name}"))
         order = Preparation(self._bench, entry.package.digest, number)
         name = f"ktrial prepares {boot.kernel.name}"
-        self._begin(_Work(member, boot=boot), name, worker_side.prepare, order)
+        self._begin(Work(member, boot=boot), name, worker_side.prepare, order)
 
-    def _begin(self, work: _Work, name: str, function: Callable[..., object], order: object) -> None:
+    def _begin(self, work: Work, name: str, function: Callable[..., object], order: object) -> None:
         work.member.busy += 1
         self._work[self._calls.begin(work.member.address, name, function, order)] = work
 
@@ -240,6 +229,10 @@ class FleetExecutor:
         work.member.busy -= 1
         if work.boot:
             work.member.preparing.discard(work.boot)
+        for part, reply in work.parts(answer):
+            self._settle(part, reply)
+
+    def _settle(self, work: Work, answer: object) -> None:
         if isinstance(answer, Failed):
             problem = answer.problem.strip().splitlines()[-1]
             raise WorkerBroke(worker=work.member.name, problem=problem) from RuntimeError(answer.problem)
@@ -250,7 +243,7 @@ class FleetExecutor:
             self._muster.dismiss(work.member, answer.problem, answer.advice)
         self._undone(work, died=isinstance(answer, Gone) and answer.died)
 
-    def _done(self, work: _Work, answer: Done) -> None:
+    def _done(self, work: Work, answer: Done) -> None:
         if work.boot:
             work.member.prepared.setdefault(self._bench.key, set()).add(work.boot)
             self._home.pace.saw_preparation(time.monotonic() - work.begun)
@@ -260,30 +253,32 @@ class FleetExecutor:
         self._home.pace.saw_trial(trial.seconds)
         if work.check:
             self._performed_again(work.member, work.check, trial)
-        elif work.entry and not work.member.quarantined:
-            self._performed(work.member, work.entry, trial)
-        elif work.entry:
-            self._waiting.add(work.entry)
+            return
+        (entry,) = work.entries
+        if work.member.quarantined:
+            self._waiting.add(entry)
+        else:
+            self._performed(work.member, entry, trial)
 
-    def _undone(self, work: _Work, *, died: bool) -> None:
+    def _undone(self, work: Work, *, died: bool) -> None:
         """Somebody else has to do it."""
         if work.check:
             self._checks.abandon(work.check)
-        elif work.entry:
-            work.entry.deaths += died
-            if work.entry.deaths < _MOST_DEATHS:
-                self._waiting.add(work.entry)
-                return
-            reason = f"{work.entry.deaths} workers of the fleet were lost while they ran it"
-            planned, kernel = work.entry.planned, work.entry.boots[0].kernel.name
-            self._end(without_running(planned, Outcome.MACHINE_FAILED, reason, kernel))
+        for entry in work.entries if not work.check else ():
+            entry.deaths += died
+            if entry.deaths < _MOST_DEATHS:
+                self._waiting.add(entry)
+                continue
+            reason = f"{entry.deaths} workers of the fleet were lost while they ran it"
+            kernel = entry.boots[0].kernel.name
+            self._end(without_running(entry.planned, Outcome.MACHINE_FAILED, reason, kernel))
 
     def _performed(self, member: Member, entry: Entry, trial: Trial) -> None:
         if trial.outcome is not Outcome.MACHINE_FAILED:
             entry.told = short(trial)
             member.done.append(entry)
             self._checks.performed(member, entry)
-        self._end(_from(trial, member.name, entry.warnings))
+        self._end(by_worker(trial, member.name, entry.warnings))
 
     def _end(self, trial: Trial) -> None:
         if self._unended == 1:
@@ -386,15 +381,3 @@ class FleetExecutor:
             self._end(held.trial)
         for one in entries:
             self._waiting.add(one)
-
-
-def _steps(job: Job, machine: Machine, planned: PlannedTrial) -> Steps | None:
-    try:
-        return job.with_steps(machine.mode, planned.perturbation).said
-    except KtrialError:
-        return None
-
-
-def _from(trial: Trial, worker: str, warnings: tuple[DataWarning, ...]) -> Trial:
-    provenance = trial.provenance.model_copy(update={"worker": worker})
-    return trial.model_copy(update={"provenance": provenance, "warnings": (*trial.warnings, *warnings)})

@@ -12,6 +12,10 @@ from ktrial.model.design import PlannedTrial
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
 
+_CALL_SECONDS = 1.0
+"""That a call may take which is for several trials: as much is lost with a worker at most."""
+_MOST_AT_A_TIME = 100
+
 
 @dataclass(eq=False)
 class Entry:
@@ -87,9 +91,13 @@ class Waiting:
         """Systems, and how many entries need just these."""
         return ((boots, len(entries)) for boots, entries in self._by_boots.items() if entries)
 
-    def take(self, boots: tuple[Boot, ...]) -> Entry:
-        """The first that needs these systems."""
-        return self._by_boots[boots].popleft()
+    def take(self, boots: tuple[Boot, ...], most: int = 1) -> tuple[Entry, ...]:
+        """The first that need these systems. One with which a worker was lost is taken alone."""
+        waiting = self._by_boots[boots]
+        taken = [waiting.popleft()]
+        while waiting and len(taken) < most and not (taken[-1].deaths or waiting[0].deaths):
+            taken.append(waiting.popleft())
+        return tuple(taken)
 
     def first(self, boots: tuple[Boot, ...]) -> Entry:
         """The same, and it stays."""
@@ -118,6 +126,16 @@ class Pace:
         """A system was ready after so long."""
         self.preparations += 1
         self.preparation_seconds += seconds
+
+    def at_a_time(self, waiting: int, slots: int) -> int:
+        """How many trials a call is made for: more than one where they are so short that calls cost more.
+
+        Always few enough that all slots have work until the end.
+        """
+        if not self.trials:
+            return 1
+        short = int(_CALL_SECONDS / max(self.trial_seconds / self.trials, 1e-3))
+        return max(1, min(short, _MOST_AT_A_TIME, waiting // (4 * max(1, slots))))
 
     def is_worth_preparing(self, waiting: int, slots: int) -> bool:
         """Whether one more worker for a group saves more waiting than it costs to make it ready."""

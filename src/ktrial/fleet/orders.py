@@ -92,4 +92,11 @@ class Gone:
     """It is the worker that is gone, not the scheduler."""
 
 
-Reply = Lacking | Done | Unable | Stopped | Failed
+@dataclass(frozen=True)
+class Several:
+    """What came of each of several trials, in order; none of those after one that was not performed."""
+
+    replies: "tuple[Done | Unable | Stopped | Failed, ...]"
+
+
+Reply = Several | Lacking | Done | Unable | Stopped | Failed

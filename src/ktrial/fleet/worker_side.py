@@ -5,7 +5,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from ktrial.errors import KtrialError
 from ktrial.experiment.host_failures import HOST_PROBLEMS
@@ -24,6 +24,7 @@ from ktrial.fleet.orders import (
     Order,
     Preparation,
     Reply,
+    Several,
     Stopped,
     Unable,
 )
@@ -102,22 +103,33 @@ def prepare(preparation: Preparation) -> Reply:
     return _answered(done)
 
 
-def perform(order: Order) -> Reply:
-    """Run the trial to its end, whatever its outcome."""
-
-    def done() -> Done | Lacking:
-        if lacking := _lacking(order.package):
+def perform(orders: tuple[Order, ...]) -> Reply:
+    """Run the trials to their ends, whatever their outcomes, one after another."""
+    for package in dict.fromkeys(order.package for order in orders):
+        lacking = _answered(partial(_lacking_or_done, package))
+        if not isinstance(lacking, Done):
             return lacking
-        place = _place(order.bench)
-        jobs = [
-            replace(job, said=steps) for job, steps in zip(_jobs(order.package), order.steps, strict=True)
-        ]
-        fault_point("fleet: trial begins")
-        trial = run_trial(place.machine, order.planned, jobs, place.failed, place.symbols, audited=False)
-        fault_point("fleet: trial ended")
-        return Done(trial.model_dump_json().encode())
+    replies: list[Done | Unable | Stopped | Failed] = []
+    for order in orders:
+        reply = _answered(partial(_perform, order))
+        assert not isinstance(reply, Lacking | Several), "what it needs was looked for"
+        replies.append(reply)
+        if not isinstance(reply, Done):
+            break
+    return Several(tuple(replies))
 
-    return _answered(done)
+
+def _lacking_or_done(package: str) -> Lacking | Done:
+    return _lacking(package) or Done()
+
+
+def _perform(order: Order) -> Done:
+    place = _place(order.bench)
+    jobs = [replace(job, said=steps) for job, steps in zip(_jobs(order.package), order.steps, strict=True)]
+    fault_point("fleet: trial begins")
+    trial = run_trial(place.machine, order.planned, jobs, place.failed, place.symbols, audited=False)
+    fault_point("fleet: trial ended")
+    return Done(trial.model_dump_json().encode())
 
 
 def end(key: str) -> None:

@@ -1,6 +1,7 @@
 """A study that a fleet performs says the same as one that is performed here, to the last digit."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.fleets import (
@@ -15,6 +16,7 @@ from tests.support.fleets import (
     with_all_there,
 )
 
+from ktrial.fleet.calls import Calls
 from ktrial.fleet.errors import FleetEmpty
 from ktrial.model.warnings import WarningKind
 from ktrial.store import Store
@@ -86,3 +88,22 @@ def test_what_a_study_leaves_under_way_keeps_no_worker_from_the_next(store: Stor
         run_on(fleet, study_of(8), store)
         assert {one.confirmed for one in fleet.members.values()} == {True}
         assert [(one.busy, one.preparing) for one in fleet.members.values()] == [(0, set())] * 2
+
+
+def test_short_trials_are_handed_out_several_at_a_time_and_are_the_same(store: Store, other: Store) -> None:
+    study = study_of(60)
+    calls: set[str] = set()
+    with a_fleet(2) as fleet:
+        run_on(with_all_there(fleet, 2), study_of(2, "first"), store)  # which tells how short they are
+        begin = Calls.begin
+
+        def counted(self: Calls, worker: str, name: str, *rest: Any) -> int:
+            calls.add(name)
+            return begin(self, worker, name, *rest)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Calls, "begin", counted)
+            record = run_on(fleet, study, store)
+    assert numbers(record) == numbers(run_here(study, other))
+    assert len([name for name in calls if name.startswith("ktrial trial")]) < 60
+    assert any(" more" in name for name in calls)
