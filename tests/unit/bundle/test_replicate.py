@@ -90,6 +90,7 @@ def test_every_number_is_identical(cli: Replicating, bundle: Path) -> None:
     page = bundle.with_name("upgrade-replicated.html").read_text()
     assert "8 of 8 numbers are identical" in page
     assert "Numbers that are not identical" not in page
+    assert '<table class="kernels"' not in page, "which is laid out as the report's list of kernels is"
 
 
 def test_nothing_is_left_behind_but_the_page(cli: Replicating, bundle: Path, tmp_path: Path) -> None:

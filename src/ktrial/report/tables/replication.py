@@ -44,7 +44,7 @@ def verdicts(replication: Replication) -> Table:
 def numbers(replication: Replication) -> Table:
     """A row a number that is not identical; no more than some."""
     unlike = [one for one in replication.numbers if one.agreement is not Agreement.IDENTICAL]
-    return table(_NUMBERS, unlike[:MOST_NUMBERS], "numbers")
+    return table(_NUMBERS, unlike[:MOST_NUMBERS], "replicated-numbers")
 
 
 def circumstances(replication: Replication) -> Table:
@@ -54,7 +54,7 @@ def circumstances(replication: Replication) -> Table:
 
 def kernels(replication: Replication) -> Table:
     """A row a kernel: how it was had."""
-    return table(_KERNELS, replication.kernels, "kernels")
+    return table(_KERNELS, replication.kernels, "replicated-kernels")
 
 
 def _change(one: Comparison | None) -> Cell:
