@@ -13,9 +13,7 @@ from ktrial.model.attribution import Explanation
 from ktrial.model.profile import Profile
 
 _NAME_COLUMNS = 40
-_NOT_TIME = (
-    "modelled, not measured: docs/fidelity.md says how far changes of modelled cycles are changes of time"
-)
+_NOT_TIME = "modelled, not measured: how far its changes are changes of time says `ktrial help fidelity`"
 
 
 def check_modelled(explanation: Explanation, by: str | None) -> None:

@@ -58,7 +58,7 @@ def explained(pair: FidelityPair) -> str:
     moved = sorted(pair.costs.items(), key=lambda one: -abs(one[1]))
     parts = [f"{_NAMES[name]} {by:+,.0f}" for name, by in moved if abs(by) > _LEAST_SHARE * whole]
     if not parts:
-        return "nothing that is modelled moved: waiting, other CPUs, or what docs/machine-model.md leaves out"
+        return "nothing that is modelled moved: waiting, other CPUs, or what is not modelled"
     return f"modelled cycles an operation moved by {', '.join(parts)}"
 
 
