@@ -94,6 +94,17 @@ class Connection:
         keeper_runs = self._keeper is not None and self._keeper.poll() is None
         return not self._ended.is_set() and keeper_runs and self._master.poll() is None
 
+    def answers(self) -> bool:
+        """Whether the other machine still does; if not, the connection has ended.
+
+        It is asked: when a connection breaks, its processes here end one after another.
+        """
+        try:
+            self.script(":")
+        except ConnectionLost:
+            self._ended.set()
+        return self.is_alive
+
     def close(self) -> None:
         """End the keeper, which puts back and takes away, and the connection."""
         self._ended.set()

@@ -69,7 +69,7 @@ class SshTarget:
         try:
             return self._launchers.run(Path(self._programs["launch"]), there, place)
         except MachineError:
-            if self._connection.is_alive:
+            if self._connection.answers():
                 raise
             problem = "while programs ran"
             raise ConnectionLost(machine=NAME, host=self._connection.host, problem=problem) from None
