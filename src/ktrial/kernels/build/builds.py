@@ -3,7 +3,7 @@
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from ktrial.kernels.build.errors import BuildError, BuildFailed, NoRecipe
 from ktrial.kernels.build.interrupted_build import mend
 from ktrial.kernels.build.make import Make, check_products, jobs, slot
 from ktrial.kernels.build.new_options import became, brought_by_patches
+from ktrial.kernels.build.own_objects import FEW_FILES, OwnObjects
 from ktrial.kernels.build.patched_source import BuildSource, source_of
 from ktrial.kernels.build.recipes import PREFIX, Recipe, keep, kept_manifest, recipe_of, recipes
 from ktrial.kernels.build.source_tree import tree_in
@@ -239,14 +240,24 @@ def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
         record, before = tree.record(), tree.config()
         changed = tree.fill(job.source)
         expected = files_touched(tree.build, before, job.config, changed) if near else 0
+        patched: Collection[str] = ()
         if not (record and record.finished):
-            # Nothing, or what an interrupted build has left.
+            # Nothing, or what a build has left that was interrupted, or failed in one of its own files.
+            patched = job.source.overlay.files
             mend(tree.build)
             expected = max(expected, expected_files(job.config) - files_compiled(tree.build))
         tree.write_record(need, finished=False)
+        own = OwnObjects.of(tree.build, changed, patched)
         try:
-            _compile(job, tree, near, min(most, jobs()), expected, progress)
+            begin = time.monotonic()
+            files = _compile(job, tree, own, min(most, jobs()), expected, progress)
+            remember_build(time.monotonic() - begin, anew=not near)
+            if not near:
+                remember_files(job.config, files)
             parts = _parts(job, tree, workspace, progress)
+        except BuildFailed as error:
+            tree.write_record(need, finished=False, failed=not error.facts.get("killed"))
+            raise own.explained(error) from error
         except BuildError as error:
             tree.write_record(need, finished=False, failed=not error.facts.get("killed"))
             raise
@@ -254,7 +265,10 @@ def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
         return parts
 
 
-def _compile(job: _Job, tree: BuildTree, near: bool, most: int, expected: int, progress: Progress) -> None:
+def _compile(
+    job: _Job, tree: BuildTree, own: OwnObjects, most: int, expected: int, progress: Progress
+) -> int:
+    """Configure and compile; return how many files that were. `expected`: how many that may be."""
     make = _make(job, tree, most, progress)
     make.write_file(make.log.name, "")
     if tree.config() != job.config:
@@ -263,11 +277,8 @@ def _compile(job: _Job, tree: BuildTree, near: bool, most: int, expected: int, p
     make.run("configuring", "olddefconfig")
     _check_same(job, parse_config(tree.config()), make)
     targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
-    begin = time.monotonic()
-    files = make.run("building", *targets, expected=expected)
-    remember_build(time.monotonic() - begin, anew=not near)
-    if not near:
-        remember_files(job.config, files)
+    first = own.compile_first(make) if expected > FEW_FILES else 0
+    return first + make.run("building", *targets, expected=expected - first)
 
 
 def _check_same(job: _Job, options: Mapping[str, str], make: Make) -> None:
