@@ -180,6 +180,11 @@ def test_history_draws_the_commits_that_a_series_measured(
     monkeypatch.setattr("ktrial.cli.options.kernel_measurement.runs", scripted)
     asked = ("--git", tree, "--json")
     assert ktrial("series", "HEAD~3..HEAD", *asked, *FORK, "--every", "3").status == 1
+    assert ktrial("series", "HEAD~3..HEAD", *asked, *FORK, "--thorough").status == 2
+    thorough = json.loads(
+        ktrial("series", "HEAD~3..HEAD", *asked, *FORK, "--every", "3", "--thorough").output
+    )
+    assert ("--thorough" in thorough["command"], len(thorough["patches"])) == (True, 3)
     history = ("history", "fork", "--commits", "HEAD~3..HEAD", "--git", tree)
     said = ktrial(*history, "--html", "page.html")
     assert said.status == 0, said

@@ -25,14 +25,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KTRIAL_CACHE", str(tmp_path / "cache"))
 
 
-def found(place: Path, names: list[str], step: int) -> tuple[SeriesResult, int]:
+def found(place: Path, names: list[str], step: int, *, thorough: bool = False) -> tuple[SeriesResult, int]:
     """The result, and how many kernels were built."""
     builder = SeriesBuilder()
     series = series_in_quilt(a_series(place / "q", *names), SOURCE)
     with open_store(str(place / "x.db")) as store:
         how = Measurement((WorkloadUse(name="fork"),), perturbations=1)
         asked = SeriesRun(series, Build(source=SOURCE), how, runs(store, builder), lambda _: None)
-        result = run_sparsely(series, step, lambda one: replace(asked, series=one).run(), asked.tell)
+        result = run_sparsely(
+            series, step, lambda one: replace(asked, series=one).run(), asked.tell, thorough=thorough
+        )
     return result, len({one.key for one in builder.built})
 
 
@@ -46,6 +48,23 @@ def test_one_change_among_many_is_found_with_few_kernels(tmp_path: Path) -> None
     assert (step.patch.subject, int(told.difference)) == ("[18] mm: cost-fork-100", 100)
     assert result.is_exact
     assert built <= 5 + 2 * 3
+
+
+def test_changes_that_cancel_each_other_are_seen_thoroughly_and_not_otherwise(tmp_path: Path) -> None:
+    names = [f"cost-pipe-0-{number}" for number in range(8)]
+    names[2:6] = ["cost-fork-100", "doc", "doc2", "cost-fork--100"]
+    names += ["doc3", "doc4", "doc5"]
+    (tmp_path / "not").mkdir()
+    result, _ = found(tmp_path / "not", names, 8)
+    assert not [one for one in result.cells if one.is_told]
+    result, _ = found(tmp_path, names, 8, thorough=True)
+    told = {one.number: int(one.difference) for one in result.cells if one.is_told}
+    subjects = [step.patch.subject for step in result.steps if step.patch and step.number in told]
+    assert subjects == ["[3] mm: cost-fork-100", "[6] mm: cost-fork--100"]
+    assert list(told.values()) == [100, -100]
+    last = result.steps[-1].patch
+    assert last
+    assert last.subject.startswith("[9–11] 3 patches")  # nothing of it is compiled: it is left whole
 
 
 def test_what_breaks_in_a_stretch_is_found_as_well(tmp_path: Path) -> None:

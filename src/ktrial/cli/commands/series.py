@@ -61,6 +61,10 @@ def series(
         int | None,
         typer.Option("--every", min=2, metavar="N", help="Measure every Nth, then only where ends differ."),
     ] = None,
+    thorough: Annotated[
+        bool,
+        typer.Option("--thorough", help="With --every: look where ends are alike too: changes may cancel."),
+    ] = False,
     each_alone: Annotated[
         bool, typer.Option("--each-alone", help="Measure each patch alone on the base, too.")
     ] = False,
@@ -131,6 +135,7 @@ def series(
             trust=trust,
             each_alone=each_alone,
             every=every or 0,
+            thorough=thorough,
             machine=machine,
             model=model,
         )

@@ -49,6 +49,8 @@ class SeriesOptions:
     each_alone: bool = False
     every: int = 0
     """How many patches a stretch has that is measured first; 0: each patch is measured."""
+    thorough: bool = False
+    """Whether stretches without a difference are looked into as well."""
     machine: str = "exact"
     model: str = NO_MODEL
     """What cycles are modelled on."""
@@ -132,6 +134,7 @@ class SeriesOptions:
         }
         words += [word for name, values in lists.items() for value in values for word in (name, value)]
         words += ["--each-alone"] if self.each_alone else []
+        words += ["--thorough"] if self.thorough else []
         return shlex.join([*words, *(["--", *self.given.words] if self.given.words else [])])
 
     def run(self) -> "tuple[SeriesResult, tuple[Alone, ...]]":
@@ -160,7 +163,7 @@ class SeriesOptions:
         def run(series: "PatchSeries") -> "SeriesResult":
             return replace(asked, series=series).run()
 
-        return run_sparsely(self.series, self.every, run, asked.tell), ()
+        return run_sparsely(self.series, self.every, run, asked.tell, thorough=self.thorough), ()
 
     def plan(self) -> "tuple[Estimate, dict[int, str]]":
         """What is to be done, without doing any of it; and which patches do not apply, and why."""
@@ -233,6 +236,8 @@ class SeriesOptions:
             raise SeriesNotChosen(problem="commits have their own base, and --onto another one")
         if self.every and self.each_alone:
             raise SeriesNotChosen(problem="--every takes patches together, --each-alone takes them apart")
+        if self.thorough and not self.every:
+            raise SeriesNotChosen(problem="--thorough goes with --every N: without it each patch is measured")
         if self.git is not None and self.commits is None:
             raise SeriesNotChosen(problem="--git goes with BASE..TIP")
 
