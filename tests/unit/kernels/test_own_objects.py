@@ -12,7 +12,7 @@ from tests.support.source_trees import a_source_tree
 
 from ktrial.kernels.build import build, requested
 from ktrial.kernels.build.errors import BuildFailed
-from ktrial.kernels.build.own_objects import FEW_FILES, functions
+from ktrial.kernels.build.own_objects import FEW_FILES, OwnObjects, functions
 from ktrial.model.kernel import Kernel
 
 CALLERS = FEW_FILES + 3
@@ -129,3 +129,10 @@ def test_functions_are_those_that_others_may_call(source: Path, cache: Path) -> 
     (path,) = (cache / "trees").glob("*/source/build/kernel/aside.o")
     assert functions(path) == ({"aside"}, {"dequeue"})
     assert functions(path.with_name("none.o")) == (set(), set())
+
+
+def test_a_new_tree_learns_from_others_what_is_compiled(source: Path, cache: Path, tmp_path: Path) -> None:
+    others = tuple((cache / "trees").glob("*/source/build"))
+    own = OwnObjects.of(tmp_path, (), ("kernel/aside.c", "kernel/none.c", "include/queue.h"), others)
+    assert (own.paths, own.had, own.in_order) == (("kernel/aside.o",), {}, True)
+    assert not OwnObjects.of(tmp_path, ("kernel/Makefile",), (), others).in_order

@@ -204,6 +204,15 @@ def held_tree_of(content: str) -> Iterator[BuildTree | None]:
         yield None
 
 
+def builds_of(need: Need) -> tuple[Path, ...]:
+    """The build directories of all kept trees of the same source, whatever of it they built."""
+    return tuple(
+        tree.build
+        for tree in _trees()
+        if (record := tree.record()) is not None and record.family == need.source.family
+    )
+
+
 def kept_trees() -> tuple[KeptTree, ...]:
     """The trees that are kept, the one that was used last first."""
     trees = [(tree, record) for tree in _trees() if (record := tree.record()) is not None]

@@ -13,6 +13,7 @@ from ktrial.kernels.build.build_tools import check_tools, check_tools_of
 from ktrial.kernels.build.build_trees import (
     BuildTree,
     Need,
+    builds_of,
     files_compiled,
     files_touched,
     held_tree_of,
@@ -247,7 +248,7 @@ def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
             mend(tree.build)
             expected = max(expected, expected_files(job.config) - files_compiled(tree.build))
         tree.write_record(need, finished=False)
-        own = OwnObjects.of(tree.build, changed, patched)
+        own = OwnObjects.of(tree.build, changed if near else (), patched, builds_of(need))
         try:
             begin = time.monotonic()
             files = _compile(job, tree, own, min(most, jobs()), expected, progress)

@@ -44,14 +44,22 @@ class OwnObjects:
     """Whether these can be made before all others: a new Makefile or script may make something first."""
 
     @classmethod
-    def of(cls, build: Path, changed: Collection[str], patched: Collection[str] = ()) -> "OwnObjects":
+    def of(
+        cls,
+        build: Path,
+        changed: Collection[str],
+        patched: Collection[str] = (),
+        others: Collection[Path] = (),
+    ) -> "OwnObjects":
         """Those that the last build compiled, or tried to, before make changes them.
 
-        `changed`: files that are not what that build had; `patched`: others that it may not have come to.
+        `changed`: files that are not what that build had; `patched`: others that it may not have come to;
+        `others`: directories of other builds, which know what is compiled of those.
         """
         both = frozenset((*changed, *patched))
         named = sorted(str(Path(path).with_suffix(".o")) for path in both if path.endswith((".c", ".S")))
-        paths = tuple(path for path in named if _noted(build / path).is_file())
+        builds = (build, *others)
+        paths = tuple(path for path in named if any(_noted(one / path).is_file() for one in builds))
         own = cls(build, paths, both, in_order=all(map(_READ_BY_COMPILERS.fullmatch, changed)))
         return replace(own, had=own._defined())
 
