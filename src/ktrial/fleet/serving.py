@@ -9,7 +9,6 @@ import contextlib
 import os
 import signal
 import socket
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from ktrial.fleet import worker_side
 from ktrial.fleet.connection import imported, security_of
 from ktrial.fleet.errors import FleetOutOfReach
 from ktrial.fleet.settings import FleetSettings, fleet
-from ktrial.installation import CACHE
+from ktrial.installation import CACHE, cache_directory
 
 _AGAIN_SECONDS = 2.0
 _SCHEDULER_SECONDS = 20.0
@@ -86,7 +85,6 @@ async def _registered(service: Service) -> Any | None:
     """The worker, known to the scheduler; None where that does not answer."""
     settings = service.settings
     distributed = imported()
-    directory = tempfile.mkdtemp(prefix="ktrial-worker-")
     try:
         return await distributed.Worker(
             settings.address,
@@ -95,7 +93,7 @@ async def _registered(service: Service) -> Any | None:
             host=_HERE if "://127." in settings.address or "://localhost" in settings.address else None,
             security=security_of(settings),
             memory_limit=0,
-            local_directory=directory,
+            local_directory=str(cache_directory() / "fleet-scratch"),  # Dask takes away what killed ones left
             dashboard_address=f"{_HERE}:0",
             death_timeout=_SCHEDULER_SECONDS,
         )

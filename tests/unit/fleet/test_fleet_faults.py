@@ -1,6 +1,7 @@
 """Whatever is killed, and whenever: no trial is lost, none counts twice, and the digits are the same."""
 
 import signal
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.support.fleets import (
 from tests.support.scripted import wait_until
 
 from ktrial.fleet.errors import FleetOutOfReach
+from ktrial.fleet.fleet import Fleet
 from ktrial.store import Store, open_store
 
 STUDY = study_of(PERTURBATIONS)
@@ -62,6 +64,33 @@ def test_a_worker_that_is_killed_loses_nothing(
     assert killed.wait() == -signal.SIGKILL
     assert len(record.trials) == TRIALS
     assert numbers(record) == numbers(run_here(STUDY, other))
+
+
+def test_what_a_killed_worker_left_is_taken_away_by_the_next_which_leaves_nothing(
+    processes: FleetProcesses, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = place / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    with connected(processes) as fleet:
+        processes.kill(with_one_worker(processes, fleet))
+        assert scratch(place)
+        last = with_one_worker(processes, fleet)
+    last.terminate()
+    last.wait()
+    assert [*scratch(place), *temporary.iterdir()] == []
+
+
+def with_one_worker(processes: FleetProcesses, fleet: Fleet) -> "subprocess.Popen[bytes]":
+    wait_until(lambda: not fleet.connection.workers())
+    worker = processes.start_worker(1)
+    with_all_there(fleet, 1)
+    return worker
+
+
+def scratch(place: Path) -> list[Path]:
+    """The directories in which workers keep what is for their time only."""
+    return [one for one in place.glob("caches/1/fleet-scratch/*/*") if one.is_dir()]
 
 
 def test_a_scheduler_that_is_gone_ends_the_run_and_another_fleet_goes_on(
