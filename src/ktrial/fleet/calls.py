@@ -3,11 +3,14 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from ktrial.fleet import worker_side
 from ktrial.fleet.connection import Connection, Pending, is_lost
-from ktrial.fleet.orders import Failed, Gone, Lacking, Unable
+from ktrial.fleet.errors import FileStoreFailed
+from ktrial.fleet.file_store import FileStore
+from ktrial.fleet.orders import Failed, Gone, Lacking, Taken, Unable
 from ktrial.fleet.packages import Package
 
 _PART_BYTES = 2 << 20
@@ -43,10 +46,21 @@ class _Delivery:
 class Calls:
     """Of one thread."""
 
-    def __init__(self, connection: Connection, packages: Mapping[str, Package]) -> None:
-        """`packages`: by their digests; where files are taken from that workers lack."""
+    def __init__(
+        self,
+        connection: Connection,
+        packages: Mapping[str, Package],
+        files: str = "",
+        tell: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        """`packages`: by their digests; where files are taken from that workers lack.
+
+        `files`: the fleet's store of files. `tell`: what a person has to know. Raises BadFileStore.
+        """
         self._connection = connection
         self._packages = packages
+        self._tell = tell
+        self._store = self._reached(files) if files else None
         self._calls: dict[int, _Call] = {}
         self._deliveries: dict[str, _Delivery] = {}
         self._numbers = itertools.count()
@@ -138,9 +152,40 @@ class Calls:
         delivery = self._deliveries.setdefault(call.worker, _Delivery())
         new = [digest for digest in lacking.digests if digest not in delivery.digests]
         delivery.digests.update(new)
-        delivery.parts = itertools.chain(delivery.parts, self._parts(new))
         delivery.waiting.append(number)
+        # What is not in the store, or is damaged there, is lacking a second time.
+        if new and call.deliveries == 1 and self._put(new):
+            self._have_taken(call.worker, delivery, tuple(new))
+            return
+        delivery.parts = itertools.chain(delivery.parts, self._parts(new))
         self._send(call.worker, delivery)
+
+    def _reached(self, files: str) -> FileStore | None:
+        try:
+            return FileStore(files)
+        except FileStoreFailed as error:
+            self._tell(f"{error.message}: files go to workers from here")
+            return None
+
+    def _put(self, digests: Iterable[str], *, anew: bool = False) -> bool:
+        """Have the contents in the fleet's store; whether they are."""
+        if self._store is None:
+            return False
+        try:
+            for digest in digests:
+                self._store.put(digest, self._content(digest), anew=anew)
+        except FileStoreFailed as error:
+            self._tell(f"{error.message}: files go to workers from here")
+            self._store = None
+        return self._store is not None
+
+    def _have_taken(self, worker: str, delivery: _Delivery, digests: tuple[str, ...]) -> None:
+        assert self._store is not None
+        number = next(self._numbers)
+        name = f"ktrial takes {len(digests)} files #{number}"
+        future = self._connection.call(worker, name, worker_side.take, self._store.url, digests)
+        delivery.sent[number] = future
+        self._tell_end(future, worker, number)
 
     def _send(self, worker: str, delivery: _Delivery) -> None:
         while len(delivery.sent) < _PARTS_AT_ONCE and (part := next(delivery.parts, None)):
@@ -169,18 +214,26 @@ class Calls:
             problem = result if isinstance(result, Unable) else Unable(str(result))
             self._answers += [(waiting, problem) for waiting in delivery.waiting]
         else:
+            if isinstance(result, Taken) and result.problem:
+                self._tell(f"a worker takes files from here, not from the fleet's store: {result.problem}")
+                self._put(result.damaged, anew=True)
             del delivery.sent[number]
             self._send(worker, delivery)
 
+    def _content(self, digest: str) -> Path | bytes:
+        package = self._packages.get(digest)
+        if package:
+            return package.data
+        return next(each.files[digest] for each in self._packages.values() if digest in each.files)
+
     def _parts(self, digests: Iterable[str]) -> Iterator[_Part]:
         for digest in digests:
-            package = self._packages.get(digest)
-            if package:
-                yield from _in_parts(digest, package.data)
+            content = self._content(digest)
+            if isinstance(content, bytes):
+                yield from _in_parts(digest, content)
                 continue
-            path = next(each.files[digest] for each in self._packages.values() if digest in each.files)
-            size = path.stat().st_size
-            with path.open("rb") as file:
+            size = content.stat().st_size
+            with content.open("rb") as file:
                 for offset in range(0, max(size, 1), _PART_BYTES):
                     yield digest, offset, file.read(_PART_BYTES), size
 

@@ -69,7 +69,7 @@ class FleetExecutor:
         """`machine`: the client's own, which says who is right where workers disagree."""
         self._home, self._machine, self._bench, self._wanted = home, machine, bench, wanted
         self._events = EventQueue()
-        self._calls = Calls(home.connection, home.packages)
+        self._calls = Calls(home.connection, home.packages, home.settings.files, self._tell)
         self._muster = Muster(home, machine, bench, self._calls, self._tell)
         self._checks = Checks(home.settings.share, wanted.scope)
         self._waiting = Waiting()

@@ -47,6 +47,16 @@ class Lacking:
 
 
 @dataclass(frozen=True)
+class Taken:
+    """The worker has looked for contents in the fleet's store of files."""
+
+    problem: str = ""
+    """Why it did not get all of them."""
+    damaged: tuple[str, ...] = ()
+    """Digests of those that are something else there."""
+
+
+@dataclass(frozen=True)
 class Done:
     """What was ordered is done; of a trial: what came of it, as JSON."""
 

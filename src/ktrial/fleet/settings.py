@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, Field, ValidationError
 
 from ktrial.fleet.errors import BadFleet, FleetInClear
+from ktrial.fleet.file_store import checked
 from ktrial.model.base import Model
 
 VARIABLE = "KTRIAL_FLEET"
@@ -37,6 +38,7 @@ class _Table(Model):
     insecure: bool = False
     check_share: float = Field(default=SHARE, ge=0, le=1)
     patience: float = Field(default=60.0, gt=0)
+    files: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ class FleetSettings:
     """Of trials that are run twice, on different workers."""
     patience: float = 60.0
     """Seconds that a fleet without workers, or without its scheduler, is waited for."""
+    files: str = ""
+    """The fleet's store of files: a directory's path or a URL of fsspec's; empty: the client sends them."""
     asked: bool = True
     """On the command line, or by a program; not by the configuration or the environment."""
 
@@ -131,6 +135,7 @@ def _of_table(table: Mapping[str, Any], directory: Path, text: str) -> FleetSett
         insecure=read.insecure,
         share=read.check_share,
         patience=read.patience,
+        files=checked(read.files) if read.files else "",
     )
     settings.check()
     return settings

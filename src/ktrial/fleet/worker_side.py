@@ -14,7 +14,8 @@ from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.trial import run_trial
 from ktrial.fault_points import fault_point
 from ktrial.fleet.contents import Contents
-from ktrial.fleet.errors import FleetError
+from ktrial.fleet.errors import FleetError, TransferDamaged, WorkerDiskFull
+from ktrial.fleet.file_store import FileStore
 from ktrial.fleet.orders import (
     Bench,
     Done,
@@ -26,6 +27,7 @@ from ktrial.fleet.orders import (
     Reply,
     Several,
     Stopped,
+    Taken,
     Unable,
 )
 from ktrial.fleet.packages import digests_in, unpacked
@@ -80,6 +82,26 @@ def receive(digest: str, offset: int, data: bytes, size: int) -> Reply:
         return Done()
 
     return _answered(done)
+
+
+def take(url: str, digests: tuple[str, ...]) -> Taken | Reply:
+    """Take files from the fleet's store, as far as they are there."""
+    damaged: list[str] = []
+    problems: list[str] = []
+    try:
+        store = FileStore(url)
+        for digest in digests:
+            try:
+                if not store.take(digest, partial(contents().receive, digest)):
+                    problems.append(f"{digest[:12]} is not there")
+            except TransferDamaged as error:
+                damaged.append(digest)
+                problems.append(error.message)
+    except WorkerDiskFull as error:
+        return Unable(error.message, error.advice)
+    except FleetError as error:
+        problems.append(error.message)
+    return Taken(problems[0] if problems else "", tuple(damaged))
 
 
 def prepare(preparation: Preparation) -> Reply:
