@@ -61,6 +61,8 @@ class Calls:
         self._packages = packages
         self._tell = tell
         self._store = self._reached(files) if files else None
+        self._taken: set[tuple[str, str]] = set()
+        """Which worker was asked to take which file from the store."""
         self._calls: dict[int, _Call] = {}
         self._deliveries: dict[str, _Delivery] = {}
         self._numbers = itertools.count()
@@ -154,9 +156,10 @@ class Calls:
         delivery.digests.update(new)
         delivery.waiting.append(number)
         # What is not in the store, or is damaged there, is lacking a second time.
-        if new and call.deliveries == 1 and self._put(new):
-            self._have_taken(call.worker, delivery, tuple(new))
-            return
+        taken = [digest for digest in new if (call.worker, digest) not in self._taken]
+        if taken and self._put(taken):
+            self._have_taken(call.worker, delivery, tuple(taken))
+            new = [digest for digest in new if digest not in taken]
         delivery.parts = itertools.chain(delivery.parts, self._parts(new))
         self._send(call.worker, delivery)
 
@@ -181,6 +184,7 @@ class Calls:
 
     def _have_taken(self, worker: str, delivery: _Delivery, digests: tuple[str, ...]) -> None:
         assert self._store is not None
+        self._taken.update((worker, digest) for digest in digests)
         number = next(self._numbers)
         name = f"ktrial takes {len(digests)} files #{number}"
         future = self._connection.call(worker, name, worker_side.take, self._store.url, digests)

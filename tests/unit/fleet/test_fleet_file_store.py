@@ -4,7 +4,9 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from tests.support.fleet_kills import with_images
 from tests.support.fleets import Heard, a_fleet, numbers, run_here, run_on, study_of, with_all_there
+from tests.support.scripted import sources
 
 from ktrial.fleet.contents import Contents
 from ktrial.fleet.errors import BadFileStore, FileStoreFailed, TransferDamaged
@@ -13,6 +15,9 @@ from ktrial.store import Store
 
 CONTENT = bytes(range(256)) * 20_000
 """Of more than one part."""
+IMAGE_BYTES = 5_000_000
+IMAGES = 2
+"""Of the two kernels of the study."""
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 
 
@@ -76,10 +81,12 @@ def test_a_file_system_that_nobody_knows_is_told() -> None:
 
 def test_workers_take_their_files_from_the_store(store: Store, other: Store, place: Path) -> None:
     study, heard = study_of(4), Heard()
+    kernels = with_images(place, IMAGE_BYTES, sources)
     with a_fleet(2, files=str(place / "shared")) as fleet:
-        record = run_on(with_all_there(fleet, 2), study, store, heard)
+        record = run_on(with_all_there(fleet, 2), study, store, heard, sources=kernels)
         digests = {one for package in fleet.packages.values() for one in package.digests}
     assert {one.name for one in files_in(place / "shared")} == digests
+    assert len(digests) == IMAGES + len(fleet.packages)
     assert heard.notices == []
     assert numbers(record) == numbers(run_here(study, other))
 
@@ -87,8 +94,9 @@ def test_workers_take_their_files_from_the_store(store: Store, other: Store, pla
 def test_what_is_damaged_in_the_store_comes_from_the_client_and_is_mended(
     store: Store, other: Store, place: Path
 ) -> None:
+    kernels = with_images(place, IMAGE_BYTES, sources)
     with a_fleet(1, files=str(place / "shared")) as fleet:
-        run_on(fleet, study_of(2), store)
+        run_on(fleet, study_of(2), store, sources=kernels)
     contents = {one: one.read_bytes() for one in files_in(place / "shared")}
     for one, content in contents.items():
         one.write_bytes(bytes(len(content)))
@@ -96,9 +104,10 @@ def test_what_is_damaged_in_the_store_comes_from_the_client_and_is_mended(
         one.rename(one.with_name("gone"))
     heard = Heard()
     with a_fleet(1, files=str(place / "shared")) as fleet:
-        record = run_on(fleet, study_of(2), other, heard)
+        record = run_on(fleet, study_of(2), other, heard, sources=kernels)
     assert numbers(record)
-    assert any("not from the fleet's store: What arrived of" in text for text in heard.notices)
+    told = [text for text in heard.notices if "not from the fleet's store: What arrived of" in text]
+    assert len(told) == len(contents)
     assert {one: one.read_bytes() for one in contents} == contents
 
 
