@@ -25,7 +25,7 @@ pub struct Workload {
     pub metric: &'static str,
     /// What is measured beside time and throughput: name, unit. Less is better.
     pub also: &'static [(&'static str, &'static str)],
-    /// What can be set, apart from what all have.
+    /// What can be set, apart from what all have; one of the same name stands in its place.
     pub parameters: &'static [Parameter],
     /// What its tasks may be, the default first.
     pub kinds: &'static [&'static str],
@@ -55,6 +55,8 @@ impl Workload {
             number("operations", "operations of each task in one pass", self.operations, 1, 10_000_000),
             number("passes", "passes that count, after one that is discarded", 3, 1, 1_000),
         ];
+        let own = |common: &Parameter| self.parameters.iter().any(|own| own.name == common.name);
+        let common = common.into_iter().filter(|each| !own(each));
         self.parameters.iter().copied().chain(common).collect()
     }
 

@@ -79,6 +79,14 @@ pub fn close(file: OwnedFd) -> Result<(), Failure> {
     succeeded(unsafe { libc::close(file.into_raw_fd()) }, "close").map(|_| ())
 }
 
+/// In a child: close its copies of descriptors that its parent keeps.
+pub fn close_all(copies: &[RawFd]) {
+    for &copy in copies {
+        // SAFETY: the child has no other use of them.
+        unsafe { libc::close(copy) };
+    }
+}
+
 /// A pipe: the end to read from, the end to write to.
 pub fn pipe() -> Result<(OwnedFd, OwnedFd), Failure> {
     let mut ends = [0; 2];

@@ -36,6 +36,7 @@ TASKS = {
     ),
     *("pipe1", "context-switch1", "sched-yield1", "signal1", "poll1", "eventfd1", "read1", "read2", "pread1"),
     *("write1", "write2", "append1", "append2", "tlb-flush1", "counter1", "spin1"),
+    *("pread2", "tcp1", "wakeup1", "file-server1", "build1"),
 }
 """Of one to many tasks at the same time."""
 INSTALLED = {
