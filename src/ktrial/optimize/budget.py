@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ktrial.model.tuning import Goal, Space
 from ktrial.stats.many_to_one import edge
+from ktrial.stats.typical_blocks import PRICE
 from ktrial.studyfile.errors import BudgetTooSmall
 
 FEWEST_RUNS = 20
@@ -81,7 +82,7 @@ def _exact(runs: int, perturbations: int, dimensions: int) -> Shares:
 def blocks_needed(gain: float, noise: float, finalists: int, most: int) -> int:
     """Blocks after which a gain (a logarithm) is shown in most searches; `most` where they are too few."""
     for blocks in range(FEWEST_BLOCKS, most):
-        error = noise * math.sqrt(2 / blocks)
+        error = PRICE * noise * math.sqrt(2 / blocks)
         if gain >= (edge(finalists, (blocks - 1) * finalists) + _SURE) * error:
             return blocks
     return most
@@ -116,4 +117,4 @@ def smallest_effect(shares: Shares, margin: float, noise: float) -> float:
     freedom = (shares.blocks - 1) * finalists
     far = edge(finalists, freedom)
     apart = optimize.brentq(lambda shift: float(stats.nct.sf(far, freedom, shift)) - _POWER, 0.0, 10.0)
-    return math.expm1(float(apart) * noise * math.sqrt(2 / shares.blocks))
+    return math.expm1(float(apart) * PRICE * noise * math.sqrt(2 / shares.blocks))

@@ -14,6 +14,11 @@ from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.stats import exact_comparison
 
 BASELINE, CANDIDATE = "baseline", "candidate"
+_ADVICE = {
+    WarningKind.EARLY_STOPPING: "the interval holds all the same; ktrial revalidate measures it again",
+    WarningKind.FAR_BLOCKS: "they count for as much as ordinary blocks do, so the answer is about the typical "
+    "run; what those trials met is worth a look of its own",
+}
 
 
 @dataclass(frozen=True)
@@ -41,10 +46,8 @@ class Confirmation:
 
 def told(warning: DataWarning) -> DataWarning:
     """A study's warning, with advice that fits a search."""
-    if warning.kind is not WarningKind.EARLY_STOPPING:
-        return warning
-    advice = "the interval holds all the same; ktrial revalidate measures it again"
-    return warning.model_copy(update={"advice": advice})
+    advice = _ADVICE.get(warning.kind)
+    return warning.model_copy(update={"advice": advice}) if advice else warning
 
 
 def metric_of(goal: Goal, name: str) -> Metric:

@@ -12,9 +12,10 @@ from ktrial.model.tuning import Configuration, Goal, Observation, Purpose
 from ktrial.optimize.confirmation import BASELINE, CANDIDATE, Confirmation, broken, metric_of, told
 from ktrial.optimize.evaluation_log import EvaluationLog, RunRequest
 from ktrial.optimize.objective import ObjectiveFunction
-from ktrial.stats.many_to_one import SharedBlocks, shared_blocks
+from ktrial.stats.many_to_one import SharedBlocks
 from ktrial.stats.sequential import BlockedMetric, checks
 from ktrial.stats.sequential.repeated_intervals import Intervals, claims
+from ktrial.stats.typical_blocks import typical_blocks
 from ktrial.stats.verdict_rules import Claim, verdict_of
 
 Array = NDArray[np.float64]
@@ -32,7 +33,7 @@ def confirm(
 ) -> list[Confirmation]:
     """One a finalist, from so many blocks of one run of the baseline and of each finalist, in random order.
 
-    All intervals hold together (ktrial.stats.many_to_one), so that the answer may be chosen among them.
+    All intervals hold together (ktrial.stats.typical_blocks), so that the answer may be chosen among them.
     """
     wanted: list[Configuration] = [{}, *finalists]
     fresh: list[Observation] = []
@@ -104,11 +105,11 @@ def _compared(measured: BlockedMetric, goal: Goal) -> list[Comparison]:
     if len(table) < 2 or not treatments:
         return [_unjudged(measured, each) for each in measured.treatments]
     hidden = measured.rounding(measured.baseline, *treatments[:1])
-    said = shared_blocks(np.log(table), among=len(measured.treatments), hidden=hidden)
+    said = typical_blocks(np.log(table), among=len(measured.treatments), hidden=hidden)
     codes = claims(Intervals(said.means, said.low, said.high), goal.margin)
-    middles = np.exp(np.log(table).mean(axis=0))
+    before = math.exp(float(np.median(np.log(table[:, 0]))))
     judged = {
-        label: _comparison(measured, label, middles[[0, at + 1]], said, at, Claim(int(codes[at])), goal)
+        label: _comparison(measured, label, before, said, at, Claim(int(codes[at])), goal)
         for at, label in enumerate(treatments)
     }
     return [judged.get(each) or _unjudged(measured, each) for each in measured.treatments]
@@ -117,7 +118,7 @@ def _compared(measured: BlockedMetric, goal: Goal) -> list[Comparison]:
 def _comparison(
     measured: BlockedMetric,
     treatment: str,
-    middles: Array,
+    before: float,
     said: SharedBlocks,
     at: int,
     claim: Claim,
@@ -126,8 +127,8 @@ def _comparison(
     reason = f"the interval holds both 1 and more than the margin ({goal.margin * 100:.3g} %)"
     return _unjudged(measured, treatment).model_copy(
         update={
-            "baseline_value": float(middles[0]),
-            "value": float(middles[1]),
+            "baseline_value": before,
+            "value": before * math.exp(said.means[at]),
             "ratio": math.exp(said.means[at]),
             "low": math.exp(said.low[at]),
             "high": math.exp(said.high[at]),

@@ -20,7 +20,7 @@ from ktrial.optimize.objective import ObjectiveFunction
 from ktrial.optimize.shortlist import answer_among, fitting
 from ktrial.optimize.shortlist_confirmation import confirm
 from ktrial.optimize.surrogate.model import Surrogate
-from ktrial.stats.many_to_one import shared_blocks
+from ktrial.stats.typical_blocks import typical_blocks
 
 SMALL, WHOLE = {"a": "1"}, {"a": "1", "b": "1"}
 SCORES = ObjectiveFunction(GOAL)
@@ -145,5 +145,5 @@ def test_the_smallest_effect_is_found_in_80_of_100_confirmations() -> None:
     rng, found = np.random.default_rng(1), 0
     for _ in range(2000):
         logs = np.array([0.0, gain, 0.0]) + rng.normal(0, 0.03, (shared.blocks, shared.arms))
-        found += bool(shared_blocks(logs).low[0] > 0)
+        found += bool(typical_blocks(logs).low[0] > 0)
     assert 0.77 < found / 2000 < 0.83
