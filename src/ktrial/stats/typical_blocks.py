@@ -1,4 +1,4 @@
-"""Several treatments beside one baseline in shared blocks, where a few runs may lie far off: Huber's estimate.
+"""Treatments beside one baseline in shared blocks, where a few runs may lie far off: Huber's estimate.
 
 As ktrial.stats.many_to_one, but what a treatment does is the centre of its differences from the baseline
 within each block by Huber's M-estimate (Annals of Mathematical Statistics 35, 1964): a difference that lies
