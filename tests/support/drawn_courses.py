@@ -13,6 +13,7 @@ from ktrial.model.history import History, Line
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.tuning import Tuned
 from ktrial.report.charts import sparkline
+from ktrial.series.result import SeriesResult
 
 _NEAR = 0.75
 _TOP, _FOOT = 30.0, 182.0
@@ -124,6 +125,32 @@ def _assert_series(element: Element, record: StudyRecord, workload: str, name: s
         points = sparkline.points_of(one.sampled, series)
         assert [value(y) for _, y in line] == pytest.approx([number for _, number in points], abs=near)
         _assert_proportional([time for time, _ in points], [x for x, _ in line])
+
+
+def assert_steps_are_true(page: str, result: SeriesResult) -> None:
+    """The course of a patch series, in both sizes: each patch's step at its number, as high as it is."""
+    for size in ("course-wide", "course-narrow"):
+        (element,) = drawings_in(page)[size]
+        _assert_steps(drawing(element), result)
+
+
+def _assert_steps(found: Drawing, result: SeriesResult) -> None:
+    (_, base), *courses = found.paths
+    totals = {one.workload: one for one in result.totals}
+    numbers = {text.text: text.x for text in found.texts if text.text.isdigit()}
+    names = [text.text for text in found.texts if not text.text.isdigit()]
+    assert len(courses) == len(names)
+    for (_, points), text in zip(courses, names, strict=True):
+        name, _, change = text.rpartition(" ")
+        (total,) = [one for workload, one in totals.items() if workload.startswith(name.split("…")[0])]
+        steps = [cell.difference if (cell := result.cell(one.number, total.workload)) else 0
+                 for one in result.series.patches]  # fmt: skip
+        reached = [0.0, *(float(sum(steps[: place + 1]) / total.before) for place in range(len(steps)))]
+        assert figure(change) == pytest.approx(reached[-1], abs=5e-5)
+        corners = dict(points)  # of two points at one place the later one: where the step arrives
+        places = [points[0][0], *(numbers[str(number + 1)] for number in range(len(steps)))]
+        assert points[0][1] == base[0][1], "it begins at the base's height"
+        _assert_proportional(reached, [-corners[x] for x in places])
 
 
 def _assert_proportional(numbers: Sequence[float], places: Sequence[float]) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.drawn_fidelity import assert_scatters_are_true
 from tests.unit.analysis.test_fidelity import KERNELS, measured
 
 from ktrial.analysis.errors import NoOneModel, NothingToFit
@@ -149,3 +150,23 @@ def test_the_page_shows_each_count_and_the_fit(found: tuple[FidelityResult, list
     said = list(lines(found[0]))
     assert said[0] == "All treatments:"
     assert any(line.startswith("Other sign by modelled-cycles: ") for line in said)
+
+
+def test_every_pair_is_drawn_where_its_changes_are(found: tuple[FidelityResult, list[Both]]) -> None:
+    """With intervals of the counted changes too, which these have none of."""
+    wider = {"low": 0.7, "high": 1.2}
+    pairs = tuple(
+        pair.model_copy(
+            update={
+                "exact": {
+                    name: one.model_copy(update={end: one.ratio * factor for end, factor in wider.items()})
+                    for name, one in pair.exact.items()
+                }
+            }
+        )
+        for pair in found[0].pairs
+    )
+    compared = found[0].model_copy(update={"pairs": pairs})
+    assert_scatters_are_true(page(compared, "two studies"), compared)
+    with pytest.raises(AssertionError):
+        assert_scatters_are_true(page(compared, "two studies"), found[0])

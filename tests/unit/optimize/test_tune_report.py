@@ -8,6 +8,7 @@ from tests.support.tuned_results import a_result, a_study
 from tests.unit.report.test_report_text import rendered
 
 from ktrial.optimize.deployment_files import answer_of
+from ktrial.report.charts.tuning import picture
 from ktrial.report.html import tuning
 from ktrial.report.markdown import tuning as tuning_markdown
 
@@ -38,6 +39,27 @@ def test_every_run_is_drawn_where_its_number_is() -> None:
     page = tuning.page(a_study(tuned), tuned)
     assert_searches_are_true(page, tuned)
     assert_corners_are_true(page, tuned)
+
+
+def test_the_axis_of_a_search_has_round_numbers() -> None:
+    tuned = a_result()
+    for ratios in ((0.9137, 1.0412), (1.0, 1.00031), (0.31, 7.77)):
+        values = dict(zip(("low", "high"), ratios, strict=True))
+        metric, before = tuned.goal.objectives[0].metric, 200.0
+        runs = tuple(
+            one.model_copy(update={"values": {metric: before * ratio}})
+            for one, ratio in zip(tuned.observations, values.values(), strict=False)
+        )
+        drawn = picture(
+            tuned.model_copy(update={"observations": runs, "baseline": {metric: before}, "drift": ()})
+        )
+        assert drawn is not None
+        texts = [tick.text for tick in drawn.ticks]
+        assert 3 <= len(texts) <= 6, texts
+        assert "0\u00a0%" in texts
+        assert all(len(text.strip("+\u2212").removesuffix("\u00a0%").strip("0.")) <= 2 for text in texts), (
+            texts
+        )
 
 
 def test_markdown_has_a_row_a_setting_and_what_is_installed(texts: tuple[str, str]) -> None:

@@ -260,6 +260,17 @@ def test_the_next_command_measures_the_first_change_that_is_not_measured(whys: t
     assert "--to debian:6.12 --prove" in prove_command(three, whys, None)
 
 
+def test_the_next_command_is_of_the_largest_change(whys: tuple[Why, ...]) -> None:
+    (why, *_), study = whys, a_counted_record()
+    faster = why.whole._replace(before=2000.0, after=1900.0, difference=-100.0)
+    slower = why.whole._replace(before=200.0, after=230.0, difference=30.0)
+    several = (why._replace(workload="pipe", whole=faster), why._replace(workload="fork", whole=slower))
+    assert "--workload fork " in prove_command(study, several, None)
+    assert "--workload fork " in prove_command(study, several[::-1], None)
+    new = why._replace(workload="mmap", whole=why.whole._replace(before=None, difference=3.0))
+    assert "--workload mmap " in prove_command(study, (*several, new), None)
+
+
 def test_where_no_kernel_differs_no_command_is_named(record: StudyRecord, whys: tuple[Why, ...]) -> None:
     factors = tuple(one.model_copy(update={"kind": FactorKind.BOOT}) for one in record.study.factors)
     settings = record.model_copy(update={"study": record.study.model_copy(update={"factors": factors})})

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from tests.support.drawn_courses import assert_steps_are_true
 from tests.support.profiles import with_calls
 from tests.support.real_profiles import real_profile
 from tests.support.scripted import ScriptedMachine
@@ -48,6 +49,16 @@ def counted(result: SeriesResult) -> SeriesResult:
         for one in result.cells
     )
     return replace(result, cells=cells)
+
+
+def test_each_step_is_drawn_at_its_patch_and_as_high_as_it_is(result: SeriesResult) -> None:
+    text = page(result, "ktrial series")
+    assert_steps_are_true(text, result)
+    later = tuple(
+        replace(one, number=5 - one.number) if one.number in {2, 3} else one for one in result.cells
+    )
+    with pytest.raises(AssertionError):
+        assert_steps_are_true(text, replace(result, cells=later))
 
 
 def test_without_profiles_the_page_has_no_script(result: SeriesResult) -> None:

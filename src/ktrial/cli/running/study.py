@@ -1,6 +1,7 @@
 """Runs a study and prints its result: what `run` and `compare` have in common."""
 
 import dataclasses
+import math
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -113,21 +114,26 @@ def run_and_show(study: Study, options: RunOptions) -> Ended:
 
 
 def prove_command(record: StudyRecord, whys: Sequence[Why], store: str | None) -> str:
-    """The command that measures the causes of the first change whose causes are not measured; empty: none.
+    """The command that measures the causes of the largest change whose causes are not measured; empty: none.
 
     It can be typed as it is.
     """
     if not any(factor.kind is FactorKind.KERNEL for factor in record.study.factors):
         return ""
-    several = len(treatments(record.study)) > 2
-    for why in whys:
-        if why.proof is None and why.whole.difference:
-            to = ["--to", why.treatment] if several else []
-            here = ["--store", masked(store)] if store else []
-            return shlex.join(
-                ["ktrial", "explain", record.study.name, "--workload", why.workload, *to, "--prove", *here]
-            )
-    return ""
+    open_ones = [why for why in whys if why.proof is None and why.whole.difference]
+    if not open_ones:
+        return ""
+    why = max(open_ones, key=_relative)
+    to = ["--to", why.treatment] if len(treatments(record.study)) > 2 else []
+    here = ["--store", masked(store)] if store else []
+    return shlex.join(
+        ["ktrial", "explain", record.study.name, "--workload", why.workload, *to, "--prove", *here]
+    )
+
+
+def _relative(why: Why) -> float:
+    """How large the difference is, beside what it was before."""
+    return abs(why.whole.difference) / why.whole.before if why.whole.before else math.inf
 
 
 def _print_next(ended: Ended, store: str | None) -> None:

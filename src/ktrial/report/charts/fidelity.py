@@ -13,7 +13,7 @@ SIZE = 460
 _ROOM = 60
 _NAME = 30
 _MOST = 3.0
-"""Changes beyond a hundredfold are drawn at the edge (log10 of 1000)."""
+"""Changes beyond a thousandfold are drawn at the edge (log10 of 1000)."""
 _COLOURS = {True: palette.BETTER, False: palette.WORSE, None: palette.RULE}
 """By agreement; None: one of the two has not decided."""
 
@@ -67,7 +67,9 @@ def _chart(pairs: Sequence[FidelityPair], count: str) -> altair_svg.Drawing:
 
 
 def _reach(pair: FidelityPair, count: str) -> float:
-    return max(abs(math.log10(pair.time.ratio)), abs(math.log10(pair.exact[count].ratio)))
+    """How far from one the pair goes, its intervals with it: none is cut off where the axes end."""
+    ends = [end for one in (pair.time, pair.exact[count]) for end in (one.ratio, one.low, one.high)]
+    return max(abs(math.log10(max(end, 1e-9))) for end in ends)
 
 
 class _Axes:

@@ -3,7 +3,6 @@
 Drawn by hand: a site has some dozens of them, and Altair takes a second for ten.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -11,13 +10,13 @@ from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.format.sanitize import shortened
 from ktrial.model.history import Line
+from ktrial.report.charts.round_marks import round_marks
 
 LEFT, RIGHT, TOP, BOTTOM = 74.0, 22.0, 30.0, 58.0
 _PER_CHARACTER, _GAP = 7.0, 10.0
 HEIGHT = 240.0
 _LEAST_WIDTH, _PER_POINT, _MOST_WIDTH = 340.0, 92.0, 960.0
 _MOST_LABELS = 14
-_MOST_TICKS = 5
 _NAME = 16
 _BREAK = "v-3l-6,-3l12,-4l-12,-4l6,-3v-3"
 """The zigzag that marks an axis which is cut off."""
@@ -75,7 +74,7 @@ def picture(line: Line) -> Picture:
     count = max(1, len(line.points))
     values = [value for point in line.points for value in point.values]
     low, high = _limits(values)
-    texts = {value: number_format.number(value) for value in _ticks(low, high)}
+    texts = {value: number_format.number(value) for value in round_marks(low, high)}
     left = max(LEFT, _GAP + _PER_CHARACTER * max(map(len, texts.values()), default=0))
     width = max(_LEAST_WIDTH, min(_MOST_WIDTH, left + RIGHT + _PER_POINT * count))
     step = (width - left - RIGHT) / count
@@ -130,14 +129,6 @@ def _limits(values: list[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
     room = (high - low) * 0.1 or abs(high) * 0.05 or 1.0
     return low - room, high + room
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers: two to five steps of 1, 2 or 5 times a power of ten."""
-    size = 10.0 ** math.floor(math.log10(high - low))
-    step = next(part * size for part in (0.2, 0.5, 1.0, 2.0) if (high - low) / (part * size) <= _MOST_TICKS)
-    first = math.ceil(low / step)
-    return [round(place * step, 12) for place in range(first, math.floor(high / step) + 1)]
 
 
 def _described(line: Line) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ktrial.format import number_format
 from ktrial.model.tuning import Observation, Purpose, Tuned
 from ktrial.model.workload import Direction
+from ktrial.report.charts.round_marks import round_marks
 
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 16.0, 16.0, 40.0
 WIDE, NARROW, HEIGHT = 900.0, 400.0, 300.0
@@ -87,7 +88,7 @@ def picture(tuned: Tuned, width: float = WIDE) -> Picture | None:
         dots=dots,
         best=_best(tuned, ratios, x, y),
         zero=y(1.0),
-        ticks=tuple(Tick(y(one), number_format.change(one)) for one in _ticks(low, high)),
+        ticks=tuple(Tick(y(one), text) for one, text in _ticks(low, high).items()),
         runs=tuple(
             Tick(x(place), str(place + 1)) for place in _places(count, int(width / _PLACE_OF_A_NUMBER))
         ),
@@ -127,8 +128,10 @@ def _title(one: Observation, ratio: float | None) -> str:
     return f"run {one.order + 1}, {one.purpose.value}: {what}: {said}"
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    return [low + (high - low) * part for part in (0.1, 0.5, 0.9)]
+def _ticks(low: float, high: float) -> dict[float, str]:
+    """Ratio → its text: round changes in per cent."""
+    changes = round_marks((low - 1) * 100, (high - 1) * 100)
+    return {1 + one / 100: f"{number_format.signed(one)}{number_format.SPACE}%" for one in changes}
 
 
 def _places(count: int, most: int) -> list[int]:

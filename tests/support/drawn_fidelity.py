@@ -1,0 +1,65 @@
+"""Scatter plots of fidelity, read back from their SVG and compared with the pairs that they show."""
+
+import math
+from collections.abc import Sequence
+
+from tests.support.drawn_svg import Axis, Drawing, Line, axis, drawing, drawings_in, figure
+
+from ktrial.model.fidelity import Change, FidelityPair, FidelityResult
+from ktrial.report.charts.fidelity import agreement
+from ktrial.report.charts.palette import BETTER, RULE, WORSE
+
+_TICK = 5.0
+_INTERVAL = 0.7
+"""The width of an interval's line."""
+_NEAR = 0.006
+"""Of a decade: a pixel and a half of the smallest of these charts."""
+
+
+def assert_scatters_are_true(page: str, found: FidelityResult) -> None:
+    """Every pair of every count stands where its two changes are, with both intervals, in its colour."""
+    drawn = drawings_in(page)["scatter"]
+    counts = [one.count for one in found.all if one.pairs]
+    assert len(drawn) == len(counts)
+    for element, count in zip(drawn, counts, strict=True):
+        _assert_scatter(drawing(element), [one for one in found.pairs if count in one.exact], count)
+
+
+def _assert_scatter(found: Drawing, pairs: Sequence[FidelityPair], count: str) -> None:
+    counted, time = _axes(found)
+    intervals = [line for line in found.lines if line.width == _INTERVAL]
+    assert len(found.symbols) == len(pairs)
+    assert len(intervals) == 2 * len(pairs)
+    for place, (pair, symbol) in enumerate(zip(pairs, found.symbols, strict=True)):
+        assert abs(counted(symbol.x) - math.log10(pair.exact[count].ratio)) < _NEAR, pair
+        assert abs(time(symbol.y) - math.log10(pair.time.ratio)) < _NEAR, pair
+        assert symbol.fill == {True: BETTER, False: WORSE, None: RULE}[agreement(pair, count)]
+        across, upwards = intervals[place], intervals[len(pairs) + place]
+        assert (across.y, upwards.x) == (symbol.y, symbol.x)
+        _assert_ends(counted(across.x), counted(across.to_x), pair.exact[count])
+        _assert_ends(time(upwards.y), time(upwards.to_y), pair.time)
+
+
+def _assert_ends(one: float, other: float, change: Change) -> None:
+    low, high = sorted((one, other))
+    assert abs(low - math.log10(change.low)) < _NEAR, change
+    assert abs(high - math.log10(change.high)) < _NEAR, change
+
+
+def _axes(found: Drawing) -> tuple[Axis, Axis]:
+    """Of what was counted, by the numbers below their ticks; of real time, by those beside theirs."""
+    ticks = [line for line in found.lines if math.hypot(line.to_x - line.x, line.to_y - line.y) == _TICK]
+    numbers = [text for text in found.texts if text.text.replace(".", "").isdigit()]
+    foot = max(text.y for text in numbers)
+    below = sorted((text.x, text.text) for text in numbers if text.y == foot)
+    beside = sorted((text.y, text.text) for text in numbers if text.y != foot)
+    across = sorted(line.x for line in ticks if _is_upright(line))
+    upwards = sorted(line.y for line in ticks if not _is_upright(line))
+    return (
+        axis({at: figure(text) for at, (_, text) in zip(across, below, strict=True)}, as_=math.log10),
+        axis({at: figure(text) for at, (_, text) in zip(upwards, beside, strict=True)}, as_=math.log10),
+    )
+
+
+def _is_upright(line: Line) -> bool:
+    return line.x == line.to_x
