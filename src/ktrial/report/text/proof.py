@@ -20,7 +20,9 @@ def closing(proof: Proof) -> Iterator[str]:
     """All that helped together, what remains, and what it took."""
     if proof.together:
         yield _together(proof, proof.together)
-    else:
+    if against := [one for one in proof.tested if _is_against(proof, one)]:
+        yield _against(against, proof)
+    elif not proof.together:
         yield "Nothing that was taken back has a part of the difference."
     rest = proof.share(proof.unexplained)
     yield (
@@ -40,6 +42,19 @@ def shares(proof: Proof) -> Iterator[str]:
     for one in measured:
         yield _part(proof, one.candidate.name, one.effect)
     yield _part(proof, "not explained", proof.unexplained)
+
+
+def _is_against(proof: Proof, one: Tried) -> bool:
+    return one.status is Status.MEASURED and one.effect * proof.difference < 0
+
+
+def _against(against: Sequence[Tried], proof: Proof) -> str:
+    """What has a negative share is no cause of the difference: that a table of causes has it is explained."""
+    others = "" if proof.together else "Nothing that was taken back makes the difference smaller. "
+    return (
+        f"{others}Of negative share, so that the difference is larger without: {_names(against)}; no cause of it, "
+        "but of something that the rest outweighs."
+    )
 
 
 def _part(proof: Proof, name: str, effect: float) -> str:
