@@ -52,8 +52,8 @@ def _against(against: Sequence[Tried], proof: Proof) -> str:
     """What has a negative share is no cause of the difference: that a table of causes has it is explained."""
     others = "" if proof.together else "Nothing that was taken back makes the difference smaller. "
     return (
-        f"{others}Of negative share, so that the difference is larger without: {_names(against)}; no cause of it, "
-        "but of something that the rest outweighs."
+        f"{others}Of negative share, so that the difference is larger without: {_names(against)}; "
+        "no cause of it, but of something that the rest outweighs."
     )
 
 
