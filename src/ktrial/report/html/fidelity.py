@@ -1,5 +1,7 @@
 """The page of fidelity: signs, figures, a scatter plot a count, disagreements. No network, no script."""
 
+from dataclasses import replace
+
 from ktrial.format.table import of_texts
 from ktrial.model.fidelity import Fidelity, FidelityResult, SizeBand
 from ktrial.report.charts import fidelity as chart
@@ -32,8 +34,8 @@ def page(found: FidelityResult, name: str) -> str:
             eyebrow="ktrial fidelity",
             question="Do changes that exact mode counts agree with those in real time?",
             sentences=[one.sentence for one in found.all],
-            figures=of_texts(_HEADINGS, map(row, found.all)),
-            held_out=of_texts(_HEADINGS, map(row, found.held_out)),
+            figures=replace(of_texts(_HEADINGS, map(row, found.all)), name="figures"),
+            held_out=replace(of_texts(_HEADINGS, map(row, found.held_out)), name="figures"),
             bands=of_texts(("change", "count", "same sign", "undecided in time"), band_rows(found)),
             charts=charts,
             wrong=wrong,

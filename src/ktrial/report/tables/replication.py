@@ -1,5 +1,7 @@
 """The tables of a replication: verdicts then and now, numbers that are not identical, what else differs."""
 
+from dataclasses import replace
+
 from ktrial.format import number_format
 from ktrial.format.sanitize import shortened
 from ktrial.format.table import (
@@ -7,6 +9,7 @@ from ktrial.format.table import (
     Column,
     Emphasis,
     Field,
+    Output,
     Table,
     change,
     interval,
@@ -34,6 +37,7 @@ _WORDS = {
     Word.UNBOUNDED: Emphasis.CAUTION,
 }
 _VALUE_COLUMNS = 60
+_NO_PAGE = Output.TERMINAL | Output.MARKDOWN | Output.PROGRAMS
 
 
 def verdicts(replication: Replication) -> Table:
@@ -58,7 +62,10 @@ def kernels(replication: Replication) -> Table:
 
 
 def _change(one: Comparison | None) -> Cell:
-    return change(one.ratio) if one else Cell()
+    """On a page its interval stands below it: beside it, the last columns would not fit a desk."""
+    if one is None:
+        return Cell()
+    return replace(change(one.ratio), notes=(number_format.interval(one.low, one.high),))
 
 
 def _interval(one: Comparison | None) -> Cell:
@@ -78,10 +85,13 @@ _VERDICTS: tuple[Field[VerdictPair], ...] = (
     Field(Column("metric", "metric", wraps=True), lambda one: name(one.before.metric)),
     Field(Column("treatment", "treatment", wraps=True), lambda one: name(one.before.treatment)),
     Field(Column("before", "then", numeric=True), lambda one: _change(one.before)),
-    Field(Column("before_interval", "interval", numeric=True), lambda one: _interval(one.before)),
+    Field(
+        Column("before_interval", "interval", numeric=True, outputs=_NO_PAGE),
+        lambda one: _interval(one.before),
+    ),
     Field(Column("before_verdict", "verdict"), lambda one: _verdict(one.before)),
     Field(Column("now", "now", numeric=True), lambda one: _change(one.now)),
-    Field(Column("now_interval", "interval", numeric=True), lambda one: _interval(one.now)),
+    Field(Column("now_interval", "interval", numeric=True, outputs=_NO_PAGE), lambda one: _interval(one.now)),
     Field(Column("now_verdict", "verdict"), lambda one: _verdict(one.now)),
     Field(Column("word", "replication"), _word),
 )
