@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 
-from tests.support.drawn_svg import Axis, Drawing, Line, axis, drawing, drawings_in, figure
+from tests.support.drawn_svg import Axis, Drawing, Line, Text, axis, drawing, drawings_in, figure
 
 from ktrial.model.fidelity import Change, FidelityPair, FidelityResult
 from ktrial.report.charts.fidelity import agreement
@@ -28,6 +29,7 @@ def assert_scatters_are_true(page: str, found: FidelityResult) -> None:
 def _assert_scatter(found: Drawing, pairs: Sequence[FidelityPair], count: str) -> None:
     counted, time = _axes(found)
     intervals = [line for line in found.lines if line.width == _INTERVAL]
+    _assert_names_are_apart([text for text in found.texts if text.text.endswith(", fork")])
     assert len(found.symbols) == len(pairs)
     assert len(intervals) == 2 * len(pairs)
     for place, (pair, symbol) in enumerate(zip(pairs, found.symbols, strict=True)):
@@ -38,6 +40,14 @@ def _assert_scatter(found: Drawing, pairs: Sequence[FidelityPair], count: str) -
         assert (across.y, upwards.x) == (symbol.y, symbol.x)
         _assert_ends(counted(across.x), counted(across.to_x), pair.exact[count])
         _assert_ends(time(upwards.y), time(upwards.to_y), pair.time)
+
+
+def _assert_names_are_apart(names: Sequence[Text]) -> None:
+    assert names, "pairs of another sign are named"
+    for one, other in combinations(names, 2):
+        first, second = sorted((one, other), key=lambda text: text.x)
+        beside = second.x - first.x > 5 * len(first.text)
+        assert beside or abs(one.y - other.y) > 10, (one, other)
 
 
 def _assert_ends(one: float, other: float, change: Change) -> None:

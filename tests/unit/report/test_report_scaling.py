@@ -3,6 +3,7 @@
 import csv
 import io
 import math
+import re
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
@@ -109,6 +110,8 @@ def test_the_chart_says_what_the_curves_do(made: StudyRecord) -> None:
     drawn = drawings_in(page)["scaling"]
     found = curves(made)
     assert len(drawn) == 2
+    captions = re.findall(r"<figcaption><bdi>(\w+)</bdi></figcaption><div class=\"chart\"><svg", page)
+    assert captions == [found[0].workload, found[2].workload]
     for element, of_workload in zip(drawn, (found[:2], found[2:]), strict=True):
         assert_chart(element, of_workload)
 

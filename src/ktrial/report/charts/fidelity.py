@@ -12,8 +12,14 @@ from ktrial.report.charts.levels import styled
 SIZE = 460
 _ROOM = 60
 _NAME = 30
+_FAR = 0.2
+"""Decades from the line from which a pair is named."""
+_PER_CHARACTER, _LINE = 6.5, 12.0
+"""Pixels that a name takes."""
 _MOST = 3.0
 """Changes beyond a thousandfold are drawn at the edge (log10 of 1000)."""
+_NEAR_ONE = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
+"""Marks of axes that reach no further than to a third and three times."""
 _COLOURS = {True: palette.BETTER, False: palette.WORSE, None: palette.RULE}
 """By agreement; None: one of the two has not decided."""
 
@@ -46,7 +52,8 @@ def _chart(pairs: Sequence[FidelityPair], count: str) -> altair_svg.Drawing:
 
     reach = max((_reach(pair, count) for pair in pairs), default=0.1)
     axes = _Axes(altair, min(_MOST, reach * 1.05))
-    rows = [_row(pair, count, axes.most) for pair in pairs]
+    names = _names(pairs, count, axes.most)
+    rows = [_row(pair, count, axes.most, names.get(place, "")) for place, pair in enumerate(pairs)]
     base = altair.Chart(altair.InlineData(values=rows))
     across = base.mark_rule(strokeWidth=0.7).encode(
         x=axes.x("low"), x2="high:Q", y=axes.y("time"), color=_colour(altair)
@@ -57,7 +64,7 @@ def _chart(pairs: Sequence[FidelityPair], count: str) -> altair_svg.Drawing:
     points = base.mark_point(filled=True, size=22, opacity=1).encode(
         x=axes.x("counted"), y=axes.y("time"), color=_colour(altair)
     )
-    text = base.mark_text(align="left", dx=6, fontSize=9, color=palette.INK).encode(
+    text = base.mark_text(align="left", dx=6, fontSize=10, color=palette.INK).encode(
         x=axes.x("counted"), y=axes.y("time"), text="name:N"
     )
     names = text.transform_filter("datum.name != ''")
@@ -87,7 +94,7 @@ class _Axes:
         return self._altair.Y(f"{field}:Q", **self._both("real time: ratio to the baseline"))
 
     def _both(self, title: str) -> dict[str, Any]:
-        marks = (0.01, 0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10, 100)
+        marks = _NEAR_ONE if self.most < 0.5 else (0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100)
         values = [math.log10(one) for one in marks if abs(math.log10(one)) <= self.most]
         axis = self._altair.Axis(
             title=title, grid=False, values=values, labelExpr="format(pow(10, datum.value), '.3~g')",
@@ -110,7 +117,29 @@ def _agreement(altair: Any, axes: _Axes) -> Any:
     return line.encode(x=axes.x("counted"), y=axes.y("time"))
 
 
-def _row(pair: FidelityPair, count: str, most: float) -> dict[str, Any]:
+def _names(pairs: Sequence[FidelityPair], count: str, most: float) -> dict[int, str]:
+    """Place → name, of those of another sign or far from the line: the farthest first, none on another."""
+    decided = [place for place, pair in enumerate(pairs) if agreement(pair, count) is not None]
+    far = [at for at in decided if agreement(pairs[at], count) is False or _off(pairs[at], count) > _FAR]
+    pixels, names = SIZE / (2 * most), dict[int, str]()
+    taken: list[tuple[float, float, float]] = []
+    for place in sorted(far, key=lambda at: -_off(pairs[at], count)):
+        pair = pairs[place]
+        name = shortened(f"{pair.treatment.partition('=')[2] or pair.treatment}, {pair.workload}", _NAME)
+        left, y = (pixels * math.log10(one.ratio) for one in (pair.exact[count], pair.time))
+        right = left + _PER_CHARACTER * len(name)
+        if all(abs(y - other) > _LINE or right < start or end < left for start, end, other in taken):
+            names[place] = name
+            taken.append((left, right, y))
+    return names
+
+
+def _off(pair: FidelityPair, count: str) -> float:
+    """How far the pair is from the line, in decades."""
+    return abs(math.log10(pair.time.ratio) - math.log10(pair.exact[count].ratio))
+
+
+def _row(pair: FidelityPair, count: str, most: float, name: str) -> dict[str, Any]:
     def logs(change: Change) -> tuple[float, float, float]:
         three = (math.log10(max(one, 1e-9)) for one in (change.ratio, change.low, change.high))
         ratio, low, high = (max(-most, min(most, one)) for one in three)
@@ -118,10 +147,8 @@ def _row(pair: FidelityPair, count: str, most: float) -> dict[str, Any]:
 
     counted, time = logs(pair.exact[count]), logs(pair.time)
     agreed = agreement(pair, count)
-    far = agreed is False or (agreed is True and abs(counted[0] - time[0]) > 0.2)
-    name = shortened(f"{pair.treatment.partition('=')[2] or pair.treatment}, {pair.workload}", _NAME)
     return {
         "counted": counted[0], "low": counted[1], "high": counted[2],
         "time": time[0], "time_low": time[1], "time_high": time[2],
-        "colour": _COLOURS[agreed], "name": name if far else "",
+        "colour": _COLOURS[agreed], "name": name,
     }  # fmt: skip

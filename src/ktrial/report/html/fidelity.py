@@ -5,7 +5,7 @@ from dataclasses import replace
 from ktrial.format.table import of_texts
 from ktrial.model.fidelity import Fidelity, FidelityResult, SizeBand
 from ktrial.report.charts import fidelity as chart
-from ktrial.report.html.templating import environment, style_of
+from ktrial.report.html.templating import chart_colours, environment, style_of
 from ktrial.report.text import fidelity as words
 
 _HEADINGS = (
@@ -43,7 +43,7 @@ def page(found: FidelityResult, name: str) -> str:
             left_out=found.left_out,
             crumbs=(),
             sheet="",
-            style=style_of(),
+            style=style_of() + chart_colours(),
             foot=f"Made by ktrial fidelity, seed {found.seed}. Intervals of correlations: 95 %, by bootstrap "
             "over treatments.",
         )

@@ -17,11 +17,11 @@ from ktrial.format.sanitize import printable
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import Mode
-from ktrial.report.charts import flame_graph, flame_graph_data, levels, palette, ratios, sparkline
+from ktrial.report.charts import flame_graph, flame_graph_data, levels, ratios, sparkline
 from ktrial.report.charts import scaling as scaling_chart
 from ktrial.report.html.packing import packed
 from ktrial.report.html.scripts import page_script
-from ktrial.report.html.templating import environment, style_of
+from ktrial.report.html.templating import chart_colours, environment, style_of
 from ktrial.report.tables import attribution, counters, interactions, matrix, scaling
 from ktrial.report.tables.comparisons import of_group
 from ktrial.report.text import kernel_diff, reproduction, study_summary
@@ -158,24 +158,18 @@ def _folded(record: StudyRecord) -> Folded:
 
 def _pictures(record: StudyRecord) -> dict[str, Any]:
     return {
-        "style": style_of() + Markup("\n".join(_chart_colours())),
+        "style": style_of() + chart_colours(),
         "overview": _overview(record),
         "workloads": tuple(_workloads(record)),
         "scaling_charts": tuple(_scaling(record)),
     }
 
 
-def _scaling(record: StudyRecord) -> Iterator[Markup]:
-    """Speed-up over CPUs, a chart a workload."""
+def _scaling(record: StudyRecord) -> Iterator[tuple[str, Markup]]:
+    """Speed-up over CPUs: a workload, and its chart."""
     by_workload = groupby(throughput.curves(record), key=lambda curve: curve.workload)
-    for number, (_, curves) in enumerate(by_workload, start=1):
-        yield Markup(scaling_chart.draw(tuple(curves), f"scaling-{number}"))
-
-
-def _chart_colours() -> Iterator[str]:
-    for colour, variable in palette.VARIABLES.items():
-        yield f'svg [fill="{colour}"]{{fill:var(--{variable})}}'
-        yield f'svg [stroke="{colour}"]{{stroke:var(--{variable})}}'
+    for number, (workload, curves) in enumerate(by_workload, start=1):
+        yield workload, Markup(scaling_chart.draw(tuple(curves), f"scaling-{number}"))
 
 
 def _overview(record: StudyRecord) -> Overview:

@@ -9,6 +9,7 @@ from markupsafe import Markup, escape
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import printable, shortened
 from ktrial.format.table import Cell, Column, Emphasis, Kind, Output, Row, RowKind, Table
+from ktrial.report.charts import palette
 from ktrial.report.tables.call_tree import of_tree
 from ktrial.report.tables.kernel_diff import facts
 from ktrial.report.tables.proof import of_proof
@@ -61,6 +62,16 @@ def text_of(name: str) -> str:
 def style_of(*names: str) -> Markup:
     """The style sheet of a page: what all pages share, and the sheets of these names."""
     return Markup("\n".join(map(text_of, ("page.css", "tables.css", *names))))
+
+
+def chart_colours() -> Markup:
+    """What turns a chart's colours into the page's own, for the dark and for paper."""
+    rules = (
+        f'svg [{what}="{colour}"]{{{what}:var(--{variable})}}'
+        for colour, variable in palette.VARIABLES.items()
+        for what in ("fill", "stroke")
+    )
+    return Markup("\n".join(rules))
 
 
 def _finalized(value: Any) -> Any:
