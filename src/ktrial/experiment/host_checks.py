@@ -12,6 +12,7 @@ from ktrial.knobs.lookup import KnobInstance
 from ktrial.machines import Machine
 from ktrial.machines.errors import NoSuchUser, UserNotTaken
 from ktrial.machines.host import HostMachine
+from ktrial.machines.ssh import SshMachine
 from ktrial.model.design import FactorKind, level_text
 from ktrial.model.study import Study
 from ktrial.model.warnings import DataWarning, WarningKind
@@ -25,10 +26,12 @@ def check(study: Study, machine: Machine) -> None:
     """Raise what would keep a treatment from being tried here, before one is; elsewhere nothing is looked at.
 
     Of settings: what `ktrial knob set` raises before it writes. Of programs: NoSuchUser, UserNotTaken. Of a
-    guest's disk: MachineToolMissing.
+    guest's disk: MachineToolMissing. Of a machine that is to be booted: HostChangeForbidden, CannotBoot.
     """
     if study.machine.disk:
         guest_storage.program(study.machine.disk)
+    if study.machine.boots and isinstance(machine, SshMachine):
+        machine.check_boots()
     if isinstance(machine, HostMachine):
         for user in dict.fromkeys(use.command.user for use in study.workloads if use.command):
             _check_user(machine.name, user)

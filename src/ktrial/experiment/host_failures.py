@@ -21,16 +21,19 @@ from ktrial.machines.errors import (
     TooManyCpus,
     UserNotTaken,
 )
+from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot, MachineStuck, ReleaseTaken
 from ktrial.store.errors import StoreError
 from ktrial.target.errors import GuestProgramsMissing
 
 HOST_PROBLEMS: tuple[type[KtrialError], ...] = (
+    BadOwnCommand,
     BadPin,
     BadSetting,
     BootChanged,
     BuildToolsMissing,
     CacheFull,
     CacheUnusable,
+    CannotBoot,
     CgroupUnusable,
     FileChanged,
     FileToCarry,
@@ -38,11 +41,13 @@ HOST_PROBLEMS: tuple[type[KtrialError], ...] = (
     HostChangeForbidden,
     HostHoldsUp,
     KvmUnusable,
+    MachineStuck,
     MachineToolMissing,
     NoSpaceForSnapshot,
     NoSuchUser,
     QemuTooOld,
     QemuUnusable,
+    ReleaseTaken,
     StoreError,
     ToolMissing,
     TooManyCpus,

@@ -29,6 +29,7 @@ def machine_for(
         machine.reach(study.machine.host)
         if allow_host_changes and isinstance(machine, SshMachine):
             machine.writer = RemoteSettings(machine)
+            machine.say = say or machine.say
         try:
             yield machine
         finally:

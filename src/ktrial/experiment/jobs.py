@@ -200,6 +200,8 @@ def _boot(study: Study, treatment: Treatment, kernel: Kernel, sources: Resources
         memory_model=machine.memory_model,
         model=machine.model,
         sample_ns=machine.sample_ns,
+        boots=machine.boots,
+        boot_seconds=machine.boot_seconds,
     )
 
 

@@ -18,6 +18,7 @@ from ktrial.model.references import KernelRef
 from ktrial.model.warnings import DataWarning
 from ktrial.model.workload import WorkloadUse
 from ktrial.studyfile import Registry
+from ktrial.studyfile.references import RUNNING_KERNEL
 from ktrial.workloads import Workload
 from ktrial.workloads.elsewhere import CommandElsewhere, only_built_in
 from ktrial.workloads.host_files import with_all_they_need
@@ -89,12 +90,20 @@ class RunsAlready(Protocol):
 
 
 def sources_for(machine: Machine, sources: Resources) -> Resources:
-    """The sources, with the machine's own kernel for every name where it boots none."""
+    """The sources, with the machine's own kernel for every name where it boots none.
+
+    Another machine may be booted: there only `running` is its own.
+    """
     if not isinstance(machine, RunsAlready):
         return sources
     kernel = machine.kernel()
-    there = replace(sources, obtain=lambda _name, _progress: kernel)
-    return replace(there, workload=_elsewhere(sources)) if isinstance(machine, RemoteMachine) else there
+    if not isinstance(machine, RemoteMachine):
+        return replace(sources, obtain=lambda _name, _progress: kernel)
+
+    def obtain(wanted: KernelRef, progress: Progress) -> Kernel:
+        return kernel if wanted.name in {"", RUNNING_KERNEL} else sources.obtain(wanted, progress)
+
+    return replace(sources, obtain=obtain, workload=_elsewhere(sources))
 
 
 def _elsewhere(sources: Resources) -> Callable[[WorkloadUse], Workload]:

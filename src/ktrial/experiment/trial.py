@@ -91,6 +91,7 @@ def _in_one_boot(machine: Machine, boot: Boot, jobs: Iterable[Job], notes: Notes
                 notes.failed(error, job.label if isinstance(error, GuestError) else "")
             finally:
                 notes.identity = target.identity
+                notes.settings |= target.identity.in_force
                 if notes.replayed and isinstance(target, SpeakingTarget):
                     notes.complaints += complaints_in(target.console)
                     if notes.complaints and not notes.console:

@@ -66,6 +66,10 @@ class Boot(Model):
     """Machine exact: what cycles are modelled on while the plugin counts; None: none are."""
     sample_ns: int = Field(default=0, ge=0, exclude_if=lambda value: not value)
     """Nanoseconds, in a guest its own, between two readings of the monitors while programs run; 0: none."""
+    boots: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Machine ssh: the other system is booted into the kernel; else it is taken as it runs."""
+    boot_seconds: float = Field(default=300.0, gt=0, exclude_if=lambda value: value == 300.0)
+    """Machine ssh: after so long without an answer what was booted has hung."""
 
 
 class MachineIdentity(Model):
@@ -80,6 +84,8 @@ class MachineIdentity(Model):
     agent_digest: str = ""
     executed: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """SHA-256 of what this system runs: image, initial RAM disk, the guest's programs, what QEMU loads."""
+    in_force: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
+    """What the system said of itself after its boot, by name: release, modules, CPU vulnerabilities."""
     seed: int = 0
     snapshot: str = ""
     """The snapshot's key; empty where the system was booted plainly."""

@@ -128,6 +128,10 @@ class MachineSettings(Model):
     """Machine exact: what cycles are modelled on; None: none are."""
     host: str = Field(default="", exclude_if=lambda value: not value)
     """Machine ssh: which one, as the user's ssh calls it."""
+    boots: bool = Field(default=False, exclude_if=lambda value: not value)
+    """Machine ssh: it is booted, since its kernel or boot parameters are not its own."""
+    boot_seconds: float = Field(default=300.0, gt=0, exclude_if=lambda value: value == 300.0)
+    """Machine ssh: after so long without an answer what was booted has hung."""
     monitors: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
     """Machine host: programs that watch the workloads, each in a run of its own."""
 
@@ -138,7 +142,7 @@ class MachineSettings(Model):
 
 
 REAL_MACHINES = frozenset({"host", "ssh"})
-"""Machines that run already: nothing is booted, and kernel, memory and CPUs are their own."""
+"""Machines that run already: memory and CPUs are their own, and the kernel, unless ssh boots another."""
 EXACT_MACHINES = frozenset({"exact", "exact-parallel"})
 """Machines on which the same trial gives the same numbers: blocks differ by their seeds alone."""
 

@@ -13,7 +13,7 @@ from ktrial.studyfile.errors import StudyEmpty
 from ktrial.studyfile.factors import FactorReader, design_of, with_final_levels
 from ktrial.studyfile.kernel_builds import BuildReader, check_builds
 from ktrial.studyfile.knob_values import check_values
-from ktrial.studyfile.machine import check_against_factors, check_users, machine_settings
+from ktrial.studyfile.machine import SSH, check_against_factors, check_users, machine_settings
 from ktrial.studyfile.patches import with_patches
 from ktrial.studyfile.references import KernelReader, resolved
 from ktrial.studyfile.registry import Registry
@@ -61,11 +61,11 @@ def study_from(
 
 
 def _study(tables: StudyTable, name: str, directory: Path, registry: Registry, mistakes: Mistakes) -> Study:
-    kernels = KernelReader(registry.kernel, tables.kernels, directory)
+    kernels = KernelReader(registry.kernel, tables.kernels, directory, running=tables.machine.kind == SSH)
     uses = workload_uses(tables.workloads, registry, directory, mistakes)
     reader = BuildReader(registry, directory, mistakes)
     factors = _factors(tables, FactorReader(registry, uses, kernels, reader, mistakes), mistakes)
-    machine = machine_settings(tables.machine, registry, kernels, directory, mistakes)
+    machine = machine_settings(tables.machine, factors, registry, kernels, directory, mistakes)
     check_users(uses, machine.kind, mistakes)
     check_against_factors(tables.machine, factors, mistakes)
     design, listed = design_of(tables, factors, mistakes)

@@ -21,34 +21,44 @@ HOST = "host"
 """The machine that is this system: it is not booted."""
 
 SSH = "ssh"
-"""The machine that is another system, as it runs."""
+"""The machine that is another system: as it runs, or booted into a study's kernels."""
 
 _WHY = {
-    SSH: "it is another system, as it runs (its keys are host, pin, limit_seconds, sample_every)",
+    SSH: "it is another system (its keys are host, kernel, boot, boot_by, boot_seconds, settle_seconds, pin, "
+    "limit_seconds, sample_every)",
     HOST: "it is this system, as it runs (its keys are pin, cgroup, limit_seconds, sample_every, monitors)",
     "exact": "it counts instructions, wherever it runs",
     "exact-parallel": "it has a simulated time of its own, wherever it runs, and counts in no other way",
     "kvm": "its programs run in a guest; pin holds QEMU, and monitors watch programs of this system",
 }
 _FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every", "monitors"})
-_FOR_SSH = frozenset({"kind", "host", "pin", "limit_seconds", "sample_every"})
+_ONLY_SSH = frozenset({"host", "boot_by", "boot_seconds"})
+_BOOTED_SSH = frozenset({"kernel", "boot", "settle_seconds"})
+_FOR_SSH = frozenset({"kind", "pin", "limit_seconds", "sample_every"}) | _ONLY_SSH | _BOOTED_SSH
 _OF_EXACT = frozenset({"count", "model"})
 _OF_PARALLEL = frozenset({"quantum", "memory_model", "topology"})
 _NOT_FOR = {
     HOST: frozenset(MachineTable.model_fields) - _FOR_HOST,
     SSH: frozenset(MachineTable.model_fields) - _FOR_SSH,
-    "exact": frozenset({"pin", "allow_emulated_time", "monitors", "host"}) | _OF_PARALLEL,
-    "exact-parallel": frozenset({"pin", "allow_emulated_time", "monitors", "host"}) | _OF_EXACT,
-    "kvm": frozenset({"monitors", "host"}) | _OF_EXACT | _OF_PARALLEL,
+    "exact": frozenset({"pin", "allow_emulated_time", "monitors"}) | _ONLY_SSH | _OF_PARALLEL,
+    "exact-parallel": frozenset({"pin", "allow_emulated_time", "monitors"}) | _ONLY_SSH | _OF_EXACT,
+    "kvm": frozenset({"monitors"}) | _ONLY_SSH | _OF_EXACT | _OF_PARALLEL,
 }
 """Machine → keys of `[machine]` that mean nothing there."""
-_SYSTEM = {HOST: "this system", SSH: "another system"}
-_BOOTED = frozenset({FactorKind.KERNEL, FactorKind.BOOT, FactorKind.MEMORY, FactorKind.CPUS}) | BUILD_KINDS
+_SYSTEM = {HOST: "this system, as it runs", SSH: "another system, with the hardware that it has"}
+_ANOTHER_KERNEL = frozenset({FactorKind.KERNEL, FactorKind.BOOT}) | BUILD_KINDS
+"""Factors that a real machine can be booted for."""
+_BOOTED = _ANOTHER_KERNEL | {FactorKind.MEMORY, FactorKind.CPUS}
 """Factors that change what is booted."""
 
 
 def machine_settings(
-    table: MachineTable, registry: Registry, kernels: KernelReader, directory: Path, mistakes: Mistakes
+    table: MachineTable,
+    factors: Sequence[Factor],
+    registry: Registry,
+    kernels: KernelReader,
+    directory: Path,
+    mistakes: Mistakes,
 ) -> MachineSettings:
     """The machine's settings; `directory` is where relative files are looked for."""
     if table.kind not in registry.machines:
@@ -62,7 +72,9 @@ def machine_settings(
         kind=table.kind,
         host=table.host,
         count=CountedBy(table.count) if table.count else None,
-        kernel=RUNNING_KERNEL if table.kind in REAL_MACHINES else absolute_kernel(table.kernel, directory),
+        boots=_boots(table, factors),
+        boot_seconds=table.boot_seconds,
+        kernel=_kernel(table, factors, directory),
         memory_mib=quantities.memory_mib(table.memory),
         cpus=table.cpus,
         boot=tuple(table.boot),
@@ -82,6 +94,20 @@ def machine_settings(
         monitors=tuple(table.monitors),
         model=_model(table, directory, mistakes),
     )
+
+
+def _boots(table: MachineTable, factors: Sequence[Factor]) -> bool:
+    """Whether the machine is another system that has to be booted for this study."""
+    fixed = table.kernel not in {"", RUNNING_KERNEL} or table.boot
+    return table.kind == SSH and bool(fixed or any(one.kind in _ANOTHER_KERNEL for one in factors))
+
+
+def _kernel(table: MachineTable, factors: Sequence[Factor], directory: Path) -> str:
+    """Empty where a factor says it."""
+    is_factor = any(factor.kind is FactorKind.KERNEL for factor in factors)
+    if table.kind == HOST or (table.kind == SSH and not table.kernel and not is_factor):
+        return RUNNING_KERNEL
+    return absolute_kernel(table.kernel, directory)
 
 
 def _model(table: MachineTable, directory: Path, mistakes: Mistakes) -> ModelledMachine | None:
@@ -182,11 +208,12 @@ def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistak
     """
     if table.kind in REAL_MACHINES:
         _check_run_time_only(table.kind, factors, mistakes)
+    if table.kind == HOST:
         return
     kernel_factor = any(factor.kind is FactorKind.KERNEL for factor in factors)
     if kernel_factor and table.kernel:
         mistakes.add(("machine", "kernel"), "the kernel is a factor here, and fixed too: it can be one only")
-    if not kernel_factor and not table.kernel:
+    if not kernel_factor and not table.kernel and table.kind != SSH:
         mistakes.add(
             ("machine",),
             'which kernel? No factor is the kernel: name it, [machine] kernel = "debian:6.12", '
@@ -194,7 +221,7 @@ def check_against_factors(table: MachineTable, factors: Sequence[Factor], mistak
         )
     fixed = {parameter.partition("=")[0]: index for index, parameter in enumerate(table.boot)}
     for factor in factors:
-        if factor.kind is FactorKind.CPUS:
+        if factor.kind is FactorKind.CPUS and table.kind != SSH:
             _check_cpus(table, factor, mistakes)
         if factor.kind is FactorKind.BOOT and factor.target in fixed:
             where = ("machine", "boot", fixed[factor.target])
@@ -221,11 +248,11 @@ def _check_run_time_only(kind: str, factors: Sequence[Factor], mistakes: Mistake
             where = ("factors", factor.name)
             what = "schedulers are loaded into guests only: take the machine kvm or exact"
             mistakes.add(where, what)
-        if factor.kind in _BOOTED:
+        if factor.kind in _BOOTED and not (kind == SSH and factor.kind in _ANOTHER_KERNEL):
             mistakes.add(
                 ("factors", factor.name),
                 f"a factor of kind {factor.kind.value} needs a boot, and the machine {kind} is "
-                f"{_SYSTEM[kind]}, as it runs: take a setting or a parameter, or the machine kvm or exact",
+                f"{_SYSTEM[kind]}: take a setting or a parameter, or the machine kvm or exact",
             )
 
 

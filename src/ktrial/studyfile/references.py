@@ -20,9 +20,15 @@ class KernelReader:
     """Says which kernel a name means: one that the study describes, or one that a provider has."""
 
     def __init__(
-        self, reference: Callable[[str], KernelRef], described: Collection[str], directory: Path
+        self,
+        reference: Callable[[str], KernelRef],
+        described: Collection[str],
+        directory: Path,
+        *,
+        running: bool = False,
     ) -> None:
-        """`reference`: see Registry. Relative paths are below `directory`."""
+        """`reference`: see Registry. Relative paths are below `directory`. `running` is a kernel, too."""
+        self._running = running
         self._provided = reference
         self._described = described
         self._directory = directory
@@ -45,7 +51,7 @@ class KernelReader:
         return self._read[final]
 
     def _look_up(self, name: str) -> KernelRef:
-        if name in self._described:
+        if name in self._described or (self._running and name == RUNNING_KERNEL):
             return KernelRef(asked=name, name=name)
         try:
             return self._provided(name)
@@ -77,10 +83,19 @@ def resolved(study: Study, kernel: Callable[[str], KernelRef] = kernels.lenient_
     `kernel`: which kernel a name means that the study does not describe itself.
     """
     known = study.references
+
+    def own_or(name: str) -> KernelRef:
+        # What another machine runs is not known before it is asked.
+        return (
+            KernelRef(asked=name, name=name)
+            if study.machine.boots and name == RUNNING_KERNEL
+            else _kernel(name, kernel)
+        )
+
     targets = (factor.target for factor in study.factors if factor.kind is FactorKind.SETTING)
     references = known.model_copy(
         update={
-            "kernels": {name: known.kernels.get(name) or _kernel(name, kernel) for name in _kernels(study)},
+            "kernels": {name: known.kernels.get(name) or own_or(name) for name in _kernels(study)},
             "knobs": {target: known.knobs.get(target) or _knob(target, study) for target in targets},
         }
     )

@@ -110,6 +110,12 @@ class MachineTable(KeyTable):
         None, description="plugin or clock: what counts instructions; the plugin where it loads"
     )
     host: Text = Field("", description='machine ssh: its name as ssh knows it: "lab1"')
+    boot_by: Literal["kexec"] = Field(
+        "kexec", description="kexec: how the machine ssh is booted, where the study needs that"
+    )
+    boot_seconds: float = Field(
+        300, gt=0, le=86400, allow_inf_nan=False, description="seconds above 0, up to 86400, of each boot"
+    )
     kernel: Text = Field("", description='a kernel, where no factor is the kernel: "debian:6.12"')
     memory: Memory = Field("512M", description='a whole number with M or G, as text: "512M", "1G"')
     cpus: int = Field(1, ge=1, le=256, description="a whole number from 1 to 256")

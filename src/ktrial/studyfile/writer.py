@@ -55,7 +55,9 @@ def _timed(timing: Timing) -> dict[str, Any]:
 def _machine(machine: MachineSettings) -> dict[str, Any]:
     if machine.kind in REAL_MACHINES:
         named = {"host": machine.host} if machine.host else {}
-        return {"kind": machine.kind, **named, "limit_seconds": machine.limit_seconds, **_real_time(machine)}
+        booted = _booted(machine) if machine.boots else {}
+        common = {"limit_seconds": machine.limit_seconds, **_real_time(machine)}
+        return {"kind": machine.kind, **named, **booted, **common}
     return {
         "kind": machine.kind,
         "count": machine.count.value if machine.count else "",
@@ -70,6 +72,15 @@ def _machine(machine: MachineSettings) -> dict[str, Any]:
         "limit_seconds": machine.limit_seconds,
         **({"disk": _disk(machine.disk)} if machine.disk else {}),
         **_real_time(machine),
+    }
+
+
+def _booted(machine: MachineSettings) -> dict[str, Any]:
+    return {
+        "kernel": machine.kernel,
+        "boot": machine.boot,
+        "settle_seconds": machine.settle_ns / 1e9,
+        "boot_seconds": machine.boot_seconds,
     }
 
 

@@ -1,28 +1,32 @@
-"""The machine `ssh`: another system, as it runs, in real time, over the user's own OpenSSH client.
+"""The machine `ssh`: another system, in real time, over the user's own OpenSSH client.
 
 Nothing has to be there beforehand but a POSIX shell: ktrial brings its static programs into a directory of
-its own, and takes them away. What is set there is put back by that machine itself (see `keeper`).
+its own, and takes them away. What is set there is put back by that machine itself (see `keeper`). With leave
+it is booted into a study's kernels, and led back to its own (see `boots`).
 """
 
 import atexit
 import contextlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ktrial.file_digests import digest_of_file
 from ktrial.machines import guest_programs
-from ktrial.machines.errors import MachineError, MachineStopped
+from ktrial.machines.errors import HostChangeForbidden, MachineError, MachineStopped
 from ktrial.machines.guest_programs import TASKS, TASKS_IN_GUEST, WORK, WORK_IN_GUEST
 from ktrial.machines.host.launcher import Launchers, launch_program
 from ktrial.machines.protocol import Progress
 from ktrial.machines.ssh import system
-from ktrial.machines.ssh.connection import NAME, Connection
-from ktrial.machines.ssh.target import SettingWriter, SshTarget
+from ktrial.machines.ssh.boots import Boots
+from ktrial.machines.ssh.connection import NAME, Connection, Probe, probe
+from ktrial.machines.ssh.own_commands import commands_of
+from ktrial.machines.ssh.target import BootedSshTarget, SettingWriter, SshTarget
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.model.kernel import Kernel
 from ktrial.model.workload import Mode
+from ktrial.target.errors import GuestEnded
 
 
 class SshMachine:
@@ -38,8 +42,11 @@ class SshMachine:
         self.host = host
         self.writer: SettingWriter | None = None
         """Does the steps that write settings; None: none may be written."""
+        self.say: Callable[[str], None] = lambda _text: None
+        """Told what a person should know while the machine is led back."""
         self._guest = guest or guest_programs.directory()
         self._connection: Connection | None = None
+        self._boots: Boots | None = None
         self._programs: dict[str, str] = {}
         self._stopped = False
         self._launchers = Launchers(NAME, self._launched)
@@ -55,15 +62,34 @@ class SshMachine:
         guest_programs.programs(self._guest)
         self.connection()
 
+    def check_boots(self) -> None:
+        """See whether it may and can be booted. Raises HostChangeForbidden, CannotBoot, MachineError."""
+        if self.writer is None:
+            raise HostChangeForbidden(machine=NAME, what=f"boot {self.host} into other kernels")
+        self._booting().look()
+
     def connection(self) -> Connection:
         """The one that stands, or a new one in place of one that was lost. Raises MachineError."""
         if self._stopped:
             raise MachineStopped(machine=NAME)
+        return self.connected()
+
+    def connected(self) -> Connection:
+        """As `connection`, of a machine that was stopped, too: it has to be led back."""
         if self._connection is not None and not self._connection.is_alive:
-            self.close()
+            self.hang_up()
         if self._connection is None:
             self._connection = Connection(self.host)
+            try:
+                self._booting().refuse_others()
+            except BaseException:
+                self.hang_up()
+                raise
         return self._connection
+
+    def probe(self) -> Probe | None:
+        """Which boot of it answers; None: none."""
+        return probe(self.host)
 
     def kernel(self) -> Kernel:
         """The kernel that runs there. Raises MachineError."""
@@ -71,17 +97,41 @@ class SshMachine:
 
     def prepare(self, boot: Boot, progress: Progress) -> None:
         """Bring the programs there. Raises MachineError."""
+        if boot.boots:
+            self.check_boots()
+            self._booting().place(boot, progress)
+            return
         progress("sending programs")
         self._brought(self.connection())
 
     @contextmanager
     def start(self, boot: Boot) -> Iterator[SshTarget]:
-        """Yield the other system; what was set is put back at the end. Raises MachineError."""
+        """Yield the other system, booted where the study says so; what was set is put back at the end.
+
+        Raises GuestEnded where what it is booted into does not come up, MachineError.
+        """
         if boot.cgroup is not None:
             raise MachineError(machine=NAME, problem="it makes no control groups")
+        if not boot.boots:
+            with self._as_it_runs(boot, {}) as target:
+                yield target
+            return
+        self.check_boots()
+        boots = self._booting()
+        label = " ".join((boot.kernel.name, *boot.parameters))
+        with boots.commands.listening() as console:
+            try:
+                booted = boots.boot(boot)
+            except GuestEnded as ended:
+                raise GuestEnded(**ended.facts | {"console": console.text}) from None
+            with self._as_it_runs(boot, booted.in_force) as target:
+                yield BootedSshTarget(target, lambda: boots.ended(booted, label), console)
+
+    @contextmanager
+    def _as_it_runs(self, boot: Boot, in_force: dict[str, str]) -> Iterator[SshTarget]:
         connection = self.connection()
         programs = self._brought(connection)
-        identity = self._identity(boot, connection)
+        identity = self._identity(boot, connection).model_copy(update={"in_force": in_force})
         try:
             yield SshTarget(boot, connection, self._launchers, programs, identity, self.writer)
         except BaseException:
@@ -96,10 +146,23 @@ class SshMachine:
         self._launchers.stop()
 
     def close(self) -> None:
-        """Put back and take away all that is there, and hang up."""
+        """Put back and take away all that is there, lead it back to its own kernel, and hang up."""
+        boots, self._boots = self._boots, None
+        if boots is not None:
+            boots.end()
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """End the connection: the keeper puts back, and takes away."""
         connection, self._connection, self._programs = self._connection, None, {}
         if connection is not None:
             connection.close()
+
+    def _booting(self) -> Boots:
+        if self._boots is None:
+            commands = commands_of(self.host)
+            self._boots = Boots(self.host, self, commands, self.say, stopped=lambda: self._stopped)
+        return self._boots
 
     def _put_back(self, connection: Connection) -> None:
         if self.writer is not None:
@@ -119,7 +182,7 @@ class SshMachine:
             machine=NAME,
             mode=Mode.TIMED,
             cpu_model=system.cpu_model(connection),
-            arguments=(f"host={connection.host}", *pin),
+            arguments=(f"host={connection.host}", *pin, *(("boot_by=kexec",) if boot.boots else ())),
             command_line=command_line.strip(),
             agent_digest=digest_of_file(launch_program(self._guest)),
         )

@@ -13,11 +13,12 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, NamedTuple, NoReturn
 
 from ktrial.machines.errors import MachineToolMissing
-from ktrial.machines.ssh import keeper
+from ktrial.machines.ssh import keeper, lease
 from ktrial.machines.ssh.errors import BadHostName, ConnectionLost, MachineInUse, NotReached
 from ktrial.model import host_name
 
@@ -40,6 +41,47 @@ _NO_MORE = (
 """Options of the connection: it asks nothing, and brings nothing of this system there."""
 _BY_SOCKET_ONLY = ("ControlMaster=no", "ProxyCommand=false", "BatchMode=yes", "LogLevel=ERROR")
 _SH = "exec /bin/sh"
+_SSH_FAILED = 255
+"""The status of ssh itself; no script of ktrial's ends with it."""
+_PROBE = "exec cat /proc/sys/kernel/random/boot_id /proc/cmdline"
+_PROBE_SECONDS = 30.0
+
+
+class Done(NamedTuple):
+    """How a script ended there."""
+
+    status: int
+    printed: bytes
+    said: str
+    """The last line of its standard error."""
+
+
+class Probe(NamedTuple):
+    """Which boot of a machine answers."""
+
+    boot_id: str
+    command_line: str
+
+
+def probe(host: str) -> Probe | None:
+    """Which boot of it answers, by a connection for this question alone; None: none does."""
+    config = os.environ.get(CONFIG)
+    chosen = ["-F", config] if config else []
+    alone = ("ControlPath=none", "ControlMaster=no", "LogLevel=ERROR")
+    options = [word for option in (*alone, *_NO_MORE) for word in ("-o", option)]
+    try:
+        done = subprocess.run(
+            ["ssh", *chosen, *options, "-T", "--", host, _PROBE],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    boot_id, _, rest = done.stdout.decode(errors="replace").partition("\n")
+    return Probe(boot_id.strip(), rest.strip()) if done.returncode == 0 and boot_id else None
 
 
 class Connection:
@@ -60,6 +102,7 @@ class Connection:
         self._master = self._connected()
         try:
             self.directory = self._kept()
+            self._tell(f"who {lease.who()}\n".encode())
         except BaseException:
             self.close()
             raise
@@ -73,6 +116,30 @@ class Connection:
     def script(self, text: str, limit: float = _PATIENCE) -> bytes:
         """What a script of `/bin/sh` prints there. Raises ConnectionLost where it does not end well."""
         return self._done(_SH, text.encode(), limit)
+
+    def attempt(self, text: str, limit: float = _PATIENCE) -> Done:
+        """How a script of `/bin/sh` ends there. Raises ConnectionLost where it cannot be known."""
+        return self._attempted(_SH, text.encode(), limit)
+
+    def stream(self, remote: str, write: Callable[[IO[bytes]], None]) -> Done:
+        """Run `remote`, ktrial's own text, there; `write` writes its input. Raises ConnectionLost."""
+        with tempfile.TemporaryFile() as said:
+            child = subprocess.Popen(
+                self.command(remote),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            )
+            if child.stdin is not None:
+                with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
+                    write(pipe)
+            status = child.wait()
+            said.seek(0)
+            last = _last_line(said.read())
+        if status == _SSH_FAILED:
+            self._lost(last or f"status {status}")
+        return Done(status, b"", last)
 
     def send(self, content: bytes, name: str, mode: int = 0o700) -> str:
         """Put a program into the directory there, under a name of ktrial's own; return its path."""
@@ -154,7 +221,7 @@ class Connection:
         stdout, stderr = self._keeper.stdout, self._keeper.stderr
         line = stdout.readline().decode(errors="replace").rstrip("\n") if stdout else ""
         if line == keeper.IN_USE:
-            raise MachineInUse(machine=NAME, host=self.host)
+            raise MachineInUse(machine=NAME, host=self.host, who=_holders(stdout.read() if stdout else b""))
         directory = line.removeprefix(keeper.READY)
         if directory == line or not _DIRECTORY.fullmatch(directory):
             problem = (_last_line(stderr.read()) if stderr and not line else "") or f"it answered {line!r}"
@@ -162,6 +229,12 @@ class Connection:
         return directory
 
     def _done(self, remote: str, content: bytes, limit: float) -> bytes:
+        done = self._attempted(remote, content, limit)
+        if done.status:
+            self._lost(done.said or f"status {done.status}")
+        return done.printed
+
+    def _attempted(self, remote: str, content: bytes, limit: float) -> Done:
         try:
             done = subprocess.run(
                 self.command(remote),
@@ -173,9 +246,10 @@ class Connection:
             )
         except subprocess.TimeoutExpired:
             self._lost(f"no answer within {limit:g} s")
-        if done.returncode:
-            self._lost(_last_line(done.stderr) or f"status {done.returncode}")
-        return done.stdout
+        said = _last_line(done.stderr)
+        if done.returncode == _SSH_FAILED:
+            self._lost(said or f"status {done.returncode}")
+        return Done(done.returncode, done.stdout, said)
 
     def _beat(self) -> None:
         while not self._ended.wait(keeper.BEAT_SECONDS):
@@ -203,6 +277,13 @@ def _ended(process: "subprocess.Popen[bytes]", patience: float) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _holders(printed: bytes) -> str:
+    """What the keepers there say of whose they are."""
+    lines = (line.removeprefix("who ").strip() for line in printed.decode(errors="replace").splitlines())
+    named = ", ".join(dict.fromkeys(line for line in lines if line))
+    return f" ({named})" if named else ""
 
 
 def _last_line(said: bytes) -> str:

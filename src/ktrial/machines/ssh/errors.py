@@ -27,7 +27,7 @@ class ConnectionLost(MachineError):
 
 
 class MachineInUse(MachineError):
-    """Machine {machine}: {host} is in use by another ktrial: one trial at a time runs on a machine."""
+    """Machine {machine}: {host} is in use by another ktrial{who}: one trial at a time runs on a machine."""
 
     hint = "try again when it has ended; ssh {host} ps -ef | grep ktrial shows whose it is"
 
@@ -36,3 +36,39 @@ class UnlikeSystem(MachineError):
     """Machine {machine}: {host} is {system} on {architecture}, and its programs are for {needed}."""
 
     hint = "name a machine with Linux on x86_64"
+
+
+class BadOwnCommand(MachineError):
+    """{file} cannot be used: {problem}."""
+
+    hint = 'for example: [machines.lab1] power = "ipmitool -H bmc1 power"'
+    exit_code = 2
+
+
+class CannotBoot(MachineError):
+    """Machine {machine}: {host} cannot be booted into other kernels: {problem}."""
+
+    hint = "nothing was changed there; ktrial help ssh says what it needs"
+    exit_code = 2
+
+
+class ReleaseTaken(MachineError):
+    """Machine {machine}: {host} has a kernel {release} of its own, whose modules lie where those of {kernel}
+    would have to.
+    """
+
+    hint = 'nothing of it is overwritten: if that kernel is meant, its level is "running"'
+    exit_code = 2
+
+
+class KernelNotPlaced(MachineError):
+    """Machine {machine}: {kernel} cannot be got ready on {host}: {problem}."""
+
+
+class MachineStuck(MachineError):
+    """Machine {machine}: {host} has not answered for {seconds:g} s: somebody has to press its button."""
+
+    hint = (
+        "whatever starts it, its own kernel comes up; then the same command goes on. With a command for its "
+        'power ktrial does that itself: [machines.NAME] power = "…" in ~/.config/ktrial/config.toml'
+    )

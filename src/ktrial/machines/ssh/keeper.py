@@ -5,7 +5,8 @@ a minute, it puts back what was set, latest first, and removes the directory. A 
 first. Each setting is two files, `N.path` and `N.old`, written before the kernel's file is; a directory
 `busy` is made around that, so that nothing is set any more once the keeper has begun to put back. Settings do
 not outlive the system: after a reboot there is nothing to put back. The lock is flock(2) on `/`: it ends with
-the keeper.
+the keeper. Whose it is says a file that all may read; of a machine that is booted the keeper also touches the
+lease (see `lease`), each time that it hears of ktrial.
 """
 
 READY = "ktrial-directory "
@@ -60,13 +61,22 @@ _KEEP = """
 echo "ktrial-directory $D";
 while read -r L; do
   : >"$D/beat";
-  if [ "$L" = undo ]; then undo; echo undone; fi;
+  if [ -f "$D/lease" ]; then : >/var/lib/ktrial/beat; touch /var/lib/ktrial/lease; fi 2>/dev/null;
+  case "$L" in
+    undo) undo; echo undone;;
+    who*) echo "$L" >"$D/who"; chmod 644 "$D/who"; chmod 711 "$D";;
+  esac;
 done;
 undo 2>/dev/null; rm -rf "$D";
 """
+_WHO = """
+for W in /tmp/ktrial.*/who /var/tmp/ktrial.*/who; do
+  [ -f "$W" ] && head -c 200 "$W" | tr -cd "[:alnum:]@._: -" && echo;
+done 2>/dev/null;
+"""
 _SCRIPT = f"""
 umask 077; LC_ALL=C; export LC_ALL; trap "" HUP INT TERM PIPE; exec 9</;
-if command -v flock >/dev/null 2>&1; then flock -n 9 || {{ echo {IN_USE}; exit 3; }}; fi;
+if command -v flock >/dev/null 2>&1; then flock -n 9 || {{ echo {IN_USE}; {_WHO} exit 3; }}; fi;
 {_UNDO} {_SWEEP} {_PLACE} {_KEEP}
 """
 

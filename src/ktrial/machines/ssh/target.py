@@ -4,6 +4,7 @@ import base64
 import contextlib
 import posixpath
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from ktrial.machines.host.performing import NumberedRuns, as_run_here, perform_i
 from ktrial.machines.ssh.connection import NAME, Connection
 from ktrial.machines.ssh.errors import ConnectionLost
 from ktrial.machines.ssh.files import RemoteFiles
+from ktrial.machines.ssh.own_commands import Console
 from ktrial.model.boot import Boot, MachineIdentity
 from ktrial.target import Collect, Failure, Run, Step, StepResult, Write
 
@@ -108,3 +110,26 @@ class SshTarget:
         problem = f"longer than {_COLLECT_LIMIT} bytes" if content else "it cannot be read"
         failure = Failure(text=f"collect {step.path}: {problem}")
         return result.model_copy(update={"failure": failure})
+
+
+class BootedSshTarget(SshTarget):
+    """Another machine in a kernel that it was booted into: when that goes down, the trial says so."""
+
+    def __init__(self, target: SshTarget, explain: Callable[[], None], console: Console) -> None:
+        """`explain`: told of a lost connection, raises GuestEnded where the kernel went with it."""
+        vars(self).update(vars(target))
+        self._explain = explain
+        self._listened = console
+
+    @property
+    def console(self) -> str:
+        """What the user's own console command has printed."""
+        return self._listened.text
+
+    def perform(self, steps: tuple[Step, ...]) -> tuple[StepResult, ...]:
+        """As any other. Raises GuestEnded, too, where the kernel goes down meanwhile."""
+        try:
+            return super().perform(steps)
+        except ConnectionLost:
+            self._explain()
+            raise

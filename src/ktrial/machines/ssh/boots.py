@@ -1,0 +1,297 @@
+"""Boots another machine into a study's kernels, once each, and always leads it back to its own.
+
+A boot is told by its token on the kernel's command line. What comes back without it is the machine's own
+kernel: the other one panicked, or was reset. What does not come back has hung.
+"""
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NoReturn, Protocol
+
+from ktrial.errors import KtrialError
+from ktrial.machines.errors import MachineError, MachineStopped
+from ktrial.machines.protocol import Progress
+from ktrial.machines.ssh import boot_scripts, own_kernel
+from ktrial.machines.ssh.connection import NAME, Done, Probe
+from ktrial.machines.ssh.errors import (
+    CannotBoot,
+    ConnectionLost,
+    KernelNotPlaced,
+    MachineInUse,
+    MachineStuck,
+    NotReached,
+)
+from ktrial.machines.ssh.kernel_placing import Place, Reached, Shell
+from ktrial.machines.ssh.lease import OwnLease, held
+from ktrial.machines.ssh.own_commands import OwnCommands
+from ktrial.machines.ssh.own_kernel import Looked
+from ktrial.model.boot import Boot
+from ktrial.model.kernel import Kernel
+from ktrial.model.trial import Outcome
+from ktrial.target.errors import GuestEnded
+
+_GLANCE_SECONDS = 1.0
+_SLOW_SECONDS = 180.0
+
+
+class Way(Protocol):
+    """How the machine is reached."""
+
+    def connected(self) -> Reached:
+        """The connection that stands, or a new one. Raises NotReached, MachineInUse."""
+        ...
+
+    def hang_up(self) -> None:
+        """End it, as fast as the keeper puts back."""
+        ...
+
+    def probe(self) -> Probe | None:
+        """Which boot answers; None: none."""
+        ...
+
+
+@dataclass
+class Boots:
+    """One machine's boots."""
+
+    host: str
+    way: Way
+    commands: OwnCommands = field(default_factory=OwnCommands)
+    say: Callable[[str], None] = lambda _text: None
+    root: str = ""
+    """Where the machine's files are: a directory in tests."""
+    stopped: Callable[[], bool] = lambda: False
+    own: Looked | None = None
+    """What its own kernel said of itself."""
+    lease: OwnLease = field(default_factory=OwnLease)
+    _leased: bool = False
+    _limit: float = 300.0
+    _placed: dict[str, Place] = field(default_factory=dict)
+
+    def look(self) -> Looked:
+        """See whether it can be booted, and what its own kernel is. Raises CannotBoot, MachineInUse."""
+        if self.own is None:
+            self.refuse_others()
+            here = self._looked()
+            if here.token:  # somebody's who was killed, and is over
+                self.home()
+                here = self._looked()
+            if lacks := here.lacks():
+                raise CannotBoot(machine=NAME, host=self.host, problem="; ".join(lacks))
+            self.own = here
+        return self.own
+
+    def refuse_others(self) -> None:
+        """Raise MachineInUse where somebody else has the machine, though it may be booting."""
+        found = held(lambda text: self._shell().text(text))
+        if found and found.key != self.lease.key and not found.is_over:
+            raise MachineInUse(machine=NAME, host=self.host, who=f" ({found.who})")
+
+    def place(self, boot: Boot, progress: Progress) -> Place:
+        """Have the kernel there, with its modules and an initial RAM disk. Raises MachineError."""
+        self._limit = boot.boot_seconds
+        own = self.look()
+        self._take()
+        name = boot.kernel.digest[:16]
+        if name not in self._placed or not self._placed[name].is_there(self._shell()):
+            place = Place(boot.kernel, own, self.host)
+            place.bring(self._shell(), progress)
+            self._placed[name] = place
+        return self._placed[name]
+
+    def boot(self, boot: Boot) -> "Booted":
+        """Boot it, see what came up, and let it settle. Raises GuestEnded, MachineError."""
+        self._limit = boot.boot_seconds
+        self._reach()
+        place = self.place(boot, lambda _what: None)
+        self._into_one_that_can()
+        token = secrets.token_hex(8)
+        before = self._looked().boot_id
+        self._go(place, own_kernel.command_line(self.look().command_line, boot.parameters, token))
+        label = " ".join((boot.kernel.name, *boot.parameters))
+        seen = self._next_boot(before)
+        if seen is None:
+            self._hung(label, before)
+        return self._judged(seen, token, boot.kernel, label, boot.settle_ns / 1e9)
+
+    def ended(self, booted: "Booted", label: str) -> None:
+        """A connection was lost: raise GuestEnded where the kernel went with it; else it still runs."""
+        seen = self._answer(lambda probe: True)
+        if seen is None:
+            self._hung(f"{label}, while programs ran,", booted.boot_id)
+        if seen.boot_id != booted.boot_id:
+            reason = f"{label} went down while programs ran: it panicked, was reset, or lost its power"
+            _raise(Outcome.PANICKED, reason)
+
+    def end(self) -> None:
+        """Lead it back, take everything away; what does not succeed is said, and done by the machine."""
+        if not self._leased:
+            return
+        self._leased = False
+        try:
+            self._reach()
+            if self._looked().token:
+                self.say(f"{self.host} is being led back to its own kernel")
+                self._shell().text(boot_scripts.RELEASE)
+                self.home()
+            self._shell().text(boot_scripts.CLEAN)
+        except KtrialError as error:
+            self.say(
+                f"{error.message.rstrip('.')}. {self.host} goes back by itself, {boot_scripts.LEASE_SECONDS}"
+                " s after it was last heard of, and removes what ktrial put there"
+            )
+
+    def home(self) -> None:
+        """Into its own kernel, by its firmware. Raises MachineStuck, MachineError."""
+        before = self._looked().boot_id
+        self._ask(boot_scripts.reboot(self.root))
+        seen = self._next_boot(before) or self._by_power(before)
+        if seen is None:
+            raise self._stuck()
+        if own_kernel.token_of(seen.command_line):
+            problem = f"{self.host} was led back to its own kernel, and came up in ktrial's again"
+            raise MachineError(machine=NAME, problem=problem)
+
+    def _take(self) -> None:
+        shell = self._shell()
+        found = held(shell.text)
+        if found is None or found.key != self.lease.key:
+            self.refuse_others()
+            done = shell.attempt(self.lease.script() + boot_scripts.service(self.root))
+            if done.status:
+                problem = f"/var/lib/ktrial or its service cannot be made: {done.said}"
+                raise CannotBoot(machine=NAME, host=self.host, problem=problem)
+        else:
+            shell.text(boot_scripts.BEAT)
+        self._leased = True
+
+    def _into_one_that_can(self) -> None:
+        """A kernel that takes no other by kexec is left by the firmware first."""
+        here = self._looked()
+        if here.token and "kexec_kernel" not in here.said:
+            self.home()
+            self._take()
+
+    def _go(self, place: Place, command_line: str) -> None:
+        if len(command_line) > own_kernel.LONGEST:
+            problem = f"its command line is longer than {own_kernel.LONGEST} bytes"
+            raise KernelNotPlaced(machine=NAME, host=self.host, kernel=place.kernel.name, problem=problem)
+        done = self._ask(place.kexec(command_line))
+        if done.status:
+            place.raise_why(done, "it was not taken")
+
+    def _ask(self, text: str) -> Done:
+        """Have it boot; a connection that is lost by that has done its work."""
+        try:
+            done = self._shell().attempt(text, _SLOW_SECONDS)
+        except ConnectionLost:
+            done = Done(0, b"", "")
+        if done.status == 0:
+            self.way.hang_up()
+        return done
+
+    def _judged(self, seen: Probe, token: str, kernel: Kernel, label: str, settle_seconds: float) -> "Booted":
+        came = own_kernel.token_of(seen.command_line)
+        if not came:
+            _raise(
+                Outcome.PANICKED,
+                f"{label} panicked or was reset before it answered: its own kernel came back",
+            )
+        here = self._looked()
+        self._take()
+        read = own_kernel.looked(self._shell().text(boot_scripts.READ_BACK)).said
+        if problem := self._other(came == token, here, read, kernel):
+            _raise(Outcome.REFUSED, f"{label} was asked for, and {problem}")
+        self._shell().text(boot_scripts.SETTLE.format(seconds=f"{settle_seconds:g}"), settle_seconds + 180)
+        return Booted(here.boot_id, here.release, _in_force(here, read))
+
+    def _other(self, is_this: bool, here: Looked, read: dict[str, str], kernel: Kernel) -> str:
+        """What is not as it was asked for; empty where all is."""
+        if not is_this:
+            return f"another boot of ktrial's came up ({here.release})"
+        if here.release != kernel.release:
+            return f"{here.release} runs"
+        own = self.look()
+        if kernel.name == own_kernel.RUNNING and here.said.get("version") != own.said.get("version"):
+            return f"another build of {here.release} runs: {here.said.get('version')}"
+        config = own_kernel.config_digest(kernel)
+        if config and read.get("config", config) != config:
+            return "the kernel that runs has another configuration (/proc/config.gz)"
+        return ""
+
+    def _next_boot(self, before: str) -> Probe | None:
+        """The first that answers and is not `before`; None where nothing answers. Raises MachineError."""
+        seen = self._answer(lambda probe: probe.boot_id != before)
+        if seen is not None and seen.boot_id == before:
+            problem = f"{self.host} was told to boot, and has not gone down within {self._limit:g} s"
+            raise MachineError(machine=NAME, problem=problem)
+        return seen
+
+    def _answer(self, wanted: Callable[[Probe], bool]) -> Probe | None:
+        """The first wanted answer, else the last one, within the limit."""
+        until = time.monotonic() + self._limit
+        last = None
+        while True:
+            if self.stopped() and self._leased:
+                raise MachineStopped(machine=NAME)
+            last = self.way.probe()
+            if (last and wanted(last)) or time.monotonic() > until:
+                return last
+            time.sleep(_GLANCE_SECONDS)
+
+    def _hung(self, label: str, before: str) -> NoReturn:
+        reason = f"{label} did not answer within {self._limit:g} s"
+        if not self.commands.power:
+            _raise(Outcome.HUNG, f"{reason}; somebody has to press the button of {self.host}")
+        back = self._by_power(before)
+        then = "its own kernel came back" if back else "nothing came back"
+        _raise(Outcome.HUNG, f"{reason}; its power was cycled, and {then}")
+
+    def _by_power(self, before: str) -> Probe | None:
+        """What comes up once its power was cycled; None: nothing, or there is no command for it."""
+        if not self.commands.power:
+            return None
+        if problem := self.commands.cycle():
+            self.say(f"the power of {self.host} cannot be cycled: {problem}")
+        return self._next_boot(before)
+
+    def _reach(self) -> None:
+        """Wait for it, and take its power, where it does not answer. Raises MachineStuck."""
+        try:
+            self.way.connected()
+        except NotReached:
+            if self.own is None:
+                raise
+            if self._answer(lambda probe: True) is None and self._by_power("") is None:
+                raise self._stuck() from None
+
+    def _stuck(self) -> MachineStuck:
+        return MachineStuck(machine=NAME, host=self.host, seconds=self._limit)
+
+    def _looked(self) -> Looked:
+        return own_kernel.looked(self._shell().text(boot_scripts.LOOK))
+
+    def _shell(self) -> Shell:
+        return Shell(self.way.connected(), self.root)
+
+
+@dataclass(frozen=True)
+class Booted:
+    """What came up, as it was asked for."""
+
+    boot_id: str
+    release: str
+    in_force: dict[str, str]
+    """What it says of itself, by name."""
+
+
+def _in_force(here: Looked, read: dict[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in read.items() if name != "config"}
+    named = {"modules": "modules loaded"}
+    return {"kernel release": here.release} | {named.get(name, name): value for name, value in kept.items()}
+
+
+def _raise(outcome: Outcome, reason: str) -> NoReturn:
+    raise GuestEnded(outcome=outcome.value, reason=reason, console="", results=())

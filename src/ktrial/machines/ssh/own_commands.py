@@ -1,0 +1,124 @@
+"""The user's own commands for a machine's power and console, from the user's configuration: no study has any.
+
+`[machines.lab1]` of ~/.config/ktrial/config.toml: `power = "ipmitool -H bmc1 power"` is run here with `off`,
+`on` or `cycle` behind it; `console = "ipmitool -H bmc1 sol activate"` runs as long as a trial does, and what
+it prints is kept where the trial fails. No shell reads them.
+"""
+
+import contextlib
+import os
+import shlex
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from ktrial.machines.ssh.errors import BadOwnCommand
+
+_KEYS = frozenset({"power", "console"})
+_POWER_SECONDS = 120.0
+_LONGEST = 64 * 1024
+
+
+@dataclass(frozen=True)
+class OwnCommands:
+    """Words; empty where there is no such command."""
+
+    power: tuple[str, ...] = ()
+    console: tuple[str, ...] = ()
+
+    def cycle(self) -> str:
+        """Take the power away and give it back; return why that failed, empty where it did not."""
+        try:
+            done = subprocess.run(
+                [*self.power, "cycle"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_POWER_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"{self.power[0]}: {error}"
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        return (
+            f"{self.power[0]}: {said[-1] if said else f'status {done.returncode}'}" if done.returncode else ""
+        )
+
+    @contextmanager
+    def listening(self) -> Iterator["Console"]:
+        """The console's command runs as long as the block does."""
+        with tempfile.TemporaryFile() as file:
+            console = Console(file.fileno(), self.console)
+            try:
+                yield console
+            finally:
+                console.close()
+
+
+class Console:
+    """What the console's command has printed."""
+
+    def __init__(self, file: int, command: tuple[str, ...]) -> None:
+        """`file`: where it is kept. Without a command, or where it cannot run, there is only why."""
+        self._file = file
+        self._problem = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        if command:
+            try:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self._problem = f"the console's command cannot be started: {error}"
+
+    @property
+    def text(self) -> str:
+        """Its end, so far."""
+        size = os.fstat(self._file).st_size
+        content = os.pread(self._file, _LONGEST, max(0, size - _LONGEST))
+        return self._problem or content.decode(errors="replace")
+
+    def close(self) -> None:
+        """End the command."""
+        if self._process is not None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(5.0)
+            self._process.kill()
+            self._process.wait()
+
+
+def commands_of(host: str) -> OwnCommands:
+    """What the user's configuration says of HOST or USER@HOST. Raises BadOwnCommand."""
+    file = Path(platformdirs.user_config_dir("ktrial"), "config.toml")
+    if not file.is_file():
+        return OwnCommands()
+    name = host.rpartition("@")[2]
+    try:
+        machines = tomllib.loads(file.read_text(encoding="utf-8")).get("machines", {})
+    except (OSError, ValueError) as error:
+        raise BadOwnCommand(file=str(file), problem=str(error)) from None
+    table = machines.get(name, {}) if isinstance(machines, dict) else None
+    where = f"[machines.{name}]"
+    if not isinstance(table, dict) or table.keys() - _KEYS:
+        raise BadOwnCommand(file=str(file), problem=f"{where} has keys other than power and console")
+    return OwnCommands(**{key: _words(table[key], f"{where} {key}", file) for key in table})
+
+
+def _words(text: object, where: str, file: Path) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text)) if isinstance(text, str) else ()
+    except ValueError:
+        words = ()
+    if not words:
+        raise BadOwnCommand(file=str(file), problem=f"{where} is no command")
+    return words

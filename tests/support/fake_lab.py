@@ -1,0 +1,192 @@
+"""A machine that plays reboot: a tree of files, a few fake programs, and ktrial's own scripts run by /bin/sh.
+
+What a kernel does when it is booted says its image: `good RELEASE`, `panics`, `hangs`, `is RELEASE` (another
+than the one that was asked for). All else is real: the scripts are those that a real machine runs.
+"""
+
+import io
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from ktrial.machines.ssh.connection import Done, Probe
+from ktrial.machines.ssh.errors import ConnectionLost, NotReached
+from ktrial.model.kernel import Kernel, Origin
+
+OWN = "6.1.0-own"
+_PROGRAMS = {
+    "id": "echo ${FAKE_UID:-0}",
+    "uname": 'case $1 in -r) cat "$R/release";; -v) echo "#1 of $(cat "$R/release")";; esac',
+    "depmod": '[ -d "$R/lib/modules/$1" ]',
+    "mkinitramfs": 'grep -q CONFIG_RD_GZIP=y "$R/boot/config-$3" && [ "$1" = -o ] && echo "of $3" >"$2"',
+    "kexec": (
+        'case $1 in -u) echo 0 >"$R/sys/kernel/kexec_loaded"; rm -f "$R/next";; -s) exit 1;;'
+        ' -l) printf "%s\\n" "$@" >"$R/next"; echo 1 >"$R/sys/kernel/kexec_loaded";; esac'
+    ),
+    "systemctl": (
+        'case " $* " in *" kexec "*) echo kexec >"$R/pending";;'
+        ' *" reboot "*) echo reboot >"$R/pending";; esac;'
+        ' echo "$*" >>"$R/systemctl.log"'
+    ),
+    "modprobe": "exit 1",
+}
+
+
+@dataclass
+class FakeLab:
+    """The machine, and how it is reached: a `Way`."""
+
+    root: Path
+    boots: list[str] = field(default_factory=list)
+    """The command line of each boot."""
+    down: bool = False
+    alive: bool = False
+    """Whether a connection stands."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "proc/sys/kernel/random",
+            "sys/kernel",
+            "run/systemd/system",
+            "etc/init.d",
+            "boot",
+            "dir",
+        ):
+            (self.root / name).mkdir(parents=True)
+        for name in (
+            "lib/modules",
+            "var/lib",
+            "etc/systemd/system/multi-user.target.wants",
+            "bin",
+            "sys/devices/system/cpu/vulnerabilities",
+        ):
+            (self.root / name).mkdir(parents=True)
+        (self.root / "lib/modules" / OWN).mkdir()
+        (self.root / f"boot/vmlinuz-{OWN}").write_text(f"good {OWN}\n")
+        (self.root / f"boot/initrd.img-{OWN}").write_text("initrd\n")
+        (self.root / "proc/modules").write_text("ext4 1 0\n")
+        (self.root / "sys/devices/system/cpu/vulnerabilities/meltdown").write_text("Mitigation: PTI\n")
+        for name, text in _PROGRAMS.items():
+            program = self.root / "bin" / name
+            program.write_text(f"#!/bin/sh\nR={self.root}\n{text}\n")
+            program.chmod(0o755)
+        self.power_on()
+
+    def power_on(self) -> None:
+        """Its firmware boots its own kernel."""
+        for name in ("pending", "next", "no-kexec-reboot"):
+            (self.root / name).unlink(missing_ok=True)
+        self._came_up(OWN, "BOOT_IMAGE=/vmlinuz root=/dev/vda ro")
+
+    def connected(self) -> "FakeLab":
+        """Way: itself."""
+        if self.down:
+            raise NotReached(machine="ssh", host="lab1", problem="no route to host")
+        self.alive = True
+        return self
+
+    def hang_up(self) -> None:
+        """Way: what it was told to boot, it boots now."""
+        self.alive = False
+        pending = self.root / "pending"
+        if pending.exists():
+            how = pending.read_text().strip()
+            pending.unlink()
+            self._kexec() if how == "kexec" else self.power_on()
+
+    def probe(self) -> Probe | None:
+        """Way: which boot answers."""
+        if self.down:
+            return None
+        proc = self.root / "proc"
+        return Probe(
+            (proc / "sys/kernel/random/boot_id").read_text().strip(), (proc / "cmdline").read_text().strip()
+        )
+
+    host = "lab1"
+
+    @property
+    def directory(self) -> str:
+        """Where the keeper's files would be."""
+        return str(self.root / "dir")
+
+    def attempt(self, text: str, limit: float = 60.0) -> Done:
+        """Reached: by the real shell."""
+        if self.down:
+            raise ConnectionLost(machine="ssh", host=self.host, problem="broken")
+        done = subprocess.run(
+            ["/bin/sh"],
+            input=text.encode(),
+            capture_output=True,
+            check=False,
+            timeout=limit,
+            env=self._environment(),
+        )
+        last = done.stderr.decode().strip().splitlines()
+        return Done(done.returncode, done.stdout, last[-1] if last else "")
+
+    def stream(self, remote: str, write: Callable[[IO[bytes]], None]) -> Done:
+        """Reached: as `attempt`, with an input."""
+        pipe = io.BytesIO()
+        write(pipe)
+        content = pipe.getvalue()
+        done = subprocess.run(["/bin/sh", "-c", remote], input=content, capture_output=True, check=False)
+        return Done(done.returncode, done.stdout, done.stderr.decode())
+
+    def files(self) -> set[str]:
+        """All paths that are there, without what each boot changes and the fake's own."""
+        own = ("proc", "bin", "systemctl.log", "release", "sys", "dir")
+        found = (path.relative_to(self.root) for path in self.root.rglob("*"))
+        return {str(path) for path in found if path.parts[0] not in own}
+
+    def _kexec(self) -> None:
+        _, image, *options = (self.root / "next").read_text().splitlines()
+        line = next(each.partition("=")[2] for each in options if each.startswith("--command-line="))
+        initrd = next(each.partition("=")[2] for each in options if each.startswith("--initrd="))
+        assert Path(initrd).is_file()
+        does, _, release = Path(image).read_text().strip().partition(" ")
+        (self.root / "next").unlink()
+        self.boots.append(line)
+        if does == "hangs":
+            self.down = True
+        elif does == "panics":
+            self.power_on()
+        else:
+            self._came_up(release, line)
+
+    def _came_up(self, release: str, line: str) -> None:
+        self.down = False
+        shutil.rmtree(self.root / "dir")
+        (self.root / "dir").mkdir()
+        (self.root / "release").write_text(release)
+        (self.root / "proc/cmdline").write_text(f"{line}\n")
+        (self.root / "sys/kernel/kexec_loaded").write_text("0\n")
+        (self.root / "proc/sys/kernel/random/boot_id").write_text(f"{uuid.uuid4()}\n")
+
+    def _environment(self) -> dict[str, str]:
+        return {"PATH": f"{self.root}/bin:/usr/bin:/bin", "FAKE_UID": os.environ.get("FAKE_UID", "0")}
+
+
+def lab_kernel(directory: Path, release: str, does: str = "good") -> Kernel:
+    """A kernel whose image says what it does."""
+    directory.mkdir(parents=True)
+    (directory / "vmlinuz").write_text(f"{does} {release}\n")
+    (directory / "config").write_text("CONFIG_RD_GZIP=y\n")
+    modules = directory / "lib/modules" / release
+    modules.mkdir(parents=True)
+    (modules / "modules.dep").write_text("a.ko:\n")
+    (modules / "build").symlink_to("/usr/src/linux")
+    return Kernel(
+        name=f"path:{directory}",
+        release=release,
+        origin=Origin(provider="path", source=str(directory)),
+        digest=uuid.uuid5(uuid.NAMESPACE_URL, str(directory)).hex * 2,
+        image=directory / "vmlinuz",
+        config=directory / "config",
+        modules=modules,
+    )

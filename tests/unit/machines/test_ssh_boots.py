@@ -1,0 +1,254 @@
+"""Booting another machine: ktrial's own scripts, run by a real shell on a machine that plays reboot."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.support.fake_lab import OWN, FakeLab, lab_kernel
+
+from ktrial import process_identity
+from ktrial.machines.errors import MachineError
+from ktrial.machines.ssh import own_kernel
+from ktrial.machines.ssh.boots import Boots
+from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot, MachineInUse, MachineStuck, ReleaseTaken
+from ktrial.machines.ssh.lease import Lease, OwnLease
+from ktrial.machines.ssh.own_commands import OwnCommands, commands_of
+from ktrial.model.boot import Boot
+from ktrial.model.kernel import Kernel, Origin
+from ktrial.target.errors import GuestEnded
+
+NEW = "6.12.0-new"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> FakeLab:
+    return FakeLab(tmp_path / "lab")
+
+
+@pytest.fixture
+def boots(lab: FakeLab) -> Boots:
+    return Boots("lab1", lab, root=str(lab.root))
+
+
+def boot_of(kernel: Kernel, *parameters: str) -> Boot:
+    return Boot(kernel=kernel, parameters=parameters, boots=True, boot_seconds=0.01, settle_ns=0)
+
+
+def running() -> Kernel:
+    origin = Origin(provider="running", source="lab1")
+    return Kernel(name="running", release=OWN, origin=origin, digest="0" * 64, image=Path())
+
+
+def quiet(_what: str) -> None:
+    pass
+
+
+def ended(boots: Boots, boot: Boot) -> tuple[str, str]:
+    with pytest.raises(GuestEnded) as error:
+        boots.boot(boot)
+    return str(error.value.facts["outcome"]), str(error.value.facts["reason"])
+
+
+def test_it_is_booted_once_and_led_back_and_nothing_stays(lab: FakeLab, boots: Boots, tmp_path: Path) -> None:
+    before = lab.files()
+    kernel = lab_kernel(tmp_path / "new", NEW)
+    boots.place(boot_of(kernel), quiet)
+    booted = boots.boot(boot_of(kernel, "mitigations=off"))
+    assert booted.in_force["kernel release"] == booted.release == NEW
+    assert booted.in_force["cpu vulnerability meltdown"] == "Mitigation: PTI"
+    (line,) = lab.boots
+    token = own_kernel.token_of(line)
+    assert line == f"root=/dev/vda ro mitigations=off panic=10 ktrial.boot={token}"
+    assert (lab.root / "lib/modules" / NEW / "modules.dep").is_file()
+    assert not (lab.root / "lib/modules" / NEW / "build").is_symlink()
+    boots.end()
+    assert (lab.root / "release").read_text() == OWN
+    assert lab.files() == before
+
+
+def test_every_boot_is_another_and_its_own_kernel_is_booted_as_the_others_are(
+    lab: FakeLab, boots: Boots, tmp_path: Path
+) -> None:
+    kernel = lab_kernel(tmp_path / "new", NEW)
+    first, second = boots.boot(boot_of(kernel)), boots.boot(boot_of(kernel))
+    own = boots.boot(boot_of(running()))
+    assert len({first.boot_id, second.boot_id, own.boot_id}) == 3
+    assert own.release == OWN
+    assert len({own_kernel.token_of(line) for line in lab.boots}) == 3
+
+
+@pytest.mark.parametrize(
+    ("does", "outcome", "said"),
+    [
+        ("panics", "panicked", "its own kernel came back"),
+        ("hangs", "hung", "somebody has to press the button of lab1"),
+        ("is 5.0-other", "refused", "5.0-other"),
+    ],
+)
+def test_what_does_not_come_up_as_asked_is_an_outcome(
+    does: str, outcome: str, said: str, boots: Boots, tmp_path: Path
+) -> None:
+    came, reason = ended(boots, boot_of(lab_kernel(tmp_path / "new", NEW, does)))
+    assert came == outcome
+    assert said in reason
+    assert f"path:{tmp_path}/new" in reason
+
+
+def test_a_machine_that_hangs_is_told_to_need_somebody_and_goes_on_once_it_is_back(
+    lab: FakeLab, boots: Boots, tmp_path: Path
+) -> None:
+    ended(boots, boot_of(lab_kernel(tmp_path / "new", NEW, "hangs")))
+    good = boot_of(lab_kernel(tmp_path / "good", "6.13.0"))
+    with pytest.raises(MachineStuck, match="press its button"):
+        boots.boot(good)
+    lab.power_on()
+    assert boots.boot(good).release == "6.13.0"
+
+
+def test_the_users_own_command_cycles_the_power(lab: FakeLab, boots: Boots, tmp_path: Path) -> None:
+    switch = tmp_path / "power"
+    switch.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\n')
+    switch.chmod(0o755)
+    boots.commands = OwnCommands(power=(str(switch), "lab1"))
+    probe = lab.probe
+
+    def powered() -> object:
+        if (tmp_path / "asked").exists() and lab.down:
+            lab.power_on()
+        return probe()
+
+    lab.probe = powered  # type: ignore[method-assign, assignment]
+    came, reason = ended(boots, boot_of(lab_kernel(tmp_path / "new", NEW, "hangs")))
+    assert (came, (tmp_path / "asked").read_text()) == ("hung", "lab1 cycle\n")
+    assert "its power was cycled, and its own kernel came back" in reason
+
+
+def test_a_kernel_that_goes_down_under_its_programs_is_no_lost_connection(
+    lab: FakeLab, boots: Boots, tmp_path: Path
+) -> None:
+    booted = boots.boot(boot_of(lab_kernel(tmp_path / "new", NEW)))
+    boots.ended(booted, "new")  # it runs: nothing is said
+    lab.power_on()
+    with pytest.raises(GuestEnded, match="went down while programs ran"):
+        boots.ended(booted, "new")
+
+
+def test_modules_of_the_machine_s_own_are_never_overwritten(
+    lab: FakeLab, boots: Boots, tmp_path: Path
+) -> None:
+    before = lab.files()
+    with pytest.raises(ReleaseTaken, match=f"has a kernel {OWN} of its own"):
+        boots.place(boot_of(lab_kernel(tmp_path / "same", OWN)), quiet)
+    boots.end()
+    assert lab.files() == before
+
+
+def test_a_kernel_that_is_cut_off_on_its_way_is_not_booted(
+    lab: FakeLab, boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = lab_kernel(tmp_path / "new", NEW)
+    stream = lab.stream
+    monkeypatch.setattr(
+        lab, "stream", lambda remote, write: stream(remote.replace("cat", "head -c 3"), write)
+    )
+    with pytest.raises(MachineError, match="its image arrived damaged"):
+        boots.place(boot_of(kernel), quiet)
+    assert lab.boots == []
+
+
+def test_what_is_missing_is_said_before_anything_is_changed(
+    lab: FakeLab, boots: Boots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = lab.files()
+    (lab.root / "sys/kernel/kexec_loaded").unlink()
+    (lab.root / "boot" / f"vmlinuz-{OWN}").unlink()
+    monkeypatch.setenv("FAKE_UID", "1000")
+    with pytest.raises(CannotBoot) as error:
+        boots.look()
+    for said in ("as root", "CONFIG_KEXEC", f"no /boot/vmlinuz-{OWN}"):
+        assert said in error.value.message
+    assert lab.files() == before - {f"boot/vmlinuz-{OWN}"}
+
+
+def test_the_lease_holds_while_the_machine_boots_and_ends_with_its_holder(
+    lab: FakeLab, boots: Boots, tmp_path: Path
+) -> None:
+    boots.boot(boot_of(lab_kernel(tmp_path / "new", NEW)))
+    other = Boots("lab1", lab, root=str(lab.root), lease=OwnLease(who="bob@desk since 2026-11-24T11:30Z"))
+    with pytest.raises(MachineInUse, match=r"@.* since 20"):
+        other.look()
+    # The same, of a process that has ended: it is led home, and taken.
+    lease = lab.root / "var/lib/ktrial/lease"
+    key, who, _, _ = lease.read_text().splitlines()
+    born = process_identity.born(os.getpid())
+    lease.write_text(f"{key}\n{who}\n999999999\n{born}\n")
+    assert other.look().release == OWN
+    assert other.look().token == ""
+
+
+def test_a_lease_of_another_system_ends_when_nobody_is_heard_of(tmp_path: Path) -> None:
+    assert not Lease("k", "w", 1, "other-boot 7", age=299).is_over
+    assert Lease("k", "w", 1, "other-boot 7", age=301).is_over
+
+
+def test_what_a_killed_ktrial_left_is_led_home_and_taken_away_by_the_next(
+    lab: FakeLab, boots: Boots, tmp_path: Path
+) -> None:
+    before = lab.files()
+    boots.boot(boot_of(lab_kernel(tmp_path / "new", NEW)))
+    lab.hang_up()
+    os.utime(lab.root / "var/lib/ktrial/lease", (1, 1))
+    after = Boots("lab1", lab, root=str(lab.root))
+    after.boot(boot_of(running()))
+    after.end()
+    assert lab.files() == before
+
+
+def test_debian_s_kexec_tools_do_not_make_a_kexec_of_the_way_back(
+    lab: FakeLab, boots: Boots, tmp_path: Path
+) -> None:
+    (lab.root / "etc/init.d/kexec-load").write_text("")
+    boots.boot(boot_of(lab_kernel(tmp_path / "new", NEW)))
+    boots.way.connected()
+    lab.power_on = lambda: None  # type: ignore[method-assign]
+    boots._limit = 0.01
+    with pytest.raises(MachineError, match="has not gone down"):
+        boots.home()
+    assert (lab.root / "no-kexec-reboot").exists()
+
+
+def test_a_command_line_that_the_kernel_would_cut_is_refused(boots: Boots, tmp_path: Path) -> None:
+    kernel = lab_kernel(tmp_path / "new", NEW)
+    with pytest.raises(MachineError, match="longer than 2047 bytes"):
+        boots.boot(boot_of(kernel, f"x={'1' * 2047}"))
+
+
+def test_parameters_are_only_that_to_the_shell(lab: FakeLab, boots: Boots, tmp_path: Path) -> None:
+    planted = tmp_path / "planted"
+    hostile = f"a='$(touch {planted})`touch {planted}`\";touch {planted}"
+    boots.boot(boot_of(lab_kernel(tmp_path / "new", NEW), hostile))
+    assert hostile in lab.boots[0]
+    assert not planted.exists()
+
+
+def test_power_and_console_come_from_the_users_configuration_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert commands_of("lab1") == OwnCommands()
+    file = tmp_path / "ktrial/config.toml"
+    file.parent.mkdir()
+    file.write_text("[machines.lab1]\npower = \"ipmi -H 'bmc 1' power\"\n")
+    assert commands_of("root@lab1").power == ("ipmi", "-H", "bmc 1", "power")
+    assert commands_of("lab2") == OwnCommands()
+    for wrong in ('power = ""', "power = 3", 'pwoer = "x"', 'power = "\'"'):
+        file.write_text(f"[machines.lab1]\n{wrong}\n")
+        with pytest.raises(BadOwnCommand, match=r"machines\.lab1"):
+            commands_of("lab1")
+
+
+def test_what_the_console_prints_is_kept() -> None:
+    with OwnCommands(console=("sh", "-c", "echo oops; sleep 100")).listening() as console:
+        while not console.text:
+            pass
+        assert console.text == "oops\n"
