@@ -24,7 +24,7 @@ SSH = "ssh"
 """The machine that is another system: as it runs, or booted into a study's kernels."""
 
 _WHY = {
-    SSH: "it is another system (its keys are host, kernel, boot, boot_by, boot_seconds, settle_seconds, pin, "
+    SSH: "it is another system (its keys are host, kernel, boot, boot_seconds, settle_seconds, pin, "
     "limit_seconds, sample_every)",
     HOST: "it is this system, as it runs (its keys are pin, cgroup, limit_seconds, sample_every, monitors)",
     "exact": "it counts instructions, wherever it runs",
@@ -32,7 +32,7 @@ _WHY = {
     "kvm": "its programs run in a guest; pin holds QEMU, and monitors watch programs of this system",
 }
 _FOR_HOST = frozenset({"kind", "pin", "cgroup", "limit_seconds", "sample_every", "monitors"})
-_ONLY_SSH = frozenset({"host", "boot_by", "boot_seconds"})
+_ONLY_SSH = frozenset({"host", "boot_seconds"})
 _BOOTED_SSH = frozenset({"kernel", "boot", "settle_seconds"})
 _FOR_SSH = frozenset({"kind", "pin", "limit_seconds", "sample_every"}) | _ONLY_SSH | _BOOTED_SSH
 _OF_EXACT = frozenset({"count", "model"})

@@ -110,9 +110,6 @@ class MachineTable(KeyTable):
         None, description="plugin or clock: what counts instructions; the plugin where it loads"
     )
     host: Text = Field("", description='machine ssh: its name as ssh knows it: "lab1"')
-    boot_by: Literal["kexec"] = Field(
-        "kexec", description="kexec: how the machine ssh is booted, where the study needs that"
-    )
     boot_seconds: float = Field(
         300, gt=0, le=86400, allow_inf_nan=False, description="seconds above 0, up to 86400, of each boot"
     )
