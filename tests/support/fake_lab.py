@@ -16,6 +16,7 @@ from typing import IO
 
 from ktrial.machines.ssh.connection import Done, Probe
 from ktrial.machines.ssh.errors import ConnectionLost, NotReached
+from ktrial.machines.ssh.kernel_placing import Reached
 from ktrial.model.kernel import Kernel, Origin
 
 OWN = "6.1.0-own"
@@ -45,8 +46,7 @@ class FakeLab:
     boots: list[str] = field(default_factory=list)
     """The command line of each boot."""
     down: bool = False
-    alive: bool = False
-    """Whether a connection stands."""
+    host: str = "lab1"
 
     def __post_init__(self) -> None:
         for name in (
@@ -83,16 +83,14 @@ class FakeLab:
             (self.root / name).unlink(missing_ok=True)
         self._came_up(OWN, "BOOT_IMAGE=/vmlinuz root=/dev/vda ro")
 
-    def connected(self) -> "FakeLab":
+    def connected(self) -> Reached:
         """Way: itself."""
         if self.down:
             raise NotReached(machine="ssh", host="lab1", problem="no route to host")
-        self.alive = True
         return self
 
     def hang_up(self) -> None:
         """Way: what it was told to boot, it boots now."""
-        self.alive = False
         pending = self.root / "pending"
         if pending.exists():
             how = pending.read_text().strip()
@@ -107,8 +105,6 @@ class FakeLab:
         return Probe(
             (proc / "sys/kernel/random/boot_id").read_text().strip(), (proc / "cmdline").read_text().strip()
         )
-
-    host = "lab1"
 
     @property
     def directory(self) -> str:

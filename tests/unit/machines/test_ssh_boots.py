@@ -10,6 +10,7 @@ from ktrial import process_identity
 from ktrial.machines.errors import MachineError
 from ktrial.machines.ssh import own_kernel
 from ktrial.machines.ssh.boots import Boots
+from ktrial.machines.ssh.connection import Probe
 from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot, MachineInUse, MachineStuck, ReleaseTaken
 from ktrial.machines.ssh.lease import Lease, OwnLease
 from ktrial.machines.ssh.own_commands import OwnCommands, commands_of
@@ -105,19 +106,21 @@ def test_a_machine_that_hangs_is_told_to_need_somebody_and_goes_on_once_it_is_ba
     assert boots.boot(good).release == "6.13.0"
 
 
-def test_the_users_own_command_cycles_the_power(lab: FakeLab, boots: Boots, tmp_path: Path) -> None:
+def test_the_users_own_command_cycles_the_power(
+    lab: FakeLab, boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     switch = tmp_path / "power"
     switch.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\n')
     switch.chmod(0o755)
     boots.commands = OwnCommands(power=(str(switch), "lab1"))
     probe = lab.probe
 
-    def powered() -> object:
+    def powered() -> Probe | None:
         if (tmp_path / "asked").exists() and lab.down:
             lab.power_on()
         return probe()
 
-    lab.probe = powered  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(lab, "probe", powered)
     came, reason = ended(boots, boot_of(lab_kernel(tmp_path / "new", NEW, "hangs")))
     assert (came, (tmp_path / "asked").read_text()) == ("hung", "lab1 cycle\n")
     assert "its power was cycled, and its own kernel came back" in reason
@@ -205,12 +208,12 @@ def test_what_a_killed_ktrial_left_is_led_home_and_taken_away_by_the_next(
 
 
 def test_debian_s_kexec_tools_do_not_make_a_kexec_of_the_way_back(
-    lab: FakeLab, boots: Boots, tmp_path: Path
+    lab: FakeLab, boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (lab.root / "etc/init.d/kexec-load").write_text("")
     boots.boot(boot_of(lab_kernel(tmp_path / "new", NEW)))
     boots.way.connected()
-    lab.power_on = lambda: None  # type: ignore[method-assign]
+    monkeypatch.setattr(lab, "power_on", lambda: None)
     boots._limit = 0.01
     with pytest.raises(MachineError, match="has not gone down"):
         boots.home()

@@ -24,7 +24,11 @@ class Reached(Protocol):
     """A connection to the machine."""
 
     host: str
-    directory: str
+
+    @property
+    def directory(self) -> str:
+        """Where the keeper's files are."""
+        ...
 
     def attempt(self, text: str, limit: float = ...) -> Done:
         """How a script ends there. Raises ConnectionLost."""
