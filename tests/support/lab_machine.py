@@ -135,9 +135,9 @@ class LabMachine:
         key = " ".join((self.image / "host.pub").read_text().split()[:2])
         (self.directory / "known").write_text(f"[127.0.0.1]:{self.port} {key}\n")
         self.config.write_text(
-            f"Host lab1\n  HostName 127.0.0.1\n  Port {self.port}\n  User root\n  IdentityFile {self.image}/id\n"
-            f"  IdentitiesOnly yes\n  UserKnownHostsFile {self.directory}/known\n  StrictHostKeyChecking yes\n"
-            "  IdentityAgent none\n"
+            f"Host lab1\n  HostName 127.0.0.1\n  Port {self.port}\n  User root\n"
+            f"  IdentityFile {self.image}/id\n  IdentitiesOnly yes\n  IdentityAgent none\n"
+            f"  UserKnownHostsFile {self.directory}/known\n  StrictHostKeyChecking yes\n"
         )
 
     @property
