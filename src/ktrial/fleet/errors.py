@@ -13,6 +13,18 @@ class FleetNotInstalled(FleetError):
     hint = "pip install 'ktrial[fleet]'"
 
 
+class JobqueueNotInstalled(FleetError):
+    """Workers as jobs of a batch system need dask-jobqueue, which is not installed here ({problem})."""
+
+    hint = "pip install 'ktrial[jobqueue]'"
+
+
+class BatchSystemFailed(FleetError):
+    """The batch system {address} took no job: {problem}"""
+
+    hint = "is this a host from which jobs are submitted? --dry-run shows what would be submitted"
+
+
 class BadFleet(FleetError):
     """There is no fleet {address!r}: {problem}"""
 

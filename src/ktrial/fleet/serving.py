@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from ktrial.installation import CACHE, cache_directory
 _AGAIN_SECONDS = 2.0
 _SCHEDULER_SECONDS = 20.0
 _HERE = "127.0.0.1"
+_TLS = ("ca-file", "cert", "key")
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Service:
     """Trials at once."""
     once: bool = False
     """End when the scheduler is gone, instead of waiting for it."""
+    interface: str | None = None
+    """The network interface that it listens on; None: that by which the scheduler is reached."""
 
 
 def own_name() -> str:
@@ -90,6 +94,7 @@ async def _registered(service: Service) -> Any | None:
             settings.address,
             nthreads=service.slots,
             name=service.name,
+            interface=service.interface,
             host=_HERE if "://127." in settings.address or "://localhost" in settings.address else None,
             security=security_of(settings),
             memory_limit=0,
@@ -117,11 +122,36 @@ def _main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--name", default=own_name())
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--once", action="store_true")
+    parser.add_argument("--insecure", action="store_true")
+    parser.add_argument("--tell", action="store_true", help="say on standard error what happens")
+    # What dask-jobqueue says to the workers that it submits.
+    parser.add_argument("--nthreads", type=int, default=1)
+    parser.add_argument("--interface")
+    for part in _TLS:
+        parser.add_argument(f"--tls-{part}", type=Path)
+    for unused in ("--memory-limit", "--death-timeout", "--protocol"):
+        parser.add_argument(unused)
     given = parser.parse_args(arguments)
     use_cache(given.cache)
-    with contextlib.suppress(FleetOutOfReach):
-        serve(Service(fleet(given.address), given.name, once=given.once), lambda _text: None)
+    service = Service(_settings(given), given.name, given.nthreads, given.once, given.interface)
+    say = _say if given.tell else lambda _text: None
+    try:
+        serve(service, say)
+    except FleetOutOfReach as error:
+        say(error.message)
     os._exit(0)  # threads that wait for a guest that was ended keep nobody
+
+
+def _settings(given: argparse.Namespace) -> FleetSettings:
+    ca, cert, key = (getattr(given, f"tls_{part.replace('-', '_')}") for part in _TLS)
+    if not ca:
+        return fleet(given.address, insecure=given.insecure)
+    return FleetSettings(given.address, tls=(ca, cert, key))
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 if __name__ == "__main__":

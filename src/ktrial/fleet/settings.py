@@ -20,6 +20,15 @@ VARIABLE = "KTRIAL_FLEET"
 NONE = "none"
 """Names no fleet, where the variable or the configuration names one."""
 SHARE = 0.02
+BATCH_SYSTEMS = {
+    "slurm": "SLURM",
+    "pbs": "PBS",
+    "lsf": "LSF",
+    "htcondor": "HTCondor",
+    "sge": "SGE",
+    "oar": "OAR",
+}
+"""Tables in a fleet's file that say how `ktrial fleet up` submits workers → their names in dask-jobqueue."""
 _LOCAL = re.compile(r"local:(\d{1,3})")
 _MOST_LOCAL = 256
 
@@ -118,7 +127,7 @@ def _read(path: Path, text: str) -> dict[str, Any]:
 
 def _of_table(table: Mapping[str, Any], directory: Path, text: str) -> FleetSettings:
     try:
-        read = _Table.model_validate(table)
+        read = _Table.model_validate({key: table[key] for key in table if key not in BATCH_SYSTEMS})
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -25,6 +25,12 @@ Insecure = Annotated[
 ]
 
 
+def _batch_systems(incomplete: str) -> list[str]:
+    from ktrial.fleet.settings import BATCH_SYSTEMS
+
+    return [name for name in BATCH_SYSTEMS if name.startswith(incomplete)]
+
+
 @app.command("worker", cls=KtrialCommand)
 @examples("ktrial fleet worker tcp://127.0.0.1:8786", "ktrial fleet worker lab.toml --jobs 8")
 def worker(
@@ -59,6 +65,48 @@ def worker(
     use_cache(cache)
     slots = jobs or len(os.sched_getaffinity(0))
     serve(Service(settings, name or own_name(), slots, once), say)
+
+
+@app.command("up", cls=KtrialCommand)
+@examples("ktrial fleet up --slurm lab.toml", "ktrial fleet up lab.toml --workers 64 --dry-run")
+def up(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The fleet's file, with a table of the batch system's name."),
+    ],
+    slurm: Annotated[bool, typer.Option("--slurm", help="Workers are jobs of Slurm.")] = False,
+    batch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SYSTEM",
+            help="slurm, pbs, lsf, htcondor, sge, oar; else that of which the file has a table.",
+            autocompletion=_batch_systems,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=100_000, metavar="N", help="How many; else as the file says.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be submitted, and submit nothing.")
+    ] = False,
+    insecure: Insecure = False,
+) -> None:
+    """Start a scheduler here, and workers as jobs of a batch system, until Ctrl-C.
+
+    A job that ends (its time is up, its host is lost) is submitted again.
+    """
+    from ktrial.cli.console import output, say
+    from ktrial.fleet.batch_jobs import keep_up, read, script
+    from ktrial.fleet.settings import fleet
+
+    settings = fleet(str(file), insecure=insecure)
+    jobs = read(file, "slurm" if slurm else batch, workers)
+    if settings.local_workers:
+        raise _no_worker_of(settings.address)
+    if dry_run:
+        output().print(script(jobs, settings), markup=False, highlight=False, soft_wrap=True)
+        return
+    keep_up(jobs, settings, say)
 
 
 @app.command("status", cls=KtrialCommand)

@@ -1,0 +1,207 @@
+"""Workers as jobs of a batch system, which dask-jobqueue submits: Slurm, PBS, LSF, HTCondor, SGE, OAR.
+
+A fleet's file has a table with the system's name; its keys are dask-jobqueue's, with dashes:
+
+    address = "tls://head:8786"
+    [slurm]
+    workers = 16
+    cores = 4
+    memory = "8 GiB"
+"""
+
+import inspect
+import signal
+import threading
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ktrial.fleet.connection import imported, security_of
+from ktrial.fleet.errors import BadFleet, BatchSystemFailed, JobqueueNotInstalled
+from ktrial.fleet.settings import BATCH_SYSTEMS, FleetSettings
+
+_OWN = {"workers"}
+_SET_HERE = {
+    "scheduler",
+    "name",
+    "processes",
+    "nanny",
+    "worker_command",
+    "protocol",
+    "security",
+    "config_name",
+}
+"""Of dask-jobqueue's: what says how a worker of ktrial's is started."""
+_GLANCE_SECONDS = 1.0
+_PATIENCE_SECONDS = 60.0
+_DEFAULTS: dict[str, Any] = {"cores": 1, "memory": "2 GiB", "job_name": "ktrial"}
+
+
+@dataclass(frozen=True)
+class BatchJobs:
+    """What is submitted: jobs of one worker each."""
+
+    system: str
+    workers: int
+    options: Mapping[str, Any]
+    """For dask-jobqueue."""
+
+
+def read(path: Path, system: str | None, workers: int | None = None) -> BatchJobs:
+    """The jobs that a fleet's file describes; `system`: None where it describes those of one system only.
+
+    Raises BadFleet, FleetNotInstalled, JobqueueNotInstalled.
+    """
+    tables = _tables(path)
+    if system is None and len(tables) == 1:
+        (system,) = tables
+    if system is None or system not in tables:
+        told = f"it has {_listed(tables)}" if tables else f"it has none of {_listed(BATCH_SYSTEMS)}"
+        raise BadFleet(address=str(path), problem=f"which batch system? {told}")
+    table = {str(key).replace("-", "_"): value for key, value in tables[system].items()}
+    count = workers or table.get("workers", 0)
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise BadFleet(address=str(path), problem=f"[{system}] workers: a whole number from 1 is needed")
+    options = _DEFAULTS | {key: value for key, value in table.items() if key not in _OWN}
+    allowed = _allowed(system)
+    for key in options:
+        if key not in allowed:
+            problem = f"[{system}] {key.replace('_', '-')} is not known; known: {_listed(_OWN | allowed)}"
+            raise BadFleet(address=str(path), problem=problem)
+    return BatchJobs(system, count, options)
+
+
+def keep_up(jobs: BatchJobs, settings: FleetSettings, say: Callable[[str], None]) -> None:
+    """Start the scheduler at the fleet's address, and the jobs; end both on SIGINT, SIGTERM or SIGHUP.
+
+    Raises FleetNotInstalled, FleetInClear, BatchSystemFailed.
+    """
+    asked = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: asked.set())
+    with _telling(jobs.system):
+        cluster = _cluster(jobs, settings)
+    try:
+        for _ in range(jobs.workers):
+            cluster.worker_spec.update(cluster.new_worker_spec())
+        _submit_missing(cluster, jobs.system)
+        say(f"{jobs.workers} jobs are submitted; the fleet is {cluster.scheduler_address}; Ctrl-C ends it")
+        _keep(cluster, jobs, asked, say)
+    finally:
+        say("cancelling the jobs")
+        _drop_unsubmitted(cluster)
+        cluster.close(timeout=_PATIENCE_SECONDS)
+
+
+def _submit_missing(cluster: Any, system: str) -> None:
+    """Submit a job for each worker that has none. Raises BatchSystemFailed."""
+    _drop_unsubmitted(cluster)
+    with _telling(system):
+        # What Dask's scale() does, of which a job that cannot be submitted is a line in a log only.
+        cluster.sync(cluster._correct_state)
+
+
+def _drop_unsubmitted(cluster: Any) -> None:
+    """Dask keeps a job that could not be submitted, as one that is to be closed."""
+    for name in [name for name, job in cluster.workers.items() if not job.job_id]:
+        cluster.workers.pop(name).status = imported().Status.failed
+
+
+def _keep(cluster: Any, jobs: BatchJobs, asked: threading.Event, say: Callable[[str], None]) -> None:
+    """Submit again what ends, and tell who is there, until asked to end."""
+    there, told = -1, ""
+    while not asked.wait(_GLANCE_SECONDS):
+        if (now := len(cluster.scheduler_info["workers"])) != there:
+            say(f"{now} of {jobs.workers} workers are there")
+            there = now
+        problem = ""
+        try:
+            _submit_missing(cluster, jobs.system)
+        except BatchSystemFailed as error:
+            problem = error.message
+        if problem and problem != told:
+            say(f"{problem}; trying again")
+        told = problem
+
+
+def script(jobs: BatchJobs, settings: FleetSettings) -> str:
+    """What is submitted for each worker.
+
+    Raises FleetNotInstalled, JobqueueNotInstalled, FleetInClear, BatchSystemFailed.
+    """
+    with _telling(jobs.system):
+        job = _class(jobs.system, "Job")(settings.address, name="ktrial-0", **_job_options(jobs, settings))
+        return str(job.job_script())
+
+
+def _cluster(jobs: BatchJobs, settings: FleetSettings) -> Any:
+    place = urlsplit(settings.address)
+    scheduler = {
+        "host": f"{place.scheme}://{place.hostname}:{place.port}",
+        "dashboard_address": "127.0.0.1:0",
+        "security": security_of(settings),
+    }
+    options = _job_options(jobs, settings)
+    return _class(jobs.system, "Cluster")(name="ktrial", scheduler_options=scheduler, **options)
+
+
+def _job_options(jobs: BatchJobs, settings: FleetSettings) -> dict[str, Any]:
+    own: dict[str, Any] = {"processes": 1, "nanny": False, "worker_command": "ktrial.fleet.serving"}
+    said = ["--once", "--tell", *(["--insecure"] if settings.insecure else [])]
+    own["worker_extra_args"] = [*jobs.options.get("worker_extra_args", ()), *said]
+    security = security_of(settings)
+    return {**jobs.options, **own} | ({"security": security, "protocol": "tls"} if security else {})
+
+
+def _tables(path: Path) -> dict[str, Mapping[str, Any]]:
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        problem = error.strerror if isinstance(error, OSError) else f"it is no TOML: {error}"
+        raise BadFleet(address=str(path), problem=problem) from None
+    inside = found.get("fleet", found)
+    return {name: inside[name] for name in BATCH_SYSTEMS if isinstance(inside.get(name), Mapping)}
+
+
+def _allowed(system: str) -> set[str]:
+    """The keywords of the job's class and of those that it is made of."""
+    names: set[str] = set()
+    for one in _class(system, "Job").__mro__:
+        if one is not object and "__init__" in vars(one):
+            names |= set(inspect.signature(one.__init__).parameters)
+    return {name for name in names if not name.endswith("kwargs")} - {"self", *_SET_HERE}
+
+
+def _class(system: str, kind: str) -> Any:
+    imported()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import dask_jobqueue
+    except ImportError as error:
+        raise JobqueueNotInstalled(address="", problem=str(error)) from None
+    name = f"{BATCH_SYSTEMS[system]}{kind}"
+    return getattr(dask_jobqueue, name, None) or getattr(_module(system), name)
+
+
+def _module(system: str) -> Any:
+    import importlib
+
+    return importlib.import_module(f"dask_jobqueue.{system}")
+
+
+@contextmanager
+def _telling(system: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError, TypeError) as error:
+        raise BatchSystemFailed(address=system, problem=" ".join(str(error).split())) from None
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(sorted(names))
