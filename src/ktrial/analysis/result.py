@@ -171,10 +171,11 @@ def _at_last_look(
 
 def _with_name(warning: DataWarning, study: Study) -> DataWarning:
     """With advice that a shell takes as it stands."""
-    here = study.machine.kind in REAL_MACHINES and any(
+    sets = study.machine.kind in REAL_MACHINES and any(
         one.kind is FactorKind.SETTING for one in study.factors
     )
-    leave = " --allow-host-changes" if here and "STUDY" in warning.advice else ""
+    needed = sets or study.machine.boots
+    leave = " --allow-host-changes" if needed and "STUDY" in warning.advice else ""
     advice = f"{warning.advice.replace('STUDY', shlex.quote(study.name))}{leave}"
     return warning.model_copy(update={"advice": advice})
 

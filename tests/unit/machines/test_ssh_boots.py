@@ -255,3 +255,14 @@ def test_what_the_console_prints_is_kept() -> None:
         while not console.text:
             pass
         assert console.text == "oops\n"
+
+
+def test_a_machine_in_a_kernel_that_was_left_over_is_told_from_one_in_its_own(
+    lab: FakeLab, boots: Boots, tmp_path: Path
+) -> None:
+    boots.boot(boot_of(lab_kernel(tmp_path / "new", NEW)))
+    os.utime(lab.root / "var/lib/ktrial/lease", (1, 1))
+    after = Boots("lab1", lab, root=str(lab.root))
+    assert after.is_left_over()
+    after.home()
+    assert not after.is_left_over()

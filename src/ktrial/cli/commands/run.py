@@ -72,7 +72,7 @@ AllowHostChanges = Annotated[
     bool,
     typer.Option(
         "--allow-host-changes",
-        help="Machine host: this system's settings may be changed; they are put back.",
+        help="Machines host and ssh: settings may be changed, ssh may boot; all is undone.",
     ),
 ]
 Seeds = Annotated[

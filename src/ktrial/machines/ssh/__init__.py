@@ -92,8 +92,14 @@ class SshMachine:
         return probe(self.host)
 
     def kernel(self) -> Kernel:
-        """The kernel that runs there. Raises MachineError."""
-        return system.running_kernel(self.connection())
+        """Its own kernel: what a killed ktrial has left it in is left first. Raises MachineError."""
+        connection = self.connection()
+        if self._booting().is_left_over():
+            if self.writer is None:
+                raise HostChangeForbidden(machine=NAME, what=f"lead {self.host} back to its own kernel")
+            self._booting().home()
+            connection = self.connection()
+        return system.running_kernel(connection)
 
     def prepare(self, boot: Boot, progress: Progress) -> None:
         """Bring the programs there. Raises MachineError."""

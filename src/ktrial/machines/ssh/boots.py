@@ -83,6 +83,10 @@ class Boots:
             self.own = here
         return self.own
 
+    def is_left_over(self) -> bool:
+        """Whether it runs what was booted by a ktrial that is over."""
+        return self.own is None and bool(self._looked().token)
+
     def refuse_others(self) -> None:
         """Raise MachineInUse where somebody else has the machine, though it may be booting."""
         found = held(lambda text: self._shell().text(text))
