@@ -46,6 +46,8 @@ class FakeLab:
     boots: list[str] = field(default_factory=list)
     """The command line of each boot."""
     down: bool = False
+    lost: bool = False
+    """Whether its connection is; the next one is not."""
     host: str = "lab1"
 
     def __post_init__(self) -> None:
@@ -91,11 +93,32 @@ class FakeLab:
 
     def hang_up(self) -> None:
         """Way: what it was told to boot, it boots now."""
+        self.lost = False
         pending = self.root / "pending"
         if pending.exists():
             how = pending.read_text().strip()
             pending.unlink()
             self._kexec() if how == "kexec" else self.power_on()
+
+    @property
+    def is_alive(self) -> bool:
+        """Connection: whether it stands."""
+        return not self.lost
+
+    def close(self) -> None:
+        """Connection: as `hang_up`."""
+        self.hang_up()
+
+    def script(self, text: str, limit: float = 60.0) -> bytes:
+        """Connection: what a script prints."""
+        return self.attempt(text, limit).printed
+
+    def send(self, content: bytes, name: str, mode: int = 0o700) -> str:
+        """Connection: a program's path."""
+        return f"{self.directory}/{name}"
+
+    def undo(self) -> None:
+        """Connection: nothing was set."""
 
     def probe(self) -> Probe | None:
         """Way: which boot answers."""

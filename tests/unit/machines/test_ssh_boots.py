@@ -7,8 +7,9 @@ import pytest
 from tests.support.fake_lab import OWN, FakeLab, lab_kernel
 
 from ktrial import process_identity
-from ktrial.machines.errors import MachineError
-from ktrial.machines.ssh import own_kernel
+from ktrial.machines import ssh
+from ktrial.machines.errors import HostChangeForbidden, MachineError
+from ktrial.machines.ssh import SshMachine, own_kernel
 from ktrial.machines.ssh.boots import Boots
 from ktrial.machines.ssh.connection import Probe
 from ktrial.machines.ssh.errors import BadOwnCommand, CannotBoot, MachineInUse, MachineStuck, ReleaseTaken
@@ -16,6 +17,7 @@ from ktrial.machines.ssh.lease import Lease, OwnLease
 from ktrial.machines.ssh.own_commands import OwnCommands, commands_of
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Kernel, Origin
+from ktrial.target import StepResult, Write
 from ktrial.target.errors import GuestEnded
 
 NEW = "6.12.0-new"
@@ -266,3 +268,62 @@ def test_a_machine_in_a_kernel_that_was_left_over_is_told_from_one_in_its_own(
     assert after.is_left_over()
     after.home()
     assert not after.is_left_over()
+
+
+class _NoSettings:
+    """Leave to change that system."""
+
+    def write(self, step: Write) -> StepResult:
+        raise AssertionError(step)
+
+
+@pytest.fixture
+def machine(lab: FakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SshMachine:
+    monkeypatch.setattr(ssh, "Connection", lambda host: lab)
+    monkeypatch.setattr(ssh, "probe", lambda host: lab.probe())
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    one = SshMachine("lab1", root=str(lab.root))
+    one.writer = _NoSettings()
+    return one
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("lost", [False, True])
+def test_the_machine_is_led_back_whether_it_was_stopped_or_its_connection_lost(
+    stopped: bool, lost: bool, lab: FakeLab, machine: SshMachine, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    machine.say, before = said.append, lab.files()
+    boot = boot_of(lab_kernel(tmp_path / "new", NEW))
+    machine.prepare(boot, quiet)
+    with machine.start(boot) as target:
+        assert target.identity.in_force["kernel release"] == NEW
+    if stopped:
+        machine.stop()
+    lab.lost = lost
+    machine.close()
+    assert said == ["lab1 is being led back to its own kernel"]
+    assert (lab.root / "release").read_text() == OWN
+    assert lab.files() == before
+
+
+def test_without_leave_it_is_not_booted(lab: FakeLab, machine: SshMachine, tmp_path: Path) -> None:
+    machine.writer, before = None, lab.files()
+    with pytest.raises(HostChangeForbidden, match="boot lab1 into other kernels"):
+        machine.prepare(boot_of(lab_kernel(tmp_path / "new", NEW)), quiet)
+    assert lab.files() == before
+
+
+def test_the_console_is_kept_with_what_did_not_come_up(
+    lab: FakeLab, machine: SshMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ktrial").mkdir()
+    command, printed, probe = tmp_path / "console", tmp_path / "printed", lab.probe
+    command.write_text(f"#!/bin/sh\necho Kernel panic - not syncing; : >{printed}; exec sleep 1000\n")
+    command.chmod(0o755)
+    (tmp_path / "ktrial/config.toml").write_text(f'[machines.lab1]\nconsole = "{command}"\n')
+    monkeypatch.setattr(lab, "probe", lambda: probe() if printed.exists() else None)
+    boot = boot_of(lab_kernel(tmp_path / "new", NEW, "panics")).model_copy(update={"boot_seconds": 60.0})
+    with pytest.raises(GuestEnded) as error, machine.start(boot):
+        pass
+    assert error.value.facts["console"] == "Kernel panic - not syncing\n"

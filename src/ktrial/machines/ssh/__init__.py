@@ -37,9 +37,10 @@ class SshMachine:
     """Programs are looked for there, not on this system."""
     mode = Mode.TIMED
 
-    def __init__(self, host: str = "", *, guest: Path | None = None) -> None:
-        """`guest`: where ktrial's own programs are."""
+    def __init__(self, host: str = "", *, guest: Path | None = None, root: str = "") -> None:
+        """`guest`: where ktrial's own programs are. `root`: see Boots."""
         self.host = host
+        self._root = root
         self.writer: SettingWriter | None = None
         """Does the steps that write settings; None: none may be written."""
         self.say: Callable[[str], None] = lambda _text: None
@@ -153,9 +154,9 @@ class SshMachine:
 
     def close(self) -> None:
         """Put back and take away all that is there, lead it back to its own kernel, and hang up."""
-        boots, self._boots = self._boots, None
-        if boots is not None:
-            boots.end()
+        if self._boots is not None:
+            self._boots.end()
+        self._boots = None
         self.hang_up()
 
     def hang_up(self) -> None:
@@ -167,7 +168,9 @@ class SshMachine:
     def _booting(self) -> Boots:
         if self._boots is None:
             commands = commands_of(self.host)
-            self._boots = Boots(self.host, self, commands, self.say, stopped=lambda: self._stopped)
+            self._boots = Boots(
+                self.host, self, commands, self.say, self._root, stopped=lambda: self._stopped
+            )
         return self._boots
 
     def _put_back(self, connection: Connection) -> None:
