@@ -13,12 +13,14 @@ from typing import Protocol, runtime_checkable
 from ktrial import monitors
 from ktrial.errors import KtrialError
 from ktrial.experiment.host_failures import HOST_PROBLEMS
+from ktrial.experiment import run_delay
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.profile import own_results
 from ktrial.experiment.settings import SettingRefused, read_back
 from ktrial.machines import BootedTarget, Machine
 from ktrial.machines.errors import MachineError, MachineStopped
 from ktrial.model.environment import Environment
+from ktrial.model.parallel import RUN_DELAY
 from ktrial.model.study import Study
 from ktrial.model.time_series import Sampled, SeriesKind
 from ktrial.model.trial import Monitored
@@ -45,6 +47,9 @@ class Watched:
     program: str = ""
     """Its version, and what it was asked for."""
     samples: tuple[Sample, ...] = ()
+    """Of the watched run: what they differ by from the one without is what the monitor costs."""
+    found: tuple[Sample, ...] = ()
+    """What it measured of the workload, as metrics of the trial."""
     counters: tuple[tuple[str, float], ...] = ()
     operations: int = 0
     """How many operations the watched programs did; 0: the workload does not know."""
@@ -73,7 +78,7 @@ class Watched:
 
 def check(study: Study) -> None:
     """Raise MonitorUnusable where one that the study asks for cannot watch anything here."""
-    for name in study.machine.monitors:
+    for name in (each for each in study.machine.monitors if each != RUN_DELAY):
         monitors.installed_tracers()[name].prepare()
 
 
@@ -99,18 +104,24 @@ def _watched(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...]
 
 
 def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], name: str) -> Watched:
+    workload = job.workload
+    if name == RUN_DELAY:
+        own = _performed(target, job, run_delay.watching(steps), (run_delay.program(),))
+        samples = workload.samples(job.use, mode, own)
+        delays = run_delay.delays(own)
+        return Watched(
+            name,
+            samples=samples,
+            found=run_delay.samples(job.label, mode, delays),
+            counters=run_delay.counters(delays),
+        )
     monitor = monitors.installed_tracers()[name]
     prepared = monitor.prepare()
-    writes = tuple(setting.step for setting in job.settings)
     runs = tuple(
         step.model_copy(update={"tracers": (prepared.tracer,)}) if isinstance(step, Run) else step
         for step in steps
     )
-    before = (*job.before, *job.preparation, *writes)
-    results = target.perform((*before, *runs, *job.after))
-    read_back(job.settings, own_results(results, len(before) - len(writes)))
-    own = own_results(results[: len(before) + len(runs)], len(before))
-    workload = job.workload
+    own = _performed(target, job, runs)
     return Watched(
         name,
         program=prepared.program,
@@ -119,6 +130,17 @@ def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], na
         operations=workload.operations(job.use, own) if isinstance(workload, CountsOperations) else 0,
         warnings=prepared.warnings,
     )
+
+
+def _performed(
+    target: BootedTarget, job: Job, runs: tuple[Step, ...], first: tuple[Step, ...] = ()
+) -> tuple[StepResult, ...]:
+    """All that the job does, with those steps in place of the workload's, and `first` before all: their results."""
+    writes = tuple(setting.step for setting in job.settings)
+    before = (*first, *job.before, *job.preparation, *writes)
+    results = target.perform((*before, *runs, *job.after))
+    read_back(job.settings, own_results(results, len(before) - len(writes)))
+    return own_results(results[: len(before) + len(runs)], len(before))
 
 
 def _counters(monitor: monitors.Tracer, results: tuple[StepResult, ...]) -> dict[str, float]:

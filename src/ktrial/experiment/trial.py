@@ -118,6 +118,7 @@ def _keep_watched(watched: monitoring.Watched, job: Job, notes: Notes) -> None:
         for name, delta in sorted(watched.deltas(counted.get(OPERATIONS, 0.0)).items())
     ]
     notes.monitored += watched.slowdowns(sample for sample in notes.samples if sample.workload == job.label)
+    notes.samples += watched.found
     notes.programs |= {watched.monitor: watched.program} if watched.program else {}
     notes.warnings += watched.warnings
 

@@ -88,6 +88,11 @@ def parallel() -> Path:
     return _there(PARALLEL)
 
 
+def tasks() -> Path:
+    """The program of workloads of several tasks, and of `tasks delays`. Raises GuestProgramsMissing."""
+    return _there(TASKS)
+
+
 def _there(name: str) -> Path:
     where = directory()
     if not (where / name).is_file():

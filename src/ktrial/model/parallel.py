@@ -16,6 +16,9 @@ TRANSFER_NS = 40
 reports 40.3 to 42.3 ns for a modified line of another second-level cache in one socket of a Xeon E5-2660 v4
 (Intel's forum: Core-to-Core Communication Latency in Skylake/Kaby Lake)."""
 
+RUN_DELAY = "run-delay"
+"""The monitor that programs can have there: how long each task waited for a CPU."""
+
 
 class Topology(Model):
     """How the guest's CPUs belong together, as QEMU's -smp has it."""

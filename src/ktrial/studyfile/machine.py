@@ -7,7 +7,7 @@ from ktrial.model import host_name, quantities
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
 from ktrial.model.machine_model import NO_MODEL, ModelledMachine
-from ktrial.model.parallel import MOST_CPUS, MemoryModel, Topology
+from ktrial.model.parallel import MOST_CPUS, RUN_DELAY, MemoryModel, Topology
 from ktrial.model.study import REAL_MACHINES, SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
 from ktrial.model.workload import CountedBy, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes, shown
@@ -41,7 +41,7 @@ _NOT_FOR = {
     HOST: frozenset(MachineTable.model_fields) - _FOR_HOST,
     SSH: frozenset(MachineTable.model_fields) - _FOR_SSH,
     "exact": frozenset({"pin", "allow_emulated_time", "monitors"}) | _ONLY_SSH | _OF_PARALLEL,
-    "exact-parallel": frozenset({"pin", "allow_emulated_time", "monitors"}) | _ONLY_SSH | _OF_EXACT,
+    "exact-parallel": frozenset({"pin", "allow_emulated_time"}) | _ONLY_SSH | _OF_EXACT,
     "kvm": frozenset({"monitors"}) | _ONLY_SSH | _OF_EXACT | _OF_PARALLEL,
 }
 """Machine → keys of `[machine]` that mean nothing there."""
@@ -187,9 +187,10 @@ def _check_keys(table: MachineTable, mistakes: Mistakes) -> None:
 
 
 def _check_monitors(table: MachineTable, registry: Registry, mistakes: Mistakes) -> None:
-    for place, name in enumerate(table.monitors if table.kind == HOST else ()):
-        if name not in registry.monitors:
-            mistakes.unknown(("machine", "monitors", place), "monitor", name, sorted(registry.monitors))
+    there = {HOST: registry.monitors, "exact-parallel": (RUN_DELAY,)}.get(table.kind)
+    for place, name in enumerate(table.monitors if there is not None else ()):
+        if name not in (there or ()):
+            mistakes.unknown(("machine", "monitors", place), "monitor", name, sorted(there or ()))
         elif name in table.monitors[:place]:
             mistakes.add(("machine", "monitors", place), f"{name} is here twice")
 

@@ -153,7 +153,9 @@ class MachineTable(KeyTable):
     )
     allow_emulated_time: bool = Field(False, description="true or false")
     sample_every: Interval | None = Field(None, description='a time from 10 ms: "100 ms", "1 s"')
-    monitors: list[Name] = Field([], description='a list of monitors: ["perf-stat", "off-cpu"]')
+    monitors: list[Name] = Field(
+        [], description='a list of monitors: ["perf-stat", "off-cpu"]; exact-parallel: ["run-delay"]'
+    )
 
 
 class TimedTable(KeyTable):

@@ -138,3 +138,23 @@ def test_what_cannot_be_is_named_with_what_can(tmp_path: Path, keys: str, kind: 
     with pytest.raises(StudyMistake) as raised:
         read(tmp_path, keys, kind)
     assert said in str(raised.value)
+
+
+def test_run_delays_are_asked_for_as_a_monitor(tmp_path: Path) -> None:
+    study = read(tmp_path, 'monitors = ["run-delay"]')
+    assert study.machine.monitors == ("run-delay",)
+    (tmp_path / "again.toml").write_text(study_toml(study))
+    assert load(tmp_path / "again.toml", MACHINES).machine == study.machine
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind", "said"),
+    [
+        ('monitors = ["off-cpu"]', "exact-parallel", "run-delay"),
+        ('monitors = ["run-delay", "run-delay"]', "exact-parallel", "run-delay is here twice"),
+        ('monitors = ["run-delay"]', "exact", '"monitors" means nothing on the machine exact'),
+    ],
+)
+def test_other_monitors_are_refused(tmp_path: Path, keys: str, kind: str, said: str) -> None:
+    with pytest.raises(StudyMistake, match=said):
+        read(tmp_path, keys, kind)
