@@ -12,8 +12,8 @@ from typing import Protocol, runtime_checkable
 
 from ktrial import monitors
 from ktrial.errors import KtrialError
-from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment import run_delay
+from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
 from ktrial.experiment.profile import own_results
 from ktrial.experiment.settings import SettingRefused, read_back
@@ -135,7 +135,7 @@ def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], na
 def _performed(
     target: BootedTarget, job: Job, runs: tuple[Step, ...], first: tuple[Step, ...] = ()
 ) -> tuple[StepResult, ...]:
-    """All that the job does, with those steps in place of the workload's, and `first` before all: their results."""
+    """What those steps gave in place of the workload's, in all that the job does, with `first` before it."""
     writes = tuple(setting.step for setting in job.settings)
     before = (*first, *job.before, *job.preparation, *writes)
     results = target.perform((*before, *runs, *job.after))

@@ -133,7 +133,7 @@ class MachineSettings(Model):
     boot_seconds: float = Field(default=300.0, gt=0, exclude_if=lambda value: value == 300.0)
     """Machine ssh: after so long without an answer what was booted has hung."""
     monitors: tuple[str, ...] = Field(default=(), exclude_if=lambda value: not value)
-    """Machine host: programs that watch the workloads, each in a run of its own; exact-parallel: run-delay."""
+    """Machines host, exact-parallel: programs that watch the workloads, each in a run of its own."""
 
     @property
     def counted_by(self) -> CountedBy | None:
