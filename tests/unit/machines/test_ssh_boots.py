@@ -222,6 +222,14 @@ def test_debian_s_kexec_tools_do_not_make_a_kexec_of_the_way_back(
     assert (lab.root / "no-kexec-reboot").exists()
 
 
+def test_a_crash_kernel_is_not_taken_for_the_one_that_crashed(
+    lab: FakeLab, boots: Boots, tmp_path: Path
+) -> None:
+    (lab.root / "proc/vmcore").touch()
+    came, reason = ended(boots, boot_of(lab_kernel(tmp_path / "new", NEW)))
+    assert (came, "saves its memory" in reason) == ("panicked", True)
+
+
 def test_a_command_line_that_the_kernel_would_cut_is_refused(boots: Boots, tmp_path: Path) -> None:
     kernel = lab_kernel(tmp_path / "new", NEW)
     with pytest.raises(MachineError, match="longer than 2047 bytes"):

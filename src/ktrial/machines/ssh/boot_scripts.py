@@ -40,6 +40,7 @@ done
 """Changes nothing."""
 
 READ_BACK = """one() { printf '%s=%s\\n' "$1" "$2"; }
+[ -e "$R/proc/vmcore" ] && one vmcore yes
 one modules "$(wc -l <"$R/proc/modules")"
 [ -r "$R/proc/config.gz" ] && one config "$(gzip -dc <"$R/proc/config.gz" | sha256sum | cut -d ' ' -f 1)"
 for F in "$R"/sys/devices/system/cpu/vulnerabilities/*; do

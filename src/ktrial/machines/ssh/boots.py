@@ -199,13 +199,13 @@ class Boots:
     def _judged(self, seen: Probe, token: str, kernel: Kernel, label: str, settle_seconds: float) -> "Booted":
         came = own_kernel.token_of(seen.command_line)
         if not came:
-            _raise(
-                Outcome.PANICKED,
-                f"{label} panicked or was reset before it answered: its own kernel came back",
-            )
+            what = "panicked, was reset, or lost its power before it answered"
+            _raise(Outcome.PANICKED, f"{label} {what}: its own kernel came back")
         here = self._looked()
         self._take()
         read = own_kernel.looked(self._shell().text(boot_scripts.READ_BACK)).said
+        if "vmcore" in read:  # kexec's crash kernel (kdump) has the command line of the one that crashed
+            _raise(Outcome.PANICKED, f"{label} panicked: the kernel that saves its memory came up")
         if problem := self._other(came == token, here, read, kernel):
             _raise(Outcome.REFUSED, f"{label} was asked for, and {problem}")
         self._shell().text(boot_scripts.SETTLE.format(seconds=f"{settle_seconds:g}"), settle_seconds + 180)
