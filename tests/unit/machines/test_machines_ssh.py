@@ -95,6 +95,15 @@ def test_steps_are_those_of_this_system_and_nothing_stays(machine: SshMachine) -
     assert not Path(place).exists()
 
 
+def written(path: Path) -> bool:
+    until = time.monotonic() + PATIENCE
+    while not (path.exists() and path.read_text().endswith("\n")):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
 def test_its_kernel_is_the_one_that_runs_there(machine: SshMachine) -> None:
     assert machine.kernel().release == os.uname().release
 
@@ -165,7 +174,9 @@ def test_a_program_beyond_the_limit_is_ended(machine: SshMachine) -> None:
 
 def test_one_ktrial_at_a_time_has_the_machine(machine: SshMachine) -> None:
     machine.check()
-    with pytest.raises(MachineInUse, match=HOST):
+    who = Path(machine.connection().directory, "who")
+    assert written(who)
+    with pytest.raises(MachineInUse, match=rf"{HOST} is in use by another ktrial \(\S+@\S+ since 20"):
         SshMachine(HOST).check()
     machine.close()
     with closing(SshMachine(HOST)) as next_one:
