@@ -4,6 +4,7 @@ import inspect
 from typing import TYPE_CHECKING, ClassVar
 
 from ktrial.moved import moved_error
+from ktrial.package_names import on_this_system
 
 
 class KtrialError(Exception):
@@ -25,8 +26,12 @@ class KtrialError(Exception):
 
     @property
     def advice(self) -> str:
-        """The hint with the facts filled in; empty where there is none. A fact named `hint` replaces it."""
-        return str(self.facts["hint"]) if "hint" in self.facts else self.hint.format(**self.facts)
+        """The hint with the facts filled in; empty where there is none. A fact named `hint` replaces it.
+
+        Packages have the names that this distribution gives them.
+        """
+        hint = str(self.facts["hint"]) if "hint" in self.facts else self.hint.format(**self.facts)
+        return on_this_system(hint)
 
     def __str__(self) -> str:
         return self.message

@@ -14,6 +14,7 @@ from ktrial.errors import KtrialError
 from ktrial.kernels.errors import KernelError, NoDebianSource, NoSuchRelease
 from ktrial.machines.errors import NoPluginHere
 from ktrial.model.base import Model
+from ktrial.package_names import on_this_system
 
 if TYPE_CHECKING:
     from ktrial.machines.qemu.program import Qemu
@@ -136,7 +137,7 @@ def _program(program: str, package: str, purpose: str, otherwise: State) -> Chec
     path = shutil.which(program, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
     if path:
         return Check(name=program, state=State.FINE, found=path)
-    remedy = f"sudo apt-get install {package}"
+    remedy = on_this_system(f"sudo apt-get install {package}")
     return Check(name=program, state=otherwise, found=f"not installed; it {purpose}", remedy=remedy)
 
 

@@ -129,7 +129,7 @@ class NoDebianSource(KernelError):
 
     hint = (
         "add a Debian source to apt (in /etc/apt/sources.list.d, with Signed-By: debian-archive-keyring.gpg; "
-        "on Ubuntu: sudo apt-get install debian-archive-keyring), or use path: or host:"
+        "on Ubuntu: sudo apt-get install debian-archive-keyring), or use path:FILE, rpm:DIRECTORY or host:"
     )
 
 

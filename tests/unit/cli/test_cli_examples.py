@@ -77,3 +77,13 @@ def test_help_tells_the_default_of_each_option_that_has_one(path: tuple[str, ...
         if f"default: {option.default}" not in option.get_help_record(context)[1]:
             untold.append(option.opts[0])
     assert untold == []
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_help_tells_what_holds_without_these_options(path: tuple[str, ...]) -> None:
+    """Their defaults are decided later: a study has its own, a baseline too."""
+    context = context_of(path, [], resilient_parsing=True)
+    decided = {"--margin", "--memory", "--cpus", "--perturbations", "--max", "--jobs"}
+    options = [one for one in LEAVES[path].get_params(context) if decided & set(one.opts)]
+    texts = {one.opts[0]: one.get_help_record(context)[1] for one in options if not one.required}
+    assert [name for name, text in texts.items() if not ("else" in text or "default: " in text)] == []

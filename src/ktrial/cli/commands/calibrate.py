@@ -42,7 +42,7 @@ def calibrate(
     ] = None,
     blocks: Annotated[int, typer.Option(min=10, max=10_000, metavar="N", help="Blocks of two trials.")] = 20,
     margin: Annotated[
-        str | None, typer.Option(metavar="1%", help="The smallest change that will matter.")
+        str | None, typer.Option(metavar="1%", help="The smallest change that will matter; else 1%.")
     ] = None,
     json: Json = False,
     store: StoreOption = None,

@@ -62,7 +62,7 @@ def compare(
     count: Count = None,
     margin: Margin = None,
     memory: GuestMemory = None,
-    cpus: Annotated[int | None, typer.Option(metavar="N", help="The guest's CPUs.")] = None,
+    cpus: Annotated[int | None, typer.Option(metavar="N", help="The guest's CPUs; else 1.")] = None,
     boot: Annotated[
         list[str] | None, typer.Option(metavar="PARAMETER", help="A boot parameter; may be repeated.")
     ] = None,

@@ -90,7 +90,7 @@ def explain(
     flame_graph: FlameGraph = None,
     width: FlameWidth = WidthOf.TO,
     memory: Annotated[
-        str | None, typer.Option(metavar="512M", help="Of --kernel: the guest's memory.")
+        str | None, typer.Option(metavar="512M", help="Of --kernel: the guest's memory; else 512M.")
     ] = None,
     boot: BootParameters = None,
     machine: CountedOn = None,

@@ -55,7 +55,9 @@ def history(
     by_time: Annotated[
         bool, typer.Option("--by-time", help="In the order of measuring, not of versions.")
     ] = False,
-    margin: Annotated[str | None, typer.Option(metavar="1%", help="Exact: what is no change.")] = None,
+    margin: Annotated[
+        str | None, typer.Option(metavar="1%", help="Exact: what is no change; else the newest study's.")
+    ] = None,
     alpha: Annotated[
         float, typer.Option(min=1e-6, max=0.5, metavar="0.05", help="Timed: rate of false alarms.")
     ] = 0.05,

@@ -52,9 +52,9 @@ def matrix(
     ] = "cloud",
     perturbations: Perturbations = None,
     margin: Annotated[
-        str | None, typer.Option(metavar="1%", help="The smallest change that matters.")
+        str | None, typer.Option(metavar="1%", help="The smallest change that matters; else 1%.")
     ] = None,
-    memory: Annotated[str | None, typer.Option(metavar="512M", help="The guest's memory.")] = None,
+    memory: Annotated[str | None, typer.Option(metavar="512M", help="The guest's memory; else 512M.")] = None,
     count: Count = None,
     json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV: one row a cell.")] = False,

@@ -22,7 +22,7 @@ def recommend(
         typer.Option(metavar="W1,W2…", help="default, quick, or workloads.", autocompletion=workload_sets),
     ],
     margin: Annotated[
-        str | None, typer.Option(metavar="1%", help="The smallest change that matters.")
+        str | None, typer.Option(metavar="1%", help="The smallest change that matters; else 1%.")
     ] = None,
     json: Json = False,
     store: StoreOption = None,

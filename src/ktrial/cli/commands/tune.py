@@ -92,7 +92,8 @@ def tune(
         list[str] | None, typer.Option(metavar="PARAMETER", help="A boot parameter of every trial.")
     ] = None,
     perturbations: Annotated[
-        int | None, typer.Option(min=1, max=1000, metavar="N", help="In exact mode: for the confirmation.")
+        int | None,
+        typer.Option(min=1, max=1000, metavar="N", help="In exact mode: for the confirmation; else 3."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and measure nothing.")] = False,
     resume: Annotated[

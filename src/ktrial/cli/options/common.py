@@ -22,12 +22,17 @@ Jobs = Annotated[
     typer.Option("--jobs", "-j", min=1, max=1024, metavar="N", help="Trials at once; else one a core."),
 ]
 Perturbations = Annotated[
-    int | None, typer.Option(min=1, max=1000, metavar="N", help="Perturbations of each treatment.")
+    int | None,
+    typer.Option(
+        min=1, max=1000, metavar="N", help="Perturbations of each treatment; else 3, or the study's."
+    ),
 ]
 Margin = Annotated[
-    str | None, typer.Option("--margin", metavar="1%", help="The smallest change that matters.")
+    str | None, typer.Option("--margin", metavar="1%", help="The smallest change that matters; else 1%.")
 ]
-GuestMemory = Annotated[str | None, typer.Option("--memory", metavar="512M", help="The guest's memory.")]
+GuestMemory = Annotated[
+    str | None, typer.Option("--memory", metavar="512M", help="The guest's memory; else 512M.")
+]
 AllowHostChanges = Annotated[
     bool, typer.Option("--allow-host-changes", help="Machine host: settings are changed, and put back.")
 ]

@@ -32,9 +32,9 @@ WorkloadSets = Annotated[
 ]
 Limits = Annotated[
     list[str] | None,
-    typer.Option("--max", metavar="+1%", help="The largest change for the worse; or fork=+2%."),
+    typer.Option("--max", metavar="+1%", help="The largest change for the worse, else 1%; or fork=+2%."),
 ]
-Cpus = Annotated[int | None, typer.Option("--cpus", min=1, metavar="N", help="The guest's CPUs.")]
+Cpus = Annotated[int | None, typer.Option("--cpus", min=1, metavar="N", help="The guest's CPUs; else 1.")]
 
 _OF_A_BASELINE = "a saved baseline has its own workloads: name a kernel as --against for a command of yours"
 _LIMIT = re.compile(r"(?:(?P<workload>[^=]+)=)?\+?(?P<size>[^+=]*)")
