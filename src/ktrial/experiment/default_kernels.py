@@ -10,6 +10,7 @@ from ktrial.model.kernel import Kernel, version_order
 
 FETCHED = ("debian:6.1", "debian:6.12")
 """Where fewer than two are in the cache: those of Debian 12 and 13."""
+_OF_ONE_S_OWN = ("path:", "build:")
 
 
 def two_kernels(named: Sequence[str] = ()) -> tuple[str, str]:
@@ -40,9 +41,12 @@ def cached_kernels() -> list[Kernel]:
 def _by_version(kernels: Iterable[Kernel]) -> list[Kernel]:
     """The oldest first, each content once, and of one flavour where two kernels of one are there.
 
-    A kernel for clouds and one for all machines differ in thousands of options.
+    A kernel for clouds and one for all machines differ in thousands of options. Files and builds
+    are left out where two others are there: they may be what a bisection or a series has made.
     """
     once = {one.digest: one for one in sorted(kernels, key=lambda one: one.name, reverse=True)}
+    named = {key: one for key, one in once.items() if not one.name.startswith(_OF_ONE_S_OWN)}
+    once = named if len(named) > 1 else once
     flavours: dict[str, list[Kernel]] = {}
     for one in once.values():
         flavours.setdefault(one.flavour, []).append(one)

@@ -79,6 +79,16 @@ def test_the_oldest_and_the_newest_of_one_flavour(monkeypatch: pytest.MonkeyPatc
     assert default_kernels.two_kernels() == ("debian:6.12", "debian:7.2:generic")
 
 
+def test_a_file_is_chosen_only_where_there_are_no_two_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ktrial try` compared a patched image with a step of a series, which others had left in the cache."""
+    file = a_kernel("path:/tmp/vmlinux-patched", release="9.9.9", flavour="cloud")
+    built = a_kernel("build:linux-source-6.1@2610e6495ab5", release="0.1", flavour="cloud")
+    cached(monkeypatch, [*CLOUD, file, built])
+    assert default_kernels.two_kernels() == ("debian:5.10", "debian:6.12")
+    cached(monkeypatch, [CLOUD[0], file])
+    assert "path:/tmp/vmlinux-patched" in default_kernels.two_kernels()
+
+
 def test_one_content_under_two_names_is_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     again = a_kernel("debian:6.12.0", digest=digest("debian:6.12"), flavour="cloud")
     cached(monkeypatch, [CLOUD[0], again])
