@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 
 from ktrial import workloads
+from ktrial.knobs.names import lenient_reference
 from ktrial.model.design import Factor, FactorKind
+from ktrial.model.references import STUDYS_DISK
 from ktrial.model.study import REAL_MACHINES, Disk, Study
 from ktrial.model.warnings import DataWarning, WarningKind
 from ktrial.model.workload import WorkloadUse
@@ -22,10 +24,16 @@ def out_of_reach(study: Study) -> Iterator[DataWarning]:
     """
     if study.machine.kind in REAL_MACHINES:
         return
+    own = study.machine.disk
     for factor in study.factors:
-        named = study.references.knobs.get(factor.target) if factor.kind is FactorKind.SETTING else None
-        disk = _OF_A_DISK.match(named.path_in()) if named else None
-        if disk and (problem := _problem(study, factor, disk[1])):
+        if factor.kind is not FactorKind.SETTING:
+            continue
+        # A study that was stored has its names, and no references.
+        named = study.references.knobs.get(factor.target) or lenient_reference(factor.target)
+        disk = _OF_A_DISK.match(named.path_in())
+        is_own = bool(own) and named.instance == STUDYS_DISK
+        device = own.device if own and is_own else disk[1] if disk else ""
+        if device and (problem := _problem(study, factor, device)):
             yield DataWarning(kind=WarningKind.OUT_OF_REACH, text=problem[0], advice=problem[1])
 
 

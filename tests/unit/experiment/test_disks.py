@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ktrial.analysis.result import result
+from ktrial.analysis.result import record, result
 from ktrial.analysis.setting_reach import out_of_reach
 from ktrial.cli.installed import registry
 from ktrial.experiment import guest_storage
@@ -13,6 +13,7 @@ from ktrial.model.boot import CgroupLimits
 from ktrial.model.plan import treatments
 from ktrial.model.study import Disk, DiskKind, Study
 from ktrial.model.warnings import WarningKind
+from ktrial.store import open_store
 from ktrial.studyfile import load
 from ktrial.studyfile.errors import StudyMistake
 from ktrial.studyfile.writer import study_toml
@@ -188,3 +189,14 @@ def test_a_setting_that_reaches_nothing_is_told_with_the_result(
     study = a_read_ahead_study(tmp_path, at, disk, workload)
     (warning,) = [one for one in result(study, ()).warnings if one.kind is WarningKind.OUT_OF_REACH]
     assert said in warning.text
+    with open_store(str(tmp_path / "s.db")) as store:
+        number = store.study(study)
+        stored = record(store, number)
+    assert warning in stored.result.warnings, "what `run` and `show` print is of the stored study"
+
+
+def test_of_the_study_s_own_disk_nothing_is_told_when_it_is_stored(tmp_path: Path) -> None:
+    study = a_read_ahead_study(tmp_path, "@disk", "disk = {}")
+    with open_store(str(tmp_path / "s.db")) as store:
+        stored = record(store, store.study(study)).result
+    assert not [one for one in stored.warnings if one.kind is WarningKind.OUT_OF_REACH]
