@@ -3,23 +3,21 @@
 import json
 import math
 import statistics
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from docs.measured.declaration import Block
 from docs.measured.measuring import Measuring
+from docs.measured.parallel_values import value
 from docs.measured.wording import decimal, percent, prose, table
 
-from ktrial import kernels, workloads
+from ktrial import kernels
 from ktrial.file_digests import digest_of_file
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.guest_programs import directory, parallel
 from ktrial.model.boot import Boot
-from ktrial.model.design import Perturbation
 from ktrial.model.parallel import QUANTUM_NS
-from ktrial.model.workload import Mode, WorkloadUse
-from ktrial.target import Push, Run, Target
+from ktrial.model.workload import WorkloadUse
 
 _KERNEL = "debian:6.12"
 _CPUS = 4
@@ -94,25 +92,10 @@ def _values(boot: Boot) -> dict[str, list[float]]:
     with ParallelMachine().start(boot) as target:
         return {
             name: [
-                _value(target, WorkloadUse(name=name, parameters=dict(parameters)), seed) for seed in _SEEDS
+                value(target, WorkloadUse(name=name, parameters=dict(parameters)), seed) for seed in _SEEDS
             ]
             for name, parameters in _WORKLOADS.items()
         }
-
-
-def _value(target: Target, use: WorkloadUse, seed: int) -> float:
-    workload = workloads.find(use)
-    brought = tuple(
-        Push(path=file.guest, base64=b64encode(file.host.read_bytes()).decode(), mode=file.mode)
-        for file in workload.files(use)
-    )
-    mode = Mode.EXACT_PARALLEL
-    steps = (
-        step.model_copy(update={"layout_seed": seed}) if isinstance(step, Run) else step
-        for step in workload.steps(use, mode, Perturbation(number=0))
-    )
-    results = target.perform((*brought, *steps))
-    return workload.samples(use, mode, results[len(brought) :])[0].value
 
 
 def _hold_to_claims(measuring: Measuring, found: dict[int, dict[str, _Mean]]) -> None:

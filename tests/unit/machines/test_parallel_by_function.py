@@ -5,11 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.making import a_study
 
 from ktrial.analysis.guest_time import Part, by_cpu, differences, places, together
+from ktrial.cli.running.waits import waits
 from ktrial.machines.exact_parallel.region import region_of
+from ktrial.model.design import Factor, FactorKind
 from ktrial.model.parallel import ParallelCounts
 from ktrial.model.profile import PROGRAM, Profile
+from ktrial.model.study import MachineSettings
+from ktrial.model.workload import WorkloadUse
 
 SPIN = "native_queued_spin_lock_slowpath"
 LINE: dict[str, Any] = {
@@ -104,3 +109,27 @@ def test_a_difference_is_told_where_it_is() -> None:
     assert (first.place.name, first.difference) == (f"{SPIN} ← ext4_write [ext4]", 100)
     assert (second.place.function, second.difference) == (PROGRAM, -15)
     assert replace(first.place, caller="").name == SPIN
+
+
+def test_the_places_of_waits_are_told_at_the_largest_number_of_cpus() -> None:
+    cpus = Factor(name="cpus", kind=FactorKind.CPUS, levels=(1, 2), baseline=1)
+    kernels = Factor(
+        name="kernel", kind=FactorKind.KERNEL, levels=("debian:6.1", "debian:6.12"), baseline="debian:6.1"
+    )
+    machine = MachineSettings(kind="exact-parallel", quantum_ns=500)
+    study = a_study(machine=machine, factors=(kernels, cpus), workloads=("fork",))
+    asked: list[tuple[str, int, int]] = []
+
+    def counted(settings: MachineSettings, use: WorkloadUse) -> Profile:
+        asked.append((settings.kernel, settings.cpus, settings.quantum_ns))
+        return profile()
+
+    first, second = waits(study, counted)
+    assert asked == [("debian:6.1", 2, 500), ("debian:6.12", 2, 500)]
+    assert first.waiting == pytest.approx(640 / 4000)
+    assert first.waiting_in == f"{SPIN} ← ext4_write [ext4]"
+    assert first.idle == pytest.approx((1188 + 1192) / 4000)
+    assert str(second).startswith(
+        "debian:6.12, fork, 2 CPUs: waiting 16% in native_queued_spin_lock_slowpath"
+    )
+    assert second.as_json()["cpus"] == 2

@@ -1,7 +1,7 @@
 """`ktrial scale`: throughput over the number of CPUs, of one kernel or several."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -9,6 +9,10 @@ from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import GuestMemory, Html, Jobs, Json, Margin, NoHtml, OwnMetrics, StoreOption
 from ktrial.cli.options.completion import kernel_names, workload_names
 from ktrial.cli.options.fleet import on_fleet
+
+if TYPE_CHECKING:
+    from ktrial.cli.running.study import RunOptions
+    from ktrial.model.study import Study
 
 _OPTIONS = {
     "factors.kernel": "--kernel",
@@ -59,6 +63,10 @@ def scale(
     quantum: Annotated[
         int | None, typer.Option(metavar="NS", help="Nanoseconds of guest time in a round (100).")
     ] = None,
+    waits: Annotated[
+        bool,
+        typer.Option("--waits", help="Also count where the CPUs wait, at the largest number of them."),
+    ] = False,
     margin: Margin = None,
     memory: GuestMemory = None,
     boot: Annotated[
@@ -98,7 +106,31 @@ def scale(
     }
     source = StudySource("command line", options=_OPTIONS)
     study = study_from(data, source, "scale", Path.cwd(), registry())
-    run_and_print(study, RunOptions(json=json, store=store, html=html, no_html=no_html, jobs=jobs))
+    options = RunOptions(json=json, store=store, html=html, no_html=no_html, jobs=jobs)
+    if waits:
+        _with_waits(study, options)
+    else:
+        run_and_print(study, options)
+
+
+def _with_waits(study: "Study", options: "RunOptions") -> None:
+    """As `run` does; then where the CPUs wait. Raises typer.Exit where trials failed."""
+    from ktrial.cli.console import output, print_json
+    from ktrial.cli.running.study import SOME_TRIALS_FAILED, run_and_show
+    from ktrial.cli.running.waits import waits
+    from ktrial.report.json.study import as_json
+    from ktrial.report.text import study_summary
+
+    ended = run_and_show(study, options)
+    found = list(waits(study))
+    if options.json:
+        result = as_json(ended.record, ended.store, ended.report, ended.whys)
+        print_json(result | {"waits": [each.as_json() for each in found]})
+    else:
+        for each in found:
+            output().print(str(each), soft_wrap=True, markup=False)
+    if study_summary.failed_trials(ended.record):
+        raise typer.Exit(SOME_TRIALS_FAILED)
 
 
 def _counts(text: str) -> list[int | str]:
