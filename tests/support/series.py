@@ -11,7 +11,7 @@ from tests.support.scripted import ScriptedMachine, ends, sources
 from ktrial.experiment.kernel_builds import Builder
 from ktrial.experiment.single_kernel import Runs
 from ktrial.kernels import Progress
-from ktrial.kernels.build.errors import BuildFailed, PatchNotApplied
+from ktrial.kernels.build.errors import BuildFailed, OptionNotTaken, PatchNotApplied
 from ktrial.model.base import digest
 from ktrial.model.boot import Boot
 from ktrial.model.kernel import Build, Kernel, Patch
@@ -24,15 +24,24 @@ DIFF = "--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-int a;\n+long {name};\n"
 
 class SeriesBuilder(FakeBuilder):
     """`cost-fork-10.patch` makes fork 10 instructions longer; `noop`, `broken`, `unapplied`, `panic` and
-    `mend` do what they are called.
+    `mend` do what they are called; the option LATE can be set with `Kconfig-late` only, and RARE never.
     """
 
     @property
     def builder(self) -> Builder:
-        return replace(super().builder, applies=self.applies)
+        return replace(super().builder, applies=self.applies, configured=self.resolves)
+
+    def resolves(self, wanted: Build, progress: Progress) -> dict[str, str]:
+        self.applies(wanted, progress)
+        late = self._has(wanted, "Kconfig-late")
+        for name in wanted.options:
+            if name.endswith("RARE") or (name.endswith("LATE") and not late):
+                facts = {"option": name, "wanted": "y", "problem": "it became n", "advice": ""}
+                raise OptionNotTaken(name="linux", directory="linux", **facts)
+        return {}
 
     def _build(self, wanted: Build, progress: Progress) -> Kernel:
-        self.applies(wanted, progress)
+        self.resolves(wanted, progress)
         broken, mended = (self._has(wanted, word) for word in ("broken", "mend"))
         if broken and not mended:
             with self._lock:

@@ -14,7 +14,7 @@ from ktrial.experiment.kernel_builds import Builder
 from ktrial.fault_points import fault_point
 from ktrial.kernels import Progress
 from ktrial.kernels.build.compiled_paths import not_for_x86
-from ktrial.kernels.build.errors import BadPatch, PatchNotApplied
+from ktrial.kernels.build.errors import BadPatch, OptionNotTaken, PatchNotApplied
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.image.code_difference import code_difference
 from ktrial.kernels.image.same_image import same_image
@@ -55,12 +55,9 @@ class Forward:
     def steps(self) -> list[Step]:
         """The base and every patch. Raises KernelError where the base cannot be had, and host problems."""
         self.tell("base: building")
-        kernel = self.builder.build(self.plain, self.progress)
+        steps = self._base()
         fault_point("series.base_built")
-        if why := self.boots(kernel):
-            raise KernelError(name="of the base", problem=why)
-        steps = [Step(None, StepState.BUILT, kernel, self.plain)]
-        for patch in self.series.patches:
+        for patch in self.series.patches[len(steps) - 1 :]:
             step = self._step(patch, steps)
             fault_point("series.step_built")
             if step.state in {StepState.BUILT, StepState.SAME_IMAGE}:
@@ -68,6 +65,34 @@ class Forward:
             steps.append(step)
             self.tell(_told(step, len(self.series.patches)))
         return [replace(one, left_out=one.number in self._out) for one in steps]
+
+    def _base(self) -> list[Step]:
+        """The base; with the patches before it, where it is not the source itself. Raises as `steps`."""
+        try:
+            kernel, build, early = self.builder.build(self.plain, self.progress), self.plain, 0
+            told = ""
+        except OptionNotTaken as refused:
+            early = self._first_configurable(refused)
+            asked = f"{refused.facts['option']}={refused.facts['wanted']}".removeprefix("CONFIG_")
+            told = f"{asked} can be set from patch {early} on, whose kernel is the base"
+            build = self._wanted(early)
+            kernel = self.builder.build(build, self.progress)
+            self.tell(told)
+        if why := self.boots(kernel):
+            raise KernelError(name="of the base", problem=why)
+        before = [Step(one, StepState.NOT_CONFIGURED, why=told) for one in self.series.patches[:early]]
+        return [Step(None, StepState.BUILT, kernel, build, told), *before]
+
+    def _first_configurable(self, refused: OptionNotTaken) -> int:
+        """The number of the first patch with which the options can be set. Raises `refused`: with none."""
+        for patch in self.series.patches:
+            if any(Path(path).name.startswith("Kconfig") for path in patch.paths):
+                try:
+                    self.builder.configured(self._wanted(patch.number), self.progress)
+                except OptionNotTaken:
+                    continue
+                return patch.number
+        raise refused
 
     def _step(self, patch: SeriesPatch, steps: list[Step]) -> Step:
         last = next(one for one in reversed(steps) if one.kernel is not None)

@@ -20,6 +20,8 @@ class StepState(StrEnum):
     """It changes nothing that this configuration compiles: nothing was built."""
     SAME_IMAGE = "same image"
     """It was built, and loads the same bytes as the one before, line numbers of warnings apart."""
+    NOT_CONFIGURED = "not configurable"
+    """An option that is asked for cannot be set yet: the first patch with which it can is the base."""
     NOT_APPLIED = "does not apply"
     NOT_BUILT = "does not build"
     NOT_BOOTED = "does not boot"

@@ -12,6 +12,7 @@ from tests.support.series import SeriesBuilder, a_series, answer, runs
 
 from ktrial.experiment.regression_check import Decision
 from ktrial.experiment.single_kernel import Measurement
+from ktrial.kernels.build.errors import OptionNotTaken
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.kernels.progress import silent
@@ -112,6 +113,28 @@ def test_a_patch_that_does_not_apply_is_told_and_the_others_are_measured(tmp_pat
     assert states(result) == ["does not apply", "built"]
     assert "hunk 1 of mm/a.c fails" in result.steps[1].why
     assert differences(result, "fork") == {2: 4}
+
+
+@pytest.mark.parametrize("option", ["CONFIG_LATE", "LATE"])
+def test_an_option_that_a_patch_makes_possible_is_measured_from_there(option: str, tmp_path: Path) -> None:
+    names = ("cost-fork-100", "cost-pipe-50", "Kconfig-late", "cost-fork-4", "doc")
+    with open_store(str(tmp_path / "x.db")) as store:
+        one = asked(tmp_path, store, *names)
+        result = replace(one, plain=one.plain.model_copy(update={"options": {option: "y"}})).run()
+    assert states(result) == [*3 * ["not configurable"], "built", "not compiled"]
+    assert differences(result, "fork") == {4: 4}
+    assert (result.cells[0].before, result.is_exact, result.decision) == (1100, True, Decision.WITHIN)
+    text = " ".join(as_text(result, "ktrial series").split())
+    assert "LATE=y can be set from patch 3 on, whose kernel is the base" in text
+    assert "CONFIG_LATE" not in text
+
+
+def test_an_option_that_no_patch_makes_possible_is_refused(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "x.db")) as store:
+        one = asked(tmp_path, store, "Kconfig-late", "cost-fork-4")
+        rare = replace(one, plain=one.plain.model_copy(update={"options": {"RARE": "y"}}))
+        with pytest.raises(OptionNotTaken):
+            rare.run()
 
 
 def test_a_base_that_does_not_boot_ends_it(tmp_path: Path) -> None:

@@ -146,7 +146,8 @@ def _facts(result: SeriesResult) -> Iterator[str]:
     )
     facts = {
         "series": _origin(result),
-        "base": f"{result.series.base}{f' ({base.release})' if base else ''}",
+        "base": f"{result.series.base}{f' ({base.release})' if base else ''}"
+        + (f"; {why}" if (why := result.steps[0].why) else ""),
         "config": f"{result.plain.config}{options}" + (f"; {compiler}" if compiler else ""),
         "ran": ", ".join(one.label for one in result.how.workloads) if result.totals else "nothing",
         "counted": f"{counted(result)} an operation, in QEMU{_machine(result)}; each patch against the step "
@@ -229,8 +230,8 @@ def state_text(step: Step) -> str:
     """What became of a step that has no kernel of its own, in a few words."""
     if step.state is StepState.NOT_COMPILED:
         return f"not compiled: {step.why}"
-    if step.state is StepState.SAME_IMAGE:
-        return "same image"
+    if step.state in {StepState.SAME_IMAGE, StepState.NOT_CONFIGURED}:
+        return step.state.value
     mended = f", mended by {step.mended_by}" if step.mended_by else ", left out" if step.left_out else ""
     return f"{step.state.value.upper()}{mended}"
 

@@ -1,0 +1,132 @@
+"""docs/preempt-rt.md: each patch of Debian's PREEMPT_RT series, by the result that is kept of it."""
+
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+from docs.measured.declaration import Block
+from docs.measured.measuring import Measuring
+from docs.measured.series_result import kept
+from docs.measured.wording import count, percent, prose, signed, table
+
+_PAGE = "docs/preempt-rt.md"
+_NAME = "preempt_rt"
+_STATES = {
+    "not compiled": "nothing of it is compiled in this configuration: neither built nor booted",
+    "same image": "built, and the kernel is the same to the last byte that is loaded",
+    "built": "another kernel, and measured",
+    "does not build": "no kernel comes out",
+    "does not boot": "no kernel that boots comes out",
+    "does not apply": "not on this source",
+}
+_SUMMARY = """
+Of the {all} patches {measured} were measured. The workloads, chosen by what the patches change: {workloads}.
+They change {functions} functions of the kernel in this configuration, of which {idle} are executed by none of
+ktrial's workloads: of those nothing can be said. The steps add up to the difference from base to tip to the
+last instruction.
+"""
+_ALL = """
+All {all} patches were measured. The workloads, chosen by what the patches change: {workloads}. They change
+{functions} functions of the kernel in this configuration, of which {idle} are executed by none of ktrial's
+workloads: of those nothing can be said. The steps add up to the difference from base to tip to the last
+instruction.
+"""
+
+
+def _summary(measuring: Measuring) -> str:
+    told = kept(_NAME)
+    measuring.claim(told["exact"], "the steps add up to the last instruction")
+    measured, rest = len(told["patches"]), len(told["not_measured"])
+    states = Counter(one["state"] for one in told["patches"])
+    values = {
+        "all": str(measured + rest),
+        "measured": f"the first {measured}" if rest else str(measured),
+        "workloads": ", ".join(f"`{one}`" for one in told["workloads"]),
+        "functions": str(told["functions"]),
+        "idle": str(told["not_executed"]),
+    }
+    rows = [(f"`{state}`", str(states[state]), what) for state, what in _STATES.items() if states[state]]
+    states_of = table(("a patch is", "patches", "which means"), rows)
+    return f"{prose(_SUMMARY if rest else _ALL, **values)}\n{states_of}"
+
+
+def _patches(measuring: Measuring) -> str:
+    del measuring
+    told = kept(_NAME)
+    rows = [_row(one) for one in told["patches"]]
+    first = len(rows) + 1
+    rows += [
+        (str(number), _plain(subject), "not measured", "")
+        for number, subject in enumerate(told["not_measured"], start=first)
+    ]
+    return table(("", "patch", "with `PREEMPT_RT` off", "instructions an operation"), rows)
+
+
+def _row(patch: dict[str, Any]) -> tuple[str, ...]:
+    return str(patch["number"]), _plain(patch["subject"]), _state(patch), _cost(patch)
+
+
+def _state(patch: dict[str, Any]) -> str:
+    state: str = patch["state"]
+    if patch["mended_by"]:
+        return f"{state}; works again with {patch['mended_by']}"
+    if patch["left_out"]:
+        return f"{state}; left out of what follows"
+    if state == "built":
+        return f"{patch['functions']} functions are others" if patch["functions"] else "other data"
+    return state
+
+
+def _cost(patch: dict[str, Any]) -> str:
+    told = [f"{one['workload']} {percent(one['ratio'], 2)} %" for one in patch["cells"] if one["ratio"]]
+    if told:
+        return ", ".join(told)
+    return "≈" if patch["state"] == "built" else ""
+
+
+def _costs(measuring: Measuring) -> str:
+    del measuring
+    told = kept(_NAME)
+    lines = [line for patch in told["patches"] for line in _costs_of(patch)]
+    beyond = [one for one in told["totals"] if one["ratio"]]
+    beyond.sort(key=lambda one: -abs(one["ratio"] - 1))
+    rows = [
+        (f"`{one['workload']}`", count(_value(one["before"])), count(_value(one["after"])), _percent(one))
+        for one in beyond
+    ]
+    heads = ("base to tip", "before", "after", "change")
+    return "\n".join(lines) + "\n\n" + table(heads, rows, right=True)
+
+
+def _costs_of(patch: dict[str, Any]) -> list[str]:
+    """A line for each cell that is told, with its functions."""
+    lines = []
+    for cell in patch["cells"]:
+        rows = [
+            f"`{row['function']}` {signed(_value(row['difference']))}"
+            for row in cell["functions"]
+            if round(_value(row["difference"]))
+        ]
+        more = f"{signed(_value(cell['difference']))} ({_percent(cell)})"
+        lines.append(prose(f"- {patch['number']}, {cell['workload']}: {more}: {', '.join(rows)}").rstrip())
+    return lines
+
+
+def _percent(cell: dict[str, Any]) -> str:
+    return f"{percent(cell['ratio'], 2)} %"
+
+
+def _value(text: str) -> float:
+    return float(Fraction(text))
+
+
+def _plain(subject: str) -> str:
+    """A subject that no Markdown reads."""
+    return subject.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_").replace("<", "\\<")
+
+
+BLOCKS = (
+    Block("preempt-rt-summary", _PAGE, _summary, simulated=True),
+    Block("preempt-rt-patches", _PAGE, _patches, simulated=True),
+    Block("preempt-rt-costs", _PAGE, _costs, simulated=True),
+)
