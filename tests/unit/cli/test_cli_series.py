@@ -77,6 +77,22 @@ def test_the_report_goes_to_files_and_the_command_repeats_it(ktrial: CommandLine
     assert ktrial(*asked).output == said.output
 
 
+def test_a_workload_of_ones_own_is_offered_beside_the_built_in_ones(
+    ktrial: CommandLine, tmp_path: Path
+) -> None:
+    a_series(tmp_path / "q", "cost-fork-2")
+    (tmp_path / "mine.toml").write_text('[workload]\nname = "mine"\ncommand = ["true"]\n')
+    asked = ("series", "--quilt", "q", *ONTO, "--candidate", "mine.toml", "--json")
+    # Without profiles all that there are to choose from are measured.
+    told = json.loads(ktrial(*asked).output)
+    assert "mine" in told["workloads"]
+    assert "fork" in told["workloads"]
+    assert "--candidate mine.toml" in told["command"]
+    assert ktrial(*asked, *FORK).status == 2
+    (tmp_path / "mine.toml").unlink()
+    assert ktrial(*asked).status == 2
+
+
 def test_json_has_every_patch_and_exact_numbers(ktrial: CommandLine, tmp_path: Path) -> None:
     a_series(tmp_path / "q", "doc", "cost-fork-20")
     said = json.loads(ktrial("series", "--quilt", "q", *ONTO, *FORK, "--json").output)

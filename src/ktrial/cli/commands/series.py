@@ -52,6 +52,10 @@ def series(
     ] = None,
     fuzz: Fuzz = 0,
     workload: Workloads = None,
+    candidate: Annotated[
+        list[str] | None,
+        typer.Option("--candidate", metavar="FILE.toml", help="A workload of yours to choose from, too."),
+    ] = None,
     maximum: Limits = None,
     top: Annotated[int, typer.Option(min=0, metavar="N", help="Functions to show for each change.")] = 3,
     dry_run: Annotated[
@@ -136,6 +140,7 @@ def series(
             each_alone=each_alone,
             every=every or 0,
             thorough=thorough,
+            offered=tuple(candidate or ()),
             machine=machine,
             model=model,
         )

@@ -51,6 +51,8 @@ class SeriesOptions:
     """How many patches a stretch has that is measured first; 0: each patch is measured."""
     thorough: bool = False
     """Whether stretches without a difference are looked into as well."""
+    offered: tuple[str, ...] = ()
+    """Workloads to choose from beside the built-in ones: names, and files of one's own."""
     machine: str = "exact"
     model: str = NO_MODEL
     """What cycles are modelled on."""
@@ -106,6 +108,17 @@ class SeriesOptions:
         settings = with_model(how.settings.model_copy(update={"kind": self.machine}), self.model)
         return replace(how, settings=settings, workloads=how.workloads if asked else ())
 
+    @cached_property
+    def candidates(self) -> "tuple[WorkloadUse, ...]":
+        """Workloads that may be chosen: built-in ones, without whole benchmarks, and what is offered.
+
+        Raises WorkloadError.
+        """
+        from ktrial.cli.options.own_command import asked
+
+        offered = asked(self.offered, ()).uses() if self.offered else ()
+        return tuple({one.label: one for one in (*_candidates(), *offered)}.values())
+
     @property
     def command(self) -> str:
         """What repeats it."""
@@ -131,6 +144,7 @@ class SeriesOptions:
             "--boot": self.given.boot,
             "--max": self.maximum,
             "--workload": (",".join(self.given.workloads),) if self.given.workloads else (),
+            "--candidate": self.offered,
         }
         words += [word for name, values in lists.items() for value in values for word in (name, value)]
         words += ["--each-alone"] if self.each_alone else []
@@ -188,15 +202,17 @@ class SeriesOptions:
         def limits(uses: "Sequence[WorkloadUse]") -> dict[str, float]:
             return measuring.limits(list(self.maximum), tuple(uses))
 
+        # A mistake is told before anything is built.
+        candidates = self.candidates
         if self.how.workloads:
-            limits(self.how.workloads)  # a mistake is told before anything is built
+            limits(self.how.workloads)
         return SeriesRun(
             series=self.series,
             plain=self.plain,
             how=self.how,
             runs=measuring.runs(store, observer, self.jobs),  # type: ignore[arg-type]
             tell=lambda text: messages().print(one_line(text), markup=False, highlight=False),
-            candidates=_candidates(),
+            candidates=candidates,
             limits=limits,
             each_alone=self.each_alone,
         )
@@ -236,6 +252,8 @@ class SeriesOptions:
             raise SeriesNotChosen(problem="commits have their own base, and --onto another one")
         if self.every and self.each_alone:
             raise SeriesNotChosen(problem="--every takes patches together, --each-alone takes them apart")
+        if self.offered and (self.given.workloads or self.given.words):
+            raise SeriesNotChosen(problem="--candidate is to choose from, and --workload leaves no choice")
         if self.thorough and not self.every:
             raise SeriesNotChosen(problem="--thorough goes with --every N: without it each patch is measured")
         if self.git is not None and self.commits is None:
