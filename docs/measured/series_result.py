@@ -28,8 +28,7 @@ def reduced(result: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
         "base": result["base"],
         "workloads": result["workloads"],
         "exact": result["exact"],
-        "functions": len(result["functions"]),
-        "not_executed": len(result["not_executed"]),
+        "exercised": result["exercised"],
         "notes": result["notes"],
         "patches": [_patch(one) for one in result["patches"]],
         "totals": [_cell(one) for one in result["totals"]],
@@ -43,6 +42,7 @@ def _patch(patch: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: patch[name] for name in names},
         "functions": len(patch["functions"]),
+        "data": len(patch["data"]),
         "changed": patch["functions"][:_MOST_FUNCTIONS],
         "largest": max((abs(one["ratio"] - 1) for one in patch["cells"] if one["ratio"]), default=0.0),
         "cells": differing,

@@ -1,5 +1,6 @@
 """docs/preempt-rt.md: each patch of Debian's PREEMPT_RT series, by the result that is kept of it."""
 
+import re
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -20,16 +21,8 @@ _STATES = {
     "does not apply": "not on this source",
 }
 _SUMMARY = """
-Of the {all} patches {measured} were measured. The workloads, chosen by what the patches change: {workloads}.
-They change {functions} functions of the kernel in this configuration, of which {idle} are executed by none of
-ktrial's workloads: of those nothing can be said. The steps add up to the difference from base to tip to the
-last instruction.
-"""
-_ALL = """
-All {all} patches were measured. The workloads, chosen by what the patches change: {workloads}. They change
-{functions} functions of the kernel in this configuration, of which {idle} are executed by none of ktrial's
-workloads: of those nothing can be said. The steps add up to the difference from base to tip to the last
-instruction.
+{measured} of the {all} patches are measured here, in {workloads}. {exercised} The steps add up to the
+difference from base to tip to the last instruction.
 """
 
 
@@ -40,14 +33,13 @@ def _summary(measuring: Measuring) -> str:
     states = Counter(one["state"] for one in told["patches"])
     values = {
         "all": str(measured + rest),
-        "measured": f"the first {measured}" if rest else str(measured),
+        "measured": f"The first {measured}" if rest else "All",
         "workloads": ", ".join(f"`{one}`" for one in told["workloads"]),
-        "functions": str(told["functions"]),
-        "idle": str(told["not_executed"]),
+        "exercised": re.sub(r"\b\w*_\w+\b", r"`\g<0>`", told["exercised"]),
     }
     rows = [(f"`{state}`", str(states[state]), what) for state, what in _STATES.items() if states[state]]
     states_of = table(("a patch is", "patches", "which means"), rows)
-    return f"{prose(_SUMMARY if rest else _ALL, **values)}\n{states_of}"
+    return f"{prose(_SUMMARY, **values)}\n{states_of}"
 
 
 def _patches(measuring: Measuring) -> str:
@@ -73,7 +65,8 @@ def _state(patch: dict[str, Any]) -> str:
     if patch["left_out"]:
         return f"{state}; left out of what follows"
     if state == "built":
-        return f"{patch['functions']} functions are others" if patch["functions"] else "other data"
+        other = "other data" if patch["data"] else "the same code at other addresses"
+        return f"{patch['functions']} functions are others" if patch["functions"] else other
     return state
 
 
@@ -95,7 +88,10 @@ def _costs(measuring: Measuring) -> str:
         for one in beyond
     ]
     heads = ("base to tip", "before", "after", "change")
-    return "\n".join(lines) + "\n\n" + table(heads, rows, right=True)
+    differing = (
+        "\n".join(lines) or "None leaves the margin, and none has a part in a function that a patch changes."
+    )
+    return f"{differing}\n\n{table(heads, rows, right=True)}"
 
 
 def _costs_of(patch: dict[str, Any]) -> list[str]:

@@ -51,6 +51,8 @@ class Forward:
     """Patches that are left out from here on."""
     _pending: set[int] = field(default_factory=set)
     """Patches with which nothing worked yet, and that the next one may mend."""
+    _newest: Kernel | None = None
+    """What was built last, also where that has the same image as before: what a patch brings is told once."""
 
     def steps(self) -> list[Step]:
         """The base and every patch. Raises KernelError where the base cannot be had, and host problems."""
@@ -80,6 +82,7 @@ class Forward:
             self.tell(told)
         if why := self.boots(kernel):
             raise KernelError(name="of the base", problem=why)
+        self._newest = kernel
         before = [Step(one, StepState.NOT_CONFIGURED, why=told) for one in self.series.patches[:early]]
         return [Step(None, StepState.BUILT, kernel, build, told), *before]
 
@@ -156,7 +159,9 @@ class Forward:
 
     def _compared(self, patch: SeriesPatch, last: Step, kernel: Kernel, build: Build) -> Step:
         assert last.kernel is not None, "it was looked for"
-        options, notes = option_steps(last.kernel, kernel), _inexact(last.kernel, kernel)
+        newest = self._newest or last.kernel
+        options, notes = option_steps(newest, kernel), _inexact(newest, kernel)
+        self._newest = kernel
         if same_image(last.kernel, kernel):
             why = (
                 "the configuration leaves it out" if any(one.brought for one in options) else "the same code"

@@ -89,6 +89,12 @@ class Step:
         """Whether it has a kernel that the step before has not."""
         return self.patch is None or self.state is StepState.BUILT
 
+    @property
+    def only_moves(self) -> bool:
+        """Whether its kernel has the functions and data of the one before, at other addresses."""
+        same = self.is_compared and not self.functions and not self.data
+        return self.patch is not None and self.state is StepState.BUILT and same
+
 
 def option_steps(before: Kernel, after: Kernel) -> tuple[OptionStep, ...]:
     """What differs between two configurations, by name; what the patch brings is told where it is off too."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.fault_points import declared, each_kill_at
 from tests.support.scripted import ScriptedMachine
-from tests.support.series import SeriesBuilder, a_series, answer, runs
+from tests.support.series import SeriesBuilder, a_series, answer, names_in, runs
 
 from ktrial.experiment.regression_check import Decision
 from ktrial.experiment.single_kernel import Measurement
@@ -16,7 +16,7 @@ from ktrial.kernels.build.errors import OptionNotTaken
 from ktrial.kernels.errors import KernelError
 from ktrial.kernels.patch_series import series_in_quilt
 from ktrial.kernels.progress import silent
-from ktrial.model.kernel import Build, Patch
+from ktrial.model.kernel import Build, Kernel, Patch
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.text.series import COLUMNS, as_text
@@ -106,6 +106,42 @@ def test_what_the_next_patch_mends_is_in_its_step(name: str, state: str, tmp_pat
     assert (result.steps[1].mended_by, result.steps[1].left_out) == (2, False)
     assert differences(result, "fork") == {2: 4, 3: 1}
     assert result.decision is Decision.NOT_RUN
+
+
+class Inexactly(SeriesBuilder):
+    """Each patch applies elsewhere than it says, in four hunks."""
+
+    @staticmethod
+    def _kernel(wanted: Build) -> Kernel:
+        kernel = SeriesBuilder._kernel(wanted)
+        said = tuple(f"{name}: hunk {one}" for name in names_in(wanted.patches) for one in range(1, 5))
+        return kernel.model_copy(
+            update={"origin": kernel.origin.model_copy(update={"inexact_patches": said})}
+        )
+
+
+def test_what_a_patch_brings_is_told_once_also_where_the_image_stays(tmp_path: Path) -> None:
+    with open_store(str(tmp_path / "x.db")) as store:
+        names = ("cost-fork-1", "noop-a", "noop-b", "cost-fork-2")
+        result = asked(tmp_path, store, *names, builder=Inexactly()).run()
+    assert states(result) == ["built", "same image", "same image", "built"]
+    told = [[note.partition(":")[0] for note in step.notes] for step in result.steps[1:]]
+    assert told == [4 * [name] for name in names]
+    text = as_text(result, "ktrial series")
+    assert text.count("noop-a: hunk") == 2
+    assert text.count("and 2 more hunks elsewhere than it says") == 4
+
+
+def test_a_kernel_with_the_same_code_elsewhere_says_so(tmp_path: Path) -> None:
+    result = run(tmp_path, "cost-fork-0")
+    moved = replace(result.steps[1], is_compared=True)
+    text = as_text(replace(result, steps=(result.steps[0], moved)), "ktrial series")
+    assert "  1 mm: cost-fork-0                     same code at other addresses\n" in text
+    assert "its kernel has the same functions and data, at other addresses" in text
+    changed = replace(moved, functions=("do_fork",))
+    assert "  1 mm: cost-fork-0                     ≈\n" in as_text(
+        replace(result, steps=(result.steps[0], changed)), "ktrial series"
+    )
 
 
 def test_a_patch_that_does_not_apply_is_told_and_the_others_are_measured(tmp_path: Path) -> None:

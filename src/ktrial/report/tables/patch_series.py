@@ -28,7 +28,7 @@ def steps(result: SeriesResult) -> Table:
 def _row(result: SeriesResult, step: Step, names: list[str]) -> Row:
     assert step.patch is not None, "only the base has none"
     subject = one_line(step.patch.subject)
-    state = "" if step.is_own else words.state_text(step)
+    state = "" if step.is_own and not step.only_moves else words.state_text(step)
     cells = (result.cell(step.number, name) for name in names)
     return Row(
         (

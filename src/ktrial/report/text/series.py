@@ -19,6 +19,7 @@ _CELLS = 4
 """Columns of workloads side by side."""
 _SUBJECT = COLUMNS - _CELLS * _CELL - 4
 _MOST_NAMED = 12
+_MOST_NOTES = 2
 _INSIDE = "≈"
 _NONE = "·"
 
@@ -213,7 +214,7 @@ def _table(result: SeriesResult, names: Sequence[str]) -> Iterator[str]:
 
 
 def _row(result: SeriesResult, step: Step, names: Sequence[str]) -> str:
-    if not step.is_own:
+    if not step.is_own or not names:
         return f" {shortened(state_text(step), _CELLS * _CELL - 1)}"
     cells = (result.cell(step.number, name) for name in names)
     return "".join(f"{cell_text(one) if one else _NONE:>{_CELL}}" for one in cells)
@@ -230,6 +231,10 @@ def state_text(step: Step) -> str:
     """What became of a step that has no kernel of its own, in a few words."""
     if step.state is StepState.NOT_COMPILED:
         return f"not compiled: {step.why}"
+    if step.only_moves:
+        return "same code at other addresses"
+    if step.is_own:
+        return _INSIDE
     if step.state in {StepState.SAME_IMAGE, StepState.NOT_CONFIGURED}:
         return step.state.value
     mended = f", mended by {step.mended_by}" if step.mended_by else ", left out" if step.left_out else ""
@@ -258,10 +263,14 @@ def _said_of(step: Step) -> Iterator[str]:
         yield f"  it works again with patch {step.mended_by}"
     elif step.left_out:
         yield "  the patches after it are measured without it"
+    if step.only_moves:
+        yield "  its kernel has the same functions and data, at other addresses"
     if step.options:
         yield _wrapped("options: " + ", ".join(map(str, step.options)), "  ", "    ")
-    for note in step.notes:
+    for note in step.notes[:_MOST_NOTES]:
         yield _wrapped(one_line(note), "  ", "    ")
+    if more := step.notes[_MOST_NOTES:]:
+        yield f"  and {len(more)} more {'hunk' if len(more) == 1 else 'hunks'} elsewhere than it says"
 
 
 def _cell_lines(cell: Cell, top: int, unit: str) -> Iterator[str]:
