@@ -80,6 +80,16 @@ def test_help_tells_the_default_of_each_option_that_has_one(path: tuple[str, ...
 
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+def test_kernels_and_workloads_complete(path: tuple[str, ...]) -> None:
+    """What they offer depends on the cache and the store: here, that they ask for it."""
+    context = context_of(path, [], resilient_parsing=True)
+    named = {"--kernel", "--kernels", "--workload", "--workloads"}
+    options = [one for one in LEAVES[path].get_params(context) if named & set(one.opts)]
+    silent = [one.opts[0] for one in options if getattr(one, "_custom_shell_complete", None) is None]
+    assert silent == []
+
+
+@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
 def test_help_tells_what_holds_without_these_options(path: tuple[str, ...]) -> None:
     """Their defaults are decided later: a study has its own, a baseline too."""
     context = context_of(path, [], resilient_parsing=True)

@@ -7,7 +7,7 @@ import typer
 
 from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import AllowHostChanges, BootParameters, Html, Jobs, Json, NoHtml, StoreOption
-from ktrial.cli.options.completion import study_names
+from ktrial.cli.options.completion import kernel_names, study_names
 
 if TYPE_CHECKING:
     from ktrial.model.fidelity import FidelityResult
@@ -23,7 +23,12 @@ Studies = Annotated[
     ),
 ]
 Kernel = Annotated[
-    str, typer.Option(metavar="KERNEL", help="What the counting side boots, for studies of host and ssh.")
+    str,
+    typer.Option(
+        metavar="KERNEL",
+        help="What the counting side boots, for studies of host and ssh.",
+        autocompletion=kernel_names,
+    ),
 ]
 Model = Annotated[
     str, typer.Option(metavar="MODEL", help="What cycles are modelled on: none, default, FILE.")
