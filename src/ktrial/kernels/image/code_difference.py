@@ -18,11 +18,17 @@ import numpy as np
 from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import Symbol, SymbolTableSection
+from elftools.elf.sections import SymbolTableSection
 
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_diff import CodeDifference
 
+_ROW = np.dtype(
+    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
+)
+"""Elf64_Sym; its low four bits of `info` are the kind (System V ABI)."""
+_OBJECT, _FUNCTION, _SECTION, _FILE = 1, 2, 3, 4
+_RESERVED, _ABSOLUTE = 0xFF00, 0xFFF1
 _ALLOCATED = 2
 """SHF_ALLOC (System V ABI): the section is in memory while the kernel runs."""
 _NUMBERED = re.compile(r"\.\d+")
@@ -77,6 +83,24 @@ class _Stretch(NamedTuple):
     content: bytes
 
 
+class _Symbol(NamedTuple):
+    name: str
+    address: int
+    size: int
+    kind: int
+    section: int
+
+
+def _symbols(table: SymbolTableSection) -> Iterator[_Symbol]:
+    """As the table has them; read at once: a kernel has some 30,000."""
+    names = bytes(table.stringtable.data())
+    rows = np.frombuffer(table.data(), dtype=_ROW)
+    columns = (rows[one].tolist() for one in ("name", "value", "size", "info", "section"))
+    for name, address, size, info, section in zip(*columns, strict=True):
+        text = names[name : names.index(b"\0", name)].decode("utf-8", errors="replace")
+        yield _Symbol(text, address, size, info & 15, section)
+
+
 class _Image:
     """An ELF image with its symbols."""
 
@@ -93,23 +117,22 @@ class _Image:
         self._named: list[tuple[int, str]] = []
         for table in elf.iter_sections():
             if isinstance(table, SymbolTableSection):
-                for one in table.iter_symbols():
+                for one in _symbols(table):
                     self._add(one, names)
         self._named.sort()
 
-    def _add(self, symbol: Symbol, sections: list[str]) -> None:
-        address, size, kind = symbol["st_value"], symbol["st_size"], symbol["st_info"]["type"]
-        place = symbol["st_shndx"]
-        inside = isinstance(place, int)
-        if not symbol.name or kind in {"STT_FILE", "STT_SECTION"} or not (inside or place == "SHN_ABS"):
+    def _add(self, symbol: _Symbol, sections: list[str]) -> None:
+        address, size, kind, place = symbol.address, symbol.size, symbol.kind, symbol.section
+        inside = 0 < place < _RESERVED
+        if not symbol.name or kind in {_FILE, _SECTION} or not (inside or place == _ABSOLUTE):
             return
         key = without_numbers(symbol.name)
         self._named.append((address, key))
         if not size or not inside:
             return
-        if kind == "STT_FUNC":
+        if kind == _FUNCTION:
             self.functions[key].append(_Object(address, self.bytes_at(address, size)))
-        elif kind == "STT_OBJECT" and _is_told(key, sections[place]):
+        elif kind == _OBJECT and _is_told(key, sections[place]):
             self.data[key].append(_Object(address, self.bytes_at(address, size)))
 
     @cached_property
