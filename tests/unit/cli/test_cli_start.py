@@ -142,7 +142,7 @@ def test_kernels_are_completed_without_any_heavy_package(tmp_path: Path) -> None
     ("words", "completed"),
     [
         ("ktrial compare --workload pip", "pipe\npipe1\n"),
-        ("ktrial compare --workload fork,fi", "fork,file-server\nfork,fileio\nfork,fio\n"),
+        ("ktrial compare --workload fork,fi", "fork,file-server\nfork,file-server1\nfork,fileio\nfork,fio\n"),
         ("ktrial knob show vm.swap", "vm.swappiness\n"),
         ("ktrial knob list --subsystem th", "thp\n"),
         ("ktrial bisect knobs --machine kv", "kvm\n"),
