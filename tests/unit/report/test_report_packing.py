@@ -18,7 +18,13 @@ _PLACE = re.compile(r'<span class="later" data-part="(\d+)"></span>')
 def unpacked(page: str) -> list[str]:
     """The parts that the page's script makes, by their numbers."""
     (data,) = re.findall(r'<script type="application/zlib" id="parts">([^<]*)</script>', page)
-    return zlib.decompress(base64.b64decode(data)).decode().split("\0")
+    return lengthened(*zlib.decompress(base64.b64decode(data)).decode().split("\0"))
+
+
+def lengthened(listed: str, *parts: str) -> list[str]:
+    """What the page's script makes of words and parts."""
+    words = listed.split("\1")
+    return [re.sub("[\ue000-\uf8ff]", lambda one: words[ord(one[0]) - 0xE000], part) for part in parts]
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +42,19 @@ def test_a_packed_page_holds_each_closed_part_once_and_in_its_place(
     assert [int(number) for number in _PLACE.findall(page)] == list(range(len(unpacked(page))))
     assert len(page) < len(plain) / 2
     assert "ktrial report --whole" in page
+
+
+def test_words_that_come_again_are_listed_once() -> None:
+    parts = ["<td>do_sys_poll</td>", "<td>do_sys_poll</td>", "<b>do_sys_poll</b> once_only"]
+    listed, *short = packing.shortened(parts)
+    assert listed == "do_sys_poll"
+    assert short[0] == "<td>\ue000</td>"
+    assert lengthened(listed, *short) == parts
+
+
+@pytest.mark.parametrize("parts", [["again again again \ue000"], [""], ["no word three times"]])
+def test_without_a_word_to_list_or_a_character_to_spare_parts_stay_as_they_are(parts: list[str]) -> None:
+    assert packing.shortened(parts) == ("", *parts)
 
 
 def test_a_small_page_shows_what_is_closed_without_its_script() -> None:

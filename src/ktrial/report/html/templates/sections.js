@@ -7,7 +7,11 @@
 
   const packed = document.getElementById('parts');
   let parts = packed ? null : [];
-  const ready = packed ? unpack(packed.textContent).then(texts => { parts = texts; }) : Promise.resolve();
+  let words = [];
+  const ready = packed ? unpack(packed.textContent).then(([list, ...texts]) => {
+    words = list.split('\u0001');
+    parts = texts;
+  }) : Promise.resolve();
 
   async function unpack(text) {
     const bytes = Uint8Array.from(atob(text), character => character.charCodeAt(0));
@@ -16,7 +20,9 @@
   }
 
   function heldBy(kept) {
-    return kept.localName === 'noscript' ? kept.textContent : parts[kept.dataset.part];
+    if (kept.localName === 'noscript') return kept.textContent;
+    return words.length < 2 ? parts[kept.dataset.part] : parts[kept.dataset.part].replace(
+      /[\ue000-\uf8ff]/g, character => words[character.charCodeAt(0) - 0xe000]);
   }
 
   function make(section) {
