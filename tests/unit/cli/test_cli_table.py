@@ -9,6 +9,7 @@ from rich.console import Console
 from tests.support import report_records as records
 
 from ktrial.cli.render.study_result import print_result
+from ktrial.model.comparison import Comparison
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import STRING_BYTES
 
@@ -64,14 +65,25 @@ def test_a_reason_is_told_below_the_table() -> None:
     assert "inconclusive: open-close: the interval reaches across the edge of the margin (1 %)" in text
 
 
-def test_a_reason_names_the_metric_where_a_workload_has_several() -> None:
+def test_a_reason_names_what_is_counted_beside_the_workload_s_own_metric() -> None:
+    text, told = _with_a_second_metric(STRING_BYTES.name)
+    assert f"inconclusive: {told.workload}: the interval reaches" in text
+    assert f"inconclusive: {told.workload}, {STRING_BYTES.name}: they weigh little" in text
+
+
+def test_a_reason_names_the_metric_where_a_workload_has_several_of_its_own() -> None:
+    text, told = _with_a_second_metric("p99")
+    assert f"inconclusive: {told.workload}, {told.metric}: the interval reaches" in text
+    assert f"inconclusive: {told.workload}, p99: they weigh little" in text
+
+
+def _with_a_second_metric(name: str) -> tuple[str, Comparison]:
+    """What is printed, and the comparison whose reason was there before."""
     record = records.a_record()
     (told, *_) = [one for one in record.result.comparisons if one.reason]
-    of_bytes = told.model_copy(update={"metric": STRING_BYTES.name, "reason": "they weigh little"})
-    result = record.result.model_copy(update={"comparisons": (*record.result.comparisons, of_bytes)})
-    text = " ".join(_printed(record.model_copy(update={"result": result})).split())
-    assert f"inconclusive: {told.workload}, {told.metric}: the interval reaches" in text
-    assert f"inconclusive: {told.workload}, string-bytes: they weigh little" in text
+    second = told.model_copy(update={"metric": name, "reason": "they weigh little"})
+    result = record.result.model_copy(update={"comparisons": (*record.result.comparisons, second)})
+    return " ".join(_printed(record.model_copy(update={"result": result})).split()), told
 
 
 @pytest.mark.parametrize(

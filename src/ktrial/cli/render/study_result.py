@@ -100,12 +100,13 @@ def _print_reasons(record: StudyRecord, console: Console) -> None:
     """Each reason once, with the rows that it holds for; their metric where a workload has several."""
     several = len(study_summary.groups(record)) > 1
     metrics = {(row.workload, row.metric) for row in record.result.comparisons}
-    of_workload = Counter(workload for workload, _ in metrics)
+    of_workload = Counter(workload for workload, metric in metrics if metric not in BESIDE_THE_OWN)
     by_reason: dict[tuple[str, str, str, str], list[str]] = {}
     for row in record.result.comparisons:
         if row.reason:
             treatment = told_apart(row.treatment, row.baseline) if several else ""
-            metric = row.metric if of_workload[row.workload] > 1 else ""
+            named = row.metric in BESIDE_THE_OWN or of_workload[row.workload] > 1
+            metric = row.metric if named else ""
             key = (VERDICTS[row.verdict].word, treatment, metric, row.reason)
             by_reason.setdefault(key, []).append(row.workload)
     for (verdict, treatment, metric, reason), workloads in by_reason.items():
