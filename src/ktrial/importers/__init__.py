@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ktrial import plugin_discovery, program_outputs
 from ktrial.importers.errors import FormatUnknown
+from ktrial.importers.labels import as_labelled
 from ktrial.importers.program_output import ProgramOutput
 from ktrial.importers.protocol import Choices, Importer, SourceFile
 from ktrial.importers.reading import LARGEST_MIB, source_file
@@ -48,11 +49,11 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
     """Several files, each with the label that the user gave it (or an empty one).
 
     Files that hold one group each are put together, so that their groups are compared: those of importers of
-    such files, and those that became one group by their label. A label that says nothing is told. Raises what
-    reading raises.
+    such files, and those that became one group by their label (see `labels`). A label that says nothing is
+    told. Raises what reading raises.
     """
     alone: list[Imported] = []
-    together: dict[str, list[Imported]] = {}
+    together: dict[str, list[tuple[str, Imported]]] = {}
     for label, path in paths:
         importer, imported = read(source_file(path, label, choices))
         if label and label not in _labels(imported):
@@ -60,10 +61,10 @@ def read_all(paths: Sequence[tuple[str, Path]], choices: Choices) -> tuple[Impor
                 update={"warnings": (*imported.warnings, _unused(label, imported))}
             )
         elif label or importer.one_group:
-            together.setdefault(importer.name, []).append(imported)
+            together.setdefault(importer.name, []).append((label, imported))
             continue
         alone.append(imported)
-    return (*alone, *(_joined(files) for files in together.values()))
+    return (*alone, *(_joined(as_labelled(files)) for files in together.values()))
 
 
 def _labels(imported: Imported) -> set[str]:

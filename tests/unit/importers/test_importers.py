@@ -225,6 +225,24 @@ def test_labels_of_hyperfine_s_files_make_each_command_s_groups(tmp_path: Path) 
     assert [[group.label for group in each.families[0].groups] for each in without] == [["ls", "ps"]] * 2
 
 
+def test_labels_compare_one_command_a_file_whatever_it_is_called(tmp_path: Path) -> None:
+    before = hyperfine_file(tmp_path, "a.json", **{"sleep 0.1": ([0.1, 0.2], [0, 0])})
+    after = hyperfine_file(tmp_path, "b.json", **{"sleep 0.3": ([0.3, 0.4], [0, 0])})
+    (imported,) = read_all([("A", before), ("B", after)], Choices())
+    family = only_family(imported)
+    assert {group.label: group.values for group in family.groups} == {"A": (0.1, 0.2), "B": (0.3, 0.4)}
+    assert "A has sleep 0.1; B has sleep 0.3" in imported.warnings[-1].text
+    assert [len(each.families) for each in read_all([("", before), ("", after)], Choices())] == [1, 1]
+
+
+def test_labelled_files_with_nothing_in_common_are_told(tmp_path: Path) -> None:
+    before = hyperfine_file(tmp_path, "a.json", ls=([0.1, 0.2], [0, 0]), ps=([0.5, 0.6], [0, 0]))
+    after = hyperfine_file(tmp_path, "b.json", cat=([0.3, 0.4], [0, 0]))
+    (imported,) = read_all([("A", before), ("B", after)], Choices())
+    assert [family.name for family in imported.families] == ["ls", "ps", "cat"]
+    assert "nothing is compared: A has ls, ps; B has cat" in imported.warnings[-1].text
+
+
 def test_a_command_whose_runs_all_failed_is_told_by_name(tmp_path: Path) -> None:
     imported = read(
         hyperfine_file(tmp_path, "a.json", ls=([0.1, 0.2], [0, 0]), bad=([0.1, 0.1], [1, 2]), none=([], []))
