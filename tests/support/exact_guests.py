@@ -3,13 +3,16 @@
 import contextlib
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.support.places import SUPPORT
 
 from ktrial.machines.exact import ExactMachine
 from ktrial.model.boot import Boot, CarriedFile
 from ktrial.model.kernel import Kernel
-from ktrial.target import Read, Run, Step, StepResult
+from ktrial.target import Push, Read, Run, Step, StepResult, Target
 from ktrial.target.errors import GuestEnded
 from ktrial.workloads.host_files import program_path, with_all_they_need
 
@@ -61,6 +64,14 @@ def ending(machine: ExactMachine, boot: Boot, *steps: Step) -> GuestEnded:
     except GuestEnded as error:
         return error
     raise AssertionError(f"the guest did all its steps: {results}")
+
+
+def wrong_pair_flags(target: Target, directory: Path) -> int:
+    """In how many of 1000 cases the flags behind a `cmpxchg16b` are not a processor's."""
+    built = directory / "pair_flags"
+    subprocess.run(["cc", "-O1", "-Wall", "-static", "-o", built, SUPPORT / "pair_flags.c"], check=True)
+    program = Push(path="/pair_flags", base64=b64encode(built.read_bytes()).decode(), mode=0o755)
+    return int(target.perform((program, Run(argv=("/pair_flags",))))[1].stdout)
 
 
 @contextlib.contextmanager

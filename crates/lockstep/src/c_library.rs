@@ -1,5 +1,6 @@
 //! The C library's own functions, and the kernel's futex. Nothing is linked: the names are resolved in QEMU's process.
 
+use crate::program::Loaded;
 use crate::turns::{Condition, Mutex};
 use core::ffi::{c_char, c_int, c_long, c_void, CStr};
 use core::ptr::{null, null_mut};
@@ -21,12 +22,31 @@ extern "C" {
     fn dlvsym(from: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
     fn dlsym(from: *mut c_void, name: *const c_char) -> *mut c_void;
     fn syscall(number: c_long, ...) -> c_long;
+    fn dl_iterate_phdr(each: Each, with: *mut c_void) -> c_int;
+    fn memmem(from: *const u8, length: usize, what: *const u8, size: usize) -> *mut u8;
+    fn mmap(at: usize, size: usize, rights: c_int, kind: c_int, file: c_int, offset: i64) -> usize;
+    fn mprotect(at: usize, size: usize, rights: c_int) -> c_int;
+    fn write(file: c_int, from: *const u8, size: usize) -> isize;
     fn getpid() -> c_int;
+    fn _exit(status: c_int) -> !;
     fn abort() -> !;
 }
 
-/// RTLD_NEXT: the next object that has the name, the C library's.
+/// RTLD_NEXT: the next object that has the name, the C library's. RTLD_DEFAULT: any object.
 const NEXT: *mut c_void = usize::MAX as *mut c_void;
+const ANYWHERE: *mut c_void = null_mut();
+/// What is called with each object that is loaded, from the program on, until it gives something else than 0.
+type Each = unsafe extern "C" fn(*const Loaded, usize, *mut c_void) -> c_int;
+const STDERR: c_int = 2;
+const READ_WRITE: c_int = 3;
+const READ_EXECUTE: c_int = 5;
+/// MAP_PRIVATE, MAP_ANONYMOUS, MAP_FIXED_NOREPLACE.
+const NEW_PAGE_HERE: c_int = 0x10_0022;
+const FAILED: usize = usize::MAX;
+const PAGE: usize = 4096;
+/// How far apart places are that are tried for a page, and how many.
+const APART: usize = 1 << 20;
+const PLACES: usize = 512;
 #[cfg(target_arch = "x86_64")]
 mod system {
     pub const GETTID: super::c_long = 186;
@@ -92,6 +112,81 @@ fn lookup(kept: &AtomicPtr<c_void>, name: &CStr, version: &CStr) -> *mut c_void 
     }
     kept.store(address, SeqCst);
     address
+}
+
+/// Where something of this name is, in the program or in what it has loaded.
+pub fn symbol(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: the string ends in NUL.
+    let found = unsafe { dlsym(ANYWHERE, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
+}
+
+/// Have `each` called with the objects that are loaded.
+///
+/// # Safety
+/// `each` takes `with`.
+pub unsafe fn objects(each: Each, with: *mut c_void) {
+    // SAFETY: as required of the caller.
+    unsafe { dl_iterate_phdr(each, with) };
+}
+
+/// Where `what` stands first in so many bytes; null where it does not.
+///
+/// # Safety
+/// The bytes can be read.
+pub unsafe fn found(from: *const u8, length: usize, what: &[u8]) -> *mut u8 {
+    // SAFETY: as required of the caller.
+    unsafe { memmem(from, length, what.as_ptr(), what.len()) }
+}
+
+/// A new page below an address, so near that code there can call it.
+pub fn page_below(address: usize) -> Option<usize> {
+    (1..=PLACES).find_map(|place| {
+        let wanted = (address & !(PAGE - 1)).checked_sub(place * APART)?;
+        // SAFETY: a new page, and only where there is nothing yet.
+        let found = unsafe { mmap(wanted, PAGE, READ_WRITE, NEW_PAGE_HERE, -1, 0) };
+        // A kernel before 4.17 takes the address for a wish.
+        (found != FAILED && found == wanted).then_some(found)
+    })
+}
+
+/// The page can be executed from here on, and not written to.
+///
+/// # Safety
+/// It is a page of ours.
+pub unsafe fn make_code(page: usize) -> bool {
+    // SAFETY: as required of the caller.
+    unsafe { mprotect(page, PAGE, READ_EXECUTE) == 0 }
+}
+
+/// Write into code.
+///
+/// # Safety
+/// It is code, and stays such with these bytes; no other thread executes it.
+pub unsafe fn change_code(at: usize, bytes: &[u8; 4]) -> bool {
+    let page = at & !(PAGE - 1);
+    let size = (at + bytes.len() - page).next_multiple_of(PAGE);
+    // SAFETY: as required of the caller; the rights are put back, and what executes here is on other pages.
+    unsafe {
+        if mprotect(page, size, READ_WRITE) != 0 {
+            return false;
+        }
+        core::ptr::copy_nonoverlapping(bytes.as_ptr(), at as *mut u8, bytes.len());
+        mprotect(page, size, READ_EXECUTE) == 0
+    }
+}
+
+/// Say something on standard error.
+pub fn say(what: &[u8]) {
+    // SAFETY: the bytes are readable.
+    unsafe { write(STDERR, what.as_ptr(), what.len()) };
+}
+
+/// End the process, and say why: better no result than a wrong one.
+pub fn give_up(why: &[u8]) -> ! {
+    say(why);
+    // SAFETY: ends the process.
+    unsafe { _exit(1) }
 }
 
 /// Whether this is the process's first thread.

@@ -1,4 +1,5 @@
-//! Preloaded into QEMU, keeps its main loop from running while the guest's CPU does.
+//! Preloaded into QEMU, keeps its main loop from running while the guest's CPU does; and mends a mistake of QEMU's
+//! (`pairs`).
 //!
 //! With `-icount sleep=off` an idle guest's clock is moved to its next timer by the main loop
 //! (`icount_start_warp_timer`), which asks whether all CPUs are idle. The CPU's thread says that it is as soon as it
@@ -13,6 +14,7 @@
 //! Which thread and which condition that is shows at start-up (`turns`).
 #![cfg_attr(not(test), no_std)]
 
+mod machine_code;
 mod turns;
 
 // A test must not come between itself and the C library.
@@ -20,3 +22,7 @@ mod turns;
 mod c_library;
 #[cfg(not(test))]
 mod interposed;
+#[cfg(not(test))]
+mod pairs;
+#[cfg(not(test))]
+mod program;

@@ -181,6 +181,14 @@ def machine_warnings(identity: MachineIdentity | None, kernel: Kernel | None) ->
             'as hardware runs them; count = "clock" in [machine], or --count clock, asks for the clock',
         )
         warnings = (*warnings, clock)
+    if identity and identity.flags_reason:
+        flags = DataWarning(
+            kind=WarningKind.PROCESSOR_FLAGS,
+            text=identity.flags_reason,
+            advice="a guest that fails, or a program that reads the flags, may do so for that: a QEMU from "
+            "8.0 on, or Debian's 7.2, has them right (KTRIAL_QEMU names another one)",
+        )
+        warnings = (*warnings, flags)
     if identity:
         warnings = (*warnings, *_unpublished_programs(identity))
     return (*warnings, *patch_warnings(kernel)) if kernel else warnings

@@ -93,3 +93,5 @@ class MachineIdentity(Model):
     """Why no snapshot was used; empty where one was."""
     clock_reason: str = ""
     """Why instructions are read from the guest's clock, where nobody asked for that; empty otherwise."""
+    flags_reason: str = ""
+    """What is wrong with the processor's flags in this QEMU; empty where they are right."""

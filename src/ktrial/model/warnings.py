@@ -14,6 +14,8 @@ class WarningKind(StrEnum):
     PLAIN_BOOT = "plain-boot"
     COUNTED_BY_CLOCK = "counted-by-clock"
     """The QEMU plugin does not load here: instructions are read from the guest's clock."""
+    PROCESSOR_FLAGS = "processor-flags"
+    """QEMU's flags behind `cmpxchg16b` are wrong, and could not be mended."""
     NO_PROFILE = "no-profile"
     """The totals hold, but what each function had of them is not known."""
     GUEST_TIME = "guest-time"

@@ -1,12 +1,9 @@
 """Schedulers on four CPUs: who is preempted, and how long tasks wait for a CPU, as the kernel tells it."""
 
-import subprocess
-from base64 import b64encode
 from pathlib import Path
 
 import pytest
-from tests.support.exact_guests import boot_of
-from tests.support.places import SUPPORT
+from tests.support.exact_guests import boot_of, wrong_pair_flags
 
 from ktrial import kernels, workloads
 from ktrial.experiment import run_delay
@@ -15,7 +12,7 @@ from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.model.design import Perturbation
 from ktrial.model.study import MachineSettings
 from ktrial.model.workload import Mode, WorkloadUse
-from ktrial.target import Push, Run, Target
+from ktrial.target import Target
 
 pytestmark = [pytest.mark.guest, pytest.mark.nightly]  # five to twenty seconds of CPU time each
 
@@ -64,9 +61,5 @@ def entered(kernel: str, model: str) -> dict[str, int]:
 
 def test_flags_behind_an_exchange_of_a_pair_are_the_processors(snapshots: Path, tmp_path: Path) -> None:
     """QEMU 7.2 has an address in them, where nothing goes round that (docs/exact-mode.md)."""
-    built = tmp_path / "pair_flags"
-    subprocess.run(["cc", "-O1", "-Wall", "-static", "-o", built, SUPPORT / "pair_flags.c"], check=True)
-    program = Push(path="/pair_flags", base64=b64encode(built.read_bytes()).decode(), mode=0o755)
     with ParallelMachine(cache=snapshots).start(boot_of(kernels.add("debian:6.12"), cpus=CPUS)) as target:
-        result = target.perform((program, Run(argv=("/pair_flags",))))[1]
-    assert result.stdout == "0\n"
+        assert wrong_pair_flags(target, tmp_path) == 0

@@ -300,6 +300,17 @@ def test_the_clock_in_the_plugin_s_place_is_warned_about(tmp_path: Path) -> None
     assert "KTRIAL_QEMU" in warning.advice
 
 
+def test_flags_that_are_wrong_are_warned_about(tmp_path: Path) -> None:
+    class Mistaken(FakeMachine):
+        def identity(self, boot: Boot) -> MachineIdentity:
+            return super().identity(boot).model_copy(update={"flags_reason": "the flags are wrong"})
+
+    machine = Mistaken(lambda _boot, _step: StepResult(step=0, do="run", exit=0, stdout=report()))
+    (warning,) = trial(machine, tmp_path).warnings
+    assert (warning.kind, warning.text) == (WarningKind.PROCESSOR_FLAGS, "the flags are wrong")
+    assert "KTRIAL_QEMU" in warning.advice
+
+
 # What a study says
 
 
