@@ -29,13 +29,15 @@ class _Row(NamedTuple):
     parameters: dict[str, int | str]
 
 
+_SHORT = "a loop, for 3 ms"
 _ROWS = (
-    _Row("a loop", "loop1", {"passes": 1}),
-    _Row("getppid", "getppid1", {"passes": 1}),
-    _Row("open, a file of one's own", "open1", {"passes": 1}),
-    _Row("open, one file", "open2", {"passes": 1, "operations": 200}),
-    _Row("append, a file of one's own", "append1", {"passes": 1, "operations": 300}),
-    _Row("append, one file", "append2", {"passes": 1, "operations": 300}),
+    _Row("a loop", "loop1", {"passes": 1, "operations": 50_000}),
+    _Row(_SHORT, "loop1", {"passes": 1, "operations": 5000}),
+    _Row("getppid", "getppid1", {"passes": 1, "operations": 50_000}),
+    _Row("open, a file of one's own", "open1", {"passes": 1, "operations": 2000}),
+    _Row("open, one file", "open2", {"passes": 1, "operations": 2000}),
+    _Row("append, a file of one's own", "append1", {"passes": 1, "operations": 3000}),
+    _Row("append, one file", "append2", {"passes": 1, "operations": 1000}),
     _Row("page faults, processes", "page-fault1", {"passes": 1, "operations": 20}),
     _Row("page faults, threads", "page-fault1", {"kind": "threads", "passes": 1, "operations": 20}),
     _Row("spin lock in user space", "spin1", {"passes": 1}),
@@ -45,6 +47,14 @@ _LOOPS, _SHARED = ("a loop",), ("append, one file", "page faults, threads")
 _TEXT = """
 How many times as much {most} and fewer CPUs get done as one, with `{kernel}`, a task for each of them, on
 average over {seeds} seeds:
+"""
+_WORDS = """
+A loop that shares nothing takes as long on each of {most} CPUs as on one, to {apart} %, in a pass of 31
+ms. In a pass of 3 ms more than {most} CPUs' worth seems to be done ({short}): on one CPU the process
+that has started the tasks works beside them in the first milliseconds (its page faults after `fork`,
+its `wait4`, what is freed of it later), on several CPUs it does so before they begin, or elsewhere.
+That is no gain: where a number is to be trusted to a percent, have a pass take 10 ms or more
+(`operations`).
 """
 
 
@@ -61,14 +71,19 @@ def _text(measuring: Measuring) -> str:
         for row in _ROWS
     }
     for what in _LOOPS:
-        efficient = all(times >= 0.99 * cpus for times, cpus in zip(speed_ups[what], _CPUS[1:], strict=True))
-        measuring.claim(efficient, "independent loops are at least 99 % efficient")
+        shares = [times / cpus for times, cpus in zip(speed_ups[what], _CPUS[1:], strict=True)]
+        measuring.claim(min(shares) >= 0.99, "independent loops are at least 99 % efficient")
+        measuring.claim(max(shares) <= 1.005, "and no more than all of it")
     for what in _SHARED:
         measuring.claim(speed_ups[what][-1] < 0.6 * _CPUS[-1], f"{what} are clearly below")
     heads = ("workload", *(f"{cpus} CPUs" for cpus in _CPUS[1:]))
     rows = [(what, *(decimal(times, 2) for times in each)) for what, each in speed_ups.items()]
     told = prose(_TEXT, most=str(_CPUS[-1]), kernel=_KERNEL, seeds=str(len(_SEEDS)))
-    return f"{told}\n{table(heads, rows, right=True)}"
+    apart = max(abs(times / cpus - 1) for times, cpus in zip(speed_ups["a loop"], _CPUS[1:], strict=True))
+    words = prose(
+        _WORDS, most=str(_CPUS[-1]), apart=decimal(100 * apart, 2), short=decimal(speed_ups[_SHORT][-1], 2)
+    )
+    return f"{told}\n{table(heads, rows, right=True)}\n{words}"
 
 
 def _measured(measuring: Measuring, cpus: int) -> dict[str, list[float]]:

@@ -32,11 +32,11 @@ def curves(record: StudyRecord) -> tuple[ScalingCurve, ...]:
     found: dict[tuple[str, str], dict[int, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     for trial in record.trials:
         if trial.outcome is Outcome.COMPLETED:
-            cpus, others = _apart(trial.planned.treatment, name)
+            cpus, others = apart(trial.planned.treatment, name)
             for workload, throughput in _throughputs(trial):
                 found[workload, others][cpus][trial.planned.perturbation.number] = throughput
     uses = {use.label: place for place, use in enumerate(record.study.workloads)}
-    places = {_apart(one, name)[1]: place for place, one in enumerate(treatments(record.study))}
+    places = {apart(one, name)[1]: place for place, one in enumerate(treatments(record.study))}
     keys = sorted(found, key=lambda key: (uses.get(key[0], len(uses)), places.get(key[1], len(places))))
     made = (_curve(*key, found[key]) for key in keys)
     return tuple(curve for curve in made if curve is not None)
@@ -47,7 +47,7 @@ def cpus_factor(study: Study) -> str:
     return next((factor.name for factor in study.factors if factor.kind is FactorKind.CPUS), "")
 
 
-def _apart(treatment: Treatment, name: str) -> tuple[int, str]:
+def apart(treatment: Treatment, name: str) -> tuple[int, str]:
     """The number of CPUs, and the label of what else the treatment is."""
     others = {factor: level for factor, level in treatment.levels.items() if factor != name}
     return int(treatment.levels[name]), label(others) if others else ""

@@ -12,15 +12,16 @@ from typing import Protocol, runtime_checkable
 
 from ktrial import monitors
 from ktrial.errors import KtrialError
-from ktrial.experiment import run_delay
+from ktrial.experiment import run_delay, waits
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job
-from ktrial.experiment.profile import own_results
+from ktrial.experiment.kernel_symbols import KernelSymbols
+from ktrial.experiment.profile import counted_profile, own_results
 from ktrial.experiment.settings import SettingRefused, read_back
-from ktrial.machines import BootedTarget, Machine
+from ktrial.machines import BootedTarget, CountsByFunction, Machine
 from ktrial.machines.errors import MachineError, MachineStopped
 from ktrial.model.environment import Environment
-from ktrial.model.parallel import RUN_DELAY
+from ktrial.model.parallel import MONITORS, RUN_DELAY, WAITS
 from ktrial.model.study import Study
 from ktrial.model.time_series import Sampled, SeriesKind
 from ktrial.model.trial import Monitored
@@ -29,7 +30,7 @@ from ktrial.model.workload import Mode, Sample
 from ktrial.monitors.environment import audit
 from ktrial.target import Run, SampledFiles, Step, StepResult
 from ktrial.target.errors import GuestError
-from ktrial.target.monitor_errors import MonitorError
+from ktrial.target.monitor_errors import MonitorError, MonitorFailed
 from ktrial.workloads import CountsOperations
 from ktrial.workloads.errors import WorkloadError
 
@@ -78,17 +79,24 @@ class Watched:
 
 def check(study: Study) -> None:
     """Raise MonitorUnusable where one that the study asks for cannot watch anything here."""
-    for name in (each for each in study.machine.monitors if each != RUN_DELAY):
+    for name in (each for each in study.machine.monitors if each not in MONITORS):
         monitors.installed_tracers()[name].prepare()
 
 
-def watched(target: BootedTarget, mode: Mode, job: Job, steps: Sequence[Step]) -> tuple[Watched, ...]:
-    """The job's programs once more for each of its monitors; `steps` are the workload's own.
+def of_trial(job: Job, perturbation: int) -> tuple[str, ...]:
+    """The monitors that a trial under this perturbation has: `waits` is for the first alone."""
+    return tuple(name for name in job.monitors if name != WAITS or perturbation == 0)
+
+
+def watched(
+    target: BootedTarget, mode: Mode, job: Job, steps: Sequence[Step], names: Iterable[str]
+) -> tuple[Watched, ...]:
+    """The job's programs once more for each of these monitors; `steps` are the workload's own.
 
     What goes wrong is a warning: the trial has its numbers without. Raises what is no monitor's doing:
     MachineStopped and HOST_PROBLEMS.
     """
-    return tuple(_watched(target, mode, job, tuple(steps), name) for name in job.monitors)
+    return tuple(_watched(target, mode, job, tuple(steps), name) for name in names)
 
 
 def _watched(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], name: str) -> Watched:
@@ -115,6 +123,8 @@ def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], na
             found=run_delay.samples(job.label, mode, delays),
             counters=run_delay.counters(delays),
         )
+    if name == WAITS:
+        return Watched(name, counters=_waits(target, job, steps))
     monitor = monitors.installed_tracers()[name]
     prepared = monitor.prepare()
     runs = tuple(
@@ -130,6 +140,22 @@ def _run(target: BootedTarget, mode: Mode, job: Job, steps: tuple[Step, ...], na
         operations=workload.operations(job.use, own) if isinstance(workload, CountsOperations) else 0,
         warnings=prepared.warnings,
     )
+
+
+_SYMBOLS = KernelSymbols()
+"""Of the kernels whose waits were counted by this process."""
+
+
+def _waits(target: BootedTarget, job: Job, steps: tuple[Step, ...]) -> tuple[tuple[str, float], ...]:
+    """Where the CPUs waited, of a run that is counted by function."""
+    if not isinstance(target, CountsByFunction):
+        raise MonitorFailed(monitor=WAITS, problem="this machine does not count by function")
+    counting = target.by_function()
+    symbols = _SYMBOLS.of(counting, job.boot)
+    before = (*job.before, *job.preparation, *(setting.step for setting in job.settings))
+    results = counting.counted((*before, *steps, *job.after), symbols.text)
+    own = own_results(results[: len(before) + len(steps)], len(before))
+    return waits.counters(counted_profile(job, target.identity, own, symbols))
 
 
 def _performed(

@@ -104,7 +104,9 @@ def _do_and_watch(target: BootedTarget, machine: Machine, job: Job, notes: Notes
     """One job, and its programs once more for each monitor: before it in every other block."""
     steps = job.steps(machine.mode, notes.planned.perturbation)
     watched_first = notes.planned.block % 2 == 1
-    watch = partial(monitoring.watched, target, machine.mode, job, _watched(steps, job.boot.sample_ns))
+    names = monitoring.of_trial(job, notes.planned.perturbation.number)
+    own = _watched(steps, job.boot.sample_ns)
+    watch = partial(monitoring.watched, target, machine.mode, job, own, names)
     watched = watch() if watched_first else ()
     _do(target, machine, job, notes)
     for each in watched or watch():

@@ -51,6 +51,15 @@ class CountingTarget(BootedTarget, Protocol):
 
 
 @runtime_checkable
+class CountsByFunction(Protocol):
+    """A target whose system can also be counted by function, which takes longer and changes nothing else."""
+
+    def by_function(self) -> CountingTarget:
+        """Starts each time from the same state."""
+        ...
+
+
+@runtime_checkable
 class CountingMachine(Protocol):
     """A machine that can be told what counts its instructions."""
 

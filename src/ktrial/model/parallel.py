@@ -18,6 +18,14 @@ reports 40.3 to 42.3 ns for a modified line of another second-level cache in one
 
 RUN_DELAY = "run-delay"
 """The monitor that programs can have there: how long each task waited for a CPU."""
+WAITS = "waits"
+"""The monitor that tells where the CPUs wait and idle."""
+MONITORS = (RUN_DELAY, WAITS)
+
+
+def waits_counter(part: str, place: str | None = None) -> str:
+    """The counter of a part of the CPUs' time, or of one place of it."""
+    return f"{WAITS}.{part}" if place is None else f"{WAITS}.{part} in {place}"
 
 
 class Topology(Model):

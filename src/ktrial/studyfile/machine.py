@@ -7,7 +7,7 @@ from ktrial.model import host_name, quantities
 from ktrial.model.boot import CgroupLimits
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind
 from ktrial.model.machine_model import NO_MODEL, ModelledMachine
-from ktrial.model.parallel import MOST_CPUS, RUN_DELAY, MemoryModel, Topology
+from ktrial.model.parallel import MONITORS, MOST_CPUS, MemoryModel, Topology
 from ktrial.model.study import REAL_MACHINES, SMALLEST_DISK_MIB, Disk, DiskKind, MachineSettings
 from ktrial.model.workload import CountedBy, WorkloadUse
 from ktrial.studyfile.diagnostics import Mistakes, shown
@@ -187,7 +187,7 @@ def _check_keys(table: MachineTable, mistakes: Mistakes) -> None:
 
 
 def _check_monitors(table: MachineTable, registry: Registry, mistakes: Mistakes) -> None:
-    there = {HOST: registry.monitors, "exact-parallel": (RUN_DELAY,)}.get(table.kind)
+    there = {HOST: registry.monitors, "exact-parallel": MONITORS}.get(table.kind)
     for place, name in enumerate(table.monitors if there is not None else ()):
         if name not in (there or ()):
             mistakes.unknown(("machine", "monitors", place), "monitor", name, sorted(there or ()))

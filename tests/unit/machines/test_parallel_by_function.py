@@ -1,64 +1,13 @@
 """What crates/parallel counts by function, as a region: summed, by CPU, with names."""
 
-import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from tests.support.making import a_study
+from tests.support.counted_cpus import LINE, SPIN, counts, profile
 
 from ktrial.analysis.guest_time import Part, by_cpu, differences, places, together
-from ktrial.cli.running.waits import waits
 from ktrial.machines.exact_parallel.region import region_of
-from ktrial.model.design import Factor, FactorKind
-from ktrial.model.parallel import ParallelCounts
-from ktrial.model.profile import PROGRAM, Profile
-from ktrial.model.study import MachineSettings
-from ktrial.model.workload import WorkloadUse
-
-SPIN = "native_queued_spin_lock_slowpath"
-LINE: dict[str, Any] = {
-    "regions": 2,
-    "instructions": 1010,
-    "operations": 4,
-    "sum": 1000,
-    "middle": [240, 260],
-    "extremes": [200, 300],
-    "cpus": [5000, 6000],
-    "idle": [0, 0],
-    "clock": 9,
-    "rounds": 10,
-    "fingerprint": "00ff",
-    "counted": {
-        "time": 2000,
-        "functions": [
-            ["do_mmap", "", [[600, 2, 0, 0, 0], [0, 0, 0, 0, 0]]],
-            [SPIN, "", [[0, 0, 0, 0, 0], [100, 1, 80, 10, 0]]],
-            ["__switch_to_asm", "", [[10, 4, 0, 0, 0], [0, 0, 0, 0, 0]]],
-            ["asm_sysvec_reschedule_ipi", "", [[0, 0, 0, 0, 0], [8, 2, 0, 0, 60]]],
-            ["ext4_write", "ext4", [[2, 1, 0, 0, 0], [0, 0, 0, 0, 0]]],
-        ],
-        "pages": [
-            [4096, 7, [[200, 0, 0, 0, 0], [0, 0, 0, 0, 0]]],
-            [8192, 8, [[0, 0, 0, 0, 0], [90, 0, 10, 1, 0]]],
-        ],
-        "waits": [
-            [SPIN, "", "ext4_write", "ext4", 80, 10],
-            ["[program]", "", "", "", 10, 1],
-        ],
-        "idle": [["schedule_timeout", "", "kthread", "", 0, 1188], ["", "", "", "", 1, 1192]],
-    },
-}
-
-
-def counts(line: dict[str, Any] = LINE) -> ParallelCounts:
-    return ParallelCounts.model_validate_json(json.dumps(line))
-
-
-def profile(line: dict[str, Any] = LINE) -> Profile:
-    region = region_of(counts(line))
-    assert region
-    return Profile(kernel="k", workload="w", operations=4, region=region)
+from ktrial.model.profile import PROGRAM
 
 
 def test_cpus_are_summed_and_a_marked_run_has_its_operations() -> None:
@@ -109,27 +58,3 @@ def test_a_difference_is_told_where_it_is() -> None:
     assert (first.place.name, first.difference) == (f"{SPIN} ← ext4_write [ext4]", 100)
     assert (second.place.function, second.difference) == (PROGRAM, -15)
     assert replace(first.place, caller="").name == SPIN
-
-
-def test_the_places_of_waits_are_told_at_the_largest_number_of_cpus() -> None:
-    cpus = Factor(name="cpus", kind=FactorKind.CPUS, levels=(1, 2), baseline=1)
-    kernels = Factor(
-        name="kernel", kind=FactorKind.KERNEL, levels=("debian:6.1", "debian:6.12"), baseline="debian:6.1"
-    )
-    machine = MachineSettings(kind="exact-parallel", quantum_ns=500)
-    study = a_study(machine=machine, factors=(kernels, cpus), workloads=("fork",))
-    asked: list[tuple[str, int, int]] = []
-
-    def counted(settings: MachineSettings, use: WorkloadUse) -> Profile:
-        asked.append((settings.kernel, settings.cpus, settings.quantum_ns))
-        return profile()
-
-    first, second = waits(study, counted)
-    assert asked == [("debian:6.1", 2, 500), ("debian:6.12", 2, 500)]
-    assert first.waiting == pytest.approx(640 / 4000)
-    assert first.waiting_in == f"{SPIN} ← ext4_write [ext4]"
-    assert first.idle == pytest.approx((1188 + 1192) / 4000)
-    assert str(second).startswith(
-        "debian:6.12, fork, 2 CPUs: waiting 16% in native_queued_spin_lock_slowpath"
-    )
-    assert second.as_json()["cpus"] == 2

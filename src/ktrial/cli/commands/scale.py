@@ -1,7 +1,7 @@
 """`ktrial scale`: throughput over the number of CPUs, of one kernel or several."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -9,10 +9,6 @@ from ktrial.cli.command_line import examples
 from ktrial.cli.options.common import GuestMemory, Html, Jobs, Json, Margin, NoHtml, OwnMetrics, StoreOption
 from ktrial.cli.options.completion import kernel_names, workload_names
 from ktrial.cli.options.fleet import on_fleet
-
-if TYPE_CHECKING:
-    from ktrial.cli.running.study import RunOptions
-    from ktrial.model.study import Study
 
 _OPTIONS = {
     "factors.kernel": "--kernel",
@@ -65,7 +61,7 @@ def scale(
     ] = None,
     waits: Annotated[
         bool,
-        typer.Option("--waits", help="Also count where the CPUs wait, at the largest number of them."),
+        typer.Option("--waits", help="Also count where the CPUs wait, under the first seed."),
     ] = False,
     margin: Margin = None,
     memory: GuestMemory = None,
@@ -87,6 +83,7 @@ def scale(
     from ktrial.cli.options.own_command import asked, memory_for, own_words
     from ktrial.cli.running.study import RunOptions, run_and_print
     from ktrial.kernels.providers.git import pinned
+    from ktrial.model.parallel import WAITS
     from ktrial.studyfile import StudySource, study_from
 
     words = own_words(context)
@@ -95,6 +92,7 @@ def scale(
     several = len(kernels) > 1
     machine: dict[str, Any] = {"kind": "exact-parallel", "kernel": None if several else kernels[0]}
     machine |= {"memory": memory_for(words, memory), "boot": boot, "quantum": quantum}
+    machine |= {"monitors": [WAITS] if waits else None}
     factors = {"kernel": {"levels": kernels}} if several else {}
     data: dict[str, Any] = {
         "question": f"How does throughput grow with CPUs on {' and '.join(kernels)}?",
@@ -107,30 +105,7 @@ def scale(
     source = StudySource("command line", options=_OPTIONS)
     study = study_from(data, source, "scale", Path.cwd(), registry())
     options = RunOptions(json=json, store=store, html=html, no_html=no_html, jobs=jobs)
-    if waits:
-        _with_waits(study, options)
-    else:
-        run_and_print(study, options)
-
-
-def _with_waits(study: "Study", options: "RunOptions") -> None:
-    """As `run` does; then where the CPUs wait. Raises typer.Exit where trials failed."""
-    from ktrial.cli.console import output, print_json
-    from ktrial.cli.running.study import SOME_TRIALS_FAILED, run_and_show
-    from ktrial.cli.running.waits import waits
-    from ktrial.report.json.study import as_json
-    from ktrial.report.text import study_summary
-
-    ended = run_and_show(study, options)
-    found = list(waits(study))
-    if options.json:
-        result = as_json(ended.record, ended.store, ended.report, ended.whys)
-        print_json(result | {"waits": [each.as_json() for each in found]})
-    else:
-        for each in found:
-            output().print(str(each), soft_wrap=True, markup=False)
-    if study_summary.failed_trials(ended.record):
-        raise typer.Exit(SOME_TRIALS_FAILED)
+    run_and_print(study, options)
 
 
 def _counts(text: str) -> list[int | str]:

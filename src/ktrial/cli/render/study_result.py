@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ktrial.analysis.scaling import curves
+from ktrial.analysis.waits import waits
 from ktrial.cli.console import breakable
 from ktrial.cli.render.table import rendered
 from ktrial.format import number_format
@@ -18,6 +19,7 @@ from ktrial.model.warnings import WarningKind
 from ktrial.model.workload import BESIDE_THE_OWN
 from ktrial.report.charts import sparkline
 from ktrial.report.tables import interactions, scaling
+from ktrial.report.tables import waits as waits_table
 from ktrial.report.tables.comparisons import one_below_another, side_by_side
 from ktrial.report.text import dispersion, study_summary
 
@@ -52,10 +54,10 @@ def print_result(record: StudyRecord, console: Console) -> None:
 
 
 def _print_scaling(record: StudyRecord, console: Console) -> None:
-    """Throughput over CPUs, where their number is a factor."""
-    tables = scaling.both(curves(record))
-    for table in tables or ():
-        if table.rows:
+    """Throughput over CPUs, where their number is a factor; where they wait, where that was counted."""
+    tables = (*(scaling.both(curves(record)) or ()), waits_table.of_all(waits(record)))
+    for table in tables:
+        if table and table.rows:
             console.print(rendered(table))
             console.print()
 

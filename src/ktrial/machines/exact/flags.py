@@ -1,4 +1,4 @@
-"""The flags behind `cmpxchg8b` and `cmpxchg16b`, which QEMU mistakes before 8.0 (crates/lockstep/src/pairs.rs)."""
+"""The flags behind `cmpxchg8b` and `cmpxchg16b`, which QEMU mistakes before 8.0 (crates/lockstep)."""
 
 import os
 import subprocess

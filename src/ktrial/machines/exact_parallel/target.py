@@ -33,6 +33,12 @@ class ParallelTarget(SnapshotTarget):
         """
         return self._performed(steps)
 
+    def by_function(self) -> "CountingParallelTarget":
+        """A target of the same system that counts by function. See CountsByFunction."""
+        return CountingParallelTarget(
+            self._prepared, self._children, self._snapshots, self._plain_boot_reason
+        )
+
     def _performed(self, steps: tuple[Step, ...], symbols: int | None = None) -> tuple[StepResult, ...]:
         with memory_file("ktrial-parallel") as out:
             path = inherited_path(out)

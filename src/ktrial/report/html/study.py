@@ -12,6 +12,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from ktrial.analysis import scaling as throughput
+from ktrial.analysis import waits as waiting
 from ktrial.format import number_format
 from ktrial.format.sanitize import printable
 from ktrial.model.study_record import StudyRecord
@@ -22,7 +23,7 @@ from ktrial.report.charts import scaling as scaling_chart
 from ktrial.report.html.packing import packed
 from ktrial.report.html.scripts import page_script
 from ktrial.report.html.templating import chart_colours, environment, style_of
-from ktrial.report.tables import attribution, counters, interactions, matrix, scaling
+from ktrial.report.tables import attribution, counters, interactions, matrix, scaling, waits
 from ktrial.report.tables.comparisons import of_group
 from ktrial.report.text import kernel_diff, reproduction, study_summary
 from ktrial.report.text import provenance as surroundings
@@ -142,6 +143,8 @@ def facts(record: StudyRecord, whys: Sequence[Why] = ()) -> dict[str, Any]:
         "interaction_meaning": interactions.MEANING,
         "scaling": scaling.both(throughput.curves(record)),
         "scaling_meaning": scaling.MEANING,
+        "waits": waits.of_all(waiting.waits(record)),
+        "waits_meaning": waits.MEANING,
         "study_file": study_toml(record.study),
         "seconds": sum(trial.seconds for trial in record.trials),
         "started": min((trial.started for trial in record.trials), default=None),

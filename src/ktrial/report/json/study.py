@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ktrial.analysis.scaling import curves
+from ktrial.analysis.waits import waits
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.report.json.attribution import whys_as_json
@@ -24,6 +25,7 @@ def as_json(
         "comparisons": comparison_table.of_all(record).data(),
         "interactions": [one.model_dump(mode="json") for one in record.result.interactions],
         "scaling": [one.model_dump(mode="json") for one in curves(record)],
+        "waits": [one.model_dump(mode="json") for one in waits(record)],
         "variability": [one.model_dump(mode="json") for one in record.result.variability],
         "builds": provenance.builds_as_json(record),
         "why": whys_as_json(whys),

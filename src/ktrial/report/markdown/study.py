@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from ktrial.analysis import waits as waiting
 from ktrial.analysis.scaling import curves
 from ktrial.format import labels, number_format
 from ktrial.format.sanitize import one_line, printable
@@ -10,7 +11,7 @@ from ktrial.model.study_record import StudyRecord
 from ktrial.model.trial import Trial
 from ktrial.model.warnings import DataWarning
 from ktrial.report.markdown.markup import bare, block, code, folded, grid, prose
-from ktrial.report.tables import attribution, interactions, matrix, scaling
+from ktrial.report.tables import attribution, interactions, matrix, scaling, waits
 from ktrial.report.tables import kernel_diff as kernel_tables
 from ktrial.report.tables import proof as proof_table
 from ktrial.report.tables.comparisons import of_group
@@ -65,12 +66,15 @@ def _tables(record: StudyRecord) -> Iterator[str]:
 
 
 def _scaling(record: StudyRecord) -> Iterator[str]:
-    """Throughput over CPUs, where their number is a factor."""
+    """Throughput over CPUs, where their number is a factor; where they wait, where that was counted."""
     tables = scaling.both(curves(record))
     if tables:
         yield prose(scaling.MEANING)
         yield grid(tables.points)
         yield grid(tables.laws) if tables.laws.rows else ""
+    if table := waits.of_all(waiting.waits(record)):
+        yield prose(waits.MEANING)
+        yield grid(table)
 
 
 def _variability(record: StudyRecord) -> Iterator[str]:

@@ -1,0 +1,110 @@
+"""Where CPUs wait: from counts by function to counters of trials, and what is said of them."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.counted_cpus import SPIN, profile
+from tests.support.making import a_study, a_trial, planned
+from tests.support.scripted import ScriptedMachine, a_kernel, number_of, sources
+
+from ktrial import report
+from ktrial.analysis.result import record
+from ktrial.analysis.waits import waits
+from ktrial.experiment import monitoring
+from ktrial.experiment.jobs import jobs_of
+from ktrial.experiment.trial import run_trial
+from ktrial.experiment.waits import counters
+from ktrial.model.design import Factor, FactorKind, PlannedTrial, Treatment
+from ktrial.model.parallel import RUN_DELAY, WAITS
+from ktrial.model.plan import perturbation
+from ktrial.model.study import MachineSettings
+from ktrial.model.study_record import StudyRecord
+from ktrial.model.trial import CounterDelta, Outcome
+from ktrial.model.warnings import WarningKind
+from ktrial.report.json.study import as_json
+from ktrial.store import open_store
+
+MACHINE = MachineSettings(kind="exact-parallel", monitors=(WAITS, RUN_DELAY))
+KERNELS = ("debian:6.1", "debian:6.12")
+
+
+def test_counters_are_the_parts_and_their_first_places() -> None:
+    found = dict(counters(profile()))
+    parts = {name: found[f"waits.{name}"] for name in ("work", "waiting", "cache lines", "idle")}
+    assert parts == {"work": 920 / 4, "waiting": 640 / 4, "cache lines": 60 / 4, "idle": 2380 / 4}
+    assert sum(parts.values()) == 4000 / 4
+    assert found[f"waits.waiting in {SPIN} ← ext4_write [ext4]"] == 580 / 4
+    assert found["waits.idle in [before a task was seen]"] == 1192 / 4
+
+
+def test_they_are_counted_under_the_first_perturbation_alone() -> None:
+    plan = planned()
+    (job,) = jobs_of(a_study(machine=MACHINE, workloads=("fork",)), plan.treatment, a_kernel(), sources())
+    assert monitoring.of_trial(job, 0) == (WAITS, RUN_DELAY)
+    assert monitoring.of_trial(job, 1) == (RUN_DELAY,)
+
+
+def test_a_machine_that_cannot_count_them_is_a_warning_and_the_trial_keeps_its_numbers() -> None:
+    study = a_study(machine=MachineSettings(kind="exact-parallel", monitors=(WAITS,)), workloads=("fork",))
+    plan = planned()
+    trial = run_trial(ScriptedMachine(number_of), plan, jobs_of(study, plan.treatment, a_kernel(), sources()))
+    assert trial.outcome is Outcome.COMPLETED
+    (warning,) = trial.warnings
+    assert warning.kind is WarningKind.COUNTERS_MISSING
+    assert "waits counted nothing of fork" in warning.text
+
+
+def a_record(directory: Path, monitors: tuple[str, ...] = (WAITS,)) -> StudyRecord:
+    """Two kernels on two and four CPUs; what waits doubles with the CPUs."""
+    cpus = Factor(name="cpus", kind=FactorKind.CPUS, levels=(2, 4), baseline=2)
+    machine = MachineSettings(kind="exact-parallel", monitors=monitors)
+    study = a_study(machine=machine, workloads=("fork",), factors=(cpus,), perturbations=1)
+    with open_store(directory / "s.db") as store:
+        number = store.study(study)
+        for order, (kernel, count) in enumerate((kernel, count) for count in (4, 2) for kernel in KERNELS):
+            plan = PlannedTrial(
+                order=order,
+                block=0,
+                treatment=Treatment(levels={"kernel": kernel, "cpus": count}),
+                perturbation=perturbation(1, 0),
+            )
+            spent = {
+                "waits.work": 1000.0 - 100 * count,
+                "waits.waiting": 100.0 * count,
+                f"waits.waiting in {SPIN} ← finish_fault": 60.0 * count,
+                "waits.waiting in osq_lock ← do_mmap": 40.0 * count,
+                "vmstat.pgfault": 7.0,
+            }
+            rows = tuple(
+                CounterDelta(workload="fork", name=name, delta=delta) for name, delta in spent.items()
+            )
+            store.add_trial(number, a_trial(plan).model_copy(update={"counters": rows}))
+        return record(store, number)
+
+
+def test_waits_are_shares_by_treatment_and_cpus_with_the_first_place(tmp_path: Path) -> None:
+    found = waits(a_record(tmp_path))
+    assert [(one.treatment, one.cpus) for one in found] == [
+        (kernel, count) for kernel in KERNELS for count in (2, 4)
+    ]
+    assert [one.waiting for one in found] == pytest.approx([0.2, 0.4, 0.2, 0.4])
+    assert {one.waiting_in for one in found} == {f"{SPIN} ← finish_fault"}
+    assert {(one.idle, one.asleep_in) for one in found} == {(0.0, "")}
+
+
+def test_the_page_markdown_and_json_have_them(tmp_path: Path) -> None:
+    made = a_record(tmp_path)
+    place = f"{SPIN} ← finish_fault"
+    page, markdown = report.study_html(made), report.study_markdown(made)
+    assert "Where the CPUs wait" in page
+    for text in (page, markdown):
+        assert SPIN in text
+        assert "finish_fault" in text
+    rows = as_json(made, "s.db")["waits"]
+    assert [(row["cpus"], row["waiting_in"]) for row in rows] == [(2, place), (4, place)] * 2
+
+
+def test_without_the_monitor_nothing_is_said(tmp_path: Path) -> None:
+    made = a_record(tmp_path, monitors=())
+    assert waits(made) == ()
+    assert "Where the CPUs wait" not in report.study_html(made)
