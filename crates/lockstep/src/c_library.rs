@@ -1,6 +1,5 @@
 //! The C library's own functions, and the kernel's futex. Nothing is linked: the names are resolved in QEMU's process.
 
-use crate::program::Loaded;
 use crate::turns::{Condition, Mutex};
 use core::ffi::{c_char, c_int, c_long, c_void, CStr};
 use core::ptr::{null, null_mut};
@@ -36,7 +35,7 @@ extern "C" {
 const NEXT: *mut c_void = usize::MAX as *mut c_void;
 const ANYWHERE: *mut c_void = null_mut();
 /// What is called with each object that is loaded, from the program on, until it gives something else than 0.
-type Each = unsafe extern "C" fn(*const Loaded, usize, *mut c_void) -> c_int;
+type Each = unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> c_int;
 const STDERR: c_int = 2;
 const READ_WRITE: c_int = 3;
 const READ_EXECUTE: c_int = 5;

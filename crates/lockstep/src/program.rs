@@ -24,7 +24,7 @@ struct Segment {
 
 /// The beginning of `dl_phdr_info`.
 #[repr(C)]
-pub struct Loaded {
+struct Loaded {
     base: usize,
     name: *const c_char,
     segments: *const Segment,
@@ -37,11 +37,11 @@ pub struct Program {
     segments: &'static [Segment],
 }
 
-unsafe extern "C" fn first(loaded: *const Loaded, _: usize, found: *mut c_void) -> c_int {
+unsafe extern "C" fn first(loaded: *const c_void, _: usize, found: *mut c_void) -> c_int {
     // SAFETY: as the dynamic linker calls it: `loaded` is its own, and the segments' table lives as long as the program;
     // `found` is `Program::own`'s.
     unsafe {
-        let loaded = &*loaded;
+        let loaded = &*loaded.cast::<Loaded>();
         let segments = from_raw_parts(loaded.segments, loaded.count.into());
         *found.cast() = Some(Program {
             base: loaded.base,
