@@ -22,7 +22,8 @@ from tests.support.growing_studies import growing_study, trials_of
 from tests.support.grown_stores import grown_store
 
 from bench.row import Row, told
-from ktrial.analysis.history.series import history, stored_trials
+from ktrial.analysis.history.series import history
+from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.result import record, result
 from ktrial.cli.render.matrix import print_matrix
 from ktrial.cli.render.study_result import print_result
@@ -169,7 +170,7 @@ def _of_study(study: Study) -> Steps:
 
 
 def _pages(store: Store, number: int) -> Steps:
-    found, studies = record(store, number), stored_trials(store)
+    found, studies = record(store, number), stored_numbers(store)
     cells = matrix(found)
     label = found.study.workloads[0].label
     labels = [use.label for use in found.study.workloads]
@@ -208,7 +209,7 @@ def _of_store(scratch: Path, trials: int) -> Steps:
             "list": _cpu(lambda: [len(treatments(one.study)) for one in store.studies()]),
             "one study found": _cpu(lambda: [store.find(1) for _ in range(20)]),
             "one study shown": _cpu(lambda: record(store, 1)),
-            "history": _cpu(lambda: history(stored_trials(store, "load-0000"), "load-0000")),
+            "history": _cpu(lambda: history(stored_numbers(store), "load-0000")),
         }
 
 

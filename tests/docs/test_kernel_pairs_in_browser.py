@@ -11,7 +11,8 @@ from tests.support.report_records import FIVE, a_hostile_record, a_record, a_stu
 from tests.support.stored_results import a_store
 
 from ktrial.analysis.history.kernel_pairs import kernel_pairs
-from ktrial.analysis.history.series import StudyTrials, history, stored_trials
+from ktrial.analysis.history.series import history
+from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.format import number_format
 from ktrial.format.labels import VERDICTS
 from ktrial.model.kernel_pairs import KernelPairs
@@ -55,16 +56,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     records = (a_record(FIVE), a_study_with_gaps(), a_hostile_record())
     with open_store(str(a_store(directory / "store", *records))) as store:
         build(store, directory / "pages", cache=PageCache(directory / "cache"))
-        studies = [one for one in stored_trials(store) if one.trials]
-    labels = dict.fromkeys(label for one in studies for label in used(one))
-    past = [history([one for one in studies if label in used(one)], label) for label in labels]
+        numbers = stored_numbers(store)
+        labels = dict.fromkeys(use.label for one in numbers.studies for use in one.workloads)
+        past = [history(numbers, label) for label in labels]
     kept = kernel_pairs([one for one in past if one.lines])
     (directory / "expected.json").write_text(kept.model_dump_json())
     return directory / "pages"
-
-
-def used(one: StudyTrials) -> tuple[str, ...]:
-    return tuple(use.label for use in one.stored.study.workloads)
 
 
 def shown(tmp_path: Path, addresses: list[str], keys: tuple[str, ...] = ()) -> list[dict[str, Any]]:

@@ -1,99 +1,159 @@
-"""Stores of many studies with many trials, filled inside the database: a million trials in seconds."""
+"""Stores of many studies with many trials, filled inside the database: a million trials in a minute."""
 
 import hashlib
 import json
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from tests.support.growing_studies import growing_study, trials_of
 
+from ktrial.analysis.history.study_numbers import facts_of, numbers_of, packed
 from ktrial.model.base import digest
 from ktrial.model.study import Study
-from ktrial.store import open_store
-from ktrial.store.trial_digests import OF_SAMPLE, OF_TRIAL, values_of
+from ktrial.store import Store, open_store
+from ktrial.store.copying import trials_by_number
+from ktrial.store.row_conversion import to_utc
+from ktrial.store.study_digests import of_study
+from ktrial.store.summaries import OF_STUDY, StudySummaries
+from ktrial.store.trial_digests import OF_SAMPLE, OF_TRIAL, counters_digest, values_of
 
-JSON = ("planned", "settings", "warnings", "provenance")
 TREATMENTS = 20
 WORKLOADS = 5
 PERTURBATIONS = 5
 TRIALS = TREATMENTS * PERTURBATIONS
 """Of each study."""
+_NUMBER = -987654321
+"""In place of a study's number."""
+_STUDIES = ("id", "name", "digest", "spec", "created")
+_NOTED = ("study_id", "what", "digest")
+_DIGESTS = ("trial_id", "content", "counters", "profiles", "series")
 
 
 def grown_store(directory: Path, trials: int) -> Path:
-    """A store of so many trials (a multiple of TRIALS), 100 a study."""
+    """A file with a store of so many trials (a multiple of TRIALS), 100 a study."""
     path = directory / f"{trials}.db"
-    study = growing_study(TREATMENTS, workloads=WORKLOADS, timed=False, perturbations=PERTURBATIONS)
     with open_store(path) as store:
-        number = store.study(study)
-        for trial in trials_of(study):
-            store.add_trial(number, trial)
+        first = _First(store)
     with closing(sqlite3.connect(path)) as raw:
         raw.execute("PRAGMA synchronous = OFF")
-        said = _said(raw, number)
-        for copy in range(1, trials // TRIALS):
-            _copy(raw, study, number, copy)
-            _note(raw, said, number, copy)
+        for table, columns, rows in first.copies(trials // TRIALS - 1):
+            places = ", ".join("?" * len(columns))
+            raw.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)
+        every = f"(SELECT id - 1 AS copy FROM studies WHERE id BETWEEN 2 AND {trials // TRIALS})"
+        for statement in _filling(lambda table: _columns_of_file(raw, table)):
+            raw.execute(statement.format(copies=every))
         raw.commit()
+    with open_store(path) as store:
+        summarised(store)
     return path
 
 
-def _copy(raw: sqlite3.Connection, study: Study, number: int, copy: int) -> None:
-    """The study again, with its trials, under another name."""
-    named = study.model_copy(update={"name": f"{study.name}-{copy}"})
-    spec = json.dumps(named.model_dump(mode="json", by_alias=True))
-    raw.execute(
-        "INSERT INTO studies (id, name, digest, spec, created) "
-        "SELECT ?, ?, ?, ?, created FROM studies WHERE id = ?",
-        (number + copy, named.name, digest(named), spec, number),
-    )
-    moved = {"trials": {"id": "id + :by", "study_id": ":study"}}
-    moved |= {table: {"id": "NULL", "trial_id": "trial_id + :by"} for table in ("samples", "counters")}
+def grown_on_server(url: str, trials: int) -> None:
+    """The same in an empty database of PostgreSQL's."""
+    with open_store(url) as store:
+        first = _First(store)
+    with psycopg.connect(url, autocommit=True) as raw:
+        raw.execute("SET session_replication_role = replica")  # digests come before their trials
+        for table, columns, rows in first.copies(trials // TRIALS - 1):
+            named = ", ".join(columns)
+            with raw.cursor() as cursor, cursor.copy(f"COPY {table} ({named}) FROM STDIN".encode()) as to:
+                for row in rows:
+                    to.write_row(row)
+        copies = f"generate_series(1, {trials // TRIALS - 1}) AS copy"
+        for statement in _filling(lambda table: _columns_on_server(raw, table)):
+            raw.execute(statement.format(copies=copies).encode())
+        for table in ("studies", "trials"):
+            raw.execute(f"SELECT setval('{table}_id_seq', (SELECT max(id) FROM {table}))".encode())
+    with open_store(url) as store:
+        summarised(store)
+    with psycopg.connect(url, autocommit=True) as raw:
+        raw.execute("VACUUM ANALYZE")  # as a server does by itself, in time
+
+
+def _filling(columns_of: Any) -> Iterator[str]:
+    """What copies the first study's trials, with all that is theirs, to others; `{copies}` are those."""
+    moved = {"trials": {"id": f"id + copy * {TRIALS}", "study_id": "study_id + copy"}}
+    moved |= {table: {"trial_id": f"trial_id + copy * {TRIALS}"} for table in ("samples", "counters")}
     for table, changed in moved.items():
-        columns = [name for _, name, *_ in raw.execute(f"PRAGMA table_info({table})")]
+        columns = [name for name in columns_of(table) if name != "id" or table == "trials"]
         values = ", ".join(changed.get(name, name) for name in columns)
-        of_first = "study_id = :first" if table == "trials" else f"trial_id <= {TRIALS}"
-        raw.execute(
-            f"INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM {table} WHERE {of_first}",
-            {"by": copy * TRIALS, "study": number + copy, "first": number},
-        )
+        of_first = "study_id = 1" if table == "trials" else f"trial_id <= {TRIALS}"
+        named = ", ".join(columns)
+        yield f"INSERT INTO {table} ({named}) SELECT {values} FROM {table}, {{copies}} WHERE {of_first}"
 
 
-_ANY = -987654321
-"""In place of a study's number."""
+def _columns_of_file(raw: sqlite3.Connection, table: str) -> list[str]:
+    return [name for _, name, *_ in raw.execute(f"PRAGMA table_info({table})")]
 
 
-def _said(raw: sqlite3.Connection, number: int) -> list[tuple[int, str, str]]:
-    """Each trial's number, what its digest is of (with _ANY as the study), and its counters' digest."""
-    with closing(raw.cursor()) as cursor:
-        cursor.row_factory = sqlite3.Row
-        found = []
-        for row in cursor.execute("SELECT * FROM trials WHERE study_id = ?", (number,)).fetchall():
-            plain: dict[str, Any] = {**dict(row), "study_id": _ANY}
-            plain |= {name: json.loads(plain[name]) for name in JSON if name in plain}
-            plain["started"] = datetime.fromisoformat(plain["started"])
-            of_trial = cursor.execute("SELECT * FROM samples WHERE trial_id = ? ORDER BY id", (row["id"],))
-            values = [*values_of([plain], OF_TRIAL), *values_of(map(dict, of_trial.fetchall()), OF_SAMPLE)]
-            text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
-            ((counted,),) = cursor.execute("SELECT counters FROM digests WHERE trial_id = ?", (row["id"],))
-            found.append((row["id"], text, counted))
+def _columns_on_server(raw: psycopg.Connection, table: str) -> list[str]:
+    query = "SELECT column_name FROM information_schema.columns WHERE table_name = %s"
+    return [name for (name,) in raw.execute(query, [table])]
+
+
+class _First:
+    """The study that all others are like, stored in an empty store; and what is noted of those."""
+
+    def __init__(self, store: Store) -> None:
+        study = growing_study(TREATMENTS, workloads=WORKLOADS, timed=False, perturbations=PERTURBATIONS)
+        number = store.study(study)
+        assert number == 1, "the store was not empty"
+        for trial in trials_of(study):
+            store.add_trial(number, trial)
+        self._study = study
+        self._created = to_utc(store.find(number).created)
+        self._said = store.transactions.read(_said)
+
+    def copies(self, count: int) -> Iterator[tuple[str, tuple[str, ...], Iterator[tuple[object, ...]]]]:
+        """Table, columns and rows: each study again, under another name."""
+        yield "studies", _STUDIES, (self._row(copy)[0] for copy in range(1, count + 1))
+        yield "study_digests", _NOTED, (self._row(copy)[1] for copy in range(1, count + 1))
+        yield "digests", _DIGESTS, (row for copy in range(1, count + 1) for row in self._digests(copy))
+
+    def _row(self, copy: int) -> tuple[tuple[object, ...], tuple[object, ...]]:
+        named: Study = self._study.model_copy(update={"name": f"{self._study.name}-{copy}"})
+        spec = named.model_dump(mode="json", by_alias=True)
+        row = {"name": named.name, "digest": digest(named), "spec": spec, "created": self._created}
+        shown = (1 + copy, named.name, row["digest"], json.dumps(spec), str(self._created))
+        return shown, (1 + copy, "study", of_study(row))
+
+    def _digests(self, copy: int) -> Iterator[tuple[object, ...]]:
+        """Of a copy's trials. They are digests of text with the study's number in it."""
+        for trial, text, counted in self._said:
+            content = hashlib.sha256(text.replace(str(_NUMBER), str(1 + copy)).encode()).hexdigest()
+            yield trial + copy * TRIALS, content, counted, "{}", "{}"
+
+
+def _said(connection: Any) -> list[tuple[int, str, str]]:
+    """Each trial's number, what its digest is of (with _NUMBER as the study), and its counters' digest."""
+    numbers = range(1, TRIALS + 1)
+    found = []
+    for number, parts in trials_by_number(connection, list(numbers)).items():
+        values = [
+            *values_of([{**parts.trial, "study_id": _NUMBER}], OF_TRIAL),
+            *values_of(parts.samples, OF_SAMPLE),
+        ]
+        text = json.dumps(values, sort_keys=True, separators=(",", ":"), default=str)
+        found.append((number, text, counters_digest(parts.counters)))
     return found
 
 
-def _note(raw: sqlite3.Connection, said: list[tuple[int, str, str]], number: int, copy: int) -> None:
-    """The digests of a copy's trials."""
-    rows = [
-        (
-            trial + copy * TRIALS,
-            hashlib.sha256(text.replace(str(_ANY), str(number + copy)).encode()).hexdigest(),
-            counted,
-        )
-        for trial, text, counted in said
+def summarised(store: Store) -> None:
+    """What histories ask of the studies is there, too, as it is once each has been asked for one."""
+    states, (first, *copies) = store.study_states(), store.studies()
+    trials = store.trials(first.id, counted=False)
+    facts = facts_of(first.id, first.study, trials)
+    numbers = [
+        (use.label, numbers_of(first.id, first.study, trials, use.label)) for use in first.study.workloads
     ]
-    raw.executemany(
-        "INSERT INTO digests (trial_id, content, counters, profiles, series) VALUES (?, ?, ?, '{}', '{}')",
-        rows,
-    )
+    made = []
+    for one in (first, *copies):
+        own = {"study_id": one.id, "study": one.study.name}
+        by_workload = {label: packed(each._replace(**own)) for label, each in numbers}  # type: ignore[arg-type]
+        by_workload[OF_STUDY] = packed(facts._replace(**own))  # type: ignore[arg-type]
+        made.append(StudySummaries(one.id, states[one.id], by_workload))
+    assert store.keep_summaries(made)

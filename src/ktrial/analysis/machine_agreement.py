@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ktrial.analysis.history.series import EXACT, StudyTrials, history
+from ktrial.analysis.history.series import EXACT, HasNumbers, history
 from ktrial.model.history import History, Line, Point, SystemIdentity
 from ktrial.model.machine_agreement import Across, Agreement, OnSystem
 from ktrial.stats.interactions import exact_agreement, interaction_p, timed_agreement
@@ -45,7 +45,7 @@ class _Pair:
 
 
 def across(
-    stored: Sequence[StudyTrials],
+    stored: HasNumbers,
     workloads: Iterable[str],
     before: str,
     after: str,
@@ -65,7 +65,7 @@ def across(
     )
 
 
-def _rows(stored: Sequence[StudyTrials], workload: str, before: str, after: str) -> Iterator[list[_Pair]]:
+def _rows(stored: HasNumbers, workload: str, before: str, after: str) -> Iterator[list[_Pair]]:
     alike: dict[tuple[str, str, str], dict[SystemIdentity, _Pair]] = {}
     for line in history(stored, workload, by_time=True).lines:
         for pair in _pairs(line, before, after):
@@ -125,7 +125,7 @@ def _other_kernels(row: list[_Pair]) -> str:
     return ""
 
 
-def on_several_machines(stored: Sequence[StudyTrials], past: Sequence[History]) -> tuple[Across, ...]:
+def on_several_machines(stored: HasNumbers, past: Sequence[History]) -> tuple[Across, ...]:
     """For each workload that several machines have measured: from the first version that two of them have to
     the last. None is averaged over machines.
     """

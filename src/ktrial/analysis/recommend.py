@@ -5,7 +5,8 @@ import statistics
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ktrial.analysis.errors import NothingToRecommend
-from ktrial.analysis.history.series import history, stored_trials
+from ktrial.analysis.history.series import history
+from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.store_queries import labels_of
 from ktrial.model.history import Line, Point, SystemIdentity
 from ktrial.model.recommendation import Candidate, Recommendation, Regret, WithoutOne
@@ -25,8 +26,8 @@ def recommend(
 
     Raises NothingToRecommend where fewer than two kernels have a number above zero in each of them.
     """
-    stored = stored_trials(store)
-    studies = [one.stored.study for one in stored]
+    stored = stored_numbers(store)
+    studies = stored.studies
     there = {word for study in studies for use in study.workloads for word in (use.name, use.label)}
     left_out = tuple(one for one in workloads if one in optional and one not in there)
     workloads = labels_of(studies, (one for one in workloads if one not in left_out))

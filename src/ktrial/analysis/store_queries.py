@@ -1,17 +1,28 @@
 """What is looked up in a store: the workload that a name means, and a treatment's profile."""
 
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from ktrial.analysis.errors import WorkloadAmbiguous
 from ktrial.model.design import Treatment
 from ktrial.model.profile import Profile
-from ktrial.model.study import Study
 from ktrial.model.study_record import StudyRecord
-from ktrial.model.workload import WorkloadUse
 from ktrial.store import Store
 
 
-def label_of(studies: Iterable[Study], wanted: str) -> str:
+class _Workload(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+
+
+class _Study(Protocol):
+    @property
+    def workloads(self) -> Sequence[_Workload]: ...
+
+
+def label_of(studies: Iterable[_Study], wanted: str) -> str:
     """The label of the workload that is meant: just this one, else the only one with this name.
 
     `seq-read` stands for `seq-read(path=/mnt, size=8)` where no study has another one. What no study has is
@@ -24,12 +35,12 @@ def label_of(studies: Iterable[Study], wanted: str) -> str:
     return labels[0] if labels else wanted
 
 
-def labels_of(studies: Sequence[Study], wanted: Iterable[str]) -> list[str]:
+def labels_of(studies: Sequence[_Study], wanted: Iterable[str]) -> list[str]:
     """`label_of` each, every label once. Raises WorkloadAmbiguous."""
     return list(dict.fromkeys(label_of(studies, one) for one in wanted))
 
 
-def _labels(uses: Iterable[WorkloadUse], wanted: str) -> list[str]:
+def _labels(uses: Iterable[_Workload], wanted: str) -> list[str]:
     named = dict.fromkeys(use.label for use in uses if wanted in (use.label, use.name))
     return [wanted] if wanted in named else list(named)
 

@@ -4,6 +4,7 @@ Whoever has to start at once asks here, about a study as the store keeps it.
 """
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -44,6 +45,20 @@ def combinations(
     rows = [baseline, *_others(factors, baseline, design, listed)]
     every = (dict(zip(names, row, strict=True)) for row in rows)
     return tuple({_key(levels): levels for levels in every}.values())
+
+
+def count(factors: Sequence[FactorLevels], design: str, listed: Iterable[Mapping[str, LevelValue]]) -> int:
+    """How many `combinations` there are: without making them, where that can be told."""
+    levels = [{repr(one) for one in factor.levels} for factor in factors]
+    baseline = [repr(factor.baseline) for factor in factors]
+    match design:
+        case "full-factorial":
+            is_among = all(one in own for one, own in zip(baseline, levels, strict=True))
+            return math.prod(map(len, levels)) + (not is_among)
+        case "one-factor-at-a-time":
+            return 1 + sum(len(own - {one}) for one, own in zip(baseline, levels, strict=True))
+        case _:
+            return len(combinations(factors, design, listed))
 
 
 def _others(

@@ -6,10 +6,10 @@ reads are not counted.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ktrial.analysis.history.series import StudyTrials, history, versions
+from ktrial.analysis.history.series import HasNumbers, history, versions
 from ktrial.format.sanitize import shortened
 from ktrial.kernels.build import recipe_of
 from ktrial.kernels.build.compiled_paths import not_for_x86
@@ -36,7 +36,7 @@ class CommitHistory:
 
 
 def commit_history(
-    studies: Sequence[StudyTrials],
+    studies: HasNumbers,
     workload: str,
     series: PatchSeries,
     plain: Build,
@@ -46,7 +46,7 @@ def commit_history(
     alpha: float = ALPHA,
 ) -> CommitHistory:
     """The workload's history over the range. `plain`: how its base is built, which all were built like."""
-    numbers = numbers_of(series, plain, versions(studies))
+    numbers = numbers_of(series, plain, versions(studies, workload))
     found = history(studies, workload, metric=metric, kernels=numbers, margin=margin, alpha=alpha)
     lines = tuple(_named(line, series, numbers) for line in found.lines)
     with_number = {numbers[one.version] for line in found.lines for one in line.points}

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from ktrial.analysis.history.series import StudyTrials
+from ktrial.analysis.history.stored_numbers import StoredNumbers, stored_numbers
 from ktrial.analysis.result import record_of
 from ktrial.analysis.running import running_studies
 from ktrial.optimize.session import ended
@@ -11,7 +11,7 @@ from ktrial.report import study_html, whys
 from ktrial.report.html.tuning import page as search_page
 from ktrial.report.site.page_cache import PageCache, ResultPage
 from ktrial.report.site.pages import Pages
-from ktrial.store import Store
+from ktrial.store import Store, StoredStudy
 from ktrial.store.errors import StoreGone
 
 _REPORTS = "reports/"
@@ -29,9 +29,9 @@ class Content:
         self._opener, self._cache, self._reasons = opener, cache or PageCache(), reasons
         self._lock = threading.Lock()
         self._store: Store | None = None
-        self._states: dict[int, str] = {}
         self._running: frozenset[int] = frozenset()
-        self._studies: dict[int, StudyTrials] = {}
+        self._numbers: StoredNumbers | None = None
+        self._studies: dict[int, StoredStudy] = {}
         self._answers: dict[int, str] = {}
         self._pages: Pages | None = None
         self._kept: dict[str, str | None] = {}
@@ -53,8 +53,8 @@ class Content:
     def _forget(self) -> None:
         if self._store:
             self._store.close()
-        self._store, self._pages = None, None
-        self._states, self._studies, self._answers, self._kept = {}, {}, {}, {}
+        self._store, self._pages, self._numbers = None, None, None
+        self._studies, self._answers, self._kept = {}, {}, {}
 
     def _current(self, place: str) -> str | None:
         if self._store is None:
@@ -69,20 +69,21 @@ class Content:
 
     def _read(self, store: Store) -> Pages:
         """Read what has changed since the last time."""
-        states = store.study_states()
+        states, before = store.study_states(), self._numbers
         running = frozenset(one.study_id for one in running_studies(store) if one.is_alive)
-        if self._pages and (states, running) == (self._states, self._running):
+        if self._pages and before and (states, running) == (before.states, self._running):
             return self._pages
-        changed = {number for number, state in states.items() if self._states.get(number) != state}
-        for number in (self._studies.keys() - states.keys()) | changed:
+        numbers = stored_numbers(store, before=before)
+        old = before.states if before else {}
+        changed = {number for number, state in numbers.states.items() if old.get(number) != state}
+        for number in (self._studies.keys() - numbers.states.keys()) | changed:
             self._studies.pop(number, None)
             self._answers.pop(number, None)
-        for stored in (one for one in store.studies() if one.id in changed) if changed else ():
-            self._studies[stored.id] = StudyTrials(stored, store.trials(stored.id, counted=False))
+        self._studies |= {stored.id: stored for stored in store.studies(changed)}
         in_order = [self._studies[number] for number in sorted(self._studies)]
-        self._states, self._running, self._kept = states, running, {}
+        self._numbers, self._running, self._kept = numbers, running, {}
         self._pages = Pages(
-            store,
+            numbers,
             in_order,
             self._cache,
             reasons=self._reasons,
@@ -98,11 +99,11 @@ class Content:
         if not (number.isascii() and number.isdigit() and place == f"{_REPORTS}{int(number)}.html"):
             return None
         one = self._studies.get(int(number))
-        if one is None or not one.trials:
+        if one is None or not one.finished or self._numbers is None:
             return None
-        reasons = self._reasons and one.stored.id not in self._running
-        proofs = store.proofs(one.stored.id)
-        key = self._cache.key(one.stored, one.trials, proofs, reasons=reasons, form="report")
+        reasons = self._reasons and one.id not in self._running
+        state = self._numbers.states[one.id]
+        key = self._cache.key(store.name, one, state, reasons=reasons, form="report")
         known = self._cache.get(key)
         if known is None:
             known = ResultPage(text=_whole(store, one, reasons=reasons), data="")
@@ -110,9 +111,9 @@ class Content:
         return known.text
 
 
-def _whole(store: Store, one: StudyTrials, *, reasons: bool) -> str:
-    if one.stored.study.search and (tuned := ended(store, one.stored)):
-        return search_page(one.stored.study, tuned)
+def _whole(store: Store, one: StoredStudy, *, reasons: bool) -> str:
+    if one.study.search and (tuned := ended(store, one)):
+        return search_page(one.study, tuned)
     # With the event counters, which the other pages do without.
-    record = record_of(store, one.stored, store.trials(one.stored.id))
+    record = record_of(store, one, store.trials(one.id))
     return study_html(record, whys(store, record) if reasons else ())

@@ -162,13 +162,14 @@ def _read_all(store: Store, numbers: Sequence[int]) -> dict[int, TrialRows]:
     if not numbers:
         return {}
     try:
-        return store.transactions.read(lambda connection: _read(connection, numbers))
+        return store.transactions.read(lambda connection: trials_by_number(connection, numbers))
     except StoreDamaged:
         halves = (numbers[: len(numbers) // 2], numbers[len(numbers) // 2 :])
         return {k: v for half in halves for k, v in _read_all(store, half).items()} if numbers[1:] else {}
 
 
-def _read(connection: Connection, numbers: Sequence[int]) -> dict[int, TrialRows]:
+def trials_by_number(connection: Connection, numbers: Sequence[int]) -> dict[int, TrialRows]:
+    """All rows of the trials with these numbers."""
     found = connection.execute(select(trials).where(trials.c.id.in_(numbers))).mappings().all()
     grouped = [_by_trial(connection, table, numbers) for table in _BELONGING]
     return {row["id"]: TrialRows(row, *(of.get(row["id"], []) for of in grouped)) for row in found}

@@ -24,12 +24,17 @@ if TYPE_CHECKING:
 
 _STUDIES = """
 SELECT studies.id, studies.name, studies.digest, studies.spec, studies.created,
-    count(trials.id) FILTER (WHERE trials.outcome != 'machine-failed'),
-    count(trials.id) FILTER (WHERE trials.outcome NOT IN ('completed', 'machine-failed')),
+    coalesce(counted.finished, 0), coalesce(counted.failed, 0),
     (SELECT digest FROM study_digests WHERE study_id = studies.id AND what = 'study')
-FROM studies LEFT JOIN trials ON trials.study_id = studies.id
-GROUP BY studies.id ORDER BY studies.id
+FROM studies LEFT JOIN (
+    SELECT study_id, sum(many) AS finished,
+        sum(CASE WHEN outcome = 'completed' THEN 0 ELSE many END) AS failed
+    FROM (SELECT study_id, outcome, count(*) AS many FROM trials GROUP BY study_id, outcome) AS by_outcome
+    WHERE outcome != 'machine-failed' GROUP BY study_id
+) AS counted ON counted.study_id = studies.id
+ORDER BY studies.id
 """
+"""Trials are counted by an index, before a study's own row comes to it."""
 
 
 _TRIALS = "SELECT id FROM trials WHERE study_id = ?"

@@ -14,7 +14,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from ktrial.store.column_types import AnyNumber, AnyText, Json, whole_number
+from ktrial.store.column_types import POSTGRESQL, AnyNumber, AnyText, Json, whole_number
 
 metadata = MetaData()
 
@@ -54,6 +54,10 @@ trials = Table(
 trials_by_outcome = Index("trials_by_outcome", trials.c.study_id, trials.c.outcome)
 """How many trials of a study ended, and how, without reading them. It changes nothing that is kept: an older
 ktrial keeps it up to date without knowing it, and where it is missing the same is read from the table."""
+trials_by_number = Index(
+    "trials_by_number", trials.c.study_id, trials.c.outcome, trials.c.id, trials.c.started
+).ddl_if(dialect=POSTGRESQL)
+"""In PostgreSQL an index has no row's number unless it is told to; in SQLite each has it."""
 
 """`key` is PlannedTrial.key; `kernel` and `kernel_digest` repeat two fields of `provenance`, for queries."""
 
@@ -179,3 +183,20 @@ activities = Table(
 )
 """Who runs a study now, and what of it: `content` is model.activity.Activity. It has no digest and is never
 copied; a run takes its row away when it ends."""
+
+summaries = Table(
+    "summaries",
+    metadata,
+    Column("id", whole_number, primary_key=True),
+    Column("study_id", ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
+    Column("workload", AnyText, nullable=False),
+    Column("state", String(64), nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("digest", String(64), nullable=False),
+    UniqueConstraint("study_id", "workload"),
+    Index("summaries_of_workload", "workload"),
+)
+"""What a study's trials say of one workload, as a history asks for it, so that it need not read them:
+`content` is compressed JSON (analysis.history), `digest` its SHA-256. It is true as long as the study's state
+(`study_states`) is `state`, and is made again from the trials otherwise; a study has one row more, of no
+workload. Never copied."""

@@ -27,6 +27,7 @@ from ktrial.store import (
     study_digests,
     study_rows,
     study_states,
+    summaries,
     trial_digests,
     trial_rows,
 )
@@ -35,6 +36,7 @@ from ktrial.store.failures import Conflict
 from ktrial.store.schema import studies, trials
 from ktrial.store.stored_study import StoredStudy
 from ktrial.store.study_digests import StudyCheck, StudyName
+from ktrial.store.summaries import StudySummaries, Summary
 from ktrial.store.transactions import Transactions
 from ktrial.store.trial_digests import TrialCheck
 
@@ -101,13 +103,20 @@ class Store:
                 raise
             return (False,)
 
-    def studies(self) -> tuple[StoredStudy, ...]:
-        """Every study, the newest last."""
+    def studies(self, numbers: Collection[int] | None = None) -> tuple[StoredStudy, ...]:
+        """Every study, or those of these that are there; the newest last."""
+        if numbers is not None:
+            return self.transactions.read(lambda connection: stored_study.some(connection, numbers))
         return self.transactions.read(stored_study.every)
 
-    def readable_studies(self) -> tuple[tuple[StoredStudy, ...], tuple[StudyName, ...]]:
-        """The studies that are as they were stored, and those that are not; the newest last."""
-        return self.transactions.read(stored_study.readable)
+    def readable_studies(
+        self, numbers: Collection[int] | None = None
+    ) -> tuple[tuple[StoredStudy, ...], tuple[StudyName, ...]]:
+        """The studies that are as they were stored, and those that are not; the newest last.
+
+        `numbers`: of these studies only.
+        """
+        return self.transactions.read(lambda connection: stored_study.readable(connection, numbers))
 
     def names(self) -> frozenset[str]:
         """What the studies are called."""
@@ -158,13 +167,12 @@ class Store:
 
     def remove_trials(self, numbers: Collection[int]) -> None:
         """Take trials away (TrialCheck.trial_id), with all that belongs to them."""
-        query = delete(trials).where(trials.c.id.in_(numbers))
-        self.transactions.write(lambda connection: connection.execute(query))
+        self.transactions.write(lambda connection: trial_rows.remove(connection, trials.c.id.in_(numbers)))
 
     def remove_trials_of(self, study_id: int, keys: Collection[str]) -> None:
         """Take trials of a study away (PlannedTrial.key), with all that belongs to them."""
-        query = delete(trials).where(trials.c.study_id == study_id, trials.c.key.in_(keys))
-        self.transactions.write(lambda connection: connection.execute(query))
+        which = (trials.c.study_id == study_id, trials.c.key.in_(keys))
+        self.transactions.write(lambda connection: trial_rows.remove(connection, *which))
 
     def _damaged(self, study_id: int, count: int) -> TrialsDamaged:
         many = "1 trial" if count == 1 else f"{count} trials"
@@ -225,6 +233,10 @@ class Store:
         """What was proved about the study's differences, in the order of storing."""
         return self.transactions.read(lambda connection: study_rows.proofs_of(connection, study_id))
 
+    def proved(self) -> frozenset[int]:
+        """Studies that have a proof."""
+        return self.transactions.read(study_rows.proved)
+
     def tell_activity(self, study_id: int, activity: Activity) -> bool:
         """Say what a run of the study is doing, in place of what it said before. False where that could not
         be written: the run goes on without.
@@ -244,6 +256,14 @@ class Store:
         read for that.
         """
         return self.transactions.read(study_states.of_all)
+
+    def summaries(self, workload: str = summaries.OF_STUDY) -> dict[int, Summary]:
+        """Study → what was kept of its numbers in the workload (its label), or of it as a whole."""
+        return self.transactions.read(lambda connection: summaries.of_workload(connection, workload))
+
+    def keep_summaries(self, made: Sequence[StudySummaries]) -> bool:
+        """Keep them in place of older ones. False where that could not be written: they are made again."""
+        return self.transactions.try_write(lambda connection: summaries.keep(connection, made))
 
     def delete(self, study_id: int) -> None:
         """Remove the study and its trials. Raises StudyNotStored."""

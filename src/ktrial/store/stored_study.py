@@ -1,5 +1,6 @@
 """Studies as they are read: each with how many of its trials ended, and compared with its digest."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,6 +21,8 @@ _STUDIES = (
     .group_by(studies.c.id)
 )
 """Studies with how many of their trials ended, and how many of those failed: from an index alone."""
+_FEW = 50
+"""Studies that are read each by itself: a query each."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +51,35 @@ def every(connection: Connection) -> tuple[StoredStudy, ...]:
     return tuple(_stored(row, noted) for row in rows_by_id)
 
 
-def readable(connection: Connection) -> tuple[tuple[StoredStudy, ...], tuple[StudyName, ...]]:
+def some(connection: Connection, numbers: Collection[int]) -> tuple[StoredStudy, ...]:
+    """Those of these studies that are there, the newest last. Raises as `every`."""
+    if len(numbers) > _FEW:
+        return tuple(one for one in every(connection) if one.id in numbers)
+    found = (newest(connection, studies.c.id == number) for number in sorted(numbers))
+    return tuple(one for one in found if one is not None)
+
+
+def readable(
+    connection: Connection, numbers: Collection[int] | None = None
+) -> tuple[tuple[StoredStudy, ...], tuple[StudyName, ...]]:
     """The studies that are as they were stored, and those that are not; the newest last."""
+    if numbers is not None and len(numbers) <= _FEW:
+        return _one_by_one(connection, numbers)
     try:
-        return every(connection), ()
+        found, damaged = every(connection), ()
     except (study_digests.NotAsStored, *study_digests.UNREADABLE):
-        return _one_by_one(connection)
+        return _one_by_one(connection, numbers)
+    return tuple(one for one in found if numbers is None or one.id in numbers), damaged
 
 
-def _one_by_one(connection: Connection) -> tuple[tuple[StoredStudy, ...], tuple[StudyName, ...]]:
+def _one_by_one(
+    connection: Connection, numbers: Collection[int] | None
+) -> tuple[tuple[StoredStudy, ...], tuple[StudyName, ...]]:
     sound, damaged = [], []
     noted = study_digests.noted(connection)
     for number, name in study_digests.named(connection):
+        if numbers is not None and number not in numbers:
+            continue
         try:
             row = connection.execute(_STUDIES.where(studies.c.id == number)).mappings().one()
             sound.append(_stored(row, noted))

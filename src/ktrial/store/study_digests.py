@@ -13,6 +13,8 @@ from ktrial.store.study_summary import study_digest
 from ktrial.store.tables_there import has
 
 STUDY, ANSWER, PROOF = "study", "answer", "proof"
+REMOVAL = "removal of trials"
+"""Noted in place of a digest: a number that no other removal has."""
 UNREADABLE = (ValueError, TypeError, LookupError)
 """What reading a damaged row of a study raises."""
 

@@ -92,6 +92,12 @@ def proofs_of(connection: Connection, study_id: int) -> tuple[Proof, ...]:
     return tuple(row_conversion.proof_of(row["content"]) for row in records)
 
 
+def proved(connection: Connection) -> frozenset[int]:
+    """Studies of which something was proved."""
+    there = has(connection, proofs)
+    return frozenset(connection.scalars(select(proofs.c.study_id).distinct())) if there else frozenset()
+
+
 def store_difference(connection: Connection, study_id: int, difference: KernelDifference) -> None:
     """In place of an older one between the same kernels."""
     table, row = kernel_differences, row_conversion.kernel_difference_row(study_id, difference)

@@ -27,7 +27,7 @@ def of_all(connection: Connection) -> dict[int, str]:
 def _facts(connection: Connection) -> Iterable[Any]:
     counts = select(trials.c.study_id, trials.c.outcome, func.count(trials.c.id), func.max(trials.c.id))
     by_outcome = (trials.c.study_id, trials.c.outcome)
-    yield from connection.execute(counts.group_by(*by_outcome).order_by(*by_outcome))
+    yield from connection.execute(counts.group_by(*by_outcome).order_by(*by_outcome)).all()
     others = [one.value for one in Outcome if one is not Outcome.COMPLETED]
     # Each study by itself: the index begins with it.
     failed = select(trials.c.study_id, trials.c.id, trials.c.started).where(
@@ -36,4 +36,4 @@ def _facts(connection: Connection) -> Iterable[Any]:
     yield from connection.execute(failed.order_by(trials.c.id))
     if has(connection, study_digests):
         noted = select(study_digests.c.study_id, study_digests.c.what, study_digests.c.digest)
-        yield from connection.execute(noted.order_by(study_digests.c.study_id, study_digests.c.what))
+        yield from connection.execute(noted.order_by(study_digests.c.study_id, study_digests.c.what)).all()

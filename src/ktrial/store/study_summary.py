@@ -4,9 +4,10 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Self
 
-from ktrial.model.levels import FactorLevels, Levels, combinations, label, use_label
+from ktrial.model.levels import FactorLevels, Levels, combinations, count, label, use_label
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class StudyRow:
         Raises ValueError, also where the row is not what was noted; TypeError.
         """
         number, name, digest, spec, created, finished, failed, noted = row
-        made = cls(number, name, digest, json.loads(spec), moment(created), finished, failed)
+        made = cls(number, name, digest, json.loads(spec), moment(created), int(finished), int(failed))
         if noted is not None and noted != study_digest(name, digest, made.spec, made.created):
             raise ValueError("the study is not what was stored")
         return made
@@ -49,8 +50,16 @@ class StudyRow:
     @property
     def treatments(self) -> tuple[Levels, ...]:
         """The levels of every treatment, as `model.plan.treatments`."""
-        factors = [FactorLevels(one["name"], one["levels"], one["baseline"]) for one in self.spec["factors"]]
-        return combinations(factors, self.spec["design"], self.spec["listed"])
+        return combinations(self._factors, self.spec["design"], self.spec["listed"])
+
+    @cached_property
+    def treatment_count(self) -> int:
+        """How many treatments it has."""
+        return count(self._factors, self.spec["design"], self.spec["listed"])
+
+    @property
+    def _factors(self) -> list[FactorLevels]:
+        return [FactorLevels(one["name"], one["levels"], one["baseline"]) for one in self.spec["factors"]]
 
     @property
     def labels(self) -> list[str]:
@@ -69,7 +78,7 @@ class StudyRow:
             runs: int | None = self.spec["search"]["budget"]["runs"]
             return runs
         timing = self.spec["timing"]
-        return len(self.treatments) * int(timing["blocks"] if timing else self.spec["perturbations"])
+        return self.treatment_count * int(timing["blocks"] if timing else self.spec["perturbations"])
 
 
 def study_digest(name: str, key: str, spec: object, created: datetime) -> str:

@@ -1,5 +1,6 @@
 """A trial's rows in all tables: written with their digest, and compared with it when they are read."""
 
+import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from ktrial.fault_points import fault_point
 from ktrial.model.profile import Profile
 from ktrial.model.time_series import Sampled
 from ktrial.model.trial import Outcome, Trial
-from ktrial.store import row_conversion, stored_text, trial_digests
+from ktrial.store import row_conversion, stored_text, study_digests, trial_digests
 from ktrial.store.schema import counters, digests, profiles, samples, series, trials
 from ktrial.store.tables_there import has
 
@@ -101,6 +102,15 @@ def store(connection: Connection, study_id: int, ended: Sequence[Trial]) -> None
     noted = [trial_digests.digest_row(number, each) for number, each in zip(numbers, parts, strict=True)]
     connection.execute(insert(digests), noted)
     fault_point("store: digests inserted")
+
+
+def remove(connection: Connection, *which: ColumnElement[bool]) -> None:
+    """Take trials away, with all that belongs to them. Their studies' states change, though the same number
+    of trials, with the same numbers, may come in their place.
+    """
+    for study_id in set(connection.scalars(select(trials.c.study_id).where(*which))):
+        study_digests.note(connection, study_id, study_digests.REMOVAL, secrets.token_hex(32))
+    connection.execute(delete(trials).where(*which))
 
 
 def _parts(trial_id: int, row: row_conversion.Row, trial: Trial) -> trial_digests.TrialRows:

@@ -17,7 +17,8 @@ from tests.support.report_records import FIVE, a_record, in_plugin_mode
 from tests.support.stored_results import WORKLOADS, a_store
 
 from ktrial.analysis.errors import BadKernelRange
-from ktrial.analysis.history.series import history, stored_trials
+from ktrial.analysis.history.series import history
+from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.cli.render.matrix import print_matrix
 from ktrial.experiment.kernel_ranges import Range, chosen
 from ktrial.model.boot import CgroupLimits
@@ -38,7 +39,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
 
 def of(path: Path, workload: str, **how: object) -> History:
     with open_store(str(path)) as store:
-        return history(stored_trials(store, workload), workload, **how)  # type: ignore[arg-type]
+        return history(stored_numbers(store), workload, **how)  # type: ignore[arg-type]
 
 
 def test_versions_stand_in_order_and_steps_are_marked(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.support.report_records import FIVE, a_record
 from tests.support.stored_results import a_store
 from tests.unit.analysis.test_history import timed, with_qemu
 
-from ktrial.analysis.history.series import stored_trials
+from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.analysis.machine_agreement import across
 from ktrial.model.machine_agreement import Across, Agreement
 from ktrial.model.study_record import StudyRecord
@@ -36,7 +36,7 @@ def on(cpu: str, factor: float, seed: int, spread: float = 0.01) -> StudyRecord:
 
 def rows_of(directory: Path, *records: StudyRecord) -> tuple[Across, ...]:
     with open_store(str(a_store(directory, *records))) as store:
-        return across(stored_trials(store), ["fork"], OLD, NEW, 0.03)
+        return across(stored_numbers(store), ["fork"], OLD, NEW, 0.03)
 
 
 def test_a_change_of_41_and_28_percent_depends_on_the_machine(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`ktrial site`: 50 results of 25 workloads in seconds, valid HTML, links that lead somewhere."""
 
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from tests.support.report_records import (
 )
 from tests.support.stored_results import a_store
 
-from ktrial.analysis.history.series import history, stored_trials
+from ktrial.analysis.history.series import history
+from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.model.study_record import StudyRecord
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.site import Site, build
@@ -93,10 +95,10 @@ def test_every_version_of_every_history_is_drawn_where_its_number_is(tmp_path: P
     store = a_store(tmp_path, *records)
     built(store, tmp_path / "site", tmp_path)
     with open_store(str(store)) as opened:
-        studies = stored_trials(opened)
+        numbers = stored_numbers(opened)
+        every = [history(numbers, label) for label in VALUES]
     drawn = 0
-    for label in VALUES:
-        past = history([one for one in studies if one.trials], label)
+    for label, past in zip(VALUES, every, strict=True):
         (page,) = (tmp_path / "site/history").glob(f"{label.partition('(')[0]}*.html")
         assert_histories_are_true(page.read_text(encoding="utf-8"), past)
         drawn += sum(len(line.changes) for line in past.lines)
@@ -110,6 +112,30 @@ def test_results_that_are_gone_leave_the_site(tmp_path: Path) -> None:
         opened.delete(1)
     built(store, tmp_path / "site", tmp_path)
     assert sorted(page.name for page in (tmp_path / "site/results").iterdir()) == ["2.html", "2.json"]
+
+
+def test_a_result_that_is_there_is_left_and_one_that_was_changed_is_written_again(tmp_path: Path) -> None:
+    store = a_store(tmp_path, a_record(FIVE[:2]), a_record(FIVE[2:]))
+    built(store, tmp_path / "site", tmp_path)
+    pages = {name: tmp_path / "site/results" / name for name in ("1.html", "1.json", "2.html", "2.json")}
+    texts = {name: page.read_text() for name, page in pages.items()}
+    times = {name: page.stat().st_mtime_ns for name, page in pages.items()}
+    pages["2.html"].write_text("somebody's")
+    front = (tmp_path / "site/index.html").read_text()
+    built(store, tmp_path / "site", tmp_path)
+    assert {name: page.read_text() for name, page in pages.items()} == texts
+    assert (tmp_path / "site/index.html").read_text() == front, "with the answers of both"
+    for name in ("1.html", "1.json"):
+        assert pages[name].stat().st_mtime_ns == times[name]
+    shutil.rmtree(tmp_path / "site")
+    assert built(store, tmp_path / "site", tmp_path).made == 0
+    assert {name: page.read_text() for name, page in pages.items()} == texts
+    with open_store(str(store)) as opened:
+        opened.add_trial(1, opened.trials(1)[0])  # it is there already: nothing changes
+        opened.remove_trials_of(1, [opened.trials(1)[0].planned.key])
+    assert built(store, tmp_path / "site", tmp_path).made == 1
+    assert pages["1.json"].read_text() != texts["1.json"]
+    assert pages["2.json"].read_text() == texts["2.json"]
 
 
 def test_a_directory_of_somebody_elses_is_left_alone(tmp_path: Path, cli: CommandLine) -> None:

@@ -8,7 +8,7 @@ from tests.support.buildable_sources import git
 from tests.support.commit_trees import CommitBuilder, a_tree, commit, runs
 from tests.support.fake_builds import requested
 
-from ktrial.analysis.history.series import stored_trials
+from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.experiment.single_kernel import Measurement
 from ktrial.experiment.watch import look
 from ktrial.kernels.build.recipes import Recipe, keep
@@ -47,7 +47,7 @@ def sparsely(tree: Path, store: Store, every: int) -> CommitBuilder:
 def drawn(tree: Path, store: Store, text: str = "HEAD~8..HEAD", **changes: object) -> CommitHistory:
     series = series_in_git(tree, text)
     plain = Build(source=series.base).model_copy(update=changes)
-    return commit_history(stored_trials(store), "fork", series, plain)
+    return commit_history(stored_numbers(store), "fork", series, plain)
 
 
 def test_what_was_measured_sparsely_stands_in_the_order_of_its_commits(tree: Path, tmp_path: Path) -> None:

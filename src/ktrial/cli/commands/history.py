@@ -10,10 +10,8 @@ from ktrial.cli.options.common import Json, StoreOption
 from ktrial.cli.options.completion import kernel_lists, metric_names, workload_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ktrial.analysis.errors import NotMeasured
-    from ktrial.analysis.history.series import StudyTrials
+    from ktrial.analysis.history.series import HasNumbers
 
 Kernels = Annotated[
     list[str] | None,
@@ -72,9 +70,10 @@ def history(
     is named, and the others are shown.
     """
     from ktrial.analysis.history.series import history as history_of
-    from ktrial.analysis.history.series import readable_trials, versions
+    from ktrial.analysis.history.series import versions
+    from ktrial.analysis.history.stored_numbers import stored_numbers
     from ktrial.analysis.store_queries import label_of
-    from ktrial.cli.console import output, print_json
+    from ktrial.cli.console import output, print_json, say
     from ktrial.cli.damaged_studies import DAMAGED, tell_left_out
     from ktrial.cli.files import write_page
     from ktrial.cli.options.duration_size_share import margin_of
@@ -89,9 +88,10 @@ def history(
         commits, git, configuration, tuple(option or ()), kernels=bool(kernels), by_time=by_time
     )
     with open_existing(store) as opened:
-        readable = opened.readable_studies()
-        label = label_of((one.study for one in readable[0]), workload)
-        (studies, left_out), name = readable_trials(opened, label, readable), opened.name
+        numbers, name = stored_numbers(opened, say, leave_out=True), opened.name
+        label = label_of(numbers.studies, workload)
+        studies = numbers.of_one(label)
+    left_out = studies.left_out
     if asked:
         asked.show(
             studies,
@@ -107,7 +107,7 @@ def history(
         if tell_left_out(left_out):
             raise typer.Exit(DAMAGED)
         return
-    only = chosen(kernels, versions(studies).items()) if kernels else None
+    only = chosen(kernels, versions(studies, label).items()) if kernels else None
     result = history_of(
         studies, label, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha
     ).model_copy(update={"left_out": left_out})
@@ -127,7 +127,7 @@ def history(
 
 
 def _nothing(
-    store: str, workload: str, studies: "Sequence[StudyTrials]", metric: str | None, kernels: list[str]
+    store: str, workload: str, studies: "HasNumbers", metric: str | None, kernels: list[str]
 ) -> "NotMeasured":
     """What is not there: the workload, the metric, or the kernels; and what is there instead."""
     from ktrial.analysis.errors import NotMeasured
@@ -147,5 +147,5 @@ def _nothing(
         hint = f"its metrics are {', '.join(there)}"
         detail = f", metric {metric}{nearest(metric, there)}"
         return NotMeasured(store=store, workload=workload, detail=detail, hint=hint)
-    hint = f"measured are {', '.join(sorted(versions(studies), key=version_order))}"
+    hint = f"measured are {', '.join(sorted(versions(studies, workload), key=version_order))}"
     return NotMeasured(store=store, workload=workload, detail=f", kernels {','.join(kernels)}", hint=hint)

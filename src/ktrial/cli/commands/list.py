@@ -74,7 +74,7 @@ class _Listed:
         self.row = row
         self.planned = row.planned
         # A study file can choose no name with a colon, and has a search or at least two treatments.
-        self.is_a_users = row.is_search or (":" not in row.name and len(row.treatments) > 1)
+        self.is_a_users = row.is_search or (":" not in row.name and row.treatment_count > 1)
 
 
 def _data(one: _Listed, store: str) -> dict[str, Any]:
@@ -91,16 +91,15 @@ def _data(one: _Listed, store: str) -> dict[str, Any]:
 
 
 def _print(studies: list[_Listed]) -> None:
-    from rich.table import Table
-
+    from ktrial.cli.render.long_tables import print_table
     from ktrial.format import number_format
     from ktrial.format.sanitize import one_line
 
-    table = Table("id", "study", "made", "trials", "question", box=None, pad_edge=False, header_style="bold")
-    for one in studies:
+    def cells(one: _Listed) -> tuple[str, ...]:
         row = one.row
         failed = f", {row.failed} failed" if row.failed else ""
         trials = f"{row.finished}/{one.planned or '?'}{failed}"
         made = number_format.moment(row.created)
-        table.add_row(str(row.id), one_line(row.name), made, trials, one_line(row.question))
-    output().print(table)
+        return str(row.id), one_line(row.name), made, trials, one_line(row.question)
+
+    print_table(("id", "study", "made", "trials", "question"), list(map(cells, studies)), output())

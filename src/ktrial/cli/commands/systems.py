@@ -37,11 +37,11 @@ def systems(
 
     Machine by machine, and the interaction of machine and version tested: nothing is averaged over machines.
     """
-    from ktrial.analysis.history.series import stored_trials
+    from ktrial.analysis.history.stored_numbers import stored_numbers
     from ktrial.analysis.machine_agreement import across
     from ktrial.analysis.store_queries import labels_of
     from ktrial.cli.commands.matrix import workload_names_of
-    from ktrial.cli.console import output, print_json
+    from ktrial.cli.console import output, print_json, say
     from ktrial.cli.options.duration_size_share import margin_of
     from ktrial.cli.options.stored_study import open_existing
     from ktrial.experiment.kernel_ranges import full_name
@@ -49,11 +49,11 @@ def systems(
 
     first, second = (canonical_name(full_name(one)) for one in (old, new))
     with open_existing(store) as opened:
-        stored, name = stored_trials(opened), opened.name
-    studies = [one.stored.study for one in stored]
-    labels = list(dict.fromkeys(use.label for study in studies for use in study.workloads))
-    wanted = labels_of(studies, workload_names_of(workloads)) if workloads else labels
-    rows = across(stored, wanted, first, second, margin_of(margin) or 0.01)
+        stored, name = stored_numbers(opened, say), opened.name
+        studies = stored.studies
+        labels = list(dict.fromkeys(use.label for study in studies for use in study.workloads))
+        wanted = labels_of(studies, workload_names_of(workloads)) if workloads else labels
+        rows = across(stored, wanted, first, second, margin_of(margin) or 0.01)
     if not rows:
         raise OneMachine(store=name, old=first, new=second)
     if json:

@@ -1,14 +1,13 @@
 """`ktrial history --commits`: the range that was asked for, and what is shown of it."""
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ktrial.analysis.errors import NotMeasured
-    from ktrial.analysis.history.series import StudyTrials
+    from ktrial.analysis.history.series import HasNumbers
     from ktrial.model.kernel import Build
 
 
@@ -47,7 +46,7 @@ class CommitsAsked:
 
     def show(
         self,
-        studies: "Sequence[StudyTrials]",
+        studies: "HasNumbers",
         label: str,
         *,
         metric: str | None,

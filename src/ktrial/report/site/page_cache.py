@@ -12,8 +12,6 @@ from pydantic import ValidationError
 
 from ktrial.installation import VERSION, cache_directory
 from ktrial.model.base import Model, digest
-from ktrial.model.proof import Proof
-from ktrial.model.trial import Trial
 from ktrial.store import StoredStudy
 
 _SUFFIXES = (".j2", ".css", ".js", ".py")
@@ -44,22 +42,11 @@ class PageCache:
         self._directory = directory or cache_directory() / "pages"
         self._program = _program()
 
-    def key(
-        self,
-        stored: StoredStudy,
-        trials: tuple[Trial, ...],
-        proofs: tuple[Proof, ...] = (),
-        *,
-        reasons: bool,
-        form: str = "site",
-    ) -> str:
-        """The same for the same trials and proofs of the same study, shown by the same ktrial. `form`: which
-        of its pages.
+    def key(self, store: str, stored: StoredStudy, state: str, *, reasons: bool, form: str = "site") -> str:
+        """The same for a study of the store in the same state, shown by the same ktrial. `form`: which of its
+        pages.
         """
-        ended = [(one.planned.key, one.outcome.value, one.started.isoformat()) for one in trials]
-        return digest(
-            [self._program, form, stored.id, stored.digest, ended, [digest(one) for one in proofs], reasons]
-        )
+        return digest([self._program, form, store, stored.id, stored.digest, state, reasons])
 
     def get(self, key: str) -> ResultPage | None:
         """The page; None where it was never made, or cannot be read."""
@@ -75,6 +62,10 @@ class PageCache:
         partial = file.with_suffix(".partial")
         partial.write_text(page.model_dump_json(), encoding="utf-8")
         partial.replace(file)
+
+    def site_file(self, directory: Path) -> Path:
+        """Where is kept what was written to a site's directory."""
+        return self._directory / "sites" / f"{digest(str(directory.absolute()))}.json"
 
     def _file(self, key: str) -> Path:
         return self._directory / key[:2] / f"{key}.json"

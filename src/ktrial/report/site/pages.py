@@ -9,7 +9,8 @@ from jinja2 import Environment
 
 from ktrial.analysis.errors import NoMatrix
 from ktrial.analysis.history.kernel_pairs import kernel_pairs
-from ktrial.analysis.history.series import StudyTrials, history
+from ktrial.analysis.history.series import history
+from ktrial.analysis.history.stored_numbers import StoredNumbers
 from ktrial.analysis.machine_agreement import on_several_machines
 from ktrial.analysis.result import record_of
 from ktrial.model.base import digest
@@ -17,6 +18,7 @@ from ktrial.model.history import History
 from ktrial.model.kernel_pairs import KernelPairs
 from ktrial.model.matrix import Matrix
 from ktrial.model.plan import treatments
+from ktrial.model.study_record import StudyRecord
 from ktrial.report.html.history import history_page, site_environment, style
 from ktrial.report.html.kernel_pairs import kernel_pairs_page
 from ktrial.report.html.matrix import matrix_page
@@ -25,24 +27,26 @@ from ktrial.report.html.site import SHEET, Front, crumbs, index, json_text, resu
 from ktrial.report.site.page_cache import PageCache, ResultPage
 from ktrial.report.tables.matrix import matrix
 from ktrial.report.tables.site_index import StudyRow
-from ktrial.store import Store, StoredStudy
+from ktrial.store import StoredStudy
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _PAGE = re.compile(r"(?P<page>.*)\.(?P<form>html|json)")
 _RESULT = re.compile(r"results/([1-9][0-9]{0,17})")
 Tell = Callable[[str], None]
+_MOST_KEPT = 200
+"""Pages in memory: each up to some 100 KB."""
 Step = tuple[int, str, str]
 """A study's number, a workload, and a treatment that is compared with the baseline."""
 _NO_MATRIX = "No study compares anything yet."
 
 
 class Pages:
-    """All pages of a store's studies, as they were read at one moment. Every method raises StoreError."""
+    """All pages of a store's studies. Every method raises StoreError."""
 
     def __init__(
         self,
-        store: Store,
-        studies: Sequence[StudyTrials],
+        numbers: StoredNumbers,
+        studies: Sequence[StoredStudy],
         cache: PageCache,
         *,
         reasons: bool = True,
@@ -51,13 +55,15 @@ class Pages:
         answers: dict[int, str] | None = None,
         tell: Tell = lambda _text: None,
     ) -> None:
-        """`reasons`: say what changes are made of, from the profiles in the store: seconds for a new result,
-        once; but for the studies `unexplained`. `served`: for `ktrial serve`, whose pages show what runs now,
-        and lead to whole reports. `answers`: of studies, by number, as far as known; others are added.
+        """`studies`: all those that are in `numbers`. `reasons`: say what changes are made of, from the
+        profiles in the store: seconds for a new result, once; but for the studies `unexplained`. `served`:
+        for `ktrial serve`, whose pages show what runs now, and lead to whole reports. `answers`: of studies,
+        by number, as far as known; others are added.
         """
-        self._store, self._cache, self._reasons, self._served = store, cache, reasons, served
+        self._store, self._numbers = numbers.store, numbers
+        self._cache, self._reasons, self._served = cache, reasons, served
         self._tell = tell
-        self._studies = {one.stored.id: one for one in studies if one.trials}
+        self._studies = {one.id: one for one in studies if one.finished}
         self._results: dict[int, ResultPage] = {}
         self._unexplained = unexplained
         self._answers = {} if answers is None else answers
@@ -76,20 +82,22 @@ class Pages:
         if place == SHEET:
             return str(style())
         parts = _PAGE.fullmatch(place)
-        made = self._both(parts["page"]) if parts else None
+        made = self.both(parts["page"]) if parts else None
         return made and made[parts["form"] == "json"] if parts else None
 
     def result(self, number: int) -> ResultPage:
         """Of a study that has trials. Raises KeyError."""
         if number not in self._results:
-            self._results[number] = self._rendered(self._studies[number])
+            page = self._rendered(self._studies[number])
+            if len(self._results) >= _MOST_KEPT:
+                self._results.clear()
+            self._results[number] = page
         return self._results[number]
 
-    def _both(self, page: str) -> tuple[str, str] | None:
-        """The page and its numbers."""
-        of_result = _RESULT.fullmatch(page)
-        if of_result and int(of_result[1]) in self._studies:
-            made = self.result(int(of_result[1]))
+    def both(self, page: str) -> tuple[str, str] | None:
+        """The page and its numbers as JSON, by its place without an ending; None where there is none."""
+        if (number := self.number(f"{page}.html")) is not None:
+            made = self.result(number)
             return made.text, made.data
         for past in self._past.values():
             if self._histories[past.workload] == f"{page}.html":
@@ -99,33 +107,40 @@ class Pages:
         comparing = {"matrix": self._matrix, "compare": self._compare} if self._studies else {}
         return comparing[page]() if page in comparing else None
 
-    def _rendered(self, one: StudyTrials) -> ResultPage:
-        key = self._key(one)
+    def number(self, place: str) -> int | None:
+        """The study whose result's page this is; None for other pages."""
+        of_result = _RESULT.fullmatch(place.removesuffix(".html"))
+        return int(of_result[1]) if of_result and int(of_result[1]) in self._studies else None
+
+    def key(self, number: int) -> str:
+        """What the page of this study is made from. Raises KeyError."""
+        one, state = self._studies[number], self._numbers.states[number]
+        form = "served" if self._served else "site"
+        return self._cache.key(self._store.name, one, state, reasons=self._explains(number), form=form)
+
+    def _rendered(self, one: StoredStudy) -> ResultPage:
+        key = self.key(one.id)
         page = self._cache.get(key)
         if page is None:
-            self._tell(f"result {self.rendered + 1}: {one.stored.study.name}")
-            record = record_of(self._store, one.stored, one.trials)
-            page = result_page(self._store, record, self._made, reasons=self._explains(one))
+            self._tell(f"result {self.rendered + 1}: {one.study.name}")
+            page = result_page(self._store, self._record(one), self._made, reasons=self._explains(one.id))
             self._cache.put(key, page)
             self.rendered += 1
+        self._answers[one.id] = page.answer
         return page
 
-    def _key(self, one: StudyTrials) -> str:
-        proofs = self._store.proofs(one.stored.id)
-        form = "served" if self._served else "site"
-        return self._cache.key(one.stored, one.trials, proofs, reasons=self._explains(one), form=form)
+    def _record(self, one: StoredStudy) -> StudyRecord:
+        return record_of(self._store, one, self._store.trials(one.id, counted=False))
 
-    def _explains(self, one: StudyTrials) -> bool:
-        return self._reasons and one.stored.id not in self._unexplained
+    def _explains(self, number: int) -> bool:
+        return self._reasons and number not in self._unexplained
 
-    def _answer(self, one: StudyTrials) -> str:
+    def _answer(self, one: StoredStudy) -> str:
         """Without rendering a page that nobody asks for."""
-        number = one.stored.id
-        if number not in self._answers:
-            known = self._results.get(number) or self._cache.get(self._key(one))
-            record = None if known else record_of(self._store, one.stored, one.trials)
-            self._answers[number] = record.result.answer if record else known.answer if known else ""
-        return self._answers[number]
+        if one.id not in self._answers:
+            known = self._results.get(one.id) or self._cache.get(self.key(one.id))
+            self._answers[one.id] = known.answer if known else self._record(one).result.answer
+        return self._answers[one.id]
 
     @cached_property
     def _made(self) -> Environment:
@@ -134,11 +149,8 @@ class Pages:
     @cached_property
     def _past(self) -> dict[str, History]:
         """Workload → its history, where it has any number."""
-        by_label: dict[str, dict[int, StudyTrials]] = {}
-        for one in self._studies.values():
-            for use in one.stored.study.workloads:
-                by_label.setdefault(use.label, {})[one.stored.id] = one
-        every = (history(list(own.values()), label) for label, own in by_label.items())
+        uses = (use.label for one in self._studies.values() for use in one.study.workloads)
+        every = (history(self._numbers, label) for label in dict.fromkeys(uses))
         return {past.workload: past for past in every if past.lines}
 
     @cached_property
@@ -150,6 +162,14 @@ class Pages:
     def _pairs(self) -> KernelPairs:
         return kernel_pairs(list(self._past.values()))
 
+    @cached_property
+    def _baselines(self) -> dict[int, str]:
+        return {number: treatments(one.study)[0].label for number, one in self._studies.items()}
+
+    @cached_property
+    def _proved(self) -> frozenset[int]:
+        return self._store.proved()
+
     def _history(self, past: History) -> str:
         numbers = {point.study_id for line in past.lines for point in line.points}
         return history_page(
@@ -159,9 +179,9 @@ class Pages:
             f"../{SHEET}",
             f"{_file_name(past.workload)}.json",
             self._made,
-            {number: treatments(one.stored.study)[0].label for number, one in self._studies.items()},
+            self._baselines,
             _Reasons(self),
-            {number: self._store.proofs(number) for number in numbers},
+            {number: self._store.proofs(number) for number in numbers & self._proved},
         )
 
     def _compare(self) -> tuple[str, str]:
@@ -196,9 +216,9 @@ class Pages:
     def _largest(self) -> Matrix | None:
         """Of the study with the most treatments and workloads; of several the newest."""
         studies = self._studies.values()
-        for one in sorted(studies, key=lambda one: (_cells(one.stored), one.stored.id), reverse=True):
+        for one in sorted(studies, key=lambda one: (_cells(one), one.id), reverse=True):
             with suppress(NoMatrix):
-                return matrix(record_of(self._store, one.stored, one.trials))
+                return matrix(self._record(one))
         return None
 
     @property
@@ -209,14 +229,12 @@ class Pages:
             [self._row(one) for one in studies],
             past,
             self._histories,
-            on_several_machines(studies, past),
+            on_several_machines(self._numbers, past),
             self._pairs,
         )
 
-    def _row(self, one: StudyTrials) -> StudyRow:
-        stored = one.stored
-        page = f"results/{stored.id}.html"
-        return StudyRow(stored.study.name, stored.id, stored.created, self._answer(one), page)
+    def _row(self, one: StoredStudy) -> StudyRow:
+        return StudyRow(one.study.name, one.id, one.created, self._answer(one), f"results/{one.id}.html")
 
 
 class _Reasons(Mapping[Step, int]):

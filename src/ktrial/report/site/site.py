@@ -1,19 +1,18 @@
 """A static site of everything in a store: index, matrix, histories, results. Relative links, no server."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from ktrial.analysis.errors import SiteInTheWay, SiteNotWritten
-from ktrial.analysis.history.series import stored_trials
+from ktrial.analysis.history.stored_numbers import stored_numbers
 from ktrial.report.html.site import SHEET
 from ktrial.report.site.page_cache import PageCache
 from ktrial.report.site.pages import Pages, Tell
+from ktrial.report.site.written_pages import WrittenPages
 from ktrial.store import Store
 
 MARK = "ktrial-site"
 """The file that tells a directory is one of ktrial's sites."""
-_SUFFIXES = (".html", ".json")
 
 
 class Site(NamedTuple):
@@ -39,16 +38,35 @@ def build(
     `reasons`: say what changes are made of, from the profiles in the store: seconds for a new result, once.
     """
     _check(directory)
+    kept = cache or PageCache()
     try:
-        pages = Pages(store, stored_trials(store), cache or PageCache(), reasons=reasons, tell=tell)
-        written = {MARK: "A site made by ktrial.\n", SHEET: pages.text(SHEET) or ""}
+        numbers = stored_numbers(store, tell)
+        studies = [one for one in store.studies() if one.id in numbers.states]
+        answers: dict[int, str] = {}
+        pages = Pages(numbers, studies, kept, reasons=reasons, answers=answers, tell=tell)
+        written = WrittenPages(directory, kept.site_file(directory))
         for place in pages.places:
-            for each in (place, f"{place.removesuffix('.html')}.json"):
-                written[each] = pages.text(each) or ""
-        _write(directory, written)
+            _write_both(pages, place, written, answers)
+        for name, text in {MARK: "A site made by ktrial.\n", SHEET: pages.text(SHEET) or ""}.items():
+            written.write(name, text)
+        written.end()
     except OSError as error:
         raise SiteNotWritten(directory=directory, problem=error.strerror or str(error)) from error
     return Site(directory / "index.html", len(pages.places), pages.rendered)
+
+
+def _write_both(pages: Pages, place: str, written: WrittenPages, answers: dict[int, str]) -> None:
+    """A page and its numbers; a result's only where it is not there as it would be written."""
+    page, number = place.removesuffix(".html"), pages.number(place)
+    data = f"{page}.json"
+    key = "" if number is None else pages.key(number)
+    if number is not None and (answer := written.as_written(key, place, data)) is not None:
+        answers[number] = answer
+        return
+    for each, text in zip((place, data), pages.both(page) or (), strict=False):
+        written.write(each, text)
+    if number is not None:
+        written.note(key, answers[number], place, data)
 
 
 def _check(directory: Path) -> None:
@@ -58,16 +76,3 @@ def _check(directory: Path) -> None:
         raise SiteNotWritten(directory=directory, problem=error.strerror) from error
     if there and MARK not in there:
         raise SiteInTheWay(directory=directory, file=there[0])
-
-
-def _write(directory: Path, written: Mapping[str, str]) -> None:
-    for place in ("results", "history"):
-        (directory / place).mkdir(parents=True, exist_ok=True)
-        for old in (directory / place).iterdir():
-            if old.suffix in _SUFFIXES and f"{place}/{old.name}" not in written:
-                old.unlink()
-    for place, text in written.items():
-        file = directory / place
-        partial = file.with_name(f".{file.name}.partial")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(file)
