@@ -6,13 +6,14 @@ than the one that was asked for). All else is real: the scripts are those that a
 
 import io
 import os
+import shlex
 import shutil
 import subprocess
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from ktrial.machines.ssh.connection import Done, Probe
 from ktrial.machines.ssh.errors import ConnectionLost, NotReached
@@ -49,6 +50,8 @@ class FakeLab:
     lost: bool = False
     """Whether its connection is; the next one is not."""
     host: str = "lab1"
+    loader: "FakeLoader | None" = None
+    """What its firmware starts, where it is more than the machine's own kernel."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -73,16 +76,16 @@ class FakeLab:
         (self.root / f"boot/initrd.img-{OWN}").write_text("initrd\n")
         (self.root / "proc/modules").write_text("ext4 1 0\n")
         (self.root / "sys/devices/system/cpu/vulnerabilities/meltdown").write_text("Mitigation: PTI\n")
-        for name, text in _PROGRAMS.items():
-            program = self.root / "bin" / name
-            program.write_text(f"#!/bin/sh\nR={self.root}\n{text}\n")
-            program.chmod(0o755)
+        _install(self.root, _PROGRAMS)
         self.power_on()
 
     def power_on(self) -> None:
-        """Its firmware boots its own kernel."""
+        """Its firmware boots its own kernel, or what its boot loader was told to boot once."""
         for name in ("pending", "next", "no-kexec-reboot"):
             (self.root / name).unlink(missing_ok=True)
+        if self.loader and (told := self.loader.told()):
+            self._boot(*told)
+            return
         self._came_up(OWN, "BOOT_IMAGE=/vmlinuz root=/dev/vda ro")
 
     def connected(self) -> Reached:
@@ -167,9 +170,12 @@ class FakeLab:
         _, image, *options = (self.root / "next").read_text().splitlines()
         line = next(each.partition("=")[2] for each in options if each.startswith("--command-line="))
         initrd = next(each.partition("=")[2] for each in options if each.startswith("--initrd="))
-        assert Path(initrd).is_file()
-        does, _, release = Path(image).read_text().strip().partition(" ")
         (self.root / "next").unlink()
+        self._boot(Path(image), Path(initrd), line)
+
+    def _boot(self, image: Path, initrd: Path, line: str) -> None:
+        assert initrd.is_file()
+        does, _, release = image.read_text().strip().partition(" ")
         self.boots.append(line)
         if does == "hangs":
             self.down = True
@@ -209,3 +215,101 @@ def lab_kernel(directory: Path, release: str, does: str = "good") -> Kernel:
         config=directory / "config",
         modules=modules,
     )
+
+
+class FakeLoader(Protocol):
+    """What a boot loader boots once."""
+
+    def told(self) -> tuple[Path, Path, str] | None:
+        """Image, initial RAM disk and command line, which it forgets; None: the machine's own kernel."""
+        ...
+
+
+@dataclass
+class FakeGrub:
+    """GRUB: its own programs are played, its menu is read as GRUB reads it."""
+
+    root: Path
+    forgets: bool = True
+    heeds: bool = True
+    """Whether it boots what it is told."""
+
+    def __post_init__(self) -> None:
+        (self.root / "boot/grub").mkdir()
+        menu = 'if [ "${next_entry}" ] ; then\n  source ${config_directory}/custom.cfg\nfi\n'
+        (self.root / "boot/grub/grub.cfg").write_text(menu)
+        self.environment.write_text("saved_entry=0\n")
+        programs = {
+            "grub-reboot": 'echo "next_entry=$1" >>"$R/boot/grub/grubenv"',
+            "grub-editenv": (
+                'F=$R/boot/grub/grubenv; case "$1 $2" in'
+                ' "- unset") sed -i "/^$3=/d" "$F";; list*) cat "$F";; esac'
+            ),
+            "grub-probe": (
+                "case $1 in --target=fs) echo ext2;; --target=fs_uuid) echo 11-22;;"
+                ' --target=partmap) echo gpt;; --target=abstraction) cat "$R/abstraction" 2>/dev/null;; esac'
+            ),
+            "grub-mkrelpath": 'echo "${1#"$R"}"',
+        }
+        _install(self.root, programs)
+
+    @property
+    def environment(self) -> Path:
+        return self.root / "boot/grub/grubenv"
+
+    def told(self) -> tuple[Path, Path, str] | None:
+        """See FakeLoader."""
+        kept = self.environment.read_text()
+        if "next_entry=ktrial\n" not in kept or not self.heeds:
+            return None
+        if self.forgets:
+            self.environment.write_text(kept.replace("next_entry=ktrial\n", ""))
+        menu = [shlex.split(line) for line in (self.root / "boot/grub/custom.cfg").read_text().splitlines()]
+        assert ["menuentry", "ktrial", "--id", "ktrial", "{"] in menu
+        assert ["search", "--no-floppy", "--fs-uuid", "--set=root", "11-22"] in menu
+        (linux,) = [words for words in menu if words[:1] == ["linux"]]
+        (initrd,) = [words for words in menu if words[:1] == ["initrd"]]
+        return self._file(linux[1]), self._file(initrd[1]), " ".join(linux[2:])
+
+    def _file(self, path: str) -> Path:
+        return self.root / path.lstrip("/")
+
+
+@dataclass
+class FakeSystemdBoot:
+    """systemd-boot: its partition, and the variable of the firmware that says what is booted once."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.partition = self.root / "efi"
+        (self.partition / "loader/entries").mkdir(parents=True)
+        variables = self.root / "sys/firmware/efi/efivars"
+        variables.mkdir(parents=True)
+        vendor = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
+        (variables / f"LoaderInfo-{vendor}").write_text("systemd-boot 252")
+        self.once = variables / f"LoaderEntryOneShot-{vendor}"
+        set_it = f'{{ printf "\\006\\000\\000\\000"; printf %s "$2" | sed "s/./&\\x00/g"; }} >"{self.once}"'
+        programs = {
+            "bootctl": f'case $1 in --print-boot-path) echo "$R/efi";; set-oneshot) if [ -n "$2" ]; then '
+            f'{set_it}; else rm -f "{self.once}"; fi;; esac'
+        }
+        _install(self.root, programs)
+
+    def told(self) -> tuple[Path, Path, str] | None:
+        """See FakeLoader."""
+        if not self.once.exists():
+            return None
+        entry = self.once.read_bytes()[4:].replace(b"\0", b"").decode()
+        self.once.unlink()
+        lines = (self.partition / "loader/entries" / entry).read_text().splitlines()
+        said = {name: value for name, _, value in (line.partition(" ") for line in lines)}
+        image, initrd = (self.partition / said[name].lstrip("/") for name in ("linux", "initrd"))
+        return image, initrd, said["options"]
+
+
+def _install(root: Path, programs: dict[str, str]) -> None:
+    for name, text in programs.items():
+        program = root / "bin" / name
+        program.write_text(f"#!/bin/sh\nR={root}\n{text}\n")
+        program.chmod(0o755)

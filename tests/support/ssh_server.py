@@ -30,8 +30,8 @@ class SshServer:
 
 
 @contextmanager
-def ssh_server(directory: Path) -> Iterator[SshServer]:
-    """Start one; it, and what it started, ends with the block."""
+def ssh_server(directory: Path, programs: Path | None = None) -> Iterator[SshServer]:
+    """Start one; it, and what it started, ends with the block. `programs`: a directory, first in its PATH."""
     if _SSHD is None:
         raise FileNotFoundError("sshd is not here: apt-get install openssh-server")
     with socket.socket() as free:
@@ -47,6 +47,7 @@ def ssh_server(directory: Path) -> Iterator[SshServer]:
         f"ListenAddress 127.0.0.1:{port}\nHostKey {directory}/host\nPidFile none\nUsePAM no\n"
         f"AuthorizedKeysFile {directory}/authorized\nPasswordAuthentication no\nStrictModes no\n"
         "PermitRootLogin prohibit-password\nMaxSessions 50\nMaxStartups 100\n"
+        + (f"SetEnv PATH={programs}:/usr/bin:/bin\n" if programs else "")
     )
     config = directory / "config"
     config.write_text(

@@ -287,7 +287,7 @@ class _NoSettings:
 
 @pytest.fixture
 def machine(lab: FakeLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SshMachine:
-    monkeypatch.setattr(ssh, "Connection", lambda host: lab)
+    monkeypatch.setattr(ssh, "Connection", lambda host, **_: lab)
     monkeypatch.setattr(ssh, "probe", lambda host: lab.probe())
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     one = SshMachine("lab1", root=str(lab.root))

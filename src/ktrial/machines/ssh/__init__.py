@@ -80,7 +80,7 @@ class SshMachine:
         if self._connection is not None and not self._connection.is_alive:
             self.hang_up()
         if self._connection is None:
-            self._connection = Connection(self.host)
+            self._connection = Connection(self.host, sudo=self._booting().commands.sudo)
             try:
                 self._booting().refuse_others()
             except BaseException:
@@ -191,7 +191,11 @@ class SshMachine:
             machine=NAME,
             mode=Mode.TIMED,
             cpu_model=system.cpu_model(connection),
-            arguments=(f"host={connection.host}", *pin, *(("boot_by=kexec",) if boot.boots else ())),
+            arguments=(
+                f"host={connection.host}",
+                *pin,
+                *((f"boot_by={self._booting().by.name}",) if boot.boots else ()),
+            ),
             command_line=command_line.strip(),
             agent_digest=digest_of_file(launch_program(self._guest)),
         )

@@ -6,6 +6,8 @@ that leads back) and `clean` (the script that takes all away). Elsewhere there a
 /lib/modules to there, and the unit that starts the warden. `$R` is empty; tests have a tree of their own.
 """
 
+from ktrial.machines.ssh import boot_loader_scripts
+
 LEASE_SECONDS = 300
 """So long nobody is heard of before the machine goes back by itself."""
 _LOOK_SECONDS = 10
@@ -35,9 +37,8 @@ done
 for I in "$R/boot/initrd.img-$V" "$R/boot/initramfs-$V.img"; do
   [ -f "$I" ] && { one initrd "$I"; break; }
 done
-:
 """
-"""Changes nothing."""
+"""Changes nothing; what it says of boot loaders comes behind it."""
 
 READ_BACK = """one() { printf '%s=%s\\n' "$1" "$2"; }
 [ -e "$R/proc/vmcore" ] && one vmcore yes
@@ -90,6 +91,7 @@ rm -f $U/multi-user.target.wants/{UNIT} $U/{UNIT}
 rm -rf {{root}}/var/lib/ktrial
 systemctl daemon-reload
 """
+_CLEAN_ALL = boot_loader_scripts.CLEAN + _CLEAN
 
 _UNIT = """[Unit]
 Description=ktrial: leads this machine back to its own kernel
@@ -157,8 +159,7 @@ MAKERS = {
 }
 """The tools of Debian's and Fedora's kind that make an initial RAM disk for this very machine."""
 
-KEXEC = """{link}
-I={image}; N={initrd}
+KEXEC = """I={image}; N={initrd}
 kexec -u 2>/dev/null
 set -- {command_line}
 [ -n "$N" ] && set -- "$@" "--initrd=$N"
@@ -191,5 +192,5 @@ def lease(lines: str) -> str:
 
 def service(root: str) -> str:
     """Installs the warden, and starts it."""
-    texts = {"clean": _CLEAN, "warden": _WARDEN, "text": _UNIT}
+    texts = {"clean": _CLEAN_ALL, "warden": _WARDEN, "text": _UNIT}
     return _SERVICE.format(unit=UNIT, **{key: text.format(root=root) for key, text in texts.items()})

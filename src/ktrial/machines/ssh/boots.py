@@ -13,7 +13,8 @@ from typing import NoReturn, Protocol
 from ktrial.errors import KtrialError
 from ktrial.machines.errors import MachineError, MachineStopped
 from ktrial.machines.protocol import Progress
-from ktrial.machines.ssh import boot_scripts, own_kernel
+from ktrial.machines.ssh import boot_loader_scripts, boot_scripts, own_kernel
+from ktrial.machines.ssh.boot_ways import KEXEC, WAYS, BootWay, way_of
 from ktrial.machines.ssh.connection import NAME, Done, Probe
 from ktrial.machines.ssh.errors import (
     CannotBoot,
@@ -65,6 +66,8 @@ class Boots:
     stopped: Callable[[], bool] = lambda: False
     own: Looked | None = None
     """What its own kernel said of itself."""
+    by: BootWay = WAYS[KEXEC]
+    """How it is booted: known once it was looked at."""
     lease: OwnLease = field(default_factory=OwnLease)
     _leased: bool = False
     _limit: float = 300.0
@@ -78,7 +81,8 @@ class Boots:
             if here.token:  # somebody's who was killed, and is over
                 self.home()
                 here = self._looked()
-            if lacks := here.lacks():
+            self.by, lacks = way_of(here, self.commands.boot)
+            if lacks := here.lacks() + lacks:
                 raise CannotBoot(machine=NAME, host=self.host, problem="; ".join(lacks))
             self.own = here
         return self.own
@@ -174,7 +178,7 @@ class Boots:
     def _into_one_that_can(self) -> None:
         """A kernel that takes no other by kexec is left by the firmware first."""
         here = self._looked()
-        if here.token and "kexec_kernel" not in here.said:
+        if self.by.name == KEXEC and here.token and "kexec_kernel" not in here.said:
             self.home()
             self._take()
 
@@ -182,7 +186,7 @@ class Boots:
         if len(command_line) > own_kernel.LONGEST:
             problem = f"its command line is longer than {own_kernel.LONGEST} bytes"
             raise KernelNotPlaced(machine=NAME, host=self.host, kernel=place.kernel.name, problem=problem)
-        done = self._ask(place.kexec(command_line))
+        done = self._ask(place.boot(self.by, command_line))
         if done.status:
             place.raise_why(done, "it was not taken")
 
@@ -198,6 +202,7 @@ class Boots:
 
     def _judged(self, seen: Probe, token: str, kernel: Kernel, label: str, settle_seconds: float) -> "Booted":
         came = own_kernel.token_of(seen.command_line)
+        self._check_loader(came=bool(came))
         if not came:
             what = "panicked, was reset, or lost its power before it answered"
             _raise(Outcome.PANICKED, f"{label} {what}: its own kernel came back")
@@ -210,6 +215,18 @@ class Boots:
             _raise(Outcome.REFUSED, f"{label} was asked for, and {problem}")
         self._shell().text(boot_scripts.SETTLE.format(seconds=f"{settle_seconds:g}"), settle_seconds + 180)
         return Booted(here.boot_id, here.release, _in_force(here, read))
+
+    def _check_loader(self, *, came: bool) -> None:
+        """Raise CannotBoot where the boot loader does not boot what it is told, or not for once."""
+        if self.by.name == KEXEC:
+            return
+        said = own_kernel.looked(self._shell().text(boot_loader_scripts.WAITING)).said
+        if said.get("waiting") == "yes":
+            self._shell().text(boot_loader_scripts.CLEAN.format(root=self.root))
+            what = (
+                "boots it, and does not forget it after one boot" if came else "does not boot what it is told"
+            )
+            raise CannotBoot(machine=NAME, host=self.host, problem=f"its boot loader ({self.by.name}) {what}")
 
     def _other(self, is_this: bool, here: Looked, read: dict[str, str], kernel: Kernel) -> str:
         """What is not as it was asked for; empty where all is."""
@@ -275,7 +292,7 @@ class Boots:
         return MachineStuck(machine=NAME, host=self.host, seconds=self._limit)
 
     def _looked(self) -> Looked:
-        return own_kernel.looked(self._shell().text(boot_scripts.LOOK))
+        return own_kernel.looked(self._shell().text(boot_scripts.LOOK + boot_loader_scripts.LOOK))
 
     def _shell(self) -> Shell:
         return Shell(self.way.connected(), self.root)

@@ -8,6 +8,7 @@ standard input, and the host's name has been checked.
 import contextlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -19,7 +20,7 @@ from typing import IO, NamedTuple, NoReturn
 
 from ktrial.machines.errors import MachineToolMissing
 from ktrial.machines.ssh import keeper, lease
-from ktrial.machines.ssh.errors import BadHostName, ConnectionLost, MachineInUse, NotReached
+from ktrial.machines.ssh.errors import BadHostName, ConnectionLost, MachineInUse, NotReached, SudoAsks
 from ktrial.model import host_name
 
 NAME = "ssh"
@@ -87,13 +88,16 @@ def probe(host: str) -> Probe | None:
 class Connection:
     """A connection that stands. `close` takes away what is on the other machine."""
 
-    def __init__(self, host: str) -> None:
-        """Connect, and start the keeper. Raises BadHostName, MachineToolMissing, NotReached, MachineInUse."""
+    def __init__(self, host: str, *, sudo: bool = False) -> None:
+        """Connect, and start the keeper. `sudo`: be root there by a sudo that asks nothing. Raises
+        BadHostName, MachineToolMissing, NotReached, SudoAsks, MachineInUse.
+        """
         if not host_name.is_host_name(host):
             raise BadHostName(machine=NAME, host=host, allowed=host_name.ALLOWED)
         if shutil.which("ssh") is None:
             raise MachineToolMissing(machine=NAME, program="ssh", where="in PATH", package="openssh-client")
         self.host = host
+        self._sudo = sudo
         self._ended = threading.Event()
         self._keeper: subprocess.Popen[bytes] | None = None
         self._keeper_lock = threading.Lock()
@@ -111,6 +115,8 @@ class Connection:
     def command(self, remote: str) -> list[str]:
         """What runs `remote`, ktrial's own text, on the other machine; standard input and output are its."""
         options = [word for option in _BY_SOCKET_ONLY for word in ("-o", option)]
+        if self._sudo:
+            remote = f"exec sudo -n -- /bin/sh -c {shlex.quote(remote)}"
         return ["ssh", "-F", "none", "-S", str(self._socket), *options, "-T", "--", self.host, remote]
 
     def script(self, text: str, limit: float = _PATIENCE) -> bytes:
@@ -225,6 +231,8 @@ class Connection:
         directory = line.removeprefix(keeper.READY)
         if directory == line or not _DIRECTORY.fullmatch(directory):
             problem = (_last_line(stderr.read()) if stderr and not line else "") or f"it answered {line!r}"
+            if self._sudo and "sudo" in problem:
+                raise SudoAsks(machine=NAME, host=self.host, problem=problem)
             raise NotReached(machine=NAME, host=self.host, problem=f"no POSIX shell answers: {problem}")
         return directory
 

@@ -72,3 +72,12 @@ class MachineStuck(MachineError):
         "whatever starts it, its own kernel comes up; then the same command goes on. With a command for its "
         'power ktrial does that itself: [machines.NAME] power = "…" in ~/.config/ktrial/config.toml'
     )
+
+
+class SudoAsks(MachineError):
+    """Machine {machine}: sudo does not make you root on {host}: {problem}"""
+
+    hint = (
+        "a line for visudo there: NAME ALL=(root) NOPASSWD: /bin/sh; or log in as root, and take sudo = true"
+        " out of ktrial's configuration"
+    )

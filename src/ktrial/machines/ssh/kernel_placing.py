@@ -10,6 +10,7 @@ from typing import IO, NoReturn, Protocol
 from ktrial.file_digests import digest_of_file
 from ktrial.machines.protocol import Progress
 from ktrial.machines.ssh import boot_scripts
+from ktrial.machines.ssh.boot_ways import BootWay
 from ktrial.machines.ssh.connection import NAME, Done
 from ktrial.machines.ssh.errors import ConnectionLost, KernelNotPlaced, ReleaseTaken
 from ktrial.machines.ssh.own_kernel import RUNNING, Looked
@@ -93,22 +94,26 @@ class Place:
         made = shell.attempt(self._initrd(), _INITRD_SECONDS)
         self._done(made, f"{self._own.said['initrd_tool']} made no initial RAM disk")
 
-    def kexec(self, command_line: str) -> str:
-        """The script that boots it at once."""
+    def boot(self, way: BootWay, command_line: str) -> str:
+        """The script that boots it at once. Raises KernelNotPlaced."""
         place = f'"$B/kernels/{self._name}/'
         image, initrd = f'{place}vmlinuz"', f'{place}initrd"'
         if self._is_own:
             image, initrd = (shlex.quote(self._own.said.get(name, "")) for name in ("image", "initrd"))
-        words = shlex.quote(f"--command-line={command_line}")
-        link = "" if self._is_own else self._link()
-        return boot_scripts.KEXEC.format(link=link, image=image, initrd=initrd, command_line=words)
+        link = "" if self._is_own else f"{self._link()}\n"
+        try:
+            return link + way.script(self._own, image, initrd, command_line)
+        except ValueError as error:
+            self._refuse(str(error))
 
     def raise_why(self, done: Done, what: str) -> NoReturn:
         """What a script's status says."""
         if done.status == _TAKEN:
             kernel = self.kernel
             raise ReleaseTaken(machine=NAME, host=self._host, release=kernel.release, kernel=kernel.name)
-        problem = f"{what}: {done.said or f'status {done.status}'}"
+        self._refuse(f"{what}: {done.said or f'status {done.status}'}")
+
+    def _refuse(self, problem: str) -> NoReturn:
         raise KernelNotPlaced(machine=NAME, host=self._host, kernel=self.kernel.name, problem=problem)
 
     def _done(self, done: Done, what: str) -> None:

@@ -2,7 +2,8 @@
 
 `[machines.lab1]` of ~/.config/ktrial/config.toml: `power = "ipmitool -H bmc1 power"` is run here with `off`,
 `on` or `cycle` behind it; `console = "ipmitool -H bmc1 sol activate"` runs as long as a trial does, and what
-it prints is kept where the trial fails. No shell reads them.
+it prints is kept where the trial fails. No shell reads them. `boot` says how the machine is booted
+into a kernel once, `sudo = true` that ktrial becomes root there by a sudo that asks nothing.
 """
 
 import contextlib
@@ -18,9 +19,11 @@ from pathlib import Path
 
 import platformdirs
 
+from ktrial.machines.ssh.boot_ways import KEXEC, WAYS
 from ktrial.machines.ssh.errors import BadOwnCommand
 
-_KEYS = frozenset({"power", "console"})
+_COMMANDS = ("power", "console")
+_KEYS = frozenset({*_COMMANDS, "boot", "sudo"})
 _POWER_SECONDS = 120.0
 _LONGEST = 64 * 1024
 
@@ -31,6 +34,10 @@ class OwnCommands:
 
     power: tuple[str, ...] = ()
     console: tuple[str, ...] = ()
+    boot: str = ""
+    """One of `boot_ways.WAYS`; empty: the first that can be used."""
+    sudo: bool = False
+    """Whether what ktrial does there, it does by sudo."""
 
     def cycle(self) -> str:
         """Take the power away and give it back; return why that failed, empty where it did not."""
@@ -110,8 +117,13 @@ def commands_of(host: str) -> OwnCommands:
     table = machines.get(name, {}) if isinstance(machines, dict) else None
     where = f"[machines.{name}]"
     if not isinstance(table, dict) or table.keys() - _KEYS:
-        raise BadOwnCommand(file=str(file), problem=f"{where} has keys other than power and console")
-    return OwnCommands(**{key: _words(table[key], f"{where} {key}", file) for key in table})
+        raise BadOwnCommand(file=str(file), problem=f"{where} has keys other than {', '.join(sorted(_KEYS))}")
+    if table.get("boot", KEXEC) not in WAYS:
+        raise BadOwnCommand(file=str(file), problem=f"{where} boot is none of {', '.join(WAYS)}")
+    if not isinstance(table.get("sudo", False), bool):
+        raise BadOwnCommand(file=str(file), problem=f"{where} sudo is neither true nor false")
+    words = {key: _words(table[key], f"{where} {key}", file) for key in _COMMANDS if key in table}
+    return OwnCommands(**words, boot=table.get("boot", ""), sudo=table.get("sudo", False))
 
 
 def _words(text: object, where: str, file: Path) -> tuple[str, ...]:
