@@ -51,15 +51,20 @@ def _of_trial(record: StudyRecord, trial: Trial) -> Iterator[Waits]:
                 treatment=others,
                 cpus=cpus,
                 waiting=(counted.get(_WAITING, 0.0) + counted.get(_LINES, 0.0)) / whole,
-                waiting_in=_first(counted, "waiting"),
+                waiting_in=_waiting_in(counted),
                 idle=counted.get(_IDLE, 0.0) / whole,
-                asleep_in=_first(counted, "idle"),
+                asleep_in=_first(counted, "idle")[1],
             )
 
 
-def _first(counted: Mapping[str, float], part: str) -> str:
-    """The place that has most of a part."""
+def _waiting_in(counted: Mapping[str, float]) -> str:
+    in_loops, for_lines = _first(counted, "waiting"), _first(counted, "cache lines")
+    return f"cache lines in {for_lines[1]}" if for_lines[0] > in_loops[0] else in_loops[1]
+
+
+def _first(counted: Mapping[str, float], part: str) -> tuple[float, str]:
+    """Nanoseconds of the place that has most of a part, and the place; 0 and nothing where there is none."""
     start = waits_counter(part, "")
-    there = {name: spent for name, spent in counted.items() if name.startswith(start) and spent > 0}
-    most = min(there, key=lambda name: (-there[name], name), default=start)
-    return most.removeprefix(start)
+    there = [(spent, name) for name, spent in counted.items() if name.startswith(start) and spent > 0]
+    spent, name = min(there, key=lambda one: (-one[0], one[1]), default=(0.0, start))
+    return spent, name.removeprefix(start)

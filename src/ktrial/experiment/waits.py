@@ -14,7 +14,7 @@ from ktrial.model.profile import Profile
 _MOST = 3
 """Places of each part."""
 _PARTS = (Part.WORK, Part.WAITING, Part.LINES, Part.IDLE)
-_WITH_PLACES = (Part.WAITING, Part.IDLE)
+_WITH_PLACES = (Part.WAITING, Part.LINES, Part.IDLE)
 
 
 def counters(found: Profile) -> tuple[tuple[str, float], ...]:

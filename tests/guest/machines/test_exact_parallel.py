@@ -12,9 +12,11 @@ from ktrial import kernels, workloads
 from ktrial.analysis.guest_time import Part, by_cpu, places
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.machines import guest_programs
+from ktrial.machines.errors import CannotSaveState
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.exact_parallel.setup import TIME_IS_UP
-from ktrial.machines.qemu import program
+from ktrial.machines.qemu import migration, program
+from ktrial.machines.qemu.process import QemuProcess
 from ktrial.model.design import Perturbation
 from ktrial.model.kernel import Kernel
 from ktrial.model.parallel import MemoryModel, Topology
@@ -73,6 +75,30 @@ def test_two_trials_are_the_same_and_another_seed_is_another_run(
     assert counts.fingerprint != others.fingerprint
     assert all(instructions > 100_000 for instructions in counts.cpus)
     assert json.loads(first[0].stdout)["metrics"][0]["operations"] == counts.operations
+
+
+@pytest.mark.nightly  # some 20 seconds of CPU time
+@pytest.mark.parametrize("cpus", [1, CPUS])
+def test_plain_boots_repeat_themselves_and_agree_with_restored_ones(
+    cpus: int, kernel: Kernel, machine: ParallelMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system that was not restored has run longer: its memory and its clocks are others, a little."""
+
+    def refused(_process: QemuProcess, machine: str) -> bytes:
+        raise CannotSaveState(machine=machine, problem="a device is not migratable")
+
+    steps = (work("syscall"), work("pipe"), work("fork", "--operations", "50"))
+    boot = boot_of(kernel, cpus=cpus)
+    with machine.start(boot) as target:
+        restored = target.perform(steps)
+    monkeypatch.setattr(migration, "save", refused)
+    with ParallelMachine(cache=tmp_path).start(boot) as target:
+        plain = target.perform(steps)
+        assert target.identity.plain_boot_reason == "a device is not migratable"
+        assert target.perform(steps) == plain
+    for bound, one, other in zip((0.001, 0.001, 0.01), restored, plain, strict=True):
+        first, second = (json.loads(result.stdout)["metrics"][0]["mean"] for result in (one, other))
+        assert second == pytest.approx(first, rel=bound)
 
 
 def test_counted_by_function_a_trial_is_the_same_and_its_time_adds_up(

@@ -34,6 +34,7 @@ def test_counters_are_the_parts_and_their_first_places() -> None:
     assert parts == {"work": 920 / 4, "waiting": 640 / 4, "cache lines": 60 / 4, "idle": 2380 / 4}
     assert sum(parts.values()) == 4000 / 4
     assert found[f"waits.waiting in {SPIN} ← ext4_write [ext4]"] == 580 / 4
+    assert found["waits.cache lines in asm_sysvec_reschedule_ipi"] == 60 / 4
     assert found["waits.idle in [before a task was seen]"] == 1192 / 4
 
 
@@ -54,7 +55,7 @@ def test_a_machine_that_cannot_count_them_is_a_warning_and_the_trial_keeps_its_n
     assert "waits counted nothing of fork" in warning.text
 
 
-def a_record(directory: Path, monitors: tuple[str, ...] = (WAITS,)) -> StudyRecord:
+def a_record(directory: Path, monitors: tuple[str, ...] = (WAITS,), lines: float = 0.0) -> StudyRecord:
     """Two kernels on two and four CPUs; what waits doubles with the CPUs."""
     cpus = Factor(name="cpus", kind=FactorKind.CPUS, levels=(2, 4), baseline=2)
     machine = MachineSettings(kind="exact-parallel", monitors=monitors)
@@ -74,6 +75,8 @@ def a_record(directory: Path, monitors: tuple[str, ...] = (WAITS,)) -> StudyReco
                 f"waits.waiting in {SPIN} ← finish_fault": 60.0 * count,
                 "waits.waiting in osq_lock ← do_mmap": 40.0 * count,
                 "vmstat.pgfault": 7.0,
+                "waits.cache lines": lines,
+                "waits.cache lines in [program]": lines,
             }
             rows = tuple(
                 CounterDelta(workload="fork", name=name, delta=delta) for name, delta in spent.items()
@@ -90,6 +93,12 @@ def test_waits_are_shares_by_treatment_and_cpus_with_the_first_place(tmp_path: P
     assert [one.waiting for one in found] == pytest.approx([0.2, 0.4, 0.2, 0.4])
     assert {one.waiting_in for one in found} == {f"{SPIN} ← finish_fault"}
     assert {(one.idle, one.asleep_in) for one in found} == {(0.0, "")}
+
+
+def test_where_most_of_it_is_for_cache_lines_these_are_named(tmp_path: Path) -> None:
+    found = waits(a_record(tmp_path, lines=1000.0))
+    assert found[0].waiting == pytest.approx(1200 / 2000)
+    assert {one.waiting_in for one in found} == {"cache lines in [program]"}
 
 
 def test_the_page_markdown_and_json_have_them(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from ktrial.model.scaling import CoefficientEstimate, ScalingCurve, ScalingPoint
 MEANING = (
     "Speed-up is the throughput by that of the fewest CPUs, efficiency what of each added CPU is used. The "
     "law is Gunther's Universal Scalability Law: contention σ is the share that is done one after another, "
-    "coherence κ what each pair of CPUs costs; in brackets their intervals at 95 % over the seeds."
+    "coherence κ what each pair of CPUs costs; in brackets their intervals at 95 % over the seeds. A "
+    "contention above 1 is no share: several CPUs then get less done than one."
 )
 
 
