@@ -39,11 +39,11 @@ in which the seeds' scatter is.
 """
 _WORDS = """
 What shares nothing (`open1`) is the same. A mutex of user space that is held for a hundred instructions
-(`futex3`) is the one that minds most: within a round that is longer than it is held, a CPU takes it several
-times before another one sees it. The default is the largest of 100, 300, 1000, 3000 and 10000 ns with which
-nothing is further than 2 % from 100 ns, which is 100 ns itself. That is no limit either: shorter rounds still
-change `futex3` by a tenth and `hackbench` by some percent, and cost more. Where such a difference matters, ask for
-`quantum = 25` as well, and see whether the answer stays.
+(`futex3`) is the one that minds most: within a round that is longer than it is held, a CPU takes it
+several times before another one sees it. The default is the largest of 100, 300, 1000, 3000 and 10000
+ns with which nothing is further than 2 % from 100 ns, which is 100 ns itself. That is no limit either:
+shorter rounds still change `futex3` by a tenth and `hackbench` by some percent, and cost more. Where
+such a difference matters, ask for `quantum = 25` as well, and see whether the answer stays.
 """
 
 
