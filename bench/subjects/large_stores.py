@@ -57,7 +57,7 @@ def measured(location: str, what: str, scratch: Path) -> Iterator[Row]:
 
 
 def _ktrial(*arguments: str) -> None:
-    command = [sys.executable, "-c", "from ktrial.cli.app import main; main()", *arguments]
+    command = [sys.executable, "-c", "from ktrial_launcher import main; main()", *arguments]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 

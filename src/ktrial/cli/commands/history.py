@@ -80,8 +80,6 @@ def history(
     from ktrial.cli.options.stored_study import open_existing
     from ktrial.cli.render.history import print_history
     from ktrial.cli.running.commit_history import CommitsAsked
-    from ktrial.experiment.kernel_ranges import chosen
-    from ktrial.report.html.history import history_page
 
     edge = margin_of(margin)
     asked = CommitsAsked.of(
@@ -107,6 +105,8 @@ def history(
         if tell_left_out(left_out):
             raise typer.Exit(DAMAGED)
         return
+    if kernels:
+        from ktrial.experiment.kernel_ranges import chosen
     only = chosen(kernels, versions(studies, label).items()) if kernels else None
     result = history_of(
         studies, label, metric=metric, kernels=only, margin=edge, by_time=by_time, alpha=alpha
@@ -115,6 +115,8 @@ def history(
         tell_left_out(left_out)
         raise _nothing(name, label, studies, metric, kernels or [])
     if html:
+        from ktrial.report.html.history import history_page
+
         write_page(html, history_page(result), f"ktrial history {workload} --html FILE")
     if json:
         print_json(result.model_dump(mode="json"))

@@ -1,0 +1,126 @@
+"""A study file as a whole: its tables are read in turn, and what they say is checked against each other."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ktrial.model.design import Design, Factor, FactorKind
+from ktrial.model.study import Study
+from ktrial.studyfile.diagnostics import Mistakes, StudySource
+from ktrial.studyfile.errors import StudyEmpty
+from ktrial.studyfile.factors import FactorReader, design_of, with_final_levels
+from ktrial.studyfile.kernel_builds import BuildReader, check_builds
+from ktrial.studyfile.knob_values import check_values
+from ktrial.studyfile.machine import SSH, check_against_factors, check_users, machine_settings
+from ktrial.studyfile.patches import with_patches
+from ktrial.studyfile.references import KernelReader, resolved
+from ktrial.studyfile.registry import Registry
+from ktrial.studyfile.schema import StudyTable
+from ktrial.studyfile.search import search_of
+from ktrial.studyfile.stopping_rule import perturbations_of, timing
+from ktrial.studyfile.toml_text import parsed, text_of
+from ktrial.studyfile.validation import read_tables
+from ktrial.studyfile.workloads import workload_uses
+
+_MOST_TRIALS = 100_000
+
+
+def load(path: Path, registry: Registry, patches: Sequence[str] = ()) -> Study:
+    """The study in the file at `path`. Relative files in it are looked for beside it.
+
+    `patches`: FILE or FACTOR=FILE, for the levels `"?"`.
+    Raises StudyUnreadable, StudySyntaxError, StudyEmpty, PatchNotGiven, PatchNotAwaited; StudyMistake or
+    StudyMistakes otherwise.
+    """
+    text = text_of(path)
+    data = with_patches(parsed(text, path), patches, path)
+    return study_from(data, StudySource(str(path), text), _name_of(path), path.absolute().parent, registry)
+
+
+def study_from(
+    data: Mapping[str, Any], source: StudySource, name: str, directory: Path, registry: Registry
+) -> Study:
+    """The study that `data` describes, in a study file's shape.
+
+    `name` is used where the data has none; relative files are looked for in `directory`.
+    Raises StudyEmpty, StudyMistake, StudyMistakes.
+    """
+    if not data:
+        raise StudyEmpty(where=source.name)
+    mistakes = Mistakes(source, data)
+    tables = read_tables(dict(data), mistakes)
+    study = _study(tables, name, directory, registry, mistakes) if tables else None
+    mistakes.raise_any()
+    if study is None:
+        raise AssertionError("the study's tables were refused without a mistake")
+    return study
+
+
+def _study(tables: StudyTable, name: str, directory: Path, registry: Registry, mistakes: Mistakes) -> Study:
+    kernels = KernelReader(registry.kernel, tables.kernels, directory, running=tables.machine.kind == SSH)
+    uses = workload_uses(tables.workloads, registry, directory, mistakes)
+    reader = BuildReader(registry, directory, mistakes)
+    factors = _factors(tables, FactorReader(registry, uses, kernels, reader, mistakes), mistakes)
+    machine = machine_settings(tables.machine, factors, registry, kernels, directory, mistakes)
+    check_users(uses, machine.kind, mistakes)
+    check_against_factors(tables.machine, factors, mistakes)
+    design, listed = design_of(tables, factors, mistakes)
+    in_time = None if tables.search else timing(tables, machine.kind, uses, mistakes)
+    perturbations = perturbations_of(tables)
+    _check_size(factors, design, len(listed), in_time.blocks if in_time else perturbations, mistakes)
+    source = next((factor for factor in factors if factor.kind is FactorKind.SOURCE), None)
+    study = Study(
+        name=tables.name or name,
+        question=tables.question,
+        machine=machine,
+        builds=reader.builds(tables.kernels, source),
+        factors=factors,
+        workloads=uses,
+        margin=tables.margin,
+        perturbations=perturbations,
+        design=design,
+        listed=listed,
+        seed=tables.seed,
+        timing=in_time,
+        search=search_of(tables, machine, uses, kernels, mistakes) if tables.search else None,
+    )
+    if not mistakes:
+        check_builds(study, mistakes)
+    study = with_final_levels(study, directory)
+    if not mistakes:
+        study = resolved(study, kernels.reference)
+        check_values(study, mistakes)
+    return study
+
+
+def _factors(tables: StudyTable, reader: FactorReader, mistakes: Mistakes) -> tuple[Factor, ...]:
+    """The factors; a study that searches has none."""
+    if tables.search is None:
+        return reader.read(tables.factors)
+    if tables.factors:
+        problem = "a study compares the levels of factors, or it searches: it cannot do both"
+        mistakes.add(("search",), problem)
+    return ()
+
+
+def _check_size(
+    factors: tuple[Factor, ...], design: Design, listed: int, perturbations: int, mistakes: Mistakes
+) -> None:
+    counts = [len(factor.levels) for factor in factors]
+    one_at_a_time = 1 + sum(count - 1 for count in counts)
+    sizes = {Design.FULL: math.prod(counts), Design.ONE_AT_A_TIME: one_at_a_time, Design.LISTED: 1 + listed}
+    treatments = sizes[design]
+    trials = treatments * perturbations
+    if trials > _MOST_TRIALS:
+        mistakes.add(
+            ("factors",),
+            f"{treatments} treatments in {perturbations} blocks are {trials} trials; "
+            f'a study has at most {_MOST_TRIALS} (design = "one-factor-at-a-time" needs fewer)',
+        )
+
+
+def _name_of(path: Path) -> str:
+    """A study without a name is called as its file is, with what a name cannot hold replaced."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._")[:64] or "study"
