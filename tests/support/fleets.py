@@ -33,24 +33,24 @@ class PortableScriptedMachine(ScriptedMachine):
         return machine_of_worker
 
     def has_to_agree(self) -> dict[str, str]:
-        return {"QEMU": _told().get("QEMU", "7.2.22")}
+        return {"QEMU": told().get("QEMU", "7.2.22")}
 
 
 def machine_of_worker() -> PortableScriptedMachine:
     """What a worker makes: it logs what it does, and multiplies its numbers as it is told to."""
-    told = _told()
+    behaviour = told()
 
     def answer(boot: Boot, program: Run) -> StepResult:
         log("begun", f"{worker_number()} {os.getpid()} {boot.kernel.name} {program.argv[1]}")
-        time.sleep(float(told.get("seconds", "0")))
+        time.sleep(float(behaviour.get("seconds", "0")))
         right = number_of(boot, program)
         log("ended", f"{worker_number()} {os.getpid()} {boot.kernel.name} {program.argv[1]}")
-        factor = float(told.get("factor", "1"))
+        factor = float(behaviour.get("factor", "1"))
         return right.model_copy(update={"stdout": str(float(right.stdout) * factor)})
 
     def prepared(boot: Boot) -> None:
         log("preparing", f"{worker_number()} {os.getpid()} {boot.kernel.name}")
-        time.sleep(float(told.get("again" if machine.prepared[1:] else "preparing", "0")))
+        time.sleep(float(behaviour.get("again" if machine.prepared[1:] else "preparing", "0")))
         log("prepared", f"{worker_number()} {os.getpid()} {boot.kernel.name}")
 
     machine = PortableScriptedMachine(answer, on_prepare=prepared)
@@ -84,7 +84,7 @@ def logged(directory: Path, name: str) -> list[list[str]]:
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def _told() -> dict[str, str]:
+def told() -> dict[str, str]:
     directory = Path(os.environ.get(BEHAVIOUR) or "/nowhere")
     paths = (directory / f"worker-{which}.json" for which in (worker_number(), "all"))
     told = next((path for path in paths if path.exists()), None)

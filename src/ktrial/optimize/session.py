@@ -13,6 +13,7 @@ from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.parameter_order import in_stored_order
 from ktrial.experiment.resources import Resources, default_resources, sources_for
 from ktrial.machines import Machine
+from ktrial.model.design import PlannedTrial
 from ktrial.model.study import Study
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Observation, Tuned
@@ -55,8 +56,11 @@ def run_search(
     def keep(trial: Trial) -> None:
         store.add_trial(number, trial, replaces=frozenset({Outcome.MACHINE_FAILED}))
 
+    def forget(withdrawn: Sequence[PlannedTrial]) -> None:
+        store.remove_trials_of(number, [one.key for one in withdrawn])
+
     with interruption.caught():
-        measuring = TrialEvaluator(study, machine, sources, observer or Silent(), keep)
+        measuring = TrialEvaluator(study, machine, sources, observer or Silent(), keep, forget)
         for trial in stored:
             measuring.seen(observation(trial))
         try:

@@ -1,4 +1,4 @@
-"""Runs what a search asks for, as trials: several at once where load does not matter."""
+"""Runs what a search asks for, as trials: several at once where load does not matter, here or on a fleet."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -7,14 +7,27 @@ from functools import partial
 
 from ktrial import interruption
 from ktrial.errors import KtrialError
-from ktrial.experiment.executor import Broken, Ended, Event, Prepared, Preparing, Started, StopAsked
+from ktrial.experiment.executor import (
+    Broken,
+    Ended,
+    Event,
+    Executors,
+    Prepared,
+    Preparing,
+    Started,
+    StopAsked,
+    Told,
+    Wanted,
+    Withdrawn,
+    chosen,
+)
 from ktrial.experiment.host_failures import HOST_PROBLEMS
 from ktrial.experiment.jobs import Job, jobs_of
 from ktrial.experiment.kernel_symbols import KernelSymbols
 from ktrial.experiment.observer import Observer
 from ktrial.experiment.resources import Resources, RunsAlready
 from ktrial.experiment.trial_recorder import without_running
-from ktrial.experiment.workers import Workers
+from ktrial.experiment.workers import ThisSystem
 from ktrial.kernels.errors import ImageError, KernelError
 from ktrial.machines import Machine
 from ktrial.model.design import PlannedTrial
@@ -26,7 +39,7 @@ from ktrial.model.tuning import Observation
 from ktrial.model.workload import EXACT_MODES, Mode
 from ktrial.optimize.search_space import search_of
 from ktrial.optimize.treatments import Asked, observation, planned, study_of
-from ktrial.studyfile.errors import MachineFailsSearch, ObjectiveMissing, TuneBaselineFailed
+from ktrial.studyfile.errors import MachineFailsSearch, ObjectiveMissing, SearchMisled, TuneBaselineFailed
 from ktrial.studyfile.references import resolved
 
 _MUCH_SLOWER = 10
@@ -50,11 +63,16 @@ class TrialEvaluator:
     observer: Observer
     keep: Callable[[Trial], None]
     """Stores a trial, in one transaction, before anything else is done with it."""
+    forget: Callable[[Sequence[PlannedTrial]], None] = lambda _trials: None
+    """Takes stored trials away again: those that a fleet withdraws."""
+    executors: Executors = field(default_factory=lambda: chosen(ThisSystem))
     _kernels: dict[str, Kernel | KernelError] = field(default_factory=dict)
     _symbols: KernelSymbols = field(default_factory=partial(KernelSymbols, wanted=False))
     _slowest: float = 0.0
     """Seconds of the baseline's longest trial so far."""
     _looked: float = -_LOOK_AROUND_S
+    _told: list[PlannedTrial] = field(default_factory=list)
+    """Those that were measured now, and the search knows of."""
 
     @property
     def mode(self) -> Mode:
@@ -157,23 +175,39 @@ class TrialEvaluator:
     def _run_once(
         self, trials: Sequence[PlannedTrial], jobs: dict[str, tuple[Job, ...]], failed: list[Trial]
     ) -> Iterator[Observation]:
-        workers = Workers(self.machine, self.at_once, self._symbols, audited=self._looks_around())
-        with interruption.listening(workers.ask_to_stop):
+        wanted = Wanted(self.at_once, self._symbols, audited=self._looks_around(), scope=self.study.name)
+        executor = self.executors.executor(self.machine, wanted)
+        with interruption.listening(executor.ask_to_stop):
             awaited = len(trials)
             try:
-                workers.begin(trials, jobs)
+                executor.begin(trials, jobs)
                 while awaited:
-                    event = workers.next_event()
+                    event = executor.next_event()
                     if seen := self._handled(event, failed):
                         yield seen
                     awaited -= isinstance(event, Ended)
+                    awaited += self._withdrawn(event, trials) if isinstance(event, Withdrawn) else 0
             except BaseException:
                 self.observer.stopping()
-                for trial in workers.stop():
+                for trial in executor.stop():
                     if trial.outcome is not Outcome.MACHINE_FAILED:
                         self.keep(trial)
                 raise
-            workers.close()
+            executor.close()
+
+    def _withdrawn(self, event: Withdrawn, batch: Sequence[PlannedTrial]) -> int:
+        """How many of the batch end again: each is told a second time, which the search takes for the first.
+
+        Raises SearchMisled where the search has gone on from one that is not to be believed.
+        """
+        of_batch = {one.order for one in batch}
+        wrong = [one for one in event.trials if one.order not in of_batch]
+        if wrong:
+            first = min(one.order for one in wrong)
+            self.forget([one for one in self._told if one.order >= first])
+            raise SearchMisled(reason=event.why, first=first + 1)
+        self.forget(event.trials)
+        return len(event.trials)
 
     def _looks_around(self) -> bool:
         now = time.monotonic()
@@ -197,6 +231,8 @@ class TrialEvaluator:
                     failed.append(trial)
                 finally:
                     stored.set()
+            case Withdrawn(_, text) | Told(text):
+                self.observer.notice(text)
             case Broken(error):
                 interruption.check()  # what broke because it was stopped
                 raise error
@@ -209,6 +245,7 @@ class TrialEvaluator:
         if not seen.configuration:
             self._check_baseline(seen)
         self.keep(trial)
+        self._told.append(trial.planned)
         self.seen(seen)
         return seen
 

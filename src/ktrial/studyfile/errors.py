@@ -145,6 +145,13 @@ class MachineFailsSearch(TuningError):
     exit_code = 1
 
 
+class SearchMisled(TuningError):
+    """The search went on from a run that is not to be believed (run {first}): {reason}"""
+
+    hint = "that run and those after it were taken away: ktrial tune --resume goes on from there, without it"
+    exit_code = 1
+
+
 class MostRunsFailed(TuningError):
     """Of {tried} runs with other settings {failed} failed, so that it is not known whether any of them is
     better. The first: {problem}

@@ -18,6 +18,7 @@ from ktrial.cli.options.common import (
     StoreOption,
 )
 from ktrial.cli.options.completion import kernel_names, machine_names, tunable_names, workload_names
+from ktrial.cli.options.fleet import on_fleet
 from ktrial.cli.options.user import User, with_user
 
 Command = Annotated[
@@ -44,6 +45,7 @@ _METRIC = "How a metric is found in what the command prints: NAME=REGEX, NAME=js
     "ktrial tune --knobs vm,sched --maximise rps -- ./bench.sh",
     "ktrial tune --knobs vm --kernel debian:6.12 --workload fork --dry-run",
 )
+@on_fleet
 def tune(
     command: Command = None,
     knobs: Knobs = None,
