@@ -9,7 +9,7 @@ be compared, as those that ktrial builds do.
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from io import BytesIO
 from typing import NamedTuple
@@ -20,6 +20,7 @@ from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
+from ktrial.kernels.image.moved_code import BEHIND, FARTHEST, Moved, Symbols, only_moved
 from ktrial.model.kernel import Kernel
 from ktrial.model.kernel_diff import CodeDifference
 
@@ -42,8 +43,6 @@ _TEXT_BYTES = 24
 """Of what has no symbol of its own (texts, jump tables): so much must be the same."""
 _TAB, _LEVEL = 9, 1
 """Of the bytes below 32 the first that texts have, and the one before a message's level (KERN_SOH)."""
-_BEHIND = (0, 1, 2, 4)
-"""Bytes of an operand that may stand between a relative address and the instruction's end."""
 
 
 def code_difference(a: Kernel, b: Kernel) -> CodeDifference | None:
@@ -82,6 +81,10 @@ class _Stretch(NamedTuple):
     end: int
     content: bytes
 
+    def at(self, address: int, size: int) -> bytes:
+        """What is there when the kernel starts."""
+        return self.content[address - self.start : address - self.start + size]
+
 
 class _Symbol(NamedTuple):
     name: str
@@ -106,11 +109,11 @@ class _Image:
 
     def __init__(self, content: bytes) -> None:
         elf = ELFFile(BytesIO(content))
-        self._stretches = [
-            _Stretch(one["sh_addr"], one["sh_addr"] + one["sh_size"], bytes(one.data()))
-            for one in elf.iter_sections()
+        self._sections = {
+            number: _Stretch(one["sh_addr"], one["sh_addr"] + one["sh_size"], bytes(one.data()))
+            for number, one in enumerate(elf.iter_sections())
             if one["sh_flags"] & _ALLOCATED and one["sh_type"] != "SHT_NOBITS" and one["sh_addr"]
-        ]
+        }
         names = [one.name for one in elf.iter_sections()]
         self.functions: dict[str, list[_Object]] = defaultdict(list)
         self.data: dict[str, list[_Object]] = defaultdict(list)
@@ -130,10 +133,10 @@ class _Image:
         self._named.append((address, key))
         if not size or not inside:
             return
-        if kind == _FUNCTION:
-            self.functions[key].append(_Object(address, self.bytes_at(address, size)))
-        elif kind == _OBJECT and _is_told(key, sections[place]):
-            self.data[key].append(_Object(address, self.bytes_at(address, size)))
+        objects = self.functions if kind == _FUNCTION else self.data
+        if kind == _FUNCTION or (kind == _OBJECT and _is_told(key, sections[place])):
+            there = self._sections.get(place)
+            objects[key].append(_Object(address, there.at(address, size) if there else b""))
 
     @cached_property
     def _addresses(self) -> list[int]:
@@ -150,10 +153,17 @@ class _Image:
 
     def bytes_at(self, address: int, size: int) -> bytes:
         """What is in memory there when the kernel starts; nothing outside of its sections."""
-        for start, end, content in self._stretches:
-            if start <= address < end:
-                return content[address - start : address - start + size]
+        for one in self._sections.values():
+            if one.start <= address < one.end:
+                return one.at(address, size)
         return b""
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """Where symbols begin, and the first name at each place."""
+        first = dict(reversed(self._named))
+        addresses = sorted(first)
+        return Symbols(np.array(addresses, dtype=np.uint64), [first[one] for one in addresses])
 
 
 def _is_told(name: str, section: str) -> bool:
@@ -168,22 +178,25 @@ class _Pair:
         self._before, self._after = before, after
         self._known: dict[tuple[int, int], bool] = {}
 
-    def differing(self, before: dict[str, list[_Object]], after: dict[str, list[_Object]]) -> Iterator[str]:
+    def differing(self, before: dict[str, list[_Object]], after: dict[str, list[_Object]]) -> set[str]:
         """Names that only one of the two has, or whose bodies differ in more than addresses."""
+        moved: list[tuple[str, _Object, _Object]] = []
+        differing = set()
         for name in before.keys() | after.keys():
-            old, new = before.get(name, []), after.get(name, [])
-            if len(old) != len(new) or not self._all_same(old, new):
-                yield name
-
-    def _all_same(self, old: Iterable[_Object], new: Iterable[_Object]) -> bool:
-        """Those of one name lie in the linker's order in both."""
-        return all(self._same(*pair) for pair in zip(sorted(old), sorted(new), strict=True))
+            # Those of one name lie in the linker's order in both.
+            old, new = sorted(before.get(name, [])), sorted(after.get(name, []))
+            if [len(one.body) for one in old] != [len(one.body) for one in new]:
+                differing.add(name)
+            else:
+                pairs = zip(old, new, strict=True)
+                moved += [(name, one, other) for one, other in pairs if one.body != other.body]
+        bodies = [Moved(*old, *new) for _, old, new in moved]
+        plain = only_moved(bodies, self._before.symbols, self._after.symbols).tolist()
+        rest = (one for one, is_plain in zip(moved, plain, strict=True) if not is_plain)
+        return differing | {name for name, old, new in rest if not self._same(old, new)}
 
     def _same(self, old: _Object, new: _Object) -> bool:
-        if old.body == new.body:
-            return True
-        if len(old.body) != len(new.body):
-            return False
+        """Whether bodies as long differ in addresses only, which lead to the same."""
         arrays = (np.frombuffer(one.body, dtype=np.uint8) for one in (old, new))
         explained = 0
         for place in map(int, np.flatnonzero(np.not_equal(*arrays))):
@@ -208,7 +221,7 @@ class _Pair:
         return 0
 
     def _lead_to_the_same(self, old: _Object, new: _Object, start: int, words: list[int]) -> bool:
-        for behind in _BEHIND:
+        for behind in BEHIND:
             ends = [one.address + start + 4 + behind for one in (old, new)]
             if self._alike(*((end + word) % 2**64 for end, word in zip(ends, words, strict=True))):
                 return True
@@ -224,14 +237,10 @@ class _Pair:
     def _leads_alike(self, old: int, new: int) -> bool:
         names, offset = self._before.names_at(old)
         others, other_offset = self._after.names_at(new)
-        if offset == other_offset and names & others and offset < _FARTHEST:
+        if offset == other_offset and names & others and offset < FARTHEST:
             return True
         texts = self._before.bytes_at(old, _TEXT_BYTES), self._after.bytes_at(new, _TEXT_BYTES)
         return any(texts[0]) and _text(texts[0]) == _text(texts[1])
-
-
-_FARTHEST = 1 << 16
-"""Nothing is this far behind the symbol that it belongs to, but for what belongs to none."""
 
 
 def _text(content: bytes) -> bytes:
