@@ -46,6 +46,8 @@ def build(tmp_path: Path) -> Path:
         (CONFIG.replace("250", "1000"), (), 0),  # HZ_250 is another option than HZ
         (CONFIG, ("include/linux/slab.h",), 2 + 2),
         (CONFIG, ("kernel/nowhere.c",), 0),
+        (CONFIG, ("mm/slub.c", "kernel/fork.c"), 2 + 3),
+        (CONFIG, ("mm/slub.h",), 0),  # what is called like a file that is compiled
     ],
 )
 def test_what_a_change_touches_is_counted(

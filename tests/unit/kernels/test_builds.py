@@ -101,6 +101,29 @@ def test_the_nearest_tree_is_changed_and_only_what_differs_is_compiled(source: P
     assert compiled(cache) == ["fork", "sched", "sched", "sched"], "an old content has a new time stamp"
 
 
+@pytest.mark.parametrize(
+    ("changed", "is_configured"),
+    [("kernel/sched.c", False), ("init/Kconfig", True), ("scripts/kconfig/conf.c", True)],
+)
+def test_a_tree_is_configured_again_only_where_what_configuring_reads_has_changed(
+    source: Path, changed: str, is_configured: bool
+) -> None:
+    build(asked(source))
+    path = source / changed
+    path.write_text(f"{path.read_text() if path.exists() else ''}\n")
+    said: list[str] = []
+    build(asked(source), lambda what, *_: said.append(what))
+    assert ("configuring" in said, "building" in said) == (is_configured, True)
+
+
+def test_a_configuration_that_somebody_changed_in_the_tree_is_made_anew(source: Path, cache: Path) -> None:
+    first = build(asked(source))
+    [config] = (cache / "trees").glob("*/source/build/.config")
+    config.write_text("CONFIG_OTHER=y\n")
+    (source / "kernel/sched.c").write_text("int other;\n")
+    assert kernels.config_of(build(asked(source))) == kernels.config_of(first)
+
+
 def test_an_option_that_changes_reuses_the_tree(source: Path, cache: Path) -> None:
     build(asked(source))
     build(asked(source, options=["HZ_1000=y"]))

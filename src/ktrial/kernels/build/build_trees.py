@@ -304,12 +304,20 @@ def files_touched(build: Path, before: str, after: str, paths: Collection[str] =
     `before`, `after`: the texts of the two configurations; `paths`: files of the source that changed. What
     an option adds that was never compiled here is not known before make has looked.
     """
-    wanted = _marks(before, after, paths)
-    if not wanted:
-        return 0
-    objects = [path for path in build.rglob(_OBJECTS) if not wanted.isdisjoint(path.read_bytes().split())]
+    objects = _own_objects(build, paths) if before == after else None
+    if objects is None:
+        wanted = _marks(before, after, paths)
+        objects = [path for path in build.rglob(_OBJECTS) if not wanted.isdisjoint(path.read_bytes().split())]
     archives = {above for path in objects for above in path.relative_to(build).parents}
     return len(objects) + len(archives)
+
+
+def _own_objects(build: Path, paths: Collection[str]) -> list[Path] | None:
+    """What the paths are compiled to, each by itself; None where one is read by others, as headers are."""
+    sources = [Path(path) for path in paths]
+    objects = [build / one.parent / f".{one.stem}.o.cmd" for one in sources]
+    alone = all(one.suffix in {".c", ".S"} for one in sources) and all(map(Path.exists, objects))
+    return objects if alone else None
 
 
 def _marks(before: str, after: str, paths: Collection[str]) -> set[bytes]:

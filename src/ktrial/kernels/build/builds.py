@@ -249,9 +249,16 @@ def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
             expected = max(expected, expected_files(job.config) - files_compiled(tree.build))
         tree.write_record(need, finished=False)
         own = OwnObjects.of(tree.build, changed if near else (), patched, builds_of(need))
+        # What configuring reads is as it was, and so is what came out of it.
+        settled = bool(record and record.finished) and before == job.config and not resolving.read_of(changed)
+        make = _make(job, tree, min(most, jobs()), progress)
+        make.write_file(make.log.name, "")
         try:
             begin = time.monotonic()
-            files = _compile(job, tree, own, min(most, jobs()), expected, progress)
+            if not settled:
+                _configure(job, tree, make)
+            files = _compile(job, make, own, expected)
+            _check_same(job, parse_config(tree.config()), make)
             remember_build(time.monotonic() - begin, anew=not near)
             if not near:
                 remember_files(job.config, files)
@@ -266,17 +273,17 @@ def _compiled(job: _Job, workspace: Path, progress: Progress) -> Parts:
         return parts
 
 
-def _compile(
-    job: _Job, tree: BuildTree, own: OwnObjects, most: int, expected: int, progress: Progress
-) -> int:
-    """Configure and compile; return how many files that were. `expected`: how many that may be."""
-    make = _make(job, tree, most, progress)
-    make.write_file(make.log.name, "")
+def _configure(job: _Job, tree: BuildTree, make: Make) -> None:
+    """Give the tree its configuration. Raises BuildFailed where the whole source makes another one of it."""
     if tree.config() != job.config:
         # By a rename: what a build left there may be a link to somewhere else.
         write_atomically(tree.build / ".config", job.config)
     make.run("configuring", "olddefconfig")
     _check_same(job, parse_config(tree.config()), make)
+
+
+def _compile(job: _Job, make: Make, own: OwnObjects, expected: int) -> int:
+    """Compile; return how many files that were. `expected`: how many that may be. Raises BuildFailed."""
     targets = ["vmlinux", "modules"] if _has_modules(job) else ["vmlinux"]
     first = own.compile_first(make) if expected > FEW_FILES else 0
     return first + make.run("building", *targets, expected=expected - first)

@@ -154,6 +154,11 @@ _READ = re.compile(
 """Of some 80000 files, those that configuring reads."""
 
 
+def read_of(paths: Collection[str]) -> list[str]:
+    """Those of the paths that configuring reads."""
+    return [path for path in paths if _READ.fullmatch(path)]
+
+
 _KEPT_SOURCES = 12
 
 
@@ -203,7 +208,8 @@ def _given(source: BuildSource, wanted: Build, progress: Progress) -> str:
 
 
 def _subset(source: BuildSource) -> Manifest:
-    return Manifest({path: one for path, one in source.manifest.files.items() if _READ.fullmatch(path)})
+    files = source.manifest.files
+    return Manifest({path: files[path] for path in read_of(files)})
 
 
 def _make(home: Path, wanted: Build, progress: Progress) -> Make:
