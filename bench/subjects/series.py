@@ -170,7 +170,9 @@ def _without_sandbox(place: Path) -> None:
 def _run(*words: str) -> None:
     """ktrial; whether a limit was passed is not asked here."""
     command = [str(Path(sys.executable).with_name("ktrial")), *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # As for who has installed it: modules are compiled once, not at each start.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode not in {0, 1}:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
 
