@@ -61,7 +61,8 @@ def _cell(cell: dict[str, Any]) -> dict[str, Any]:
         {name: row[name] for name in ("function", "file", "difference", "changed")}
         for row in cell["functions"][:_MOST_FUNCTIONS]
     ]
-    return {**{name: cell[name] for name in names}, "functions": rows}
+    is_open = cell["metrics"][0]["verdict"] == "inconclusive"
+    return {**{name: cell[name] for name in names}, "open": is_open, "functions": rows}
 
 
 if __name__ == "__main__":

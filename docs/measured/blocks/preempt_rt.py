@@ -35,7 +35,7 @@ def _summary(measuring: Measuring) -> str:
         "all": str(measured + rest),
         "measured": f"The first {measured}" if rest else "All",
         "workloads": ", ".join(f"`{one}`" for one in told["workloads"]),
-        "exercised": re.sub(r"\b\w*_\w+\b", r"`\g<0>`", told["exercised"]),
+        "exercised": re.sub(r"\b\w*_\w+(?:\.\w+)*", r"`\g<0>`", told["exercised"]).rstrip(".") + ".",
     }
     rows = [(f"`{state}`", str(states[state]), what) for state, what in _STATES.items() if states[state]]
     states_of = table(("a patch is", "patches", "which means"), rows)
@@ -66,12 +66,13 @@ def _state(patch: dict[str, Any]) -> str:
         return f"{state}; left out of what follows"
     if state == "built":
         other = "other data" if patch["data"] else "the same code at other addresses"
-        return f"{patch['functions']} functions are others" if patch["functions"] else other
+        changed = patch["functions"]
+        return f"{changed} {'function differs' if changed == 1 else 'functions differ'}" if changed else other
     return state
 
 
 def _cost(patch: dict[str, Any]) -> str:
-    told = [f"{one['workload']} {percent(one['ratio'], 2)} %" for one in patch["cells"] if one["ratio"]]
+    told = [f"{one['workload']} {_percent(one)}" for one in patch["cells"] if one["ratio"]]
     if told:
         return ", ".join(told)
     return "≈" if patch["state"] == "built" else ""
@@ -109,7 +110,8 @@ def _costs_of(patch: dict[str, Any]) -> list[str]:
 
 
 def _percent(cell: dict[str, Any]) -> str:
-    return f"{percent(cell['ratio'], 2)} %"
+    """With a mark where other layouts of the same code say otherwise."""
+    return f"{'?' if cell['open'] else ''}{percent(cell['ratio'], 2)} %"
 
 
 def _value(text: str) -> float:

@@ -59,6 +59,11 @@ class Cell:
         return all(one.comparison.verdict in INSIDE for one in self.checked)
 
     @property
+    def is_open(self) -> bool:
+        """Whether its number may be one of the layout: under other perturbations it is another one."""
+        return bool(self.checked) and self.checked[0].comparison.verdict is Verdict.INCONCLUSIVE
+
+    @property
     def decision(self) -> Decision:
         """The worst of its metrics'."""
         present = {one.decision for one in self.checked}

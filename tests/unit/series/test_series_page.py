@@ -14,12 +14,16 @@ from tests.support.scripted import ScriptedMachine
 from tests.support.series import SeriesBuilder, a_series, answer, runs
 
 from ktrial.analysis.attribution.decomposition import explain
+from ktrial.experiment.regression_check import Decision
 from ktrial.experiment.single_kernel import Measurement
 from ktrial.kernels.patch_series import series_in_quilt
+from ktrial.model.comparison import Verdict
 from ktrial.model.kernel import Build
 from ktrial.model.workload import WorkloadUse
 from ktrial.report.charts.cumulative import apart, picture
 from ktrial.report.html.patch_series import page
+from ktrial.report.text.series import answer as answer_of
+from ktrial.report.text.series import as_text
 from ktrial.series.result import SeriesResult
 from ktrial.series.run import SeriesRun
 from ktrial.store import open_store
@@ -49,6 +53,40 @@ def counted(result: SeriesResult) -> SeriesResult:
         for one in result.cells
     )
     return replace(result, cells=cells)
+
+
+def with_verdict(result: SeriesResult, verdict: Verdict, decision: Decision, *metrics: str) -> SeriesResult:
+    """The same, where fork's first metric has that verdict, and more metrics have that decision."""
+    (cell,) = (one for one in result.cells if one.workload == "fork" and one.is_told)
+    (own, *_) = cell.checked
+    seen = own.comparison.model_copy(update={"verdict": verdict, "low": 0.7, "high": 1.04})
+    more = (
+        replace(
+            own,
+            comparison=own.comparison.model_copy(update={"metric": one, "ratio": 1.09}),
+            decision=decision,
+            secondary=True,
+        )
+        for one in metrics
+    )
+    first = replace(own, comparison=seen, decision=Decision.UNDECIDED)
+    told = replace(cell, checked=(first, *more))
+    return replace(result, cells=tuple(told if one is cell else one for one in result.cells))
+
+
+def test_a_number_that_another_layout_changes_is_marked_and_told(result: SeriesResult) -> None:
+    assert "?" not in as_text(result, "ktrial series")
+    text = as_text(with_verdict(result, Verdict.INCONCLUSIVE, Decision.UNDECIDED), "ktrial series").replace(
+        "\u00a0", " "
+    )
+    assert re.search(r"cost-fork-50 .* \?\+50\.00%$", text, re.MULTILINE)
+    assert "inconclusive: with other layouts of the same code it is between −30.00 % and\n    +4.00 %" in text
+    assert "? other layouts of the same code say otherwise" in text
+
+
+def test_a_limit_that_another_metric_passes_is_told_with_its_name(result: SeriesResult) -> None:
+    beyond = with_verdict(result, Verdict.EQUIVALENT, Decision.BEYOND, "latency max")
+    assert answer_of(beyond).startswith("Beyond the limit: patch 2 in fork by latency max +9.00%")
 
 
 def test_each_step_is_drawn_at_its_patch_and_as_high_as_it_is(result: SeriesResult) -> None:

@@ -76,6 +76,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "difference": _number(cell.difference),
         "ratio": cell.ratio,
         "inside": cell.is_inside,
+        "open": cell.is_open,
         "decision": cell.decision.value,
         "metrics": [
             {**one.comparison.model_dump(mode="json"), "limit": one.limit, "decision": one.decision.value}

@@ -35,7 +35,8 @@ def _about(result: SeriesResult, step: Step, top: int) -> str:
     cells = (result.cell(step.number, use.label) for use in result.how.workloads)
     for cell in cells:
         if cell and cell.is_told:
-            said = "; ".join((*map(prose, words.beside(cell)), _functions(cell, top)))
+            is_open = (words.open_text(cell),) if cell.is_open else ()
+            said = "; ".join((*map(prose, (*is_open, *words.beside(cell))), _functions(cell, top)))
             lines.append(f"- {code(cell.workload)} {words.cell_text(cell)}: {said}")
     if not lines:
         return ""

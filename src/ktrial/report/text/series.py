@@ -21,6 +21,7 @@ _SUBJECT = COLUMNS - _CELLS * _CELL - 4
 _MOST_NAMED = 12
 _MOST_NOTES = 2
 _INSIDE = "≈"
+_OPEN = "?"
 _NONE = "·"
 
 
@@ -81,7 +82,7 @@ def answer(result: SeriesResult) -> str:
     beyond = [one for one in (*result.cells, *result.totals) if one.decision is Decision.BEYOND]
     match result.decision:
         case Decision.BEYOND:
-            where = ", ".join(f"{_whose(one)} in {one.workload} {_change(one)}" for one in beyond[:6])
+            where = ", ".join(f"{_whose(one)} in {one.workload} {_beyond(one)}" for one in beyond[:6])
             more = f" and {len(beyond) - 6} more" if len(beyond) > 6 else ""
             return f"Beyond the limit: {where}{more}; by {_by(result)}."
         case Decision.NOT_RUN:
@@ -154,11 +155,19 @@ def _facts(result: SeriesResult) -> Iterator[str]:
         "counted": f"{counted(result)} an operation, in QEMU{_machine(result)}; each patch against the step "
         "before",
         "limits": ", ".join(dict.fromkeys(f"+{number_format.percentage(size)}" for _, size in result.limits)),
+        "marks": _marks(result),
         "note": "; ".join((*result.series.notes, *result.notes)),
     }
     for name, text in facts.items():
         if text:
             yield _wrapped(one_line(text.replace("\u00a0", " ")), f"  {name:<8}", " " * 10)
+
+
+def _marks(result: SeriesResult) -> str:
+    """What the marks in the table stand for that readers may not know."""
+    if not any(one.is_open for one in (*result.cells, *result.totals)):
+        return ""
+    return f"{_OPEN} other layouts of the same code say otherwise: it need not be the patch's"
 
 
 def _origin(result: SeriesResult) -> str:
@@ -221,10 +230,12 @@ def _row(result: SeriesResult, step: Step, names: Sequence[str]) -> str:
 
 
 def cell_text(cell: Cell) -> str:
-    """`+1.02%`, `≈+0.30%` where a function of the patch makes a difference inside the margin, else `≈`."""
+    """`+1.02%`; `≈+0.30%` where a function of the patch makes a difference inside the margin; `?−20.93%` where
+    other layouts of the code say otherwise; else `≈`.
+    """
     if not cell.is_told:
         return _INSIDE
-    return f"{_INSIDE if cell.is_inside else ''}{_change(cell)}"
+    return f"{_INSIDE if cell.is_inside else _OPEN if cell.is_open else ''}{_change(cell)}"
 
 
 def state_text(step: Step) -> str:
@@ -275,11 +286,22 @@ def _said_of(step: Step) -> Iterator[str]:
 
 def _cell_lines(cell: Cell, top: int, unit: str) -> Iterator[str]:
     yield f"  {cell.workload}: {_signed(cell.difference)} {unit} an operation ({_change(cell)})"
+    if cell.is_open:
+        yield _wrapped(open_text(cell), "    ", "    ")
     for line in beside(cell):
         yield f"    {line}"
     for row, part in cell.functions(top):
         mark = "*" if cell.is_changed(row) else " "
         yield f"    {_signed(part):>12} {mark} {shortened(one_line(row.name), COLUMNS - 20)}"
+
+
+def open_text(cell: Cell) -> str:
+    """What a cell says whose number need not be the patch's."""
+    found = cell.checked[0].comparison
+    if found.low is None or found.high is None:
+        return f"inconclusive: {one_line(found.reason)}"
+    low, high = (f"{number_format.change(one, percent=False)} %" for one in (found.low, found.high))
+    return f"inconclusive: with other layouts of the same code it is between {low} and {high}"
 
 
 def beside(cell: Cell) -> Iterator[str]:
@@ -293,6 +315,19 @@ def beside(cell: Cell) -> Iterator[str]:
                 else "from or to nothing"
             )
             yield f"{found.metric} {by}, {found.verdict.value}"
+
+
+def _beyond(cell: Cell) -> str:
+    """By which metric: `+1.02%`, or with its name where it is not the workload's own."""
+    own, *others = cell.checked
+    if own.decision is Decision.BEYOND or not (
+        far := [one for one in others if one.decision is Decision.BEYOND]
+    ):
+        return _change(cell)
+    ratio = far[0].comparison.ratio
+    return f"by {far[0].comparison.metric} " + (
+        f"{number_format.change(ratio, percent=False)}%" if ratio else ""
+    )
 
 
 def _whose(cell: Cell) -> str:
