@@ -79,7 +79,7 @@ def test_a_number_that_another_layout_changes_is_marked_and_told(result: SeriesR
     text = as_text(with_verdict(result, Verdict.INCONCLUSIVE, Decision.UNDECIDED), "ktrial series").replace(
         "\u00a0", " "
     )
-    assert re.search(r"cost-fork-50 .* \?\+50\.00%$", text, re.MULTILINE)
+    assert re.search(r"cost-fork-50 .* \?\+5\.00%$", text, re.MULTILINE)
     assert "inconclusive: with other layouts of the same code it is between −30.00 % and\n    +4.00 %" in text
     assert "? other layouts of the same code say otherwise" in text
 
