@@ -230,8 +230,8 @@ def _row(result: SeriesResult, step: Step, names: Sequence[str]) -> str:
 
 
 def cell_text(cell: Cell) -> str:
-    """`+1.02%`; `≈+0.30%` where a function of the patch makes a difference inside the margin; `?−20.93%` where it
-    depends on the layout of the code; else `≈`.
+    """`+1.02%`; `≈+0.30%` where a function of the patch makes a difference inside the margin; `?−20.93%`
+    where that depends on the layout; else `≈`.
     """
     if not cell.is_told:
         return _INSIDE
