@@ -1,5 +1,7 @@
 """What tells a process from every other one, after it has ended and its number was given away, too."""
 
+import getpass
+import os
 from pathlib import Path
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -20,3 +22,11 @@ def born(process: int) -> str:
 def same_boot(one: str, other: str) -> bool:
     """Whether two processes (`born`) ran since the same start of the same host."""
     return bool(one and other) and one.split()[0] == other.split()[0]
+
+
+def user() -> str:
+    """The name of whose processes these are, or the number where it has none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -1,9 +1,32 @@
 """Errors about running a study."""
 
 from ktrial.kernels.errors import KernelError
+from ktrial.machines.errors import MachineError
 
 
 class FactorLost(KernelError):
     """The factor {factor} is lost: no kernel with another level than the baseline's can be had. {problem}"""
 
     hint = "{advice}leave out the factor {factor}, and the rest can be measured"
+
+
+class MachineHeld(MachineError):
+    """Machine {machine} is held by {who} since {since}, for study {study} (last heard at {heard}): one trial
+    at a time runs on a machine.
+    """
+
+    hint = (
+        "run the same command again when that has ended (ktrial fleet machines shows who holds which); a "
+        "holder of whom nothing is heard for {seconds:g} s is taken for gone"
+    )
+
+
+class LeaseLost(MachineError):
+    """Machine {machine} is held by somebody else by now: nothing was heard of this ktrial for {seconds:g} s.
+
+    The trial that was under way is not stored.
+    """
+
+    hint = (
+        "what was stored before is safe: run the same command again; ktrial fleet machines shows who holds it"
+    )

@@ -4,7 +4,6 @@ Nothing rests on it. What is told may be lost, and an end that nobody could tell
 those who read: see ktrial.analysis.running.
 """
 
-import getpass
 import os
 import socket
 import threading
@@ -23,7 +22,7 @@ from ktrial.model.comparison import Comparison
 from ktrial.model.design import Plan, PlannedTrial
 from ktrial.model.trial import Outcome, Trial
 from ktrial.model.workload import EXACT_MODES, Mode
-from ktrial.process_identity import born
+from ktrial.process_identity import born, user
 from ktrial.store import Store
 from ktrial.store.errors import StoreError
 
@@ -60,7 +59,7 @@ class Presence:
         self._activity = Activity(
             key=uuid.uuid4().hex,
             host=socket.gethostname(),
-            user=_user(),
+            user=user(),
             process=os.getpid(),
             born=born(os.getpid()),
             started=now,
@@ -178,10 +177,3 @@ class Presence:
             self._changed = False
         self._last = monotonic()
         self._written = self._store.tell_activity(self._study_id, told) or self._written
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a number without a name
-        return str(os.getuid())

@@ -7,7 +7,7 @@ from ktrial import interruption, machines
 from ktrial.analysis import interim, kernel_confounds
 from ktrial.analysis.result import metrics_of, record, result
 from ktrial.errors import Interrupted, KtrialError
-from ktrial.experiment import host_checks, monitoring
+from ktrial.experiment import host_checks, machine_lease, monitoring
 from ktrial.experiment.executor import (
     Broken,
     Ended,
@@ -25,6 +25,7 @@ from ktrial.experiment.executor import (
 )
 from ktrial.experiment.host_failures import TrialsNotMeasured
 from ktrial.experiment.jobs import Job, check_workloads, jobs_of
+from ktrial.experiment.machine_lease import Unleased
 from ktrial.experiment.observer import Observer, Silent
 from ktrial.experiment.parameter_order import in_stored_order
 from ktrial.experiment.presence import Presence
@@ -34,7 +35,7 @@ from ktrial.experiment.trial_recorder import without_running
 from ktrial.experiment.workers import ThisSystem
 from ktrial.fault_points import fault_point
 from ktrial.kernels.errors import ImageError, KernelError
-from ktrial.machines import CountingMachine, Machine, RemoteMachine
+from ktrial.machines import CountingMachine, HeldLease, Machine, RemoteMachine
 from ktrial.model.design import Plan, PlannedTrial
 from ktrial.model.plan import plan as plan_of
 from ktrial.model.study import Study, kernel_of
@@ -78,7 +79,7 @@ def run(
     host (a missing QEMU, a full disk), WorkloadError.
     """
     study = resolved(study)
-    machine = machine or _machine(study)
+    is_own, machine = machine is None, machine or _machine(study)
     observer = observer or Silent()
     sources = sources_for(machine, sources or default_resources())
     session = (_TimedSession if study.timing else _Session)(
@@ -89,6 +90,7 @@ def run(
     with interruption.caught():
         try:
             interruption.check()
+            session.lease = machine_lease.leased(machine, store, study.name, observer.notice)
             machine.check()
             check_workloads(study, session.sources)
             host_checks.check(study, machine)
@@ -102,6 +104,8 @@ def run(
             raise session.interrupted() from None
         finally:
             session.leave()
+            if is_own and isinstance(machine, RemoteMachine):
+                machine.close()
     return record(store, session.study_id)
 
 
@@ -146,6 +150,8 @@ class _Session:
     executors: Executors = field(default_factory=ThisSystem)
     until: int | None = None
     """In real time: how many blocks are asked for; None: as many as it takes."""
+    lease: HeldLease = field(default_factory=Unleased)
+    """Of the machine, where it is another system."""
     leave: Callable[[], None] = lambda: None
     """Nobody need look for this run any more."""
 
@@ -243,6 +249,7 @@ class _Session:
         self.at_once = self.executors.at_once(self.machine, self.jobs)
         scope = f"{self.store.name} {self.study_id}"
         executor = self.executors.executor(self.machine, Wanted(self.jobs, scope=scope))
+        self.lease.tell_loss(executor.ask_to_stop)
         with interruption.listening(executor.ask_to_stop):
             try:
                 executor.begin(trials, jobs)
@@ -251,7 +258,8 @@ class _Session:
                 self.observer.stopping()
                 fault_point("session: stopping")
                 for trial in executor.stop():
-                    self._store(trial)
+                    if not self.lease.is_lost:
+                        self._store(trial)
                 raise
             executor.close()
 
@@ -267,6 +275,7 @@ class _Session:
             awaited += len(event.trials) if isinstance(event, Withdrawn) else 0
 
     def _ended(self, ended: Sequence[Ended]) -> None:
+        self.lease.check()
         for one in ended:
             self.pace.saw(one.trial.seconds)
         try:
@@ -290,9 +299,11 @@ class _Session:
                 self.observer.notice(text)
             case Broken(error):
                 interruption.check()  # what broke because it was stopped
+                self.lease.check()
                 raise error
             case StopAsked():
                 interruption.check()
+                self.lease.check()
 
     def _withdraw(self, trials: Iterable[PlannedTrial]) -> None:
         keys = {planned.key for planned in trials}

@@ -84,6 +84,36 @@ class RemoteMachine(Protocol):
         ...
 
 
+class HeldLease(Protocol):
+    """A machine is this process's alone, as far as a store tells those who use it."""
+
+    is_lost: bool
+    """Whether somebody else has taken it: nothing was heard of this process for too long."""
+
+    def check(self) -> None:
+        """Raise a MachineError where it is lost."""
+
+    def tell_loss(self, told: Callable[[], None]) -> None:
+        """Call `told`, in some thread, once it is lost."""
+
+    def end(self) -> None:
+        """Others may have the machine."""
+
+
+@runtime_checkable
+class LeasedMachine(Protocol):
+    """Another system that runs one trial at a time, whoever asks: who uses it holds a lease in the store."""
+
+    host: str
+    """What its user calls it."""
+    leases: dict[str, HeldLease]
+    """By the stores' names. `close` ends them, once all there is put back."""
+
+    def lease_name(self) -> str:
+        """What tells it from every other one, whatever its users call it. Nothing is sent to it."""
+        ...
+
+
 @runtime_checkable
 class PortableMachine(Protocol):
     """A machine whose numbers are the same, to the last digit, wherever its like runs."""

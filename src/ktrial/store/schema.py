@@ -200,3 +200,15 @@ summaries = Table(
 `content` is compressed JSON (analysis.history), `digest` its SHA-256. It is true as long as the study's state
 (`study_states`) is `state`, and is made again from the trials otherwise; a study has one row more, of no
 workload. Never copied."""
+
+machine_leases = Table(
+    "machine_leases",
+    metadata,
+    Column("id", whole_number, primary_key=True),
+    Column("machine", AnyText(255), nullable=False, unique=True),
+    Column("key", String(64), nullable=False),
+    Column("heard", DateTime, nullable=False),
+    Column("content", Json, nullable=False),
+)
+"""Who has a real machine: `content` is model.machine_lease.MachineLease; `heard`, by the clock of the
+database, is written again as long as its holder lives. It has no digest and is never copied."""

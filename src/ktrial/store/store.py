@@ -14,6 +14,7 @@ from ktrial.fault_points import fault_point
 from ktrial.model.activity import Activity
 from ktrial.model.base import digest
 from ktrial.model.kernel_diff import KernelDifference
+from ktrial.model.machine_lease import MachineLease
 from ktrial.model.profile import Profile
 from ktrial.model.proof import Proof
 from ktrial.model.study import Study
@@ -22,6 +23,7 @@ from ktrial.model.trial import Outcome, Trial
 from ktrial.model.tuning import Tuned
 from ktrial.store import (
     activities,
+    machine_leases,
     row_conversion,
     stored_study,
     study_digests,
@@ -33,6 +35,7 @@ from ktrial.store import (
 )
 from ktrial.store.errors import StudyNotStored, TrialsDamaged
 from ktrial.store.failures import Conflict
+from ktrial.store.machine_leases import Held, Taking
 from ktrial.store.schema import studies, trials
 from ktrial.store.stored_study import StoredStudy
 from ktrial.store.study_digests import StudyCheck, StudyName
@@ -250,6 +253,30 @@ class Store:
     def activities(self) -> tuple[tuple[int, Activity], ...]:
         """What runs said last that have not said that they ended, each with its study's number."""
         return self.transactions.read(activities.every)
+
+    def take_machine(self, asked: MachineLease) -> Taking:
+        """Have a real machine for oneself, unless somebody has it who is there."""
+        while True:
+            try:
+                return self.transactions.write(lambda connection: machine_leases.take(connection, asked))
+            except Conflict:  # on a server somebody else took it in between, who is found now
+                continue
+
+    def renew_machine(self, lease: MachineLease) -> bool | None:
+        """Say that its holder is there. False: it is another's by now. None: that could not be written."""
+        found: list[bool] = []
+        wrote = self.transactions.try_write(
+            lambda connection: found.append(machine_leases.renew(connection, lease))
+        )
+        return found[-1] if wrote else None
+
+    def give_machine_back(self, lease: MachineLease) -> bool:
+        """Others may have it. False where that could not be written: they have it after a while."""
+        return self.transactions.try_write(lambda connection: machine_leases.give_back(connection, lease))
+
+    def machine_leases(self) -> tuple[Held, ...]:
+        """Who has which real machine."""
+        return self.transactions.read(machine_leases.every)
 
     def study_states(self) -> dict[int, str]:
         """Every study's number, with what changes when anything changes that is stored of it: no trial is

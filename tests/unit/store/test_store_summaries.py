@@ -25,6 +25,7 @@ CAME_WITH = {
     9: "proofs",
     10: "activities",
     11: "summaries",
+    12: "machine_leases",
 }
 """Schema → its new table."""
 

@@ -1,15 +1,16 @@
-"""`ktrial fleet`: be a worker of a fleet, and see who does what in one."""
+"""`ktrial fleet`: be a worker of a fleet, and see who does what in one, and who has which machine."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ktrial.cli.command_line import KtrialCommand, command_group, examples
-from ktrial.cli.options.common import Json
+from ktrial.cli.options.common import Json, StoreOption
 
 if TYPE_CHECKING:
     from ktrial.fleet.status import WorkerStatus
+    from ktrial.store.machine_leases import Held
 
 app = command_group("Have exact trials performed by many machines.")
 
@@ -134,6 +135,47 @@ def status(
         print_json({"address": settings.address, "workers": [one.as_json() for one in workers]})
         return
     _print(workers)
+
+
+@app.command("machines", cls=KtrialCommand)
+@examples("ktrial fleet machines", "ktrial fleet machines --store postgresql://db/ktrial --json")
+def machines(store: StoreOption = None, json: Json = False) -> None:
+    """Say who holds which real machine: runs over ssh hold one each, one trial at a time, in the store."""
+    from ktrial.cli.console import print_json, say
+    from ktrial.cli.options.stored_study import open_existing
+
+    with open_existing(store) as opened:
+        held, name = opened.machine_leases(), opened.name
+    if json:
+        print_json([_lease_data(one) for one in held])
+    elif held:
+        _print_leases(held)
+    else:
+        say(f"nobody holds a machine, as far as {name} tells")
+
+
+def _lease_data(one: "Held") -> dict[str, Any]:
+    plain = one.lease.model_dump(mode="json", exclude={"key", "born"})
+    return plain | {"silent_seconds": one.silent_seconds, "is_gone": one.is_over}
+
+
+def _print_leases(held: "tuple[Held, ...]") -> None:
+    from ktrial.cli.console import output
+    from ktrial.cli.render.table import rendered
+    from ktrial.format.table import Field, table, text_field
+
+    def heard(one: "Held") -> str:
+        return f"{one.silent_seconds:.0f} s ago{', is gone' if one.is_over else ''}"
+
+    fields: tuple[Field[Held], ...] = (
+        text_field("machine", lambda one: one.lease.called),
+        text_field("leads to", lambda one: one.lease.machine),
+        text_field("held by", lambda one: one.lease.who),
+        text_field("since (UTC)", lambda one: f"{one.lease.since:%Y-%m-%d %H:%M}"),
+        text_field("heard", heard),
+        text_field("for study", lambda one: one.lease.study),
+    )
+    output().print(rendered(table(fields, held)))
 
 
 def _print(workers: "tuple[WorkerStatus, ...]") -> None:

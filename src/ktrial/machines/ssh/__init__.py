@@ -17,8 +17,8 @@ from ktrial.machines import guest_programs
 from ktrial.machines.errors import HostChangeForbidden, MachineError, MachineStopped
 from ktrial.machines.guest_programs import TASKS, TASKS_IN_GUEST, WORK, WORK_IN_GUEST
 from ktrial.machines.host.launcher import Launchers, launch_program
-from ktrial.machines.protocol import Progress
-from ktrial.machines.ssh import system
+from ktrial.machines.protocol import HeldLease, Progress
+from ktrial.machines.ssh import resolved_name, system
 from ktrial.machines.ssh.boots import Boots
 from ktrial.machines.ssh.connection import NAME, Connection, Probe, probe
 from ktrial.machines.ssh.own_commands import commands_of
@@ -41,6 +41,7 @@ class SshMachine:
         """`guest`: where ktrial's own programs are. `root`: see Boots."""
         self.host = host
         self._root = root
+        self.leases: dict[str, HeldLease] = {}
         self.writer: SettingWriter | None = None
         """Does the steps that write settings; None: none may be written."""
         self.say: Callable[[str], None] = lambda _text: None
@@ -56,6 +57,10 @@ class SshMachine:
     def reach(self, host: str) -> None:
         """Name the other system, before it is asked for anything."""
         self.host = host
+
+    def lease_name(self) -> str:
+        """Where the name leads, by the user's OpenSSH configuration."""
+        return resolved_name.resolved(self.host)
 
     def check(self) -> None:
         """Connect. Raises MachineError."""
@@ -154,10 +159,14 @@ class SshMachine:
 
     def close(self) -> None:
         """Put back and take away all that is there, lead it back to its own kernel, and hang up."""
-        if self._boots is not None:
-            self._boots.end()
-        self._boots = None
-        self.hang_up()
+        try:
+            if self._boots is not None:
+                self._boots.end()
+            self._boots = None
+            self.hang_up()
+        finally:
+            while self.leases:
+                self.leases.popitem()[1].end()
 
     def hang_up(self) -> None:
         """End the connection: the keeper puts back, and takes away."""

@@ -5,7 +5,6 @@ that: it is whoever's wrote it until nobody has been heard of for `LEASE_SECONDS
 took it has ended, where that was on this very system.
 """
 
-import getpass
 import os
 import re
 import secrets
@@ -25,11 +24,7 @@ _LINES = 5
 
 def who() -> str:
     """`alice@desk since 2026-11-24T11:30Z`: of letters that no shell takes for more."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    named = f"{user}@{socket.gethostname()}"
+    named = f"{process_identity.user()}@{socket.gethostname()}"
     return f"{re.sub(r'[^A-Za-z0-9@._-]', '_', named)[:80]} since {datetime.now(UTC):%Y-%m-%dT%H:%MZ}"
 
 

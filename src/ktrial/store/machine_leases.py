@@ -1,0 +1,106 @@
+"""Who has which real machine: one row a machine, taken in one transaction, held by being written again.
+
+All moments are of one clock, the database server's, whatever the clocks of those who hold machines say. Of
+a file it is the clock of the host that writes it.
+"""
+
+import os
+import socket
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from ktrial import process_identity
+from ktrial.model.machine_lease import MachineLease
+from ktrial.store import row_conversion
+from ktrial.store.schema import machine_leases
+from ktrial.store.tables_there import has
+
+
+class Taking(NamedTuple):
+    """What came of asking for a machine."""
+
+    lease: MachineLease
+    """The own one where it was taken, else that of who has it."""
+    is_taken: bool
+    before: MachineLease | None = None
+    """Of somebody who was gone: it was taken over."""
+
+
+class Held(NamedTuple):
+    """A lease that is in the store."""
+
+    lease: MachineLease
+    silent_seconds: float
+    """Since its holder was last heard of."""
+    is_over: bool
+    """Whether its holder is gone: who asks next has the machine."""
+
+
+def take(connection: Connection, asked: MachineLease) -> Taking:
+    """Take the machine unless somebody has it; `since` and `heard` of what is asked do not matter."""
+    this_one = machine_leases.c.machine == asked.machine
+    now = _now(connection)
+    row = connection.execute(select(machine_leases).where(this_one).with_for_update()).one_or_none()
+    found = _held(row, now) if row else None
+    if found and not found.is_over and found.lease.key != asked.key:
+        return Taking(found.lease, is_taken=False)
+    lease = asked.model_copy(update={"since": now, "heard": now})
+    change = update(machine_leases).where(this_one) if row else insert(machine_leases)
+    connection.execute(change.values(**_row(lease)))
+    return Taking(lease, is_taken=True, before=found.lease if found else None)
+
+
+def renew(connection: Connection, lease: MachineLease) -> bool:
+    """Say that its holder is there. False where the machine is another's by now."""
+    own = (machine_leases.c.machine == lease.machine, machine_leases.c.key == lease.key)
+    heard = row_conversion.to_utc(_now(connection))
+    return bool(connection.execute(update(machine_leases).where(*own).values(heard=heard)).rowcount)
+
+
+def give_back(connection: Connection, lease: MachineLease) -> None:
+    """Its holder needs the machine no more."""
+    own = (machine_leases.c.machine == lease.machine, machine_leases.c.key == lease.key)
+    connection.execute(delete(machine_leases).where(*own))
+
+
+def every(connection: Connection) -> tuple[Held, ...]:
+    """By the machines' names. Raises pydantic.ValidationError."""
+    if not has(connection, machine_leases):
+        return ()
+    now = _now(connection)
+    rows = connection.execute(select(machine_leases).order_by(machine_leases.c.machine))
+    return tuple(_held(row, now) for row in rows)
+
+
+def _now(connection: Connection) -> datetime:
+    """In UTC, to the second in SQLite; in PostgreSQL the moment at which the transaction began."""
+    told = connection.scalar(select(func.current_timestamp()))
+    if not isinstance(told, datetime):
+        raise ValueError(f"the database's clock says {told!r}")
+    return told.astimezone(UTC) if told.tzinfo else told.replace(tzinfo=UTC)
+
+
+def _row(lease: MachineLease) -> dict[str, object]:
+    return {
+        "machine": lease.machine,
+        "key": lease.key,
+        "heard": row_conversion.to_utc(lease.heard),
+        "content": lease.model_dump(mode="json"),
+    }
+
+
+def _held(row: Row[tuple[object, ...]], now: datetime) -> Held:
+    heard = row.heard.replace(tzinfo=UTC)
+    lease = MachineLease.model_validate(row.content).model_copy(update={"heard": heard})
+    silent = max(0.0, (now - heard).total_seconds())
+    return Held(lease, silent, _is_over(lease, silent))
+
+
+def _is_over(lease: MachineLease, silent_seconds: float) -> bool:
+    here = process_identity.born(os.getpid())
+    is_here = lease.host == socket.gethostname() and process_identity.same_boot(lease.born, here)
+    if is_here and process_identity.born(lease.process) != lease.born:
+        return True
+    return silent_seconds > lease.silence_seconds

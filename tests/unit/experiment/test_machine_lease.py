@@ -1,0 +1,160 @@
+"""A run has a real machine for itself: of one that somebody holds it asks nothing."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.support.command_line import CommandLine
+from tests.support.making import a_study
+from tests.support.scripted import ScriptedMachine, number_of, sources, wait_until
+
+from ktrial.experiment import machine_lease
+from ktrial.experiment.errors import LeaseLost, MachineHeld
+from ktrial.experiment.observer import Silent
+from ktrial.experiment.session import run
+from ktrial.machines import HeldLease
+from ktrial.machines.ssh.resolved_name import resolved
+from ktrial.model.boot import Boot
+from ktrial.store import Store, open_store
+from ktrial.target import Run, StepResult
+
+STUDY = a_study(workloads=("fork",), perturbations=2)
+TRIALS = 4
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "trials.db") as opened:
+        yield opened
+
+
+class OtherSystem(ScriptedMachine):
+    """A machine that has a lease."""
+
+    def __init__(self, before_each: "threading.Event | None" = None) -> None:
+        super().__init__(self._answer)
+        self.host = "lab1"
+        self.leases: dict[str, HeldLease] = {}
+        self.begun = threading.Event()
+        self._go_on = before_each
+
+    def lease_name(self) -> str:
+        return "10.0.0.7:22"
+
+    def close(self) -> None:
+        while self.leases:
+            self.leases.popitem()[1].end()
+
+    def _answer(self, boot: Boot, program: Run) -> StepResult:
+        self.begun.set()
+        if self._go_on:
+            self._go_on.wait()
+        return number_of(boot, program)
+
+
+class Heard(Silent):
+    """Keeps what is told."""
+
+    def __init__(self) -> None:
+        self.notices: list[str] = []
+
+    def notice(self, text: str) -> None:
+        self.notices.append(text)
+
+
+def test_a_machine_that_somebody_holds_is_asked_for_nothing(store: Store) -> None:
+    first, second = OtherSystem(), OtherSystem()
+    run(STUDY, store=store, machine=first, sources=sources())
+    (held,) = store.machine_leases()
+    assert (held.lease.called, held.lease.study) == ("lab1", STUDY.name)
+    other = STUDY.model_copy(update={"name": "other"})
+    with pytest.raises(
+        MachineHeld, match=r"lab1 \(10.0.0.7:22\) is held by \S+ \(process \d+\) since .* for study"
+    ):
+        run(other, store=store, machine=second, sources=sources())
+    assert (second.checked, second.programs) == (0, [])
+    run(other, store=store, machine=first, sources=sources())  # the same holder goes on
+    first.close()
+    assert store.machine_leases() == ()
+    run(STUDY.model_copy(update={"name": "third"}), store=store, machine=second, sources=sources())
+    second.close()
+
+
+def test_the_machine_of_a_run_that_was_killed_is_taken_over_with_a_word(store: Store, tmp_path: Path) -> None:
+    child = os.fork()
+    if not child:
+        with open_store(tmp_path / "trials.db") as own:
+            run(STUDY, store=own, machine=OtherSystem(), sources=sources())
+            os.kill(os.getpid(), signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    (dead,) = store.machine_leases()
+    assert dead.is_over
+    machine, heard = OtherSystem(), Heard()
+    run(STUDY, store=store, machine=machine, observer=heard, sources=sources())
+    (told,) = heard.notices
+    assert "lab1 (10.0.0.7:22) was held by" in told
+    assert f"process {dead.lease.process}" in told
+    assert "who is gone" in told
+    machine.close()
+
+
+def test_a_run_whose_machine_was_taken_over_ends_and_stores_nothing_more(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_lease, "BEAT_SECONDS", 0.01)
+    go_on = threading.Event()
+    machine = OtherSystem(go_on)
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(run, STUDY, store=store, machine=machine, jobs=1, sources=sources())
+        wait_until(machine.begun.is_set)
+        (held,) = store.machine_leases()
+        store.give_machine_back(held.lease)
+        assert store.take_machine(held.lease.model_copy(update={"key": "another", "user": "bob"})).is_taken
+        wait_until(machine.stopped.is_set)
+        go_on.set()
+        with pytest.raises(LeaseLost, match="lab1"):
+            ended.result()
+    assert store.finished_keys(1) == set()
+    machine.close()
+    assert [one.lease.user for one in store.machine_leases()] == ["bob"]
+
+
+def test_a_machine_is_told_apart_by_where_its_name_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "Host lab1 mine\n HostName 10.0.0.7\n Port 2222\n"
+        "Host behind\n HostName 10.0.0.7\n Port 2222\n ProxyJump gate\n"
+        "Host odd\n HostName 10.0.0.7\n ProxyCommand nc --password secret %h %p\n"
+        "Host local\n HostName 127.0.0.1\n"
+    )
+    monkeypatch.setenv("KTRIAL_SSH_CONFIG", str(config))
+    assert resolved("root@lab1") == resolved("mine") == "10.0.0.7:2222"
+    assert resolved("behind") == "10.0.0.7:2222 by gate"
+    assert resolved("odd").startswith("10.0.0.7:22 by a command (")
+    assert "secret" not in resolved("odd")
+    assert resolved("local").startswith("127.0.0.1:22 of ")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert resolved("ada@lab1") == "lab1"
+
+
+def test_a_command_says_who_holds_which_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ktrial = CommandLine(monkeypatch, capsys)
+    file = tmp_path / "own.db"
+    with open_store(file) as store:
+        assert "nobody holds a machine" in ktrial("fleet", "machines", "--store", file).messages
+        machine = OtherSystem()
+        run(STUDY, store=store, machine=machine, sources=sources())
+        said = ktrial("fleet", "machines", "--store", file).output
+        assert all(word in said for word in ("lab1", "10.0.0.7:22", str(os.getpid()), "ago"))
+        (told,) = json.loads(ktrial("fleet", "machines", "--store", file, "--json").output)
+        assert (told["called"], told["is_gone"], told["process"]) == ("lab1", False, os.getpid())
+        machine.close()
