@@ -92,3 +92,22 @@ def test_no_page_is_refused_anything_by_its_own_policy(server: Server, page: Pag
     complaints = [one for one in page.complaints if "404" not in one or place != "x/y/z"]
     assert complaints == []
     assert page.value("document.styleSheets.length") > 0
+
+
+def test_two_treatments_are_chosen_and_the_address_shows_them_again(server: Server, page: Page) -> None:
+    page.open(f"{server.url}results/1.html")
+    page.follow("document.querySelector('a[href=\"../pairs/1.html\"]').click()")
+    chosen = "[...document.querySelectorAll('form.chooser select')].map((one) => one.selectedIndex).join()"
+    page.follow(
+        "(() => { const [from, to] = document.querySelectorAll('form.chooser select');"
+        " from.selectedIndex = 3; to.selectedIndex = 1;"
+        " document.querySelector('form.chooser button').click(); })()"
+    )
+    assert page.value("location.search") == "?from=4&to=2"
+    assert page.complaints == []
+    said = page.value("document.querySelector('main').innerText")
+    address = page.value("location.href")
+    page.open(server.url)
+    page.open(str(address))
+    assert page.value(chosen) == "3,1"
+    assert page.value("document.querySelector('main').innerText") == said

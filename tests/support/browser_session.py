@@ -42,6 +42,15 @@ class Page:
         """Go there, and wait until it is loaded."""
         self._events.clear()
         self._asked("Page.navigate", url=address)
+        self._wait_until_loaded()
+
+    def follow(self, expression: str) -> None:
+        """Do what leads to another page, and wait until that is loaded."""
+        self._events.clear()
+        self.value(expression)
+        self._wait_until_loaded()
+
+    def _wait_until_loaded(self) -> None:
         while not any(one["method"] == "Page.loadEventFired" for one in self._events):
             self._events.append(self._message())
 

@@ -102,9 +102,9 @@ def is_its_own(host: str, names: Collection[str]) -> bool:
 
 
 async def _page(served: Served, request: Request) -> Response:
-    place = request.path_params["place"] or "index.html"
+    place, asked = request.path_params["place"] or "index.html", request.query_params
     try:
-        text = await run_sync(served.content.text, place)
+        text = await run_sync(served.content.text, place, (asked.get("from"), asked.get("to")))
     except KtrialError as error:
         return _notice(request, 503, "Not now", f"{error.message}. {error.advice}")
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told here and not to the browser

@@ -1,5 +1,6 @@
 """What is served: pages of the store as it is now, made when they are asked for, kept until it changes."""
 
+import re
 import threading
 from collections.abc import Callable
 
@@ -15,8 +16,12 @@ from ktrial.store import Store, StoredStudy
 from ktrial.store.errors import StoreGone
 
 _REPORTS = "reports/"
+_PAIR = re.compile(r"pairs/(?P<number>[1-9][0-9]{0,17})\.(?P<form>html|json)")
 _MOST_KEPT = 200
 """Pages in memory: each up to some 100 KB."""
+Choice = tuple[str | None, str | None]
+"""From and to, as an address has them."""
+NOTHING: Choice = (None, None)
 Opener = Callable[[], Store]
 """Opens the store, for reading only."""
 
@@ -34,16 +39,18 @@ class Content:
         self._studies: dict[int, StoredStudy] = {}
         self._answers: dict[int, str] = {}
         self._pages: Pages | None = None
-        self._kept: dict[str, str | None] = {}
+        self._kept: dict[tuple[str, Choice], str | None] = {}
 
-    def text(self, place: str) -> str | None:
-        """The page or file at a place relative to the site; None where there is none. Raises StoreError."""
+    def text(self, place: str, chosen: Choice = NOTHING) -> str | None:
+        """The page or file at a place relative to the site; None where there is none. `chosen`: which two
+        treatments a page compares. Raises StoreError.
+        """
         with self._lock:
             try:
-                return self._current(place)
+                return self._current(place, chosen)
             except StoreGone:  # it may be there again, as another file
                 self._forget()
-                return self._current(place)
+                return self._current(place, chosen)
 
     def close(self) -> None:
         """Close the store."""
@@ -56,16 +63,23 @@ class Content:
         self._store, self._pages, self._numbers = None, None, None
         self._studies, self._answers, self._kept = {}, {}, {}
 
-    def _current(self, place: str) -> str | None:
+    def _current(self, place: str, chosen: Choice) -> str | None:
         if self._store is None:
             self._store = self._opener()
         pages = self._read(self._store)
-        if place not in self._kept:
+        of_pair = _PAIR.fullmatch(place)
+        wanted = (place, chosen if of_pair else NOTHING)
+        if wanted not in self._kept:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            of_report = place.startswith(_REPORTS)
-            self._kept[place] = self._report(self._store, place) if of_report else pages.text(place)
-        return self._kept[place]
+            if of_pair:
+                both = pages.pair(int(of_pair["number"]), *chosen)
+                made = both and both[of_pair["form"] == "json"]
+            else:
+                of_report = place.startswith(_REPORTS)
+                made = self._report(self._store, place) if of_report else pages.text(place)
+            self._kept[wanted] = made
+        return self._kept[wanted]
 
     def _read(self, store: Store) -> Pages:
         """Read what has changed since the last time."""

@@ -12,6 +12,7 @@ from ktrial.format import number_format
 from ktrial.model.history import ChangePoint, History
 from ktrial.model.kernel_pairs import KernelPairs
 from ktrial.model.machine_agreement import Across
+from ktrial.model.plan import treatments
 from ktrial.model.study_record import StudyRecord
 from ktrial.model.workload import short_labels
 from ktrial.report.html.history import Crumbs
@@ -99,6 +100,7 @@ def result_page(store: Store, record: StudyRecord, made: Environment, *, reasons
         foot=f"Study {record.id}, digest {record.study_digest[:16]}",
         **facts(record, every_why),
         graphs=[None] * len(every_why),
+        treatment_count=len(treatments(record.study)),
     )
     data = json_text(as_json(record, store.name, whys=every_why))
     return ResultPage(text=text, data=data, reasons=tuple(places), answer=record.result.answer)

@@ -13,6 +13,7 @@ from ktrial.analysis.history.series import history
 from ktrial.analysis.history.stored_numbers import StoredNumbers
 from ktrial.analysis.machine_agreement import on_several_machines
 from ktrial.analysis.result import record_of
+from ktrial.analysis.treatment_pair import pair_record
 from ktrial.model.base import digest
 from ktrial.model.history import History
 from ktrial.model.kernel_pairs import KernelPairs
@@ -24,6 +25,7 @@ from ktrial.report.html.kernel_pairs import kernel_pairs_page
 from ktrial.report.html.matrix import matrix_page
 from ktrial.report.html.notice import notice_page
 from ktrial.report.html.site import SHEET, Front, crumbs, index, json_text, result_page
+from ktrial.report.html.treatment_pair import pair_as_json, pair_of, treatment_pair_page
 from ktrial.report.site.page_cache import PageCache, ResultPage
 from ktrial.report.tables.matrix import matrix
 from ktrial.report.tables.site_index import StudyRow
@@ -106,6 +108,20 @@ class Pages:
             return index(self._front, self._made)
         comparing = {"matrix": self._matrix, "compare": self._compare} if self._studies else {}
         return comparing[page]() if page in comparing else None
+
+    def pair(self, number: int, before: str | None, after: str | None) -> tuple[str, str] | None:
+        """The page on which any two treatments of a study are compared, and its numbers as JSON; what an
+        address says chooses them (`pair_of`). None where there are no such two.
+        """
+        one = self._studies.get(number)
+        chosen = pair_of(one.study, before, after) if one else None
+        if one is None or chosen is None:
+            return None
+        two = [treatments(one.study)[place] for place in chosen]
+        trials = self._store.trials(number, counted=False)
+        record = None if two[0] == two[1] else pair_record(self._store, one, trials, two[0], two[1])
+        page = treatment_pair_page(one.study, chosen, record, crumbs("../"), f"../{SHEET}", self._made)
+        return page, json_text(pair_as_json(record, self._store.name))
 
     def number(self, place: str) -> int | None:
         """The study whose result's page this is; None for other pages."""
