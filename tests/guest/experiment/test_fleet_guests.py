@@ -1,4 +1,4 @@
-"""Real kernels on fleets of 1, 2 and 4 workers with separate caches: each digit is what it is without a fleet.
+"""Real kernels on fleets of 1, 2 and 4 workers with caches of their own: each digit as without a fleet.
 
 Some 45 CPU seconds a fleet: each worker boots what it runs, as none has a snapshot.
 """
