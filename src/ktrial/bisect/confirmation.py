@@ -46,6 +46,7 @@ def confirm(terms: Terms, setups: Mapping[str, Setup], runs: Runs) -> Confirmed:
         observer=runs.observer,
         jobs=runs.jobs,
         retry_failed=True,
+        any_settings=True,
         sources=replace(runs.sources, obtain=these),
     )
     targets = targets_of(record, terms.metrics)

@@ -72,6 +72,7 @@ class Laboratory:
             observer=runs.observer,
             jobs=runs.jobs,
             retry_failed=True,
+            any_settings=True,
             sources=replace(runs.sources, obtain=this_one),
         )
 

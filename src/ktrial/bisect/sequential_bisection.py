@@ -108,6 +108,7 @@ class TrialBlocks:
             observer=self.runs.observer,
             sources=replace(self.runs.sources, obtain=these),
             until=count,
+            any_settings=True,
         )
 
     def _treatment(self, study: Study, candidate: Subset) -> Treatment:

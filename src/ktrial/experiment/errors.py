@@ -1,5 +1,6 @@
 """Errors about running a study."""
 
+from ktrial.errors import KtrialError
 from ktrial.kernels.errors import KernelError
 from ktrial.machines.errors import MachineError
 
@@ -30,3 +31,12 @@ class LeaseLost(MachineError):
     hint = (
         "what was stored before is safe: run the same command again; ktrial fleet machines shows who holds it"
     )
+
+
+class SettingNowhere(KtrialError):
+    """The setting {name} can be made in no kernel of the study ({kernels}){similar}, so no trial was run:
+    {problem}.
+    """
+
+    hint = "{advice}"
+    exit_code = 2

@@ -84,6 +84,7 @@ class Runs:
             observer=how.observer,
             jobs=how.jobs,
             sources=how.sources,
+            any_settings=True,
         )
         self.ran += (ran := record.planned - stored)
         if ran and not self.seconds_a_trial:

@@ -7,7 +7,7 @@ from ktrial import interruption, machines
 from ktrial.analysis import interim, kernel_confounds
 from ktrial.analysis.result import metrics_of, record, result
 from ktrial.errors import Interrupted, KtrialError
-from ktrial.experiment import host_checks, machine_lease, monitoring
+from ktrial.experiment import host_checks, machine_lease, monitoring, setting_checks
 from ktrial.experiment.executor import (
     Broken,
     Ended,
@@ -64,6 +64,7 @@ def run(
     sources: Resources | None = None,
     until: int | None = None,
     executors: Executors | None = None,
+    any_settings: bool = False,
 ) -> StudyRecord:
     """Run all trials of the study that are not in the store yet, and return the study with its result.
 
@@ -72,11 +73,13 @@ def run(
     `retry_failed`: run trials again that ended with another outcome than `completed`. `until`: in real time,
     run so many blocks, whatever they say, instead of stopping by the study's own rule. `executors`: what has
     the trials performed, instead of what `ktrial.experiment.executor.performed_by` says, or this system.
+    `any_settings`: a setting that no kernel has is an outcome of its trials, too, as in a search that tries
+    what two systems differ in; else it is refused before the first trial.
 
     A kernel that cannot be had, or that fails, is the outcome of its trials; the study goes on. If none of
     the kernels can be had, the first one's KernelError is raised. Raises Interrupted after Ctrl-C, SIGTERM
     and SIGHUP (what is finished is stored), StoreError, MachineError and others that say something about this
-    host (a missing QEMU, a full disk), WorkloadError.
+    host (a missing QEMU, a full disk), WorkloadError, SettingNowhere.
     """
     study = resolved(study)
     is_own, machine = machine is None, machine or _machine(study)
@@ -85,7 +88,7 @@ def run(
     session = (_TimedSession if study.timing else _Session)(
         study, store, machine, observer, sources, retry_failed
     )
-    session.until, session.jobs = until, jobs
+    session.until, session.jobs, session.any_settings = until, jobs, any_settings
     session.executors = executors or chosen(ThisSystem)
     with interruption.caught():
         try:
@@ -152,6 +155,8 @@ class _Session:
     """In real time: how many blocks are asked for; None: as many as it takes."""
     lease: HeldLease = field(default_factory=Unleased)
     """Of the machine, where it is another system."""
+    any_settings: bool = False
+    """No kernel need have them."""
     leave: Callable[[], None] = lambda: None
     """Nobody need look for this run any more."""
 
@@ -193,6 +198,8 @@ class _Session:
         if not missing:
             return
         ready, jobs = self._ready(missing)
+        if not (self.done or self.any_settings):
+            setting_checks.check(self.plan.treatments, jobs, self.machine, self.observer)
         for _ in range(_ATTEMPTS):
             self._run_trials(ready, jobs)
             ready = [planned for planned in ready if planned.key in self.unmeasured]

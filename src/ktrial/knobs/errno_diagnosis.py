@@ -1,7 +1,5 @@
 """From what a kernel answered to an error that says what to do."""
 
-import os
-
 from ktrial.knobs import catalogue, values
 from ktrial.knobs.errors import (
     BadKnobName,
@@ -14,7 +12,7 @@ from ktrial.knobs.errors import (
     KnobRefused,
 )
 from ktrial.knobs.system import System
-from ktrial.model.knob import Knob, KnobLocation
+from ktrial.model.knob import Knob
 from ktrial.target import Failure
 
 _FORBIDDEN = {"EACCES", "EPERM", "EROFS"}
@@ -42,6 +40,8 @@ def of_writing(
         return absent(system, name, path, knob)
     if failure.name in _FORBIDDEN:
         return _forbidden(system, name, path, "writing it", failure)
+    if failure.name == "EISDIR":
+        return BadKnobName(knob=name, problem=f"{path} is a directory")
     allowed = values.described(knob, system.version) if knob else ""
     advice = [
         f"Linux {system.release} takes {allowed}" if allowed else "the kernel's log may say more: dmesg"
@@ -58,7 +58,7 @@ def absent(system: System, name: str, path: str, knob: Knob | None) -> KnobError
     files = [place for place in owner.places if place.path] if owner else []
     here = [place for place in files if place.holds_in(system.version)]
     if owner and not here:
-        return _of_other_versions(system, name, owner, files)
+        return of_other_versions(system.release, name, owner)
     if owner and knob is None and path not in {place.path for place in here} and "{" not in here[0].path:
         change = f" ({here[0].change})" if here[0].change else ""
         facts = {"knob": name, "release": system.release, "place": here[0].path, "change": change}
@@ -67,24 +67,26 @@ def absent(system: System, name: str, path: str, knob: Knob | None) -> KnobError
         filesystem, mount_point = missing
         return KnobNotMounted(knob=name, filesystem=filesystem, mount_point=mount_point)
     if not owner:
-        return _absent(system, name, f"there is no {path}", "see what there is: ktrial knob list")
+        return _absent(system.release, name, f"there is no {path}", "see what there is: ktrial knob list")
     why = " and ".join(filter(None, (here[0].config, here[0].needs))) or "something that is not there"
-    return _absent(system, name, f"it needs {why}", f"it would be at {here[0].path}")
+    return _absent(system.release, name, f"it needs {why}", f"it would be at {here[0].path}")
 
 
-def _of_other_versions(system: System, name: str, knob: Knob, files: list[KnobLocation]) -> KnobError:
+def of_other_versions(release: str, name: str, knob: Knob) -> KnobError:
+    """Why a kernel of this release has no such file, where others have one."""
+    files = [place for place in knob.places if place.path]
     newest, oldest = files[0], files[-1]
     if knob.successor and newest.until:
         after = knob.successor
-        facts = {"knob": name, "last": newest.until, "release": system.release}
+        facts = {"knob": name, "last": newest.until, "release": release}
         return KnobGone(**facts, successor=after.name, difference=after.difference)
     ended = f"kernels had it until {newest.until}"
     reason = ended if newest.until else f"kernels have it since {oldest.since}"
-    return _absent(system, name, reason, "compare kernels that have it, or leave it out")
+    return _absent(release, name, reason, "compare kernels that have it, or leave it out")
 
 
-def _absent(system: System, name: str, reason: str, advice: str) -> KnobAbsent:
-    return KnobAbsent(knob=name, release=system.release, reason=reason, next=advice)
+def _absent(release: str, name: str, reason: str, advice: str) -> KnobAbsent:
+    return KnobAbsent(knob=name, release=release, reason=reason, next=advice)
 
 
 def _forbidden(system: System, name: str, path: str, action: str, failure: Failure) -> KnobError:
@@ -94,7 +96,7 @@ def _forbidden(system: System, name: str, path: str, action: str, failure: Failu
         return KnobNotMounted(knob=name, filesystem=filesystem, mount_point=mount_point)
     if failure.name == "EROFS":
         advice = "it is mounted read-only, as in a container: run ktrial on the host itself"
-    elif os.geteuid() != 0:
+    elif not system.is_root:
         advice = "run the same command as root: sudo …"
     else:
         advice = "even root may not: the file is read-only, or lockdown or a container forbids it"

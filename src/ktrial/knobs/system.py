@@ -1,6 +1,7 @@
 """What has to be known of a running system to say why a knob is not there: its release and its mounts."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
@@ -30,6 +31,8 @@ class System:
     """A target, asked once for each thing."""
 
     target: Target
+    is_root: bool = field(default_factory=lambda: os.geteuid() == 0)
+    """Whether what reads and writes there is root: ktrial itself, or a guest's agent, which always is."""
 
     def read(self, *paths: str) -> tuple[StepResult, ...]:
         """Read the files."""

@@ -5,7 +5,7 @@ What the catalogue does not know is left to the kernel, which is asked when the 
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ktrial.knobs import catalogue, reference, values
+from ktrial.knobs import catalogue, errno_diagnosis, reference, values
 from ktrial.knobs.errors import BadKnobName, KnobError, UnknownKnob
 from ktrial.model.design import BUILD_KINDS, Factor, FactorKind, Treatment, level_text
 from ktrial.model.knob import Knob, KnobKind, Version
@@ -27,6 +27,8 @@ _KINDS = {
     KnobKind.TEXT: "one line of text",
 }
 """What a knob takes of which no more is known."""
+_AS_RELEASED = "debian"
+"""Where kernels come from that have the settings of their version, and no later ones."""
 _ATTACK_VECTORS = ";"
 """Since Linux 6.17, `mitigations=auto;no_user_kernel`."""
 
@@ -43,6 +45,9 @@ def check_values(study: Study, mistakes: Mistakes) -> None:
     factors = [(factor, knob) for factor in study.factors if (knob := _knob(study, factor))]
     kernels = _kernels(study, [factor for factor, _ in factors]) if factors else {}
     for factor, knob in factors:
+        if problem := _absent_everywhere(study, factor, knob, kernels):
+            mistakes.add(("factors", factor.name), problem)
+            continue
         for index, level in enumerate(factor.levels):
             if _is_left_alone(factor, knob, level_text(level)):
                 continue
@@ -72,6 +77,32 @@ def setting_problem(target: str) -> str:
         own = own if named.knob.instance == STUDYS_DISK else ""
         return f'{whose}, and a factor is one of them: "{named.knob.name}@NAME"{own}'
     return ""
+
+
+def _absent_everywhere(
+    study: Study,
+    factor: Factor,
+    knob: Knob,
+    kernels: Mapping[tuple[str, LevelValue], Iterable[KernelRef]],
+) -> str:
+    """Why no kernel of the study has the setting; empty where one may.
+
+    Others than Debian may have brought a knob to an older version: they are asked before the first trial.
+    """
+    if factor.kind is not FactorKind.SETTING or study.references.knobs[factor.target].path:
+        return ""
+    levels = [level for level in factor.levels if level != AS_IT_IS]
+    all_of_them = dict.fromkeys(one for level in levels for one in kernels.get((factor.name, level), ()))
+    if not all_of_them or any(_may_have(knob, one) for one in all_of_them):
+        return ""
+    releases = ", ".join(dict.fromkeys(map(_release_shown, all_of_them)))
+    error = errno_diagnosis.of_other_versions(releases, factor.target, knob)
+    return f"{error.message.rstrip('.')}; {error.advice}"
+
+
+def _may_have(knob: Knob, kernel: KernelRef) -> bool:
+    known = kernel.version if kernel.provider == _AS_RELEASED else None
+    return known is None or bool(knob.places_in(known))
 
 
 def value_problem(knob: Knob, value: str, kernels: Iterable[KernelRef]) -> str:

@@ -14,7 +14,7 @@ from ktrial.studyfile.errors import StudyError
 STUDY = """\
 workloads = ["fork"]
 [machine]
-kernel = "debian:6.1"
+kernel = "{kernel}"
 [factors."{name}"]
 levels = {levels}
 """
@@ -32,13 +32,15 @@ levels = {levels}
     ],
 )
 def test_a_knob_needs_no_kind(tmp_path: Path, name: str, levels: list[object], kind: FactorKind) -> None:
-    (tmp_path / "study.toml").write_text(STUDY.format(name=name, levels=levels))
+    (tmp_path / "study.toml").write_text(STUDY.format(kernel="debian:6.12", name=name, levels=levels))
     (factor,) = load(tmp_path / "study.toml", KNOWN).factors
     assert (factor.kind, factor.target) == (kind, name)
 
 
 def test_one_study_writes_to_the_place_that_each_kernel_has(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(STUDY.format(name="sched_migration_cost_ns", levels=[1, 2]))
+    (tmp_path / "study.toml").write_text(
+        STUDY.format(kernel="debian:6.1", name="sched_migration_cost_ns", levels=[1, 2])
+    )
     study = load(tmp_path / "study.toml", KNOWN)
     treatment = Treatment(levels={"sched_migration_cost_ns": 2})
     places = [settings_of(study, treatment, release)[0].step.path for release in ("5.10.0-46", "6.12.1")]
@@ -114,6 +116,18 @@ def refusal(tmp_path: Path, factors: str, kernels: tuple[str, ...] = ("debian:6.
             "allowed: 0 to 1 (Linux 5.10)",
         ),
         (
+            "[factors.base_slice_ns]\nlevels = [3000000, 700000]",
+            ("debian:5.10", "debian:6.1"),
+            "4: factors.base_slice_ns: Knob base_slice_ns is not in this kernel (5.10, 6.1): kernels have it "
+            "since 6.6; compare kernels that have it",
+        ),
+        (
+            "[factors.sched_min_granularity_ns]\nlevels = [1, 2]",
+            ("debian:6.12",),
+            "4: factors.sched_min_granularity_ns: Knob sched_min_granularity_ns is gone: the last kernel "
+            "with it was 6.5, this is 6.12; nearest to it is base_slice_ns",
+        ),
+        (
             '[factors.preempt]\nkind = "boot"\nlevels = ["full", "lazy"]',
             ("debian:6.1", "debian:6.18"),
             '6: factors.preempt.levels[1]: found "lazy": it is none of the choices for debian:6.1; '
@@ -165,7 +179,9 @@ def test_what_no_kernel_of_the_study_takes_is_refused_when_it_is_read(
         ('[factors."vm.no_such_thing"]\nlevels = [0, 150]', ("debian:6.1",)),
         ('[factors.unheard_of]\nkind = "setting"\nlevels = ["a", "b"]', ("debian:6.1",)),
         ('[factors."/sys/module/brd/parameters/rd_nr"]\nlevels = ["a", "b"]', ("debian:6.1",)),
-        ("[factors.base_slice_ns]\nlevels = [3000000, 700000]", ("debian:5.10",)),
+        ("[factors.base_slice_ns]\nlevels = [3000000, 700000]", ("debian:5.10", "debian:6.12")),
+        ("[factors.base_slice_ns]\nlevels = [3000000, 700000]", ("path:/bin/true",)),
+        ('[factors."/sys/kernel/debug/sched/base_slice_ns"]\nlevels = [1, 2]', ("debian:6.1",)),
         ('[factors.nohz]\nlevels = ["on", "0"]', ("debian:6.1",)),
         ('[factors.mitigations]\nlevels = ["", "auto;no_user_kernel"]', ("debian:6.18",)),
         ('[factors.threadirqs]\nlevels = ["", "threadirqs"]', ("debian:6.1",)),
@@ -203,7 +219,7 @@ def test_values_to_search_are_in_the_knobs_range(tmp_path: Path, knob: str, said
 
 def test_references_are_made_once_and_not_stored(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
-    path.write_text(STUDY.format(name="swappiness", levels=[1, 2]))
+    path.write_text(STUDY.format(kernel="debian:6.1", name="swappiness", levels=[1, 2]))
     study = load(path, KNOWN)
     assert study.references.knobs["swappiness"].path_in("6.1") == "/proc/sys/vm/swappiness"
     assert study.references.kernels["debian:6.1"].name == "debian:6.1:cloud"
