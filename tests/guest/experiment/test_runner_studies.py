@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ktrial.experiment.errors import SettingNowhere
 from ktrial.experiment.session import run
 from ktrial.model.comparison import Verdict
 from ktrial.model.design import Factor, FactorKind
@@ -55,6 +56,20 @@ def test_a_setting_is_made_read_back_and_refused_with_the_kernels_answer(tmp_pat
     assert by_treatment["it=10"].verdict is Verdict.EQUIVALENT
     assert by_treatment["it=500"].verdict is Verdict.INCONCLUSIVE
     assert "EINVAL" in by_treatment["it=500"].reason
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "says"), [("vm.no_such_thing", "there is no"), ("kernel.osrelease", "forbidden .EACCES")]
+)
+def test_a_setting_that_the_kernel_does_not_have_is_refused_before_any_trial(
+    tmp_path: Path, name: str, says: str
+) -> None:
+    with open_store(tmp_path / "trials.db") as store:
+        with pytest.raises(SettingNowhere, match=says):
+            run(study(FactorKind.SETTING, name, 0, 1), store=store)
+        (stored,) = store.studies()
+        assert store.trials(stored.id) == ()
 
 
 @pytest.mark.nightly
