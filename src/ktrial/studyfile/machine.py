@@ -89,7 +89,7 @@ def machine_settings(
         allow_emulated_time=table.allow_emulated_time,
         quantum_ns=table.quantum,
         memory_model=MemoryModel(table.memory_model),
-        topology=_topology(table, mistakes),
+        topology=_topology(table, factors, mistakes),
         sample_ns=round(quantities.interval(table.sample_every) * 1e9) if table.sample_every else 0,
         monitors=tuple(table.monitors),
         model=_model(table, directory, mistakes),
@@ -148,8 +148,9 @@ def _check_disk(table: DiskTable, mistakes: Mistakes) -> None:
         mistakes.add(("machine", "disk", "size"), f"{table.filesystem} is not made below {smallest}M")
 
 
-def _topology(machine: MachineTable, mistakes: Mistakes) -> Topology | None:
-    if machine.topology is None:
+def _topology(machine: MachineTable, factors: Sequence[Factor], mistakes: Mistakes) -> Topology | None:
+    """None, too, where the CPUs are a factor: that is told with the factor."""
+    if machine.topology is None or any(factor.kind is FactorKind.CPUS for factor in factors):
         return None
     nodes = tuple(map(quantities.memory_mib, machine.topology.nodes))
     topology = Topology(**machine.topology.model_dump(exclude={"nodes"}), nodes_mib=nodes)

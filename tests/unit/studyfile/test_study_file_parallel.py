@@ -158,3 +158,14 @@ def test_run_delays_are_asked_for_as_a_monitor(tmp_path: Path) -> None:
 def test_other_monitors_are_refused(tmp_path: Path, keys: str, kind: str, said: str) -> None:
     with pytest.raises(StudyMistake, match=said):
         read(tmp_path, keys, kind)
+
+
+def test_a_topology_beside_a_factor_of_cpus_is_told_once(tmp_path: Path) -> None:
+    with pytest.raises(StudyMistake) as raised:
+        read(
+            tmp_path,
+            "topology = { sockets = 2, cores = 2 }\n[factors.cpus]\nlevels = [1, 2]",
+            "exact-parallel",
+        )
+    assert "a fixed number of them" in str(raised.value)
+    assert "are 4 CPUs" not in str(raised.value)
