@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.measured.errors import ClaimBroken
-from docs.measured.made_with import MadeWith, guest_programs
+from docs.measured.made_with import MadeWith
 from docs.measured.study_numbers import StudyNumbers, complete
 
 from ktrial import kernels
@@ -21,8 +21,8 @@ from ktrial.file_digests import digest_of_file
 from ktrial.installation import cache_directory
 from ktrial.machines.exact.plugin import CacheShapes
 from ktrial.machines.exact_parallel import ParallelMachine
+from ktrial.machines.guest_programs import digest_of_all, parallel
 from ktrial.machines.guest_programs import directory as guest_programs_in
-from ktrial.machines.guest_programs import parallel
 from ktrial.model.parallel import QUANTUM_NS
 from ktrial.model.profile import Profile
 from ktrial.model.proof import Proof
@@ -33,8 +33,8 @@ from ktrial.studyfile import StudySource, load, study_from
 
 
 def default_place() -> Path:
-    """Where measurements are kept: guest programs that are others give others."""
-    return cache_directory() / "numbers" / guest_programs()
+    """Where measurements are kept: any program of ktrial's that is another one gives others."""
+    return cache_directory() / "numbers" / digest_of_all(guest_programs_in())[:12]
 
 
 class Measuring:

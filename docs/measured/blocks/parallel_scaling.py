@@ -14,6 +14,7 @@ from ktrial.file_digests import digest_of_file
 from ktrial.machines.exact_parallel import ParallelMachine
 from ktrial.machines.guest_programs import directory, parallel
 from ktrial.model.boot import Boot
+from ktrial.model.parallel import MemoryModel
 from ktrial.model.workload import WorkloadUse
 
 _KERNEL = "debian:6.12"
@@ -43,6 +44,7 @@ _ROWS = (
     _Row("spin lock in user space", "spin1", {"passes": 1}),
     _Row("mutex in user space", "futex3", {"passes": 1, "operations": 500}),
 )
+_LINES = tuple(row for row in _ROWS if row.what in {"getppid", "open, one file", "spin lock in user space"})
 _LOOPS, _SHARED = ("a loop",), ("append, one file", "page faults, threads")
 _TEXT = """
 How many times as much {most} and fewer CPUs get done as one, with `{kernel}`, a task for each of them, on
@@ -58,9 +60,14 @@ That is no gain: where a number is to be trusted to a percent, have a pass take 
 """
 
 
-def _text(measuring: Measuring) -> str:
-    values = {cpus: _measured(measuring, cpus) for cpus in _CPUS}
-    speed_ups = {
+def speed_ups_of(measuring: Measuring, model: MemoryModel = MemoryModel.NONE) -> dict[str, list[float]]:
+    """Row → how many times as much 2, 4 and 8 CPUs get done as one, on average over the seeds.
+
+    With a memory model: the rows only in which tasks lock the same cache line, and one in which they do not.
+    """
+    rows = _ROWS if model is MemoryModel.NONE else _LINES
+    values = {cpus: _measured(measuring, cpus, rows, model) for cpus in _CPUS}
+    return {
         row.what: [
             statistics.fmean(
                 cpus * one / all_of_them
@@ -68,8 +75,12 @@ def _text(measuring: Measuring) -> str:
             )
             for cpus in _CPUS[1:]
         ]
-        for row in _ROWS
+        for row in rows
     }
+
+
+def _text(measuring: Measuring) -> str:
+    speed_ups = speed_ups_of(measuring)
     for what in _LOOPS:
         shares = [times / cpus for times, cpus in zip(speed_ups[what], _CPUS[1:], strict=True)]
         measuring.claim(min(shares) >= 0.99, "independent loops are at least 99 % efficient")
@@ -86,24 +97,28 @@ def _text(measuring: Measuring) -> str:
     return f"{told}\n{table(heads, rows, right=True)}\n{words}"
 
 
-def _measured(measuring: Measuring, cpus: int) -> dict[str, list[float]]:
+def _measured(
+    measuring: Measuring, cpus: int, rows: tuple[_Row, ...], model: MemoryModel
+) -> dict[str, list[float]]:
     """Row → guest nanoseconds an operation, by seed."""
     kernel = kernels.add(_KERNEL)
     programs = [digest_of_file(path) for path in (parallel(), directory() / "tasks")]
-    key = ["scaling", cpus, kernel.digest, list(_SEEDS), [list(row) for row in _ROWS], programs]
-    boot = Boot(kernel=kernel, cpus=cpus)
+    key = ["scaling", cpus, kernel.digest, list(_SEEDS), [list(row) for row in rows], programs]
+    if model is not MemoryModel.NONE:
+        key.append(model.value)
+    boot = Boot(kernel=kernel, cpus=cpus, memory_model=model)
     measuring.made_with.add(kernel.name, kernel.release)
-    found: dict[str, list[float]] = json.loads(measuring.kept(key, lambda: json.dumps(_values(boot))))
+    found: dict[str, list[float]] = json.loads(measuring.kept(key, lambda: json.dumps(_values(boot, rows))))
     return found
 
 
-def _values(boot: Boot) -> dict[str, list[float]]:
+def _values(boot: Boot, rows: tuple[_Row, ...]) -> dict[str, list[float]]:
     with ParallelMachine().start(boot) as target:
         return {
             row.what: [
                 value(target, WorkloadUse(name=row.name, parameters=row.parameters), seed) for seed in _SEEDS
             ]
-            for row in _ROWS
+            for row in rows
         }
 
 

@@ -1,8 +1,10 @@
-"""docs/preempt-rt.md: each patch of Debian's PREEMPT_RT series, by the result that is kept of it."""
+"""docs/preempt-rt.md: each patch of Debian's PREEMPT_RT series, by the results that are kept of it."""
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from docs.measured.declaration import Block
@@ -11,7 +13,8 @@ from docs.measured.series_result import kept
 from docs.measured.wording import count, percent, prose, signed, table
 
 _PAGE = "docs/preempt-rt.md"
-_NAME = "preempt_rt"
+_OFF = "preempt_rt"
+_ON = "preempt_rt_on"
 _STATES = {
     "not compiled": "nothing of it is compiled in this configuration: neither built nor booted",
     "same image": "built, and the kernel is the same to the last byte that is loaded",
@@ -26,8 +29,8 @@ difference from base to tip to the last instruction.
 """
 
 
-def _summary(measuring: Measuring) -> str:
-    told = kept(_NAME)
+def _summary(measuring: Measuring, name: str) -> str:
+    told = kept(name)
     measuring.claim(told["exact"], "the steps add up to the last instruction")
     measured, rest = len(told["patches"]), len(told["not_measured"])
     states = Counter(one["state"] for one in told["patches"])
@@ -42,16 +45,17 @@ def _summary(measuring: Measuring) -> str:
     return f"{prose(_SUMMARY, **values)}\n{states_of}"
 
 
-def _patches(measuring: Measuring) -> str:
+def _patches(measuring: Measuring, name: str) -> str:
     del measuring
-    told = kept(_NAME)
+    told = kept(name)
     rows = [_row(one) for one in told["patches"]]
     first = len(rows) + 1
     rows += [
         (str(number), _plain(subject), "not measured", "")
         for number, subject in enumerate(told["not_measured"], start=first)
     ]
-    return table(("", "patch", "with `PREEMPT_RT` off", "instructions an operation"), rows)
+    state = "with `PREEMPT_RT` on" if name == _ON else "with `PREEMPT_RT` off"
+    return table(("", "patch", state, "instructions an operation"), rows)
 
 
 def _row(patch: dict[str, Any]) -> tuple[str, ...]:
@@ -78,9 +82,9 @@ def _cost(patch: dict[str, Any]) -> str:
     return "≈" if patch["state"] == "built" else ""
 
 
-def _costs(measuring: Measuring) -> str:
+def _costs(measuring: Measuring, name: str) -> str:
     del measuring
-    told = kept(_NAME)
+    told = kept(name)
     lines = [line for patch in told["patches"] for line in _costs_of(patch)]
     beyond = [one for one in told["totals"] if one["ratio"]]
     beyond.sort(key=lambda one: -abs(one["ratio"] - 1))
@@ -123,8 +127,13 @@ def _plain(subject: str) -> str:
     return subject.replace("|", "\\|").replace("*", "\\*").replace("_", "\\_").replace("<", "\\<")
 
 
-BLOCKS = (
-    Block("preempt-rt-summary", _PAGE, _summary, simulated=True),
-    Block("preempt-rt-patches", _PAGE, _patches, simulated=True),
-    Block("preempt-rt-costs", _PAGE, _costs, simulated=True),
+def _block(what: str, name: str, text: Callable[..., str]) -> Block:
+    beside = "-on" if name == _ON else ""
+    return Block(f"preempt-rt{beside}-{what}", _PAGE, partial(text, name=name), simulated=True)
+
+
+BLOCKS = tuple(
+    _block(what, name, text)
+    for name in (_OFF, _ON)
+    for what, text in (("summary", _summary), ("patches", _patches), ("costs", _costs))
 )

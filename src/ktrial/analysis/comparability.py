@@ -14,6 +14,14 @@ _MACHINE: dict[str, Callable[[Provenance], str]] = {
     "QEMU seed": lambda provenance: str(provenance.seed),
 }
 """What must be the same on both sides, and where it is found."""
+_PROGRAMS = {
+    "workloads": "build of ktrial's workloads",
+    "tasks": "build of ktrial's workloads of several tasks",
+    "lockstep": "build of ktrial's lockstep",
+    "parallel": "build of ktrial's parallel",
+    "plugin": "build of ktrial's plugin",
+}
+"""As a trial notes what of ktrial's own it executed, and in words. What was not noted says nothing."""
 
 
 def machine_difference(baseline: Iterable[Trial], treatment: Iterable[Trial]) -> str:
@@ -26,6 +34,15 @@ def machine_difference(baseline: Iterable[Trial], treatment: Iterable[Trial]) ->
         values = sorted({value_of(provenance) for provenance in ran})
         if len(values) > 1:
             return f"the trials ran with a different {name}: {' and '.join(map(_short, values))}"
+    return _program_difference(ran)
+
+
+def _program_difference(ran: Iterable[Provenance]) -> str:
+    executed = [provenance.executed for provenance in ran]
+    for name, words in _PROGRAMS.items():
+        digests = sorted({one[name] for one in executed if name in one})
+        if len(digests) > 1:
+            return f"the trials ran with a different {words}: {' and '.join(one[:12] for one in digests)}"
     return ""
 
 

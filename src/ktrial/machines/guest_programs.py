@@ -17,7 +17,7 @@ PARALLEL = "parallel.so"
 PUBLISHED = "SHA256SUMS"
 """Their digests as the compiler that is pinned builds them (crates/SHA256SUMS)."""
 AGENT_IN_GUEST = "/init"
-_OWN = ("agent", "workloads", "lockstep", "coalesce", "parallel", "plugin")
+_OWN = ("agent", "workloads", "tasks", "lockstep", "coalesce", "parallel", "plugin")
 WORK_IN_GUEST = "/ktrial/work"
 """Where workloads find the program with the built-in ones."""
 TASKS_IN_GUEST = "/usr/lib/ktrial/tasks"

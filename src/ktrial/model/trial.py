@@ -79,7 +79,7 @@ class Provenance(Model):
     agent_digest: str = ""
     executed: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """SHA-256 of what was really executed, or gave names: `image`, `initial RAM disk`, `agent`, `workloads`,
-    `lockstep`, `coalesce`, `plugin`, `symbols`. Before schema 7 it was not noted."""
+    `tasks`, `lockstep`, `coalesce`, `parallel`, `plugin`, `symbols`. Before schema 7 it was not noted."""
     seed: int = 0
     snapshot: str = ""
     """The snapshot's key, or `plain boot` with the reason."""

@@ -151,6 +151,7 @@ def test_a_workload_with_two_metrics_is_named_with_the_metric() -> None:
 
 def ran(**provenance: object) -> Trial:
     plain = {"machine": "exact", "qemu": "7.2.22", "cpu_model": "max", "agent_digest": "a", "seed": 1}
+    plain |= {"executed": {"image": "of one kernel", "tasks": "t1", "lockstep": "l1"}}
     return a_trial(provenance=Provenance.model_validate(plain | provenance))
 
 
@@ -164,6 +165,12 @@ def ran(**provenance: object) -> Trial:
         ({"machine": "kvm"}, "a different machine: exact and kvm"),
         ({"agent_digest": "b"}, "a different guest agent: a and b"),
         ({"seed": 2}, "a different QEMU seed: 1 and 2"),
+        (
+            {"executed": {"tasks": "t2"}},
+            "a different build of ktrial's workloads of several tasks: t1 and t2",
+        ),
+        ({"executed": {"tasks": "t1", "lockstep": "l2"}}, "a different build of ktrial's lockstep: l1 and l2"),
+        ({"executed": {"image": "of another kernel"}}, ""),
     ],
 )
 def test_trials_of_different_machines_are_told_apart(change: dict[str, object], reason: str) -> None:

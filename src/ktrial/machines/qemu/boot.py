@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ktrial.file_digests import digest_of_file, has_digest
 from ktrial.machines.errors import FileChanged, MachineError, QemuGone
-from ktrial.machines.guest_programs import WORK_IN_GUEST, programs
+from ktrial.machines.guest_programs import TASKS_IN_GUEST, WORK_IN_GUEST, programs
 from ktrial.machines.qemu import initramfs
 from ktrial.machines.qemu.process import QemuProcess
 from ktrial.model.boot import Boot
@@ -33,7 +33,7 @@ class BootFiles:
     @property
     def executed(self) -> dict[str, str]:
         """The digests of what the guest executes."""
-        programs = {"/init": "agent", WORK_IN_GUEST: "workloads"}
+        programs = {"/init": "agent", WORK_IN_GUEST: "workloads", TASKS_IN_GUEST: "tasks"}
         return {
             "image": self.kernel_digest,
             "initial RAM disk": initramfs.manifest_digest(self.entries),
