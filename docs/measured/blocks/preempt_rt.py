@@ -16,6 +16,7 @@ _PAGE = "docs/preempt-rt.md"
 _OFF = "preempt_rt"
 _ON = "preempt_rt_on"
 _STATES = {
+    "not configurable": "before the option can be set: the kernel of the patch with which it can is the base",
     "not compiled": "nothing of it is compiled in this configuration: neither built nor booted",
     "same image": "built, and the kernel is the same to the last byte that is loaded",
     "built": "another kernel, and measured",
@@ -100,9 +101,11 @@ def _costs(measuring: Measuring, name: str) -> str:
 
 
 def _costs_of(patch: dict[str, Any]) -> list[str]:
-    """A line for each cell that is told, with its functions."""
+    """A line for each cell in which something leaves the margin, with its functions."""
     lines = []
     for cell in patch["cells"]:
+        if cell["inside"]:
+            continue
         rows = [
             f"`{row['function']}` {signed(_value(row['difference']))}"
             for row in cell["functions"]
@@ -114,8 +117,9 @@ def _costs_of(patch: dict[str, Any]) -> list[str]:
 
 
 def _percent(cell: dict[str, Any]) -> str:
-    """With a mark where other layouts of the same code say otherwise."""
-    return f"{'?' if cell['open'] else ''}{percent(cell['ratio'], 2)} %"
+    """With a mark where other layouts of the same code say otherwise, and where nothing leaves the margin."""
+    mark = "?" if cell["open"] else "≈ " if cell["inside"] else ""
+    return f"{mark}{percent(cell['ratio'], 2)} %"
 
 
 def _value(text: str) -> float:
