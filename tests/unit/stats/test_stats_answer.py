@@ -169,7 +169,10 @@ def ran(**provenance: object) -> Trial:
             {"executed": {"tasks": "t2"}},
             "a different build of ktrial's workloads of several tasks: t1 and t2",
         ),
-        ({"executed": {"tasks": "t1", "lockstep": "l2"}}, "a different build of ktrial's lockstep: l1 and l2"),
+        (
+            {"executed": {"tasks": "t1", "lockstep": "l2"}},
+            "a different build of ktrial's lockstep: l1 and l2",
+        ),
         ({"executed": {"image": "of another kernel"}}, ""),
     ],
 )
