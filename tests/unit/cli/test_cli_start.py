@@ -189,6 +189,10 @@ def test_studies_are_listed_without_what_stores_and_computes(store: str) -> None
     assert ("quick-0" in printed, packages) == (True, "pydantic")
 
 
+def test_a_history_of_exact_numbers_is_shown_without_what_judges_real_time(store: str) -> None:
+    assert set(imported("history", "fork", "--store", store).split()) == {"pydantic", "rich", "sqlalchemy"}
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_list_of_commands_says_what_the_help_of_each_begins_with(name: str) -> None:
     stand_in = typer.main.get_group(app).commands[name]

@@ -23,12 +23,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ktrial.stats.change_points.autocorrelation import autoregression, significant_autoregression, whitened
+from ktrial.stats.change_points.false_alarms import ALPHA
 from ktrial.stats.change_points.max_rank_statistic import LEAST_SIDE, largest, p_value
 
 Array = NDArray[np.float64]
 
-ALPHA = 0.05
-"""The chance that a series without any change shows one."""
 _LEAST_LENGTH = 16
 _SHRINKS = 2.0
 
