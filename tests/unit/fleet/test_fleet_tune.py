@@ -90,10 +90,10 @@ class Withdrawing(ThisSystem):
 
         def begins(trials: Sequence[PlannedTrial], jobs: Mapping[str, Sequence[Job]]) -> None:
             self.batches.append(trials[0])
-            begin(trials, jobs)
-            if len(self.batches) == 3:
+            if len(self.batches) == 3:  # before its trials, which may end before anything else is put there
                 withdrawn: Event = Withdrawn((self.batches[1],), "worker x told wrong digits")
                 made._events.put(withdrawn)
+            begin(trials, jobs)
 
         made.begin = begins  # type: ignore[method-assign]
         return made
