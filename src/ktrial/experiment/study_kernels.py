@@ -42,14 +42,14 @@ class StudyKernels:
         builds = {name: build for name in names if (build := wanted[name].build)}
         for name, error in misconfigured(builds, self.sources.builder, self._teller).items():
             self._not_had(name, error)
-        self._raise_hopeless(builds, begun=begun)
+        self._raise_hopeless(wanted, begun=begun)
         for name in names:
             if name not in kernels:
                 try:
                     kernels[name] = self._kernel(wanted[name], builds)
                 except KernelError as error:
                     self._not_had(name, error)
-                    self._raise_hopeless(builds, begun=begun)
+                    self._raise_hopeless(wanted, begun=begun)
         errors = [one for one in kernels.values() if isinstance(one, KernelError)]
         if errors and len(errors) == len(kernels) and not begun:
             raise errors[0]
@@ -73,9 +73,12 @@ class StudyKernels:
         self.known[name] = error
         self.observer.kernel_failed(name, error)
 
-    def _raise_hopeless(self, builds: Iterable[str], *, begun: bool) -> None:
-        """Compiling takes minutes: not for a study that cannot tell any more what it is there to tell."""
-        errors = {name: one for name in builds if isinstance(one := self.known.get(name), KernelError)}
+    def _raise_hopeless(self, wanted: Mapping[str, KernelRef], *, begun: bool) -> None:
+        """Compiling takes minutes: not for a study that cannot tell any more what it is there to tell.
+
+        Nor is anything booted for it: where only the baseline is left, or only others, nothing is compared.
+        """
+        errors = {name: one for name in wanted if isinstance(one := self.known.get(name), KernelError)}
         if not errors or begun:
             return
         baseline, *others = (kernel_of(self.study, one).label for one in self.plan.treatments)
@@ -83,7 +86,7 @@ class StudyKernels:
             raise errors[baseline]
         if errors.keys() >= set(others):
             raise next(iter(errors.values()))
-        if not self.known.keys() >= set(builds):
+        if not self.known.keys() >= {name for name, one in wanted.items() if one.build}:
             self._raise_lost_factor(errors)
 
     def _raise_lost_factor(self, errors: Mapping[str, KernelError]) -> None:

@@ -85,6 +85,9 @@ class Watching(Silent):
         return [fact for name, fact in self.told if name == what]
 
 
+THREE_KERNELS = a_study(kernels=("debian:6.1", "debian:6.12", "debian:7.2"))
+
+
 def ran(
     store: Store,
     machine: ScriptedMachine,
@@ -185,26 +188,41 @@ def test_the_observer_is_told_everything_from_the_calling_thread(store: Store) -
 def test_a_kernel_that_cannot_be_had_is_an_outcome_and_the_study_goes_on(store: Store) -> None:
     watching = Watching()
     lacking = scripted_sources(missing={"debian:6.12": not_found("debian:6.12")})
-    record = ran(store, ScriptedMachine(), sources=lacking, observer=watching)
+    record = ran(store, ScriptedMachine(), THREE_KERNELS, sources=lacking, observer=watching)
     by_kernel = {(trial.planned.treatment.label, trial.outcome) for trial in record.trials}
     assert by_kernel == {
         ("debian:6.1", Outcome.COMPLETED),
         ("debian:6.12", Outcome.KERNEL_MISSING),
+        ("debian:7.2", Outcome.COMPLETED),
     }
     assert watching.of("kernel failed") == ["debian:6.12"]
-    assert {one.verdict for one in record.result.comparisons} == {Verdict.INCONCLUSIVE}
-    assert "could not be had" in record.result.comparisons[0].reason
+    of_it = [one for one in record.result.comparisons if one.treatment == "debian:6.12"]
+    assert {one.verdict for one in of_it} == {Verdict.INCONCLUSIVE}
+    assert "could not be had" in of_it[0].reason
+
+
+@pytest.mark.parametrize("name", ["debian:6.1", "debian:6.12"])
+def test_where_only_one_side_of_every_comparison_can_be_had_nothing_is_booted(
+    store: Store, name: str
+) -> None:
+    watching, lacking = Watching(), scripted_sources(missing={name: not_found(name)})
+    with pytest.raises(KernelNotFound):
+        ran(store, ScriptedMachine(), sources=lacking, observer=watching)
+    assert store.trials(1) == ()
+    assert watching.of("preparing") == []
 
 
 def test_a_trial_without_its_kernel_is_tried_again_by_the_next_run(store: Store) -> None:
-    ran(store, ScriptedMachine(), sources=scripted_sources(missing={"debian:6.12": not_found("debian:6.12")}))
-    record = ran(store, ScriptedMachine())
-    assert [trial.outcome for trial in record.trials] == [Outcome.COMPLETED] * 6
+    lacking = scripted_sources(missing={"debian:6.12": not_found("debian:6.12")})
+    ran(store, ScriptedMachine(), THREE_KERNELS, sources=lacking)
+    record = ran(store, ScriptedMachine(), THREE_KERNELS)
+    assert [trial.outcome for trial in record.trials] == [Outcome.COMPLETED] * 9
 
 
 def test_a_file_that_is_no_kernel_is_an_outcome(store: Store) -> None:
     error = NotAKernel(name="path:/x", path="/x", found="a text file")
-    record = ran(store, ScriptedMachine(), sources=scripted_sources(missing={"debian:6.12": error}))
+    lacking = scripted_sources(missing={"debian:6.12": error})
+    record = ran(store, ScriptedMachine(), THREE_KERNELS, sources=lacking)
     failed = [trial for trial in record.trials if trial.outcome is Outcome.NOT_A_KERNEL]
     assert len(failed) == 3
     assert "it is a text file" in failed[0].reason
