@@ -19,6 +19,7 @@ from ktrial.experiment.baseline import QUESTION, Baseline, of_kernel
 from ktrial.experiment.host_failures import TrialsNotMeasured
 from ktrial.experiment.single_kernel import FACTOR, Measurement, Runs, failed, kernel_factor, measure
 from ktrial.experiment.trial_recorder import patch_warnings
+from ktrial.format.number_format import percentage
 from ktrial.model.attribution import Explanation
 from ktrial.model.comparison import Comparison, Verdict
 from ktrial.model.design import Perturbation, Treatment
@@ -95,7 +96,7 @@ def check(
     baseline, tested = _comparable(kernel, baseline, how, runs)
     labels = _labels(kernel, baseline)
     about = (kernel.name, _release(kernel), labels[0])
-    warnings = (*_same_image(kernel, baseline), *patch_warnings(kernel))
+    warnings = (*_same_image(kernel, baseline), *patch_warnings(kernel), *raised(limits))
     if wrong := failed(tested):
         problem, console = failures(wrong, tested.planned), wrong[0].console
         return Check(*about, Decision.NOT_RUN, problem=problem, console=console, warnings=warnings)
@@ -106,6 +107,21 @@ def check(
     )
     told = tuple(explained(row, baseline, tested, runs.store) for row in rows)
     return Check(*about, worst(row.decision for row in rows), told, warnings=warnings)
+
+
+def raised(limits: Mapping[str, float]) -> tuple[DataWarning, ...]:
+    """What is to be said of limits below the floor, each by the label of a workload's use."""
+    small = {label: limit for label, limit in limits.items() if limit < FLOOR}
+    if not small:
+        return ()
+    asked = ", ".join(f"+{percentage(limit)} for {label}" for label, limit in small.items())
+    return (
+        DataWarning(
+            kind=WarningKind.LIMIT_RAISED,
+            text=f"a limit below +{percentage(FLOOR)} is raised to that: {asked}",
+            advice="changes without any meaning, as of a command line's length, move numbers by up to 0.29 %",
+        ),
+    )
 
 
 def _same_image(kernel: Kernel, baseline: Baseline) -> tuple[DataWarning, ...]:

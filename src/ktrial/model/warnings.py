@@ -58,6 +58,8 @@ class WarningKind(StrEnum):
     """What became of the options that a kernel's patches bring: a note."""
     SAME_IMAGE = "same-image"
     """Two kernels that a factor tells apart are bit-identical."""
+    LIMIT_RAISED = "limit-raised"
+    """A limit that is smaller than what irrelevant changes move: another one was used."""
     OUT_OF_REACH = "out-of-reach"
     """A setting of something that no workload of the study uses: verdicts are about something else."""
     CHANGE_NOT_RUN = "change-not-run"

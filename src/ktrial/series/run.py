@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from ktrial.analysis.attribution.decomposition import explain
 from ktrial.analysis.missing_data import failures
-from ktrial.experiment.regression_check import DEFAULT_LIMIT, rows_of
+from ktrial.experiment.regression_check import DEFAULT_LIMIT, raised, rows_of
 from ktrial.experiment.single_kernel import Measurement, Runs, failed
 from ktrial.fault_points import fault_point
 from ktrial.kernels.image.function_files import function_files
@@ -148,7 +148,10 @@ class _Comparing:
             frozenset(self._executed),
             self._counted,
             tuple(limits.items()),
-            tuple(f"patch {number} was not measured: {why}" for number, why in problems.items()),
+            (
+                *(f"patch {number} was not measured: {why}" for number, why in problems.items()),
+                *(f"{one.text}: {one.advice}" for one in raised(limits)),
+            ),
         )
 
     def against_base(self, step: Step) -> list[Cell]:

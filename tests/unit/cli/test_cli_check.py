@@ -318,6 +318,18 @@ def test_a_kernel_that_is_the_baselines_own_is_told_as_the_same_image(here: Here
     assert "same image" not in here.run(*SLOW_FORK).output
 
 
+def test_a_limit_that_is_raised_is_told_with_what_was_asked(here: Here, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    small = ("check", "--kernel", GOOD, "--against", GOOD, *FORK, "--max", "fork=+0.001%")
+    said = here.run(*small, "--summary", summary)
+    told = "a limit below +0.3 % is raised to that: +0.001 % for fork"
+    assert (said.status, told in said.output.replace("\u00a0", " ")) == (0, True)
+    assert "is raised to that" in summary.read_text()
+    kinds = [one["kind"] for one in json.loads(here.run(*small, "--json").output)["warnings"]]
+    assert kinds == ["same-image", "limit-raised"]
+    assert "raised" not in here.run(*small[:-1], "+0.3%").output
+
+
 def test_options_that_a_checked_kernels_patches_bring_are_told(
     here: Here, monkeypatch: pytest.MonkeyPatch, source: Path
 ) -> None:
